@@ -5,6 +5,7 @@ Source: Java ``RewritePositionDeleteFilesSparkAction`` and ``BinPackRewritePosit
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from icesql.commit.result import CommitResult
 from icesql.commit.validation.checks import validate
 from icesql.commit.validation.validation import Validation
 from icesql.context import Progress, QueryContext
-from icesql.errors import NotSupportedError, ProgrammingError, UnsupportedTableError
+from icesql.errors import ProgrammingError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent
@@ -26,10 +27,13 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.plan import ScanPlan
 from icesql.scan.planner import plan
 from icesql.scan.spec_scan import typed_specs
 from icesql.scan.table_scan import TableScan
+from icesql.scan.tasks.task import FileScanTask
 from icesql.storage.new_file import check_writable, remove_file
+from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
 from icesql.write.position_deletes import write_partition_deletes, write_position_deletes
 
 _TARGET: Final = "target-file-size-bytes"
@@ -130,8 +134,7 @@ def plan_delete_files(
     """The groups of main that are worth rewriting, in partitions that may have rows for which
     ``row_filter`` is true.
 
-    Deletion vectors are never: there is one for each data file. Raises NotSupportedError for
-    position delete files in a table of version 3, which DELETE and compaction turn into vectors.
+    Deletion vectors are never: there is one for each data file.
     """
     snapshot = table.metadata.current_snapshot
     if snapshot is None:
@@ -148,18 +151,12 @@ def plan_delete_files(
             for each in plan(scan, query).files
         }
         by_partition = {key: files for key, files in by_partition.items() if key in wanted}
-    groups = [
+    return [
         found
         for files in by_partition.values()
         for group in _packed(files, options)
         if (found := _group(group, options)) is not None
     ]
-    if groups and table.metadata.format_version > 2:
-        raise NotSupportedError(
-            f"not supported: position delete files of {table.name}, whose format version is 3: "
-            "CALL system.rewrite_data_files applies them, and new deletes are vectors"
-        )
-    return groups
 
 
 def _position_files(table: Table, snapshot: Snapshot, query: QueryContext) -> Iterator[DataFile]:
@@ -223,8 +220,11 @@ def rewrite_delete_files(
     """Write the deletes of each group anew, in one commit.
 
     New files are as old as the newest of their group. Deletes of data files that are gone are left
-    out. Raises CommitConflictError where another commit removed one of the files, or the planned
-    snapshot is no part of the branch any more.
+    out. From format version 3 on each data file gets a deletion vector, which takes the place of
+    all its position deletes, those of no group too.
+
+    Raises CommitConflictError where another commit removed one of the files or deleted rows of a
+    file that gets a vector, or the planned snapshot is no part of the branch any more.
     """
     if not groups:
         return RewrittenDeletes()
@@ -234,6 +234,8 @@ def rewrite_delete_files(
     known = replace(table, planning=None)
     planned = plan(TableScan(known, snapshot, metadata.schema, metadata.schema), query)
     chosen = {each.path: number for number, group in enumerate(groups) for each in group.files}
+    if metadata.format_version > 2:
+        return _as_vectors(catalog, table, groups, planned, summary, query)
     tasks = []
     for task in planned.files:
         deletes = tuple(each for each in task.deletes if each.path in chosen)
@@ -262,9 +264,72 @@ def rewrite_delete_files(
         for each in added:
             remove_file(table.storage, each.path)
         raise
-    removed = tuple(each for group in groups for each in group.files)
-    changes = FileChanges("replace", tuple(added), removed, summary=dict(summary), delete_ages=ages)
     wanted = Validation(None if snapshot is None else snapshot.snapshot_id)
+    return _committed(catalog, table, groups, added, ages, wanted, summary, query)
+
+
+def _as_vectors(
+    catalog: Catalog,
+    table: Table,
+    groups: Sequence[DeleteGroup],
+    planned: ScanPlan,
+    summary: Mapping[str, str],
+    query: QueryContext,
+) -> RewrittenDeletes:
+    """The same for a table of version 3, of which ``planned`` has all files."""
+    chosen = {each.path for group in groups for each in group.files}
+    tasks: dict[str, FileScanTask] = {}
+    for task in planned.files:
+        # Readers of a vector look at no other positions: it has to have all of them.
+        deletes = tuple(
+            each for each in task.deletes if each.content is FileContent.POSITION_DELETES
+        )
+        if any(each.path in chosen for each in deletes):
+            tasks[task.data_file.path] = replace(task, deletes=deletes)
+    loaded = PositionDeletes(planned.context, [*tasks.values()], query)
+    added: list[DataFile] = []
+    ages: dict[str, int] = {}
+    operation = str(uuid.uuid4())
+    try:
+        for number, task in enumerate(tasks.values()):
+            query.check()
+            found = loaded.positions(task)
+            if found is None or not len(found):
+                continue
+            bitmap = as_bitmap(found)
+            made = write_deletion_vector(
+                table.metadata, table.storage, task.data_file, bitmap,
+                operation=operation, number=number,
+            )  # fmt: skip
+            added.append(made)
+            ages[made.path] = max(each.sequence_number for each in task.deletes)
+            query.report(Progress("rewriting", number + 1, len(tasks)))
+    except BaseException:
+        for each in added:
+            remove_file(table.storage, each.path)
+        raise
+    start = planned.scan.snapshot
+    of_vectors = frozenset(each.referenced_data_file or "" for each in added)
+    wanted = Validation(
+        None if start is None else start.snapshot_id, existing=of_vectors, vectors_of=of_vectors
+    )
+    return _committed(catalog, table, groups, added, ages, wanted, summary, query)
+
+
+def _committed(
+    catalog: Catalog,
+    table: Table,
+    groups: Sequence[DeleteGroup],
+    added: Sequence[DataFile],
+    ages: Mapping[str, int],
+    wanted: Validation,
+    summary: Mapping[str, str],
+    query: QueryContext,
+) -> RewrittenDeletes:
+    removed = tuple(each for group in groups for each in group.files)
+    changes = FileChanges(
+        "replace", tuple(added), removed, summary=dict(summary), delete_ages=dict(ages)
+    )
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
         # A rollback brings back files whose deletes were left out here.

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from array import array
 from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.table_metadata import TableMetadata
@@ -14,6 +18,13 @@ from icesql.write.locations import data_locations
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
+
+
+def as_bitmap(positions: npt.NDArray[np.int64]) -> BitMap64:
+    """Positions from 0 as a bitmap."""
+    from pyroaring import BitMap64
+
+    return BitMap64(array("Q", positions.astype(np.uint64).tobytes()))
 
 
 def write_deletion_vector(

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
 import icesql
 from icesql import errors
+from icesql.catalog.directory import DirectoryCatalog
 from icesql.catalog.table import CatalogPlan
 from icesql.catalog.targets import table_to_change
+from icesql.commit.rows import commit_row_delta
 from icesql.context import QueryContext
 from icesql.maintain.delete_files import (
     DeleteOptions,
     plan_delete_files,
     rewrite_delete_files,
 )
+from icesql.scan.planner import plan
+from icesql.scan.table_scan import TableScan
+from icesql.write.position_deletes import write_partition_deletes
 
 FILES = "SELECT file_path, record_count, referenced_data_file FROM s.t.delete_files ORDER BY 1"
 
@@ -121,10 +128,83 @@ def test_vectors_stay(con: icesql.Connection) -> None:
 
 
 def test_files_of_before_the_upgrade(con: icesql.Connection) -> None:
+    """They become vectors, which hold all positions of their data file."""
+    filled(con, 3, **{"write.delete.granularity": "partition"})
+    con.execute("DELETE FROM s.t WHERE i % 10 = 0 AND i < 20")
+    con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('format-version' = '3')")
+    con.execute("DELETE FROM s.t WHERE i = 2")  # the first file has a vector by now
+    before, ids = rows(con), con.execute("SELECT i, _row_id FROM s.t ORDER BY i").fetchall()
+    old = con.execute("SELECT count(*) FROM s.t.delete_files WHERE file_format = 'PARQUET'")
+    count = old.fetchone()[0]
+    removed, added, _, _ = call(con, "'rewrite-all', 'true', 'partial-progress.enabled', 'true'")
+    assert (removed, added) == (count, 3)
+    found = con.execute("SELECT file_format, count(*) FROM s.t.delete_files GROUP BY 1").fetchall()
+    assert found == [("PUFFIN", 4)]
+    assert rows(con) == before
+    assert con.execute("SELECT i, _row_id FROM s.t ORDER BY i").fetchall() == ids
+    assert call(con, "'rewrite-all', 'true'") == (0, 0, 0, 0)
+    con.execute("DELETE FROM s.t WHERE i = 901")
+    con.execute("DELETE FROM s.t WHERE i = 4")
+    assert rows(con) == [row for row in before if row[0] not in (4, 901)]
+
+
+def test_a_vector_has_the_positions_of_files_that_stay(con: icesql.Connection) -> None:
+    """A reader that finds a vector looks at no other position deletes of the data file."""
+    con.execute(
+        "CREATE TABLE s.t (i INT, p VARCHAR) TBLPROPERTIES ('format-version' = '2', "
+        "'write.delete.mode' = 'merge-on-read')"
+    )
+    con.execute("INSERT INTO s.t SELECT i, 'a' FROM range(10) r(i)")
+    folder = DirectoryCatalog(
+        str(Path(con.execute("SELECT file_path FROM s.t.files").fetchone()[0]).parents[3])
+    )
+    for positions in ([1], [3], [5]):
+        table = folder.load(("s", "t"))
+        (file,) = plan(
+            TableScan(
+                table, table.metadata.current_snapshot, table.metadata.schema, table.metadata.schema
+            ),
+            QueryContext(),
+        ).files
+        made = write_partition_deletes(
+            table.metadata, table.storage, [(file.data_file, np.array(positions, np.int64))]
+        )
+        commit_row_delta(
+            folder, table, deletes=[made], referenced=[file.data_file.path],
+            start_id=table.metadata.current_snapshot_id, command="delete",
+        )  # fmt: skip
+    con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('format-version' = '3')")
+    before = rows(con)
+    assert [row[0] for row in before] == [0, 2, 4, 6, 7, 8, 9]
+    table = folder.load(("s", "t"))
+    options = DeleteOptions.of({"rewrite-all": "true"}, {})
+    (group,) = plan_delete_files(table, options, QueryContext())
+    alone = replace(group, files=group.files[1:2])
+    done = rewrite_delete_files(folder, table, [alone], summary={}, query=QueryContext())
+    assert (len(done.removed), [each.record_count for each in done.added]) == (1, [3])
+    assert rows(con) == before
+
+
+def test_a_vector_that_came_meanwhile_is_a_conflict(
+    con: icesql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from icesql.maintain import delete_files as room
+
     filled(con, 2)
     con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('format-version' = '3')")
-    with pytest.raises(errors.NotSupportedError, match="format version is 3"):
+    plain = room.commit_files
+
+    def others_first(*args: Any, **given: Any) -> Any:
+        con.execute("DELETE FROM s.t WHERE i = 2")
+        return plain(*args, **given)
+
+    monkeypatch.setattr(room, "commit_files", others_first)
+    with pytest.raises(errors.CommitConflictError, match=r"rows of .* were deleted"):
         call(con, "'rewrite-all', 'true'")
+    monkeypatch.setattr(room, "commit_files", plain)
+    before = rows(con)
+    assert call(con, "'rewrite-all', 'true'")[0] > 0
+    assert rows(con) == before
 
 
 def test_a_file_that_another_commit_removed(

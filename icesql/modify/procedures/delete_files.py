@@ -29,7 +29,9 @@ def rewrite_position_delete_files(call: Call) -> Plan:
 
     def run() -> Rows:
         done = RewrittenDeletes()
-        for some in options.commits(groups):
+        # A data file has one vector, whose positions may be those of several groups.
+        is_one = table.metadata.format_version > 2
+        for some in [groups] if is_one else options.commits(groups):
             found = rewrite_delete_files(
                 catalog, table, some, summary=SUMMARY, query=call.work.query
             )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -18,7 +16,7 @@ from icesql.modify.rows.changes import GoneRows, as_positions
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.storage.new_file import remove_file
 from icesql.storage.open import Storage
-from icesql.write.deletion_vectors import write_deletion_vector
+from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
 from icesql.write.position_deletes import write_position_deletes
 
 if TYPE_CHECKING:
@@ -139,7 +137,7 @@ class _Writing:
         found = PositionDeletes(self._context, (alone,), self._query).positions(alone)
         if found is None:
             return BitMap64()
-        return BitMap64(array("Q", found.astype(np.uint64).tobytes()))
+        return as_bitmap(found)
 
 
 def _is_of(delete: DataFile, file: DataFile) -> bool:
