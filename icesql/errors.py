@@ -416,7 +416,27 @@ class CommitConflictError(OperationalError):
 
 
 class CommitStateUnknownError(OperationalError):
-    """A commit was sent and nobody knows whether it was applied; none of its files is deleted."""
+    """A commit was sent and nobody knows whether it was applied; none of its files is deleted.
+
+    ``snapshot_ids`` are those of the snapshots that it makes, ``files`` the paths that it wrote:
+    the table has them if it was applied, or will have them if the request is still on its way.
+    """
+
+    def __init__(
+        self, message: str, *, snapshot_ids: Iterable[int] = (), files: Iterable[str] = ()
+    ) -> None:
+        self.snapshot_ids, self.files = tuple(snapshot_ids), tuple(files)
+        ids = ", ".join(map(str, self.snapshot_ids))
+        made = f"; it makes snapshot{'s' * (len(self.snapshot_ids) > 1)} {ids}" if ids else ""
+        named = ", ".join(self.files[:_MOST_FILES])
+        more = len(self.files) - _MOST_FILES
+        rest = f" and {more:,} more, which are `files` of this error" if more > 0 else ""
+        left = f"; none of its files was deleted: {named}{rest}" if named else ""
+        super().__init__(message + made + left)
+
+
+# Files that the message of an error names.
+_MOST_FILES: Final = 10
 
 
 class MissingExtraError(OperationalError):

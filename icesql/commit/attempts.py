@@ -1,17 +1,18 @@
 """Try a change of a table until it is applied, is known not to be, or nobody can know.
 
-Source: Java ``SnapshotProducer.commit`` and ``BaseMetastoreTableOperations.checkCommitStatus``.
+Source: Java ``SnapshotProducer.commit``.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 from icesql.catalog.current_metadata import is_metadata_name
 from icesql.catalog.table import Catalog, Table
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
+from icesql.commit.outcome import OpenRequests, Sent
 from icesql.commit.retries import RetryPolicy
 from icesql.context import Progress, QueryContext
 from icesql.errors import CommitConflictError, CommitStateUnknownError, Error, StorageError
@@ -31,6 +32,10 @@ class Operation(Protocol):
     @property
     def snapshot_id(self) -> int | None:
         """The snapshot that it makes, the same in every attempt; None if it makes none."""
+
+    @property
+    def files(self) -> Sequence[str]:
+        """The paths that ``failed`` deletes."""
 
     def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
         """The updates that make the change of ``base``; none where there is nothing to do.
@@ -74,6 +79,21 @@ def commit(catalog: Catalog, table: Table, operation: Operation, query: QueryCon
 
 
 def _tried(catalog: Catalog, table: Table, operation: Operation, query: QueryContext) -> Table:
+    sent = OpenRequests()
+    try:
+        return _until_known(catalog, table, operation, query, sent)
+    except CommitStateUnknownError:
+        raise
+    except BaseException as error:
+        if not sent:
+            raise
+        # Whatever it is that ended the attempts: a request may be applied, or be so later.
+        raise _unknown(table, operation, sent) from error
+
+
+def _until_known(
+    catalog: Catalog, table: Table, operation: Operation, query: QueryContext, sent: OpenRequests
+) -> Table:
     policy = RetryPolicy.of(table.metadata.properties)
     until = time.monotonic() + policy.total_ms / 1000
     # The table may be of long ago: what its statement read, and wrote files for, since then.
@@ -81,27 +101,37 @@ def _tried(catalog: Catalog, table: Table, operation: Operation, query: QueryCon
     while True:
         attempt += 1
         query.check()
+        change = None
         try:
             change = _made(base, operation, attempt, query)
-            outcome = None if change is None else _swapped(catalog, base, change)
+            outcome = None if change is None else swapped(catalog, base, base, change, sent)
         except StorageError as error:
             if is_same(refreshed(catalog, table), base):
                 raise
             # Others committed, and removed what nobody needs any more, its metadata file first.
             outcome = Conflict(str(error))
         if outcome is None:
+            if sent and operation.snapshot_id is not None:
+                raise _unknown(table, operation, sent)
             if attempt > 1:
                 operation.failed()  # what the attempts before wrote is of no use
             return base
-        if isinstance(outcome, Unknown):
-            outcome = _looked_up(catalog, base, operation, outcome)
         if isinstance(outcome, Done):
             return _finished(catalog, base, operation)
         is_last = attempt > policy.retries or time.monotonic() > until
+        if isinstance(outcome, Unknown) or outcome.may_be_ours:
+            assert change is not None
+            sent.add(Sent(base, change, outcome), outcome.reason)
+            is_busy = isinstance(outcome, Unknown) and outcome.is_busy
+            found = _looked_up(catalog, base, sent, query, repeats=is_busy and not is_last)
+            if found is None:
+                raise _unknown(table, operation, sent)
+            if found:
+                return _finished(catalog, base, operation)
         if not is_last:
-            _wait(policy.wait_seconds(attempt), query)
+            wait(policy.wait_seconds(attempt), query)
         base = refreshed(catalog, table)
-        if _has_snapshot(base, operation):
+        if sent.are_applied(base) or _has_snapshot(base, operation):
             return _finished(catalog, base, operation)  # an attempt that was thought lost
         if is_last:
             raise CommitConflictError(
@@ -123,50 +153,62 @@ def _made(
     return TableChange(updates, needed, base.storage, moment)
 
 
-def _swapped(catalog: Catalog, base: Table, change: TableChange) -> Done | Conflict | Unknown:
+def swapped(
+    catalog: Catalog, table: Table, base: Table | None, change: TableChange, sent: OpenRequests
+) -> Swap:
+    """What comes of one request, made of ``base``; what cannot be known of is one of ``sent``.
+
+    Raises what refuses the change for good, unless an earlier request may be why.
+    """
+    location = None if base is None else base.metadata_location
     try:
-        return catalog.swap(base.identifier, base.metadata_location, change)
+        return catalog.swap(table.identifier, location, change)
     except CommitConflictError as error:
         return Conflict(str(error))
-    except Error:
-        raise
+    except Error as error:
+        if not sent:
+            raise
+        return Unknown(str(error))
     except BaseException as error:
         # A bug, or Ctrl-C: it may have been sent.
-        raise _unknown(base, f"it was interrupted ({type(error).__name__})") from error
+        sent.add(Sent(base, change), f"it was interrupted ({type(error).__name__})")
+        raise
 
 
-def _looked_up(catalog: Catalog, base: Table, operation: Operation, outcome: Unknown) -> Swap:
-    """Whether a commit of unknown outcome can be seen in the table."""
-    try:
-        for number in range(_STATUS_CHECKS):
-            if number:
-                time.sleep(_STATUS_WAIT_SECONDS)
-            if (found := _seen(catalog, base, operation, outcome)) is not None:
-                return found
-    except BaseException as error:
-        # A bug, or Ctrl-C: the outcome is no better known by it.
-        raise _unknown(base, outcome.reason) from error
-    # It may be under way still: that it is not seen says nothing.
-    raise _unknown(base, outcome.reason)
+def looks(query: QueryContext) -> Iterator[int]:
+    """One number for each look at a table of which nothing is known yet, waiting in between."""
+    for number in range(_STATUS_CHECKS):
+        if number:
+            wait(_STATUS_WAIT_SECONDS, query)
+        yield number
 
 
-def _seen(catalog: Catalog, base: Table, operation: Operation, outcome: Unknown) -> Done | None:
-    try:
-        found = catalog.load(base.identifier)
-    except Error:
-        return None
-    metadata = found.metadata
-    named = [found.metadata_location, *(each.metadata_file for each in metadata.metadata_log)]
-    if outcome.location in named or _has_snapshot(found, operation):
-        return Done(found.metadata_location)
+def _looked_up(
+    catalog: Catalog, base: Table, sent: OpenRequests, query: QueryContext, *, repeats: bool
+) -> bool | None:
+    """Whether the table has the change; None where all looks leave that open.
+
+    With ``repeats`` a table that stands as it stood is an answer, too: the change is sent again.
+    """
+    for _ in looks(query):
+        try:
+            found = catalog.load(base.identifier)
+        except Error:
+            continue
+        if sent.are_applied(found):
+            return True
+        if repeats or not sent:
+            return False
     return None
 
 
-def _unknown(base: Table, reason: str) -> CommitStateUnknownError:
+def _unknown(base: Table, operation: Operation, sent: OpenRequests) -> CommitStateUnknownError:
+    where = f"SELECT * FROM {base.name}.snapshots"
     return CommitStateUnknownError(
-        f"the commit to {base.name} was sent and its outcome is unknown: {reason}; none of its "
-        f"files was deleted; look at the latest snapshots (SELECT * FROM {base.name}.snapshots) "
-        "before running the statement again"
+        f"the commit to {base.name} was sent and its outcome is unknown: {sent.reason}; look "
+        f"whether it was applied ({where}) before running the statement again",
+        snapshot_ids=sent.snapshot_ids,
+        files=sent.files(operation),
     )
 
 
@@ -176,9 +218,11 @@ def _finished(catalog: Catalog, base: Table, operation: Operation) -> Table:
         operation.succeeded(table)
         _delete_old_metadata(catalog, base, table)
     except BaseException as error:
+        made = operation.snapshot_id
         raise CommitStateUnknownError(
             f"the commit to {base.name} was applied, but the table could not be looked at after "
-            f"it: {error}"
+            f"it: {error}",
+            snapshot_ids=() if made is None else (made,),
         ) from error
     return table
 
@@ -220,7 +264,8 @@ def _has_snapshot(table: Table, operation: Operation) -> bool:
     return wanted is not None and table.metadata.snapshot(wanted) is not None
 
 
-def _wait(seconds: float, query: QueryContext) -> None:
+def wait(seconds: float, query: QueryContext) -> None:
+    """Sleep, as long as the statement is not cancelled."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         query.check()

@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
+from icesql.commit.outcome import changes_nothing
 from icesql.commit.result import CommitResult
 from icesql.context import QueryContext
-from icesql.errors import AccessDeniedError, StorageError
-from icesql.iceberg.metadata.changes.apply import apply_updates, is_changed
 from icesql.iceberg.metadata.changes.updates import Update
-from icesql.iceberg.metadata.table_metadata import TableMetadata, metadata_document
-from icesql.storage import sizes
+from icesql.iceberg.metadata.table_metadata import TableMetadata
 
 MakeUpdates = Callable[[TableMetadata], Sequence[Update]]
 
@@ -34,6 +32,7 @@ class _MetadataChange:
     """An operation without files."""
 
     snapshot_id = None
+    files = ()
     # Another attempt makes it of whatever there is.
     reapplies = True
 
@@ -42,22 +41,10 @@ class _MetadataChange:
 
     def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
         updates = tuple(self._make(base.metadata))
-        return updates if updates and not _changes_nothing(base, updates, now_ms) else ()
+        return updates if updates and not changes_nothing(base, updates, now_ms) else ()
 
     def succeeded(self, table: Table) -> None:
         """Nothing was written beside the metadata."""
 
     def failed(self) -> None:
         """Nothing was written beside the metadata."""
-
-
-def _changes_nothing(base: Table, updates: Sequence[Update], now_ms: int) -> bool:
-    """Whether the table is the same after updates, where that can be seen from here."""
-    if base.document is not None:
-        return not is_changed(base.document, apply_updates(base.document, updates, now_ms=now_ms))
-    try:
-        data = base.storage.read(base.metadata_location, most=sizes.METADATA)
-    except (StorageError, AccessDeniedError):
-        return False  # a catalog may keep the file to itself
-    document = metadata_document(data, base.metadata_location)
-    return not is_changed(document, apply_updates(document, updates, now_ms=now_ms))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Final
 
 from msgspec import Struct
@@ -11,10 +12,11 @@ from msgspec import Struct
 from icesql.catalog.table import Catalog, Table
 from icesql.catalog.writes.change import Conflict, Done, TableChange, Unknown
 from icesql.commit.append import NOTHING
-from icesql.commit.attempts import now_ms
+from icesql.commit.attempts import looks, now_ms, swapped, wait
 from icesql.commit.files import FileChanges
+from icesql.commit.outcome import OpenRequests, Sent, snapshot_ids
 from icesql.commit.result import CommitResult
-from icesql.commit.retries import check_retries
+from icesql.commit.retries import RetryPolicy, check_retries
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.context import Progress, QueryContext
 from icesql.errors import CommitConflictError, CommitStateUnknownError, Error, ProgrammingError
@@ -102,40 +104,83 @@ def create_table(
     if files:
         changes = FileChanges("append", tuple(files), summary=dict(summary))
         operation = SnapshotOperation(table, changes, context)
+    sent = OpenRequests()
     try:
         if operation is not None:
             updates = (*updates, *operation.updates(table, 1, now_ms()))
-        context.report(Progress("committing", 1))
-        outcome = catalog.swap(table.identifier, None, _change(updates, table.storage))
-        if isinstance(outcome, Conflict):
-            raise CommitConflictError(f"cannot create {table.name}: {outcome.reason}")
-    except Error:
+        made = _created(catalog, table, _change(updates, table.storage), context, sent)
+    except BaseException as error:
+        if sent:
+            raise _unknown(table, operation, sent) from error
         if operation is not None:
             operation.failed()
         raise
-    except BaseException as error:
-        raise _unknown(table, f"it was interrupted ({type(error).__name__})") from error
-    if isinstance(outcome, Unknown) and not _is_created(catalog, table):
-        raise _unknown(table, outcome.reason)
-    assert isinstance(outcome, Done | Unknown)
-    made = catalog.load(table.identifier)
     if operation is None:
         return CommitResult(made)
     return CommitResult(made, operation.snapshot_id, {"operation": "append", **operation.summary})
 
 
-def _is_created(catalog: Catalog, table: Table) -> bool:
+def _created(
+    catalog: Catalog, table: Table, change: TableChange, query: QueryContext, sent: OpenRequests
+) -> Table:
+    """The table once it is there.
+
+    Raises CommitConflictError where another one of its name is, or where the requests that are
+    in ``sent`` after it leave open what there is.
+    """
+    policy = RetryPolicy.of(table.metadata.properties)
+    for attempt in count(1):
+        query.report(Progress("committing", attempt))
+        outcome = swapped(catalog, table, None, change, sent)
+        if isinstance(outcome, Done):
+            return _looked_at(catalog, table, change)
+        refused = CommitConflictError(f"cannot create {table.name}: {outcome.reason}")
+        if isinstance(outcome, Conflict) and not outcome.may_be_ours:
+            raise refused
+        sent.add(Sent(None, change, outcome), outcome.reason)
+        repeats = isinstance(outcome, Unknown) and outcome.is_busy and attempt <= policy.retries
+        for _ in looks(query):
+            found = _found(catalog, table)
+            if found is not None and sent.are_applied(found):
+                return found
+            if not sent:
+                raise refused
+            if repeats and found is None:
+                break
+        else:
+            raise refused
+        wait(policy.wait_seconds(attempt), query)
+    raise AssertionError
+
+
+def _found(catalog: Catalog, table: Table) -> Table | None:
+    """The table of the name, None where none can be seen."""
     try:
         found = catalog.load(table.identifier)
     except Error:
-        return False
-    return found.metadata.table_uuid == table.metadata.table_uuid
+        return None
+    # Names are found in another case, too, which another table may have.
+    return found if found.identifier == table.identifier else None
 
 
-def _unknown(table: Table, reason: str) -> CommitStateUnknownError:
+def _looked_at(catalog: Catalog, table: Table, change: TableChange) -> Table:
+    try:
+        return catalog.load(table.identifier)
+    except BaseException as error:
+        raise CommitStateUnknownError(
+            f"{table.name} was created, but could not be looked at after it: {error}",
+            snapshot_ids=snapshot_ids(change.updates),
+        ) from error
+
+
+def _unknown(
+    table: Table, operation: SnapshotOperation | None, sent: OpenRequests
+) -> CommitStateUnknownError:
     return CommitStateUnknownError(
-        f"the creation of {table.name} was sent and its outcome is unknown: {reason}; none of its "
-        "files was deleted; look whether the table is there before running the statement again"
+        f"the creation of {table.name} was sent and its outcome is unknown: {sent.reason}; look "
+        "whether the table is there before running the statement again",
+        snapshot_ids=sent.snapshot_ids,
+        files=sent.files(operation),
     )
 
 

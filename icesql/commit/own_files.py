@@ -22,6 +22,11 @@ class OwnFiles:
         with NewFile(self.storage, path) as file:
             file.write(data)
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What was written, as far as it is not decided which of it is needed."""
+        return tuple(sorted(self._written))
+
     def keep_only(self, used: Iterable[str]) -> None:
         """Delete what was written and is not among ``used``; what fails stays as an orphan."""
         for path in self._written.difference(used):

@@ -164,6 +164,10 @@ class _Replace:
         if self.rows is not None:
             self.rows.succeeded(table)
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        return () if self.rows is None else self.rows.files
+
     def failed(self) -> None:
         if self.rows is not None:
             self.rows.failed()

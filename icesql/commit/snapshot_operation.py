@@ -143,11 +143,20 @@ class SnapshotOperation:
 
     def failed(self) -> None:
         """Delete everything that this commit wrote, and the files of its own that it was to add."""
+        added = self._added_paths()
         self._own.keep_only(())
-        if self._changes.borrowed:
-            return
-        for path in {each.path for each in self._changes.added}:
+        for path in added:
             remove_file(self._own.storage, path)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What ``failed`` would delete."""
+        return (*self._added_paths(), *self._own.paths)
+
+    def _added_paths(self) -> tuple[str, ...]:
+        if self._changes.borrowed:
+            return ()
+        return (*dict.fromkeys(each.path for each in self._changes.added),)
 
     # ------------------------------------------------------------------ manifests
 

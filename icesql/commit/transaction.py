@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from icesql.catalog.rest.changes import has_transactions, swap_several
-from icesql.catalog.writes.change import Conflict, TableChange, Unknown
-from icesql.commit.attempts import Operation, commit, is_same, now_ms, refreshed
+from icesql.catalog.writes.change import Conflict, Done, TableChange, Unknown
+from icesql.commit.attempts import Operation, commit, is_same, looks, now_ms, refreshed, wait
+from icesql.commit.outcome import Sent, files_of, snapshot_ids
+from icesql.commit.retries import RetryPolicy
 from icesql.context import Progress
 from icesql.errors import (
     CommitConflictError,
@@ -132,58 +135,144 @@ def takes_several(catalog: Catalog) -> bool:
 
 def _commit_together(held: Sequence[_HeldTable], query: QueryContext) -> Table:
     """Changes of several tables, by one request that a REST catalog applies as a whole."""
-    catalog, names = held[0].catalog, " and ".join(each.base.name for each in held)
+    catalog = held[0].catalog
     moment = max(now_ms(), *(each.working.metadata.last_updated_ms for each in held))
     changes = [
-        (
-            each.base.identifier,
-            TableChange(
-                tuple(each.updates),
-                requirements_for(each.base.metadata, each.updates),
-                each.base.storage,
-                moment,
-            ),
+        TableChange(
+            tuple(each.updates),
+            requirements_for(each.base.metadata, each.updates),
+            each.base.storage,
+            moment,
         )
         for each in held
     ]
-    query.report(Progress("committing", 1))
+    together = _Together(held, changes)
     try:
-        outcome = swap_several(catalog, changes)  # type: ignore[arg-type]
-    except Error:
-        _fail(held)
-        raise
+        tables = _until_known(catalog, together, query)
     except BaseException as error:
-        raise _unknown(names, f"it was interrupted ({type(error).__name__})") from error
-    if isinstance(outcome, Conflict):
-        _fail(held)
-        raise CommitConflictError(
-            f"{names} were changed by another writer since the transaction read them "
-            f"({outcome.reason}); nothing was applied, run the transaction again"
-        )
+        if together.is_open:
+            raise together.unknown() from error
+        for each in held:
+            each.failed()
+        raise
     try:
-        tables = [catalog.load(each.base.identifier) for each in held]
-    except Error as error:
-        raise _unknown(names, str(error)) from error
-    if isinstance(outcome, Unknown):
+        if tables is None:
+            tables = [catalog.load(each.base.identifier) for each in held]
         for each, table in zip(held, tables, strict=True):
-            wanted = _Whole(each).snapshot_id
-            if wanted is None or table.metadata.snapshot(wanted) is None:
-                raise _unknown(names, outcome.reason)
-    for each, table in zip(held, tables, strict=True):
-        _Whole(each).succeeded(table)
+            _Whole(each).succeeded(table)
+    except BaseException as error:
+        raise CommitStateUnknownError(
+            f"the transaction over {together.names} was applied, but the tables could not be "
+            f"looked at after it: {error}",
+            snapshot_ids=together.snapshot_ids,
+        ) from error
     return tables[-1]
 
 
-def _fail(held: Sequence[_HeldTable]) -> None:
-    for each in held:
-        each.failed()
+class _Together:
+    """One request about several tables, and what is known of it."""
+
+    def __init__(self, held: Sequence[_HeldTable], changes: Sequence[TableChange]) -> None:
+        self.held, self.changes = held, changes
+        self.names = " and ".join(each.base.name for each in held)
+        self.snapshot_ids = snapshot_ids(each for change in changes for each in change.updates)
+        # Why it is not known how it ended, of every time that it was sent.
+        self._reasons: list[str] = []
+        self._seen = ""
+        self._is_refused = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may be applied, or be so later."""
+        return bool(self._reasons)
+
+    def send(self, catalog: Catalog) -> Swap:
+        """Send it once more; the same each time, so that it is applied once at most."""
+        pairs = [
+            (each.base.identifier, change)
+            for each, change in zip(self.held, self.changes, strict=True)
+        ]
+        try:
+            outcome = swap_several(catalog, pairs)  # type: ignore[arg-type]
+        except Error as error:
+            if not self.is_open:
+                raise
+            outcome = Unknown(str(error))  # an earlier request may be why
+        except BaseException as error:
+            self._reasons.append(f"it was interrupted ({type(error).__name__})")
+            raise
+        if isinstance(outcome, Unknown) or (isinstance(outcome, Conflict) and outcome.may_be_ours):
+            self._is_refused &= isinstance(outcome, Conflict)
+            self._reasons.append(outcome.reason)
+        return outcome
+
+    def look(self, catalog: Catalog) -> Sequence[Table] | None:
+        """The tables if all have their change; None else. Raises what looking at them does.
+
+        It is not open any more where one shows that the request was not applied, and cannot be.
+        """
+        tables = [catalog.load(each.base.identifier) for each in self.held]
+        sent = [
+            Sent(each.base, change) for each, change in zip(self.held, self.changes, strict=True)
+        ]
+        # A change of metadata may be another writer's, too; a snapshot is ours alone.
+        telling = [n for n, each in enumerate(sent) if each.snapshot_ids] or [*range(len(sent))]
+        applied = [n for n in telling if sent[n].is_applied(tables[n])]
+        if applied == telling:
+            return tables
+        if applied:  # by a server that is not done, or does not keep its word
+            have = " and ".join(tables[n].name for n in applied)
+            self._seen = f"; {have} changed and the rest did not"
+        elif self._is_refused or any(sent[n].is_over(tables[n]) for n in telling):
+            self._reasons.clear()
+        return None
+
+    def unknown(self) -> CommitStateUnknownError:
+        """The error to raise while it is open."""
+        return CommitStateUnknownError(
+            f"the transaction over {self.names} was sent and its outcome is unknown: "
+            f"{self._reasons[-1]}{self._seen}; look at the latest snapshots of each table before "
+            "running it again",
+            snapshot_ids=self.snapshot_ids,
+            files=dict.fromkeys(path for each in self.held for path in _Whole(each).files),
+        )
 
 
-def _unknown(names: str, reason: str) -> CommitStateUnknownError:
-    return CommitStateUnknownError(
-        f"the transaction over {names} was sent and its outcome is unknown: {reason}; none of its "
-        "files was deleted; look at the latest snapshots before running it again"
-    )
+def _until_known(
+    catalog: Catalog, together: _Together, query: QueryContext
+) -> Sequence[Table] | None:
+    """Send a request until it is applied; the tables where they were looked at.
+
+    Raises CommitConflictError where that cannot be, or where ``together`` is open still.
+    """
+    policy = RetryPolicy.of(together.held[0].base.metadata.properties)
+    for attempt in count(1):
+        query.report(Progress("committing", attempt))
+        outcome = together.send(catalog)
+        if isinstance(outcome, Done):
+            return None
+        refused = CommitConflictError(
+            f"{together.names} were changed by another writer since the transaction read them "
+            f"({outcome.reason}); nothing was applied, run the transaction again"
+        )
+        if not together.is_open:
+            raise refused
+        repeats = isinstance(outcome, Unknown) and outcome.is_busy and attempt <= policy.retries
+        for _ in looks(query):
+            try:
+                tables = together.look(catalog)
+            except Error:
+                continue
+            if tables is not None:
+                return tables
+            if not together.is_open:
+                raise refused
+            if repeats:
+                break
+        else:
+            raise refused
+        wait(policy.wait_seconds(attempt), query)
+    raise AssertionError
 
 
 def _as_it_is(catalog: Catalog, table: Table) -> Table:
@@ -245,6 +334,10 @@ class _HeldTable:
         before = _given_ids(self.base.metadata)
         return before in (_given_ids(self.working.metadata), _given_ids(metadata))
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        return tuple(path for each in self.operations for path in files_of(each))
+
     def failed(self) -> None:
         for each in reversed(self.operations):
             each.failed()
@@ -302,6 +395,11 @@ class _Whole:
         """As ``Operation.succeeded``."""
         for each in self._held.operations:
             each.succeeded(table)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """As ``Operation.files``."""
+        return self._held.files
 
     def failed(self) -> None:
         """As ``Operation.failed``."""

@@ -33,6 +33,10 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "UnsupportedSqlError": (("PIVOT",), {"position": (2, 3), "hint": "use CASE"}),
     "UnsupportedTableError": (("ORC data files",), {"table": "t", "path": "a.orc"}),
     "CorruptFileError": (("m0.avro", "not an Avro file"), {"offset": 12}),
+    "CommitStateUnknownError": (
+        ("the commit to t was sent",),
+        {"snapshot_ids": [7], "files": [f"/t/{number}.parquet" for number in range(12)]},
+    ),
     "StorageError": (("s3://b/k", "access denied"), {}),
     "MissingExtraError": (("pyspark",), {"extra": "spark"}),
 }

@@ -25,11 +25,13 @@ from icesql.iceberg.metadata.changes.requirements import requirement_json
 from icesql.iceberg.metadata.json_writer import schema_json, sort_order_json, spec_json
 
 # It did not begin with it.
-_BUSY: Final = frozenset({429, 503})
+_TOO_MANY: Final = 429
+# It says that it did not; a gateway says so of a request, too, that went on to the catalog.
+_BUSY: Final = 503
 # It cannot do that. All others from 500 on, also those of proxies, failed in the middle or do not
-# know how it ended, as 408 does not: it may have been done.
+# know how it ended, as those of a request that took too long do not: it may have been done.
 _UNABLE: Final = frozenset({501, 505})
-_TIMED_OUT: Final = 408
+_TOOK_TOO_LONG: Final = frozenset({408, 460, 499})
 _SENT_AGAIN: Final = 3
 _WAIT_SECONDS: Final = 1.0
 _TABLES: Final = "/v1/{prefix}/namespaces/{namespace}/tables"
@@ -148,11 +150,11 @@ def _once(
         return Unknown(str(error))
     except Refusal as error:
         if error.status == 409:
-            return Conflict(str(error))
-        if error.status in _BUSY:
+            return Conflict(str(error), may_be_ours=True)
+        if error.status == _TOO_MANY:
             return Conflict(f"the catalog is busy: {error}")
-        if error.status == _TIMED_OUT or (error.status >= 500 and error.status not in _UNABLE):
-            return Unknown(str(error))
+        if error.status in _TOOK_TOO_LONG or (error.status >= 500 and error.status not in _UNABLE):
+            return Unknown(str(error), is_busy=error.status == _BUSY)
         _raise(error, name)
     return Done(f"metadata of {name} in catalog {server.name}" if not answer.body else "")
 

@@ -65,19 +65,26 @@ class Done(Struct, frozen=True):
 
 
 class Conflict(Struct, frozen=True):
-    """The change was not applied, for certain: the table is not what the change was made for."""
+    """The change was not applied: the table is not what the change was made for.
+
+    That is certain, unless it ``may_be_ours``: what is on the way to a server may send a request
+    twice, and the second one conflicts with the first. The table shows whether that was so.
+    """
 
     reason: str
+    may_be_ours: bool = False
 
 
 class Unknown(Struct, frozen=True):
     """The change was sent, and may be applied, or be so later.
 
-    ``location`` is its metadata file where the catalog is not the one who names it.
+    ``location`` is its metadata file where the catalog is not the one who names it. Where the
+    server ``is_busy``, the same change may be sent again.
     """
 
     reason: str
     location: str | None = None
+    is_busy: bool = False
 
 
 Swap = Done | Conflict | Unknown

@@ -214,6 +214,11 @@ class _ManifestRewrite:
         used = [each.manifest_path for each in self._store.manifests_of(snapshot)]
         self._own.keep_only([snapshot.manifest_list, *used])
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What ``failed`` would delete."""
+        return self._own.paths
+
     def failed(self) -> None:
         """Delete everything that was written."""
         self._own.keep_only(())

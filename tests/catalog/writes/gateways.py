@@ -1,0 +1,137 @@
+"""A REST catalog behind a gateway that loses, repeats, delays and refuses requests."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from tests.catalog.writes.rest_writes import WritableServer
+
+TOGETHER: Final = "POST /v1/{prefix}/transactions/commit"
+# Instead of a status: the connection is closed.
+HANGS_UP: Final = 0
+
+
+@dataclass(frozen=True)
+class Relay:
+    """What becomes of one change: when the catalog applies it, and which answer is heard.
+
+    ``answer`` None is the catalog's own, of its last time.
+    """
+
+    applies: Literal["once", "twice", "late", "never", "half"] = "once"
+    answer: int | None = None
+
+
+class Gateway(WritableServer):
+    """``relays`` are what becomes of the next changes, ``looks`` the statuses of the next GETs.
+
+    A status of None lets the request pass. ``deliver`` brings what is late. ``after`` is called
+    once, when a change was relayed and before it is answered.
+    """
+
+    def __init__(self, folder: Any) -> None:
+        super().__init__(folder)
+        self.relays: list[Relay] = []
+        self.looks: list[int | None] = []
+        self.after: Callable[[], None] | None = None
+        self.late: list[Callable[[], int]] = []
+        self.changed = 0
+        self.config["endpoints"] = [
+            "GET /v1/{prefix}/namespaces",
+            "GET /v1/{prefix}/namespaces/{namespace}/tables",
+            "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+            "POST /v1/{prefix}/namespaces/{namespace}/tables",
+            "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+            "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+            "POST /v1/{prefix}/tables/rename",
+            TOGETHER,
+        ]
+
+    def deliver(self) -> list[int]:
+        """The catalog's answers, which nobody hears, to the changes that were held back."""
+        late, self.late = self.late, []
+        return [each() for each in late]
+
+    def catalog(self, request: Any, parts: list[str], query: Any, headers: Any) -> None:
+        if isinstance(request, _Relayed):
+            self._applied(request, parts, query, headers)
+        elif self._is_change(request, parts):
+            self._relayed(request, parts, query, headers)
+        elif request.command == "GET" and self.looks and (status := self.looks.pop(0)):
+            self.send(request, status, {"error": {"message": f"status {status}"}})
+        else:
+            super().catalog(request, parts, query, headers)
+
+    def _is_change(self, request: Any, parts: list[str]) -> bool:
+        match request.command, parts:
+            case "POST", ["namespaces", _, "tables"]:
+                return not json.loads(request.body)["stage-create"]
+            case "POST", ["namespaces", _, "tables", _] | ["transactions", "commit"]:
+                return True
+        return False
+
+    def _relayed(self, request: Any, parts: list[str], query: Any, headers: Any) -> None:
+        relay = self.relays.pop(0) if self.relays else Relay()
+        self.changed += 1
+
+        # The connection's next request takes their place.
+        command, body = request.command, request.body
+
+        def apply() -> _Relayed:
+            made = _Relayed(command, body, relay.applies == "half")
+            self.catalog(made, parts, query, headers)
+            return made
+
+        status, answer = 200, {}
+        if relay.applies == "late":
+            self.late.append(lambda: apply().status)
+        elif relay.applies != "never":
+            for _ in range(1 + (relay.applies == "twice")):
+                made = apply()
+                status, answer = made.status, made.answer
+        after, self.after = self.after, None
+        if after is not None:
+            after()
+        if relay.answer == HANGS_UP:
+            request.connection.shutdown(socket.SHUT_RDWR)
+        elif relay.answer is None:
+            self.send(request, status, answer)
+        else:
+            told = {"message": f"the gateway says {relay.answer}"}
+            self.send(request, relay.answer, {"error": told})
+
+    def _applied(self, request: _Relayed, parts: list[str], query: Any, headers: Any) -> None:
+        if parts != ["transactions", "commit"]:
+            super().catalog(request, parts, query, headers)
+            return
+        before = deepcopy(self.tables)
+        changes = json.loads(request.body)["table-changes"]
+        for each in changes[:1] if request.is_half else changes:
+            name = (*each["identifier"]["namespace"], each["identifier"]["name"])
+            status, answer = self.applied(name, each)
+            if status != 200:
+                self.tables.clear()
+                self.tables.update(before)
+                self.send(request, status, answer)
+                return
+        self.send(request, 204, None)
+
+    def send(self, request: Any, status: int, content: Any, headers: Any = None) -> None:
+        if isinstance(request, _Relayed):
+            request.status, request.answer = status, content
+        else:
+            super().send(request, status, content, headers)
+
+
+class _Relayed:
+    """A request as the catalog gets it; what it answers is kept."""
+
+    status, answer = 0, None
+
+    def __init__(self, command: str, body: bytes, is_half: bool) -> None:
+        self.command, self.body, self.is_half = command, body, is_half
