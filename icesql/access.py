@@ -26,7 +26,7 @@ class Access(Struct, frozen=True):
     that SQL may open beside the connection's own catalog, None for all that are configured.
     ``confine``: the roots that every path in a table's metadata must lie below; True for the
     table's own folder, False for no limit. ``read_only``: whether statements that change tables
-    are refused.
+    are refused. ``service``: whether SQL comes from people whom the owner does not know.
     """
 
     locked: frozenset[str] = frozenset()
@@ -36,6 +36,7 @@ class Access(Struct, frozen=True):
     copy_to: bool | Roots = False
     confine: bool | Roots = False
     read_only: bool = False
+    service: bool = False
 
     @classmethod
     def of(
@@ -73,6 +74,7 @@ class Access(Struct, frozen=True):
             copy_to=_files("copy_to", False if copy_to is None else copy_to),
             confine=_confine(service if confine is None else confine),
             read_only=_flag("read_only", limited if read_only is None else read_only),
+            service=service,
         )
 
     def check_setting(self, name: str) -> None:
@@ -80,6 +82,20 @@ class Access(Struct, frozen=True):
         key = setting_key(name)
         if key in self.locked:
             raise AccessDeniedError(f'setting "{key}" cannot be changed by SQL', argument="locked")
+
+    def check_removal(self, *, everything: bool, named: bool) -> None:
+        """Raise AccessDeniedError for a statement that says where files may be deleted.
+
+        ``everything``: wherever a table's metadata names some; ``named``: below given folders.
+        """
+        if everything and self.confine is not False:
+            raise AccessDeniedError(
+                "files outside of a table's own places are not deleted", argument="confine"
+            )
+        if (everything or named) and self.service:
+            raise AccessDeniedError(
+                "SQL cannot say where files of tables are deleted", argument="service"
+            )
 
     def allows_catalog(self, name: str) -> bool:
         """Whether SQL may open the configured catalog ``name``, in any case."""

@@ -212,6 +212,7 @@ class Settings(Struct, frozen=True):
     wap_branch: str | None = None
     partition_overwrite_mode: str = "static"
     snapshot_ref: str | None = None
+    delete_below: str | None = None
 
     @property
     def snapshot_pinned(self) -> bool:
@@ -343,5 +344,6 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "wap_branch": _optional(str),
     "partition_overwrite_mode": _one_of("static", "dynamic"),
     "snapshot_ref": _optional(str),
+    "delete_below": _optional(str),
 }
 assert set(_PARSERS) == set(Settings.__struct_fields__)

@@ -151,6 +151,8 @@ def _of_settings(
 def _of_access(given: Mapping[str, Any]) -> Iterator[Row]:
     access = Access.of(**given)
     for name in Access.__struct_fields__:
+        if name == "service":
+            continue  # it is told by what it sets
         option = f"--{name.replace('_', '-')}"
         # True without an option is what the command gives where nothing is restricted.
         asked = given.get(name) is not None and (name, given[name]) != ("copy_to", True)

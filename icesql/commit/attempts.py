@@ -19,6 +19,7 @@ from icesql.errors import CommitConflictError, CommitStateUnknownError, Error, S
 from icesql.iceberg.metadata.changes.requirements import requirements_for
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.storage.new_file import check_writable, remove_file
+from icesql.storage.roots import Roots
 
 _DELETES_METADATA: Final = "write.metadata.delete-after-commit.enabled"
 _STATUS_CHECKS: Final = 3
@@ -234,10 +235,13 @@ def _delete_old_metadata(catalog: Catalog, base: Table, table: Table) -> None:
         return
     kept = {each.metadata_file for each in table.metadata.metadata_log}
     kept |= {base.metadata_location, table.metadata_location}
+    # Beside the file that the catalog names. A log that names another file of the table, or of
+    # anybody, is no reason to delete it.
+    own = Roots.of([table.metadata_location.rpartition("/")[0]])
     for each in base.metadata.metadata_log:
         path = each.metadata_file
-        # A log that names another file of the table, or of anybody, is no reason to delete it.
-        if path not in kept and is_metadata_name(path.rpartition("/")[2]):
+        name = path.rpartition("/")[2]
+        if path not in kept and is_metadata_name(name) and own.hold_for_removal(path):
             remove_file(table.storage, path)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from icesql.storage.new_file import NewFile, remove_file
 from icesql.storage.open import Storage
+from icesql.storage.reroot import is_local
 
 
 class OwnFiles:
@@ -17,10 +18,16 @@ class OwnFiles:
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file of the table. Raises OperationalError."""
-        # Noted before it is there: a write that fails half-way may leave something.
+        file = NewFile(self.storage, path)  # refuses a name that is another's
+        # Noted before it is whole: a write to a store that fails half-way may leave something.
         self._written.add(path)
-        with NewFile(self.storage, path) as file:
-            file.write(data)
+        try:
+            with file:
+                file.write(data)
+        except BaseException:
+            if is_local(path):
+                self._written.discard(path)  # nothing of ours is there under the name
+            raise
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -6,13 +6,14 @@ incremental one deletes files that are still needed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import now_ms
 from icesql.commit.change import change_table
+from icesql.commit.own_places import OwnPlaces
 from icesql.context import QueryContext
 from icesql.errors import Error, NotSupportedError
 from icesql.iceberg.manifest.data_file import FileContent
@@ -51,13 +52,22 @@ class Unneeded(Struct, frozen=True):
             *self.statistics, *self.manifests, *self.manifest_lists,
         )  # fmt: skip
 
+    def where(self, wanted: Callable[[str], bool]) -> Unneeded:
+        """Only the files of paths that are wanted."""
+        return Unneeded(*(tuple(filter(wanted, getattr(self, n))) for n in self.__struct_fields__))
+
 
 class Expired(Struct, frozen=True):
-    """What was forgotten, and the files that went with it; ``left`` could not be deleted."""
+    """What was forgotten, and the files that went with it; ``left`` could not be deleted.
+
+    ``kept`` are files that nothing needs any more and that lie outside of the table's ``places``.
+    """
 
     table: Table
     expiry: Expiry
     files: Unneeded
+    places: OwnPlaces
+    kept: Unneeded = Unneeded()
     left: frozenset[str] = frozenset()
 
     @property
@@ -80,6 +90,8 @@ def expire_snapshots(
     clean_metadata: bool = False,
     dry_run: bool = False,
     at_once: int | None = None,
+    delete_below: Sequence[str] = (),
+    delete_outside: bool = False,
     query: QueryContext | None = None,
 ) -> Expired:
     """Forget snapshots and delete their files; what is retained is as ``plan_expiry`` says.
@@ -87,14 +99,16 @@ def expire_snapshots(
     A file goes only if no snapshot that stays names it: all of their manifests are read, and where
     one cannot be, no data file is deleted. With ``clean_metadata`` schemas and partition specs go
     that nothing uses any more. With ``dry_run`` nothing is changed. ``at_once`` is how many files
-    of a store are deleted at a time. Raises NotSupportedError for a table with gc.enabled false,
-    whose files may be another's.
+    of a store are deleted at a time. Files outside of the table's location stay, unless they lie in
+    a folder of ``delete_below``, or with ``delete_outside``. Raises NotSupportedError for a table
+    with gc.enabled false, whose files may be another's.
     """
     if table.metadata.properties.get("gc.enabled", "true").lower() == "false":
         raise NotSupportedError(
             f"not supported: expiring snapshots of {table.name}, whose property gc.enabled is "
             "false: other tables may need its files"
         )
+    places = OwnPlaces.of(catalog, table, delete_below, everything=delete_outside)
     context, moment = query or QueryContext(), now_ms()
     planned: list[tuple[TableMetadata, Expiry]] = []
 
@@ -117,14 +131,19 @@ def expire_snapshots(
     if dry_run:
         updates(table.metadata)
         base, expiry = planned[-1]
-        return Expired(table, expiry, unneeded(table, base, expiry, context))
+        found = unneeded(table, base, expiry, context)
+        files, kept = found.where(places.hold), found.where(places.lack)
+        return Expired(table, expiry, files, places, kept)
     after = change_table(catalog, table, updates, query=context).table
     base, expiry = planned[-1]
     # What was committed since may need files of the snapshots that are gone.
     left = tuple(each for each in expiry.snapshot_ids if after.metadata.snapshot(each) is None)
-    files = unneeded(after, base, Expiry(expiry.refs, left), context)
-    left_over = remove_files(after.storage, files.paths, context, at_once=at_once)
-    return Expired(after, expiry, files, frozenset(left_over))
+    found = unneeded(after, base, Expiry(expiry.refs, left), context)
+    files, kept = found.where(places.hold), found.where(places.lack)
+    left_over = remove_files(
+        after.storage, files.paths, context, allowed=places.hold, at_once=at_once
+    )
+    return Expired(after, expiry, files, places, kept, frozenset(left_over))
 
 
 def unused(

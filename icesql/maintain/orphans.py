@@ -12,25 +12,22 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Table
+from icesql.commit.own_places import OwnPlaces
 from icesql.context import QueryContext
-from icesql.errors import NotSupportedError, StorageError
+from icesql.errors import CorruptFileError, NotSupportedError, StorageError
+from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_metadata
+from icesql.maintain.neighbours import refuse_neighbours
 from icesql.maintain.referenced import Prefixes, Referenced, referenced_paths, wanted_name
 from icesql.storage import sizes
 from icesql.storage.listing import ListedFile, list_files
 from icesql.storage.new_file import check_writable
 from icesql.storage.open import Storage
-from icesql.storage.reroot import components
 
 DAY_MS: Final = 86_400_000
 DEFAULT_AGE_MS: Final = 3 * DAY_MS
 # Files of running writers are newer than this.
 LEAST_AGE_MS: Final = DAY_MS
 
-# Places besides its location in which a table keeps files.
-_FOLDERS: Final = (
-    "write.data.path", "write.metadata.path", "write.object-storage.path",
-    "write.folder-storage.path",
-)  # fmt: skip
 # What icesql gives files until they are whole; see storage.output_file and catalog.writes.
 _UNFINISHED: Final = re.compile(
     r"\..*\.[0-9a-f]{12}\.part|\.[0-9a-f]{32}\.new|\.[0-9a-f]{16}-version-hint\.temp", re.DOTALL
@@ -38,6 +35,7 @@ _UNFINISHED: Final = re.compile(
 _HINTS: Final = ("version-hint.text", "version-hint.txt")
 _METADATA: Final = re.compile(r".*\.metadata\.json(\.gz)?|.*\.gz\.metadata\.json", re.DOTALL)
 _UUID: Final = re.compile(rb'"(table|view)-uuid"\s*:\s*"([^"\\]{1,80})"')
+_UPDATED: Final = re.compile(rb'"last-updated-ms"\s*:\s*(\d{1,18})\b')
 _BEGINNING: Final = 4096
 
 
@@ -63,15 +61,21 @@ def find_orphans(
     older_than_ms: int,
     folder: str | None = None,
     prefixes: Prefixes | None = None,
+    delete_below: Sequence[str] = (),
+    only_look: bool = False,
     query: QueryContext | None = None,
 ) -> Orphans:
     """The files below ``folder``, by default the table's location, that the table does not need.
 
     Only those that changed last before ``older_than_ms`` (since 1970). The folder is listed before
-    the table is loaded anew, so that what is committed meanwhile is known. Raises
-    NotSupportedError for a table with gc.enabled false, for a folder that is not the table's, and
-    where another table or view lies in it; StorageError and CorruptFileError where a manifest, a
-    folder or what may be another's metadata cannot be read.
+    the table is loaded anew, so that what is committed meanwhile is known. It lies in the table's
+    location, or in a folder of ``delete_below``.
+
+    Raises NotSupportedError for a table with gc.enabled false, for a folder that is not the
+    table's, where another table or view lies in it or another table of the catalog has files there,
+    and where metadata of the table itself is newer than what the catalog names; StorageError and
+    CorruptFileError where a manifest, a folder or what may be another's metadata cannot be read.
+    With ``only_look`` the manifests of other tables are not read.
     """
     context = query or QueryContext()
     metadata = table.metadata
@@ -81,7 +85,7 @@ def find_orphans(
             "other tables may need its files"
         )
     check_writable(table.storage)
-    start = _checked(table, folder)
+    start = _checked(OwnPlaces.of(catalog, table, delete_below), table, folder)
     fields = {field.name for spec in metadata.specs.values() for field in spec.fields}
     enter = wanted_name(frozenset(each for each in fields if each.startswith(("_", "."))))
     found = list(list_files(table.storage, start, context, enter=enter))
@@ -92,6 +96,8 @@ def find_orphans(
     ]
     _refuse_others(table, unneeded, context)
     old = tuple(each for each in unneeded if each.modified_ms < older_than_ms)
+    if old:
+        refuse_neighbours(catalog, table, start, old, context, only_look=only_look)
     return Orphans(start, old, len(found), len(unneeded) - len(old), table)
 
 
@@ -101,31 +107,28 @@ def _is_candidate(name: str) -> bool:
     return not name.startswith(("_", ".")) or _UNFINISHED.fullmatch(name) is not None
 
 
-def _checked(table: Table, folder: str | None) -> str:
+def _checked(places: OwnPlaces, table: Table, folder: str | None) -> str:
     """The folder to list. Raises NotSupportedError for one that is not the table's own."""
-    metadata = table.metadata
-    if folder is None:
-        return metadata.location
-    own = [metadata.location, *(metadata.properties.get(each, "") for each in _FOLDERS)]
-    wanted = _names(folder)
-    for each in own:
-        names = _names(each)
-        if each and len(names) > 2 and wanted[: len(names)] == names:
-            return folder
+    wanted = table.metadata.location if folder is None else folder
+    # Some name below it, for a place itself is no file in it.
+    if places.hold(f"{wanted.rstrip('/')}/x"):
+        return wanted
     raise NotSupportedError(
-        f"not supported: looking for orphans in {folder}, where other tables may have files: "
-        f"location is a folder in {metadata.location}"
+        f"not supported: looking for orphans in {wanted}, where other tables may have files: "
+        f"location is a folder in {places.text or table.metadata_location}. If it is this table's "
+        "alone, say so with delete_below => array('folder')"
     )
 
 
-def _names(folder: str) -> tuple[str, ...]:
-    scheme, authority, _ = Prefixes().of(folder)
-    return (scheme, authority, *components(folder))
-
-
 def _refuse_others(table: Table, files: Sequence[ListedFile], query: QueryContext) -> None:
-    """Raise NotSupportedError where metadata of another table or view lies among the files."""
+    """Raise NotSupportedError where metadata of another table or view lies among the files.
+
+    Or of this table, by another name or catalog: metadata that was written after what is known.
+    """
     own = "table", (table.metadata.table_uuid or "").lower()
+    log = table.metadata.metadata_log
+    since = min((each.timestamp_ms for each in log), default=table.metadata.last_updated_ms)
+    later: dict[str, set[str]] = {}
     for each in files:
         if _METADATA.fullmatch(each.names[-1]) is None:
             continue
@@ -138,6 +141,41 @@ def _refuse_others(table: Table, files: Sequence[ListedFile], query: QueryContex
                 f"metadata of {kind} {uuid}, this table is {own[1]}; give a folder of this table "
                 "alone as location, or remove the other's metadata first if it was dropped"
             )
+        if owner == own:
+            found = _written_after(table.storage, each.path, since)
+            if found is not None and found.last_updated_ms > table.metadata.last_updated_ms:
+                raise _copied(table, each)
+            if found is not None:
+                later[each.names[-1]] = {
+                    one.metadata_file.rpartition("/")[2] for one in found.metadata_log
+                }
+    # One alone may be of a commit that failed; what was built upon it is another's history.
+    built_upon = {name for names in later.values() for name in names}
+    for each in files:
+        if each.names[-1] in later and each.names[-1] in built_upon:
+            raise _copied(table, each)
+
+
+def _written_after(storage: Storage, path: str, since_ms: int) -> TableMetadata | None:
+    """Metadata of the table itself that was written after ``since_ms``; None for other files."""
+    start = storage.read(path, length=min(storage.size(path), _BEGINNING))
+    told = _UPDATED.search(start)
+    if told is not None and int(told[1]) <= since_ms:
+        return None
+    try:
+        found = parse_metadata(storage.read(path, most=sizes.METADATA), path)
+    except CorruptFileError:
+        return None  # half a file
+    return found if found.last_updated_ms > since_ms else None
+
+
+def _copied(table: Table, file: ListedFile) -> NotSupportedError:
+    return NotSupportedError(
+        f"not supported: removing orphans of {table.name} where {file.shown} is metadata of this "
+        f"very table (uuid {table.metadata.table_uuid}) that its catalog does not know: the table "
+        "may have another name or catalog, too, whose files would go. If a commit failed and left "
+        "it, any commit to the table makes it old"
+    )
 
 
 def _owner(storage: Storage, path: str) -> tuple[str, str] | None:
@@ -151,7 +189,6 @@ def _owner(storage: Storage, path: str) -> tuple[str, str] | None:
         found = _UUID.search(start)
         if found is not None:
             return found[1].decode("ascii"), found[2].decode("ascii", "replace").lower()
-        from icesql.errors import CorruptFileError
         from icesql.iceberg.metadata.table_metadata import metadata_document
 
         try:

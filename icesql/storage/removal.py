@@ -22,16 +22,23 @@ _AT_ONCE: Final = 16
 
 
 def remove_files(
-    storage: Storage, paths: Iterable[str], query: QueryContext, *, at_once: int | None = None
+    storage: Storage,
+    paths: Iterable[str],
+    query: QueryContext,
+    *,
+    allowed: Callable[[str], bool] = lambda path: True,
+    at_once: int | None = None,
 ) -> set[str]:
     """Remove files of a table, as ``remove_file`` does; those that could not be removed.
+
+    Just before each goes, ``allowed`` is asked for it: a folder may have become a link meanwhile.
 
     They go in the order given as far as one waits for another: what has begun when the statement
     is cancelled ends. Raises QueryCancelledError.
     """
 
     def remove(path: str) -> bool:
-        return remove_file(storage, path)
+        return allowed(path) and remove_file(storage, path)
 
     return {path for path, done in _each(paths, remove, is_local, query, at_once) if not done}
 

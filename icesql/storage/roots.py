@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from icesql.storage.reroot import is_local, local_spellings, split_path
+from icesql.storage.reroot import components, is_local, local_spellings, split_path
 
 # Schemes that open the same store.
 _ONE_STORE: Final = {
@@ -62,6 +62,35 @@ class Roots(Struct, frozen=True):
         return found is not None and any(
             found[:2] == (scheme, authority) and found[2][: len(names)] == names
             for scheme, authority, names in self.remote
+        )
+
+    def hold_for_removal(self, path: str) -> bool:
+        """Whether a file that is to be deleted lies below a root, whatever may be read into it.
+
+        Escapes count as written and decoded, ``..`` and links are followed. Unlike ``hold`` this
+        takes remote paths with empty parts, and escaped slashes as partitions have them.
+        """
+        if "\0" in path or not path:
+            return False
+        if is_local(path):
+            # One folder may be known by several links.
+            places = [os.path.realpath(each) for each in local_spellings(path)]
+            return all(
+                any(each != real and _below(each, real) for _, real in self.local)
+                for each in places
+            )
+        scheme, authority, rest = split_path(path)
+        store = _ONE_STORE.get(scheme, scheme), authority
+        texts = [rest]
+        while (plain := unquote(texts[-1]).replace("\\", "/")) != texts[-1]:
+            texts.append(plain)
+        if any("\0" in each for each in texts):
+            return False
+        readings = {components(f"file:///{each}") for each in texts}
+        return any(
+            store == (name, own)
+            and all(each[: len(names)] == names and len(each) > len(names) for each in readings)
+            for name, own, names in self.remote
         )
 
     def hold_place(self, place: str) -> bool:

@@ -236,6 +236,149 @@ def test_metadata_that_cannot_be_read_stops_it(lake: Any, monkeypatch: pytest.Mo
     assert files(folder) == before
 
 
+# ------------------------------------------------------------------ other tables of the catalog
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[tuple[icesql.Connection, Path]]:
+    """A SQLite catalog with a table s.t, and the folder of its warehouse."""
+    uri = f"sqlite:///{tmp_path}/c.db"
+    properties = {"init_catalog_tables": "true"}
+    with icesql.connect(
+        uri=uri, warehouse=str(tmp_path / "w"), properties=properties, files=True
+    ) as con:
+        con.execute("CREATE SCHEMA s")
+        con.execute("CREATE TABLE s.t (x INT)")
+        con.execute("INSERT INTO s.t VALUES (1)")
+        yield con, tmp_path / "w"
+
+
+def current(con: icesql.Connection, name: str) -> str:
+    return str(con.catalog.load(("s", name)).metadata_location)
+
+
+def kept(con: icesql.Connection, folder: Path, arguments: str, told: str) -> None:
+    """An orphan removal is refused, and nothing is gone."""
+    age(folder)
+    before = files(folder)
+    for more in ("", ", dry_run => true"):
+        with pytest.raises(errors.NotSupportedError, match=told):
+            orphans(con, arguments + more)
+    assert files(folder) == before
+
+
+def test_a_table_of_two_names_is_left_alone(shop: Any) -> None:
+    con, folder = shop
+    con.execute(f"CALL system.register_table('s.u', '{current(con, 't')}')")
+    con.execute("INSERT INTO s.u VALUES (2)")
+    planted(folder, "s/t/data/x")
+    for name in "tu":
+        kept(con, folder, f"'s.{name}'", "metadata of this very table|has files, too")
+    # Whoever wrote last: the other name is in the catalog.
+    con.execute("INSERT INTO s.t VALUES (3)")
+    kept(con, folder, "'s.u'", "metadata of this very table")
+    kept(con, folder, "'s.t'", r"s\.u has files, too")
+    assert con.execute("SELECT * FROM s.u ORDER BY x").fetchall() == [(1,), (2,)]
+    assert con.execute("SELECT * FROM s.t ORDER BY x").fetchall() == [(1,), (3,)]
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_table_of_two_catalogs_is_left_alone(shop: Any, tmp_path: Path, later: bool) -> None:
+    con, folder = shop
+    start = current(con, "t")
+    with icesql.connect(
+        uri=f"sqlite:///{tmp_path}/d.db",
+        warehouse=str(folder),
+        properties={"init_catalog_tables": "true"},
+    ) as other:
+        other.execute("CREATE SCHEMA s")
+        other.execute(f"CALL system.register_table('s.t', '{start}')")
+        other.execute("INSERT INTO s.t VALUES (2)")
+        other.execute("INSERT INTO s.t VALUES (3)")
+        if later:
+            con.execute("INSERT INTO s.t VALUES (4)")
+        kept(con, folder, "'s.t'", "metadata of this very table")
+        assert other.execute("SELECT count(*) FROM s.t").fetchall() == [(3,)]
+
+
+def test_metadata_of_a_commit_that_failed_goes_after_the_next_one(shop: Any) -> None:
+    con, folder = shop
+    location = Path(current(con, "t"))
+    text = location.read_text()
+    con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('a' = 'b')")
+    left = location.with_name("00009-01234567-89ab-cdef-0123-456789abcdef.metadata.json")
+    left.write_text(text.replace('"last-updated-ms":', '"last-updated-ms":9'))
+    half = location.with_name("00008-01234567-89ab-cdef-0123-456789abcdef.metadata.json")
+    half.write_text(Path(current(con, "t")).read_text()[:-20])
+    kept(con, folder, "'s.t'", "If a commit failed and left it")
+    left.write_text(text)
+    age(folder)
+    assert orphans(con, "'s.t'") == {str(left), str(half)}
+
+
+def test_a_data_path_of_two_tables_is_left_alone(shop: Any) -> None:
+    con, folder = shop
+    shared = folder / "shared"
+    for name in "pq":
+        con.execute(f"CREATE TABLE s.{name} (x INT) TBLPROPERTIES ('write.data.path'='{shared}')")
+        con.execute(f"INSERT INTO s.{name} VALUES (1)")
+    wanted = planted(shared, "orphan.parquet")
+    kept(con, folder, f"'s.p', location => '{shared}'", "other tables may have files")
+    named = f"'s.p', location => '{shared}', delete_below => array('{shared}')"
+    kept(con, folder, named, r"s\.q has files, too")
+    # What only the manifests tell of: the property is gone, the files are not.
+    con.execute("ALTER TABLE s.q UNSET TBLPROPERTIES ('write.data.path')")
+    kept(con, folder, named, r"s\.q has files, too")
+    con.execute("DROP TABLE s.q")
+    assert wanted < orphans(con, named)
+    assert con.execute("SELECT * FROM s.p").fetchall() == [(1,)]
+
+
+def test_files_that_another_table_has_taken_in_are_left_alone(shop: Any) -> None:
+    con, folder = shop
+    con.execute("CREATE TABLE s.u (x INT)")
+    copy = next((folder / "s" / "t" / "data").glob("*.parquet"))
+    (loose,) = planted(folder / "s" / "t", "loose/a.parquet")
+    shutil.copy(copy, loose)
+    con.execute(f"CALL system.add_files('s.u', '`parquet`.`{folder}/s/t/loose`')")
+    kept(con, folder, "'s.t'", r"s\.u has files, too: .*a\.parquet")
+    con.execute("DROP TABLE s.u")
+    assert orphans(con, "'s.t'") == {loose}
+
+
+def test_a_table_that_cannot_be_read_may_have_files_anywhere(shop: Any) -> None:
+    con, folder = shop
+    con.execute("CREATE TABLE s.u (x INT)")
+    Path(current(con, "u")).write_text("{")
+    assert orphans(con, "'s.t'") == set(), "nothing would go, so nobody is asked"
+    planted(folder / "s" / "t", "data/x")
+    kept(con, folder, "'s.t'", r"whether s\.u has files there")
+
+
+def test_a_folder_that_is_a_link_is_not_the_tables(shop: Any, tmp_path: Path) -> None:
+    con, folder = shop
+    precious = planted(tmp_path / "precious", "a", "b/c")
+    (folder / "s" / "t" / "link").symlink_to(tmp_path / "precious")
+    for named in ("", f", delete_below => array('{folder}/s/t/link/..')"):
+        place = f"'s.t', location => '{folder}/s/t/link'{named}"
+        with pytest.raises(errors.NotSupportedError, match="other tables may have files"):
+            orphans(con, place)
+    assert files(tmp_path / "precious") == precious
+
+
+def test_a_folder_of_the_caller_is_cleaned(shop: Any, tmp_path: Path) -> None:
+    con, _ = shop
+    data = tmp_path / "elsewhere"
+    con.execute(f"ALTER TABLE s.t SET TBLPROPERTIES ('write.data.path' = '{data}')")
+    con.execute("INSERT INTO s.t VALUES (2)")
+    wanted = planted(data, "x.parquet")
+    with pytest.raises(errors.NotSupportedError, match="delete_below => array"):
+        orphans(con, f"'s.t', location => '{data}'")
+    con.execute(f"SET delete_below = '{data}'")
+    assert orphans(con, f"'s.t', location => 'file:{data}/'") == {f"file:{each}" for each in wanted}
+    assert con.execute("SELECT * FROM s.t ORDER BY x").fetchall() == [(1,), (2,)]
+
+
 def test_old_metadata_of_the_table_itself_goes(lake: Any) -> None:
     con, folder = lake
     con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('write.metadata.previous-versions-max' = '1')")

@@ -15,6 +15,9 @@ _PICKED: Final = (("source_snapshot_id", "bigint"), ("current_snapshot_id", "big
 _OPTIONS: Final = Parameter("options", "map<string, string>")
 _AT_ONCE: Final = Parameter("max_concurrent_deletes", "int")
 _WHERE: Final = Parameter("where", "condition")
+# After all of Spark's.
+_BELOW: Final = Parameter("delete_below", "array<string>", default="the setting delete_below")
+_OUTSIDE: Final = Parameter("delete_outside", "boolean", default="false")
 
 
 def _required(name: str, kind: str) -> Parameter:
@@ -80,6 +83,8 @@ _ALL: Final = (
             Parameter("stream_results", "boolean"),
             Parameter("snapshot_ids", "array<bigint>"),
             Parameter("clean_expired_metadata", "boolean", default="false"),
+            _BELOW,
+            _OUTSIDE,
         ),
         tuple(
             (f"deleted_{each}_count", "bigint")
@@ -130,6 +135,7 @@ _ALL: Final = (
             Parameter("prefix_mismatch_mode", "string", default="ERROR"),
             Parameter("prefix_listing", "boolean"),
             Parameter("stream_results", "boolean"),
+            _BELOW,
         ),
         (("orphan_file_location", "varchar"),),
     ),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from icesql.catalog.targets import new_place, table_to_change
 from icesql.commit.change import change_table
+from icesql.commit.own_places import folders_of
 from icesql.commit.purge import drop_table as drop
 from icesql.errors import ProgrammingError, TableNotFoundError, found_at
 from icesql.iceberg.metadata.changes import updates as u
@@ -31,8 +32,16 @@ def drop_table(statement: DropTable, work: Work) -> Modified:
         if not statement.if_exists:
             raise
         return Modified(note=f"there is no {name.text}; nothing was done")
-    drop(catalog, table, purge=statement.purge, query=work.query)
-    return Modified()
+    notes: list[str] = []
+    drop(
+        catalog,
+        table,
+        purge=statement.purge,
+        delete_below=folders_of(work.query.settings.delete_below),
+        tell=notes.append,
+        query=work.query,
+    )
+    return Modified(note="; ".join(notes))
 
 
 def rename_table(statement: RenameTable, work: Work) -> Modified:

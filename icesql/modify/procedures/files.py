@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
+from icesql.commit.own_places import folders_of, kept_note
 from icesql.errors import UnsupportedSqlError
 from icesql.maintain.expire import Expired
 from icesql.maintain.expire import expire_snapshots as expire
@@ -16,18 +17,29 @@ from icesql.modify.modified import in_bytes
 from icesql.modify.procedures.call import Call
 from icesql.storage.removal import remove_listed
 
+_WAYS: Final = ("delete_below => array('folder')", "delete_outside => true")
+_WHERE: Final = {
+    "own": "in the table's location",
+    "named": "in a folder that delete_below names",
+    "elsewhere": "outside of the table's location",
+}
 _MODES: Final = ("ERROR", "IGNORE", "DELETE")
 
 
 def expire_snapshots(call: Call) -> Plan:
     """Snapshots, and the files that only they need."""
     catalog, table = call.target()
+    call.work.names.access.check_removal(
+        everything=bool(call["delete_outside"]), named=bool(call["delete_below"])
+    )
     at_once = _at_once(call)
     given: dict[str, Any] = {
         "older_than_ms": call["older_than"],
         "retain_last": call["retain_last"],
         "snapshot_ids": call["snapshot_ids"] or (),
         "clean_metadata": bool(call["clean_expired_metadata"]),
+        "delete_below": _below(call),
+        "delete_outside": bool(call["delete_outside"]),
         "query": call.work.query,
     }
 
@@ -42,22 +54,25 @@ def expire_snapshots(call: Call) -> Plan:
             )
         )  # fmt: skip
         left = f"{len(done.left)} files could not be deleted" if done.left else ""
-        return Rows([counts], left)
+        kept = kept_note(done.kept.paths, done.places, *_WAYS)
+        return Rows([counts], "; ".join(filter(None, (left, kept))))
 
     if not call.explain:
         return Plan((), run)
     planned = expire(catalog, table, dry_run=True, **given)
     count = len(planned.expiry.snapshot_ids)
     kept = len(table.metadata.snapshots) - count
+    outside = kept_note(planned.kept.paths, planned.places, *_WAYS)
     return Plan(
         _expiry_steps(planned),
         run,
-        f"{count} snapshots and {len(planned.files.paths)} files would go, {kept} snapshots stay",
+        f"{count} snapshots and {len(planned.files.paths)} files would go, {kept} snapshots stay"
+        + (f"; {outside}" if outside else ""),
     )
 
 
 def _expiry_steps(planned: Expired) -> Iterator[Step]:
-    metadata, files = planned.table.metadata, planned.files
+    metadata = planned.table.metadata
     for name in planned.expiry.refs:
         ref = metadata.refs[name]
         reason = f"the snapshot {ref.snapshot_id} is older than the {ref.kind} may be"
@@ -67,16 +82,18 @@ def _expiry_steps(planned: Expired) -> Iterator[Step]:
         moment = _moment(snapshot.timestamp_ms)
         reason = f"{snapshot.operation} of {moment}: no branch or tag keeps it"
         yield Step("remove", "snapshot", str(snapshot_id), reason)
-    for what, paths in (
-        ("data file", files.data_files),
-        ("position delete file", files.position_delete_files),
-        ("equality delete file", files.equality_delete_files),
-        ("statistics file", files.statistics),
-        ("manifest", files.manifests),
-        ("manifest list", files.manifest_lists),
-    ):
-        for path in paths:
-            yield Step("remove", what, path, "no snapshot that stays needs it")
+    for files, action in ((planned.files, "remove"), (planned.kept, "keep")):
+        for what, paths in (
+            ("data file", files.data_files),
+            ("position delete file", files.position_delete_files),
+            ("equality delete file", files.equality_delete_files),
+            ("statistics file", files.statistics),
+            ("manifest", files.manifests),
+            ("manifest list", files.manifest_lists),
+        ):
+            for path in paths:
+                where = _WHERE[planned.places.class_of(path)]
+                yield Step(action, what, path, f"no snapshot that stays needs it; {where}")
 
 
 def remove_orphan_files(call: Call) -> Plan:
@@ -93,6 +110,7 @@ def remove_orphan_files(call: Call) -> Plan:
         raise call.wrong(
             "older_than", "is less than 24 hours ago, and may remove files of running writes"
         )
+    call.work.names.access.check_removal(everything=False, named=bool(call["delete_below"]))
     at_once, prefixes = _at_once(call), _prefixes(call)
     catalog, table = call.target()
     found = find_orphans(
@@ -100,6 +118,8 @@ def remove_orphan_files(call: Call) -> Plan:
         table,
         older_than_ms=older_than,
         folder=call["location"],
+        delete_below=_below(call),
+        only_look=call.explain,
         prefixes=prefixes,
         query=call.work.query,
     )
@@ -129,6 +149,12 @@ def _summary(found: Orphans) -> str:
         f"{len(found.files)} of {found.listed} files in {found.folder} are orphans, "
         f"{in_bytes(found.bytes)}{young}"
     )
+
+
+def _below(call: Call) -> tuple[str, ...]:
+    """The folders beside a table's own that the statement, or else the session, names."""
+    given: tuple[str, ...] | None = call["delete_below"]
+    return tuple(folders_of(call.work.query.settings.delete_below)) if given is None else given
 
 
 def _at_once(call: Call) -> int | None:

@@ -46,9 +46,10 @@ _DESCRIPTIONS: Final = {
     "wap_id": "writes are staged under this id until publish_changes, where the table allows it",
     "wap_branch": "writes and reads go to this branch, where the table allows it",
     "partition_overwrite_mode": "what INSERT OVERWRITE replaces: static (by PARTITION) or dynamic",
+    "delete_below": "folders, with commas, beside a table's own where maintenance may delete files",
 }
 # What a client whose settings are locked need not know of the machine.
-_FOLDERS: Final = ("temp_directory", "cache_directory")
+_FOLDERS: Final = ("temp_directory", "cache_directory", "delete_below")
 
 _SETTINGS: Columns = (
     ("name", "varchar"), ("value", "varchar"), ("default", "varchar"), ("description", "varchar"),

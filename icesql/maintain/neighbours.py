@@ -1,0 +1,104 @@
+"""Other tables of a catalog that have files in a folder: what no cleaning of it may take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from icesql.catalog.table import Catalog, Table
+from icesql.context import QueryContext
+from icesql.errors import (
+    Error,
+    NotSupportedError,
+    QueryCancelledError,
+    TableNotFoundError,
+)
+from icesql.maintain.referenced import Prefixes, Referenced, referenced_paths
+from icesql.storage.listing import ListedFile
+from icesql.storage.reroot import is_local, local_spellings
+
+# Where a table keeps files beside its location.
+_FOLDERS: Final = (
+    "write.data.path", "write.metadata.path", "write.object-storage.path",
+    "write.folder-storage.path",
+)  # fmt: skip
+
+
+def refuse_neighbours(
+    catalog: Catalog,
+    table: Table,
+    folder: str,
+    files: Sequence[ListedFile],
+    query: QueryContext,
+    *,
+    only_look: bool = False,
+) -> None:
+    """Raise NotSupportedError where another table of the catalog has files below ``folder``.
+
+    By its location, write paths or metadata, or, unless ``only_look``, because its manifests name
+    one of ``files``; a table that cannot be read may. Tables of other catalogs are not known.
+    """
+    inside = _Folder(folder)
+    for identifier in catalog.tables():
+        if identifier == table.identifier:
+            continue
+        query.check()
+        try:
+            other = query.wait_for(lambda name=identifier: catalog.load(name))
+            found = next((path for path in _places(other) if inside.may_hold(path)), None)
+            if found is None and not only_look:
+                named = Referenced(other.storage, Prefixes(), referenced_paths(other, query))
+                found = next((each.shown for each in files if named.holds(each)), None)
+        except (QueryCancelledError, TableNotFoundError) as error:
+            if isinstance(error, TableNotFoundError):
+                continue  # dropped meanwhile
+            raise
+        except Error as error:
+            raise NotSupportedError(
+                f"not supported: removing orphans in {folder} while nobody can tell whether "
+                f"{'.'.join(identifier)} has files there: {error}; mend or drop that table first"
+            ) from error
+        if found is not None:
+            raise NotSupportedError(
+                f"not supported: removing orphans in {folder}, where {other.name} has files, too: "
+                f"{found}; give a folder of {table.name} alone as location"
+            )
+
+
+def _places(table: Table) -> Iterator[str]:
+    metadata = table.metadata
+    yield metadata.location
+    yield table.metadata_location
+    yield from (metadata.properties[each] for each in _FOLDERS if each in metadata.properties)
+    yield from (each.metadata_file for each in metadata.metadata_log)
+    yield from (each.manifest_list for each in metadata.snapshots.values() if each.manifest_list)
+    for file in (*metadata.statistics, *metadata.partition_statistics):
+        yield file.statistics_path
+
+
+class _Folder:
+    """A folder, and whether a path may lie in it by any of its meanings."""
+
+    def __init__(self, folder: str) -> None:
+        self._names = _names(folder)
+        places = local_spellings(folder) if is_local(folder) else []
+        self._places = [os.path.realpath(each) for each in places]
+
+    def may_hold(self, path: str) -> bool:
+        """Also of paths that name the folder itself."""
+        if _names(path)[: len(self._names)] == self._names:
+            return True
+        if not self._places or not is_local(path) or "\0" in path:
+            return False
+        found = [os.path.realpath(each) for each in local_spellings(path)]
+        return any(
+            one == each or one.startswith(each.rstrip("/") + "/")
+            for one in found
+            for each in self._places
+        )
+
+
+def _names(path: str) -> tuple[str, ...]:
+    scheme, authority, inner = Prefixes().of(path)
+    return (scheme, authority, *filter(None, inner.split("/")))

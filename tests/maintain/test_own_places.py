@@ -1,0 +1,346 @@
+"""What the metadata of a table names elsewhere is not deleted, unless the caller says so."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+import icesql
+from icesql import errors
+from icesql.catalog.directory import DirectoryCatalog
+from icesql.catalog.sqlite import SqliteCatalog
+from icesql.commit.append import commit_append
+from icesql.commit.rows import commit_overwrite
+from icesql.storage.roots import Roots
+from tests.commit.tables import fake
+
+EXPIRE = "CALL system.expire_snapshots(table => 's.t', older_than => now() + INTERVAL 1 DAY{})"
+
+
+class Lake:
+    """A connection, the folder of its table s.t, and a folder of somebody else's."""
+
+    def __init__(self, kind: str, place: Path) -> None:
+        self.kind, self.warehouse, self.victim = kind, place / "lake", place / "victim"
+        self.warehouse.mkdir()
+        for name in ("thesis.docx", "keys.pem", "docs/inner.txt"):
+            (self.victim / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.victim / name).write_text(name)
+        self.con = self.connect()
+        self.con.execute("CREATE SCHEMA s")
+        self.con.execute("CREATE TABLE s.t (x INT)")
+        self.con.execute("INSERT INTO s.t VALUES (1)")
+        self.folder = Path(self.table.metadata.location)
+
+    def connect(self, **access: Any) -> icesql.Connection:
+        if self.kind == "directory":
+            return icesql.connect(warehouse=str(self.warehouse), **access)
+        return icesql.connect(
+            uri=f"sqlite:///{self.warehouse}/c.db",
+            warehouse=str(self.warehouse),
+            properties={"init_catalog_tables": "true"},
+            **access,
+        )
+
+    @property
+    def catalog(self) -> Any:
+        if self.kind == "directory":
+            return DirectoryCatalog(str(self.warehouse))
+        return SqliteCatalog(str(self.warehouse / "c.db"))
+
+    @property
+    def table(self) -> Any:
+        return self.catalog.load(("s", "t"))
+
+    def name_in_old_snapshot(self, *paths: str) -> None:
+        """Data files that only a snapshot names which expires."""
+        files = [replace(fake("x"), path=path) for path in paths]
+        table = commit_append(self.catalog, self.table, files).table
+        start = table.metadata.current_snapshot_id
+        commit_overwrite(self.catalog, table, removed=files, start_id=start)
+
+    def change_metadata(self, change: Any) -> None:
+        path = Path(self.table.metadata_location)
+        document = json.loads(path.read_bytes())
+        change(document)
+        path.write_text(json.dumps(document))
+
+    def victims(self) -> set[str]:
+        return {each.name for each in self.victim.rglob("*") if each.is_file()}
+
+    def spelled(self, spelling: str, name: str) -> str:
+        victim = f"{self.victim}/{name}"
+        up = "../" * len(self.folder.parts)
+        escaped = "%2e%2e/" * len(self.folder.parts)
+        match spelling:
+            case "plain":
+                return victim
+            case "file:" | "file://":
+                return f"{spelling}{victim}"
+            case "dots":
+                return f"{self.folder}/data/{up}{victim.lstrip('/')}"
+            case "escapes":
+                return f"file:{self.folder}/data/{escaped}{victim.lstrip('/')}"
+            case "host":
+                return f"file://x{victim}"
+            case _:
+                link = self.folder / "data" / "link"
+                if not link.is_symlink():
+                    link.symlink_to(self.victim)
+                return f"{link}/{name}"
+
+
+ALL = {"thesis.docx", "keys.pem", "inner.txt"}
+SPELLINGS = ("plain", "file:", "file://", "dots", "escapes", "host", "link")
+
+
+@pytest.fixture(params=["directory", "sqlite"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
+    found = Lake(request.param, tmp_path)
+    yield found
+    found.con.close()
+
+
+def told(con: icesql.Connection, sql: str) -> str:
+    cursor = con.execute(sql)
+    if cursor.description:
+        cursor.fetchall()
+    return "; ".join(cursor.notes)
+
+
+def test_expiry_keeps_and_tells_what_lies_elsewhere(lake: Lake) -> None:
+    paths = [lake.spelled(each, "thesis.docx") for each in SPELLINGS]
+    lake.name_in_old_snapshot(*paths)
+    planned = lake.con.execute(f"EXPLAIN {EXPIRE.format('')}").fetchall()
+    classes = {row[2]: (row[0], row[5]) for row in planned if row[1] == "data file"}
+    assert classes.keys() == {*paths}
+    for action, reason in classes.values():
+        assert (action, "outside of the table's location" in reason) == ("keep", True)
+    manifests = [row for row in planned if row[1] == "manifest list"]
+    assert manifests
+    assert all("in the table's location" in row[5] and row[0] == "remove" for row in manifests)
+    cursor = lake.con.execute(EXPIRE.format(""))
+    assert cursor.fetchall()[0][0] == 0
+    note = "; ".join(cursor.notes)
+    assert f"{len(paths)} files outside of {lake.folder} stayed" in note
+    assert all(path in note for path in paths)
+    assert lake.victims() == ALL
+    assert lake.con.execute("SELECT * FROM s.t").fetchall() == [(1,)]
+
+
+def test_expiry_keeps_statistics_that_lie_elsewhere(lake: Lake) -> None:
+    shot = lake.table.metadata.current_snapshot_id
+    lake.con.execute("INSERT INTO s.t VALUES (2)")
+
+    def named(document: Any) -> None:
+        document["statistics"] = [
+            {"snapshot-id": shot, "statistics-path": f"{lake.victim}/keys.pem",
+             "file-size-in-bytes": 8, "file-footer-size-in-bytes": 4, "blob-metadata": []}
+        ]  # fmt: skip
+        document["partition-statistics"] = [
+            {"snapshot-id": shot, "statistics-path": f"{lake.victim}/thesis.docx",
+             "file-size-in-bytes": 8}
+        ]  # fmt: skip
+
+    lake.change_metadata(named)
+    assert "2 files outside" in told(lake.con, EXPIRE.format(""))
+    assert lake.victims() == ALL
+
+
+def test_the_caller_names_folders_or_takes_everything(lake: Lake) -> None:
+    paths = [f"{lake.victim}/thesis.docx", f"{lake.victim}/docs/inner.txt"]
+    lake.name_in_old_snapshot(*paths)
+    named = f", delete_below => array('{lake.victim}/docs')"
+    planned = lake.con.execute(f"EXPLAIN {EXPIRE.format(named)}").fetchall()
+    assert [(row[0], row[5].partition("; ")[2]) for row in planned if row[1] == "data file"] == [
+        ("remove", "in a folder that delete_below names"),
+        ("keep", "outside of the table's location"),
+    ]
+    assert "1 file outside" in told(lake.con, EXPIRE.format(named))
+    assert lake.victims() == ALL - {"inner.txt"}
+    lake.name_in_old_snapshot(paths[0])
+    assert told(lake.con, EXPIRE.format(", delete_outside => true")) == ""
+    assert lake.victims() == {"keys.pem"}
+
+
+def test_the_setting_names_folders(lake: Lake) -> None:
+    lake.name_in_old_snapshot(f"{lake.victim}/thesis.docx", f"{lake.victim}/docs/inner.txt")
+    lake.con.execute(f"SET delete_below = '/nowhere, file://{lake.victim}/docs'")
+    assert "1 file outside" in told(lake.con, EXPIRE.format(""))
+    assert lake.victims() == ALL - {"inner.txt"}
+    lake.con.execute("SET delete_below = '/'")
+    with pytest.raises(errors.ProgrammingError, match="no folder of a table"):
+        lake.con.execute(EXPIRE.format(""))
+
+
+def test_a_data_path_that_only_the_table_names_is_not_enough(lake: Lake) -> None:
+    """Neither the property nor what was written there; named by the caller it is the table's."""
+    data = lake.victim / "docs"
+    lake.con.execute(f"ALTER TABLE s.t SET TBLPROPERTIES ('write.data.path' = '{data}')")
+    lake.con.execute("INSERT INTO s.t VALUES (2)")
+    lake.con.execute("DELETE FROM s.t WHERE x = 2")
+    before = lake.victims()
+    assert len(before) == 4
+    assert str(data) in told(lake.con, EXPIRE.format(""))
+    assert lake.victims() == before
+    lake.con.execute("INSERT INTO s.t VALUES (3)")
+    lake.con.execute("DELETE FROM s.t WHERE x = 3")
+    assert len(lake.victims()) == 5
+    assert told(lake.con, EXPIRE.format(f", delete_below => array('{data}')")) == ""
+    assert lake.victims() == before
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_purge_keeps_what_lies_elsewhere(lake: Lake, spelling: str) -> None:
+    path = lake.spelled(spelling, "thesis.docx")
+    lake.name_in_old_snapshot(path)
+    shot = lake.table.metadata.current_snapshot_id
+
+    def named(document: Any) -> None:
+        where = lake.spelled(spelling, "keys.pem")
+        document["statistics"] = [
+            {"snapshot-id": shot, "statistics-path": where, "blob-metadata": [],
+             "file-size-in-bytes": 8, "file-footer-size-in-bytes": 4}
+        ]  # fmt: skip
+        entry = {"timestamp-ms": 1, "metadata-file": lake.spelled(spelling, "docs/inner.txt")}
+        document["metadata-log"] = [entry, *document["metadata-log"]]
+
+    lake.change_metadata(named)
+    note = told(lake.con, "DROP TABLE s.t PURGE")
+    assert "3 files outside of" in note
+    assert path in note
+    assert lake.victims() == ALL
+    assert [each for each in lake.folder.rglob("*") if each.is_file()] == []
+
+
+def test_a_purge_takes_what_the_setting_names(lake: Lake) -> None:
+    lake.con.execute(
+        f"ALTER TABLE s.t SET TBLPROPERTIES ('write.data.path' = '{lake.victim}/docs')"
+    )
+    lake.con.execute("INSERT INTO s.t VALUES (2)")
+    lake.con.execute(f"SET delete_below = '{lake.victim}/docs'")
+    assert told(lake.con, "DROP TABLE s.t PURGE") == ""
+    assert lake.victims() == ALL
+
+
+def test_a_damaged_table_of_a_folder_is_purged_all_the_same(tmp_path: Path) -> None:
+    lake = Lake("directory", tmp_path)
+    for each in (lake.folder / "metadata").glob("snap-*"):
+        each.unlink()
+    assert "stayed, if there are any" in told(lake.con, "DROP TABLE s.t PURGE")
+    assert not lake.folder.exists()
+
+
+def test_old_metadata_elsewhere_outlives_commits(lake: Lake) -> None:
+    """With delete-after-commit, and names as metadata files have them."""
+    other = lake.victim / "v1.metadata.json"
+    forged = lake.folder / "data" / "v2.metadata.json"
+    for each in (other, forged):
+        each.write_text("{}")
+
+    def named(document: Any) -> None:
+        document["metadata-log"] = [
+            {"timestamp-ms": 1, "metadata-file": str(other)},
+            {"timestamp-ms": 1, "metadata-file": f"file:{lake.spelled('dots', other.name)}"},
+            {"timestamp-ms": 1, "metadata-file": str(forged)},
+            *document["metadata-log"],
+        ]
+        document["properties"] |= {
+            "write.metadata.previous-versions-max": "1",
+            "write.metadata.delete-after-commit.enabled": "true",
+        }
+
+    lake.change_metadata(named)
+    before = len([*(lake.folder / "metadata").glob("*.metadata.json")])
+    for number in range(3):
+        lake.con.execute(f"INSERT INTO s.t VALUES ({number})")
+    assert len([*(lake.folder / "metadata").glob("*.metadata.json")]) < before + 3
+    assert other.exists()
+    assert forged.exists()
+
+
+# ------------------------------------------------------------------ who may say so
+
+
+def test_a_service_does_not_let_its_sql_say_where(lake: Lake) -> None:
+    lake.name_in_old_snapshot(f"{lake.victim}/thesis.docx")
+    for access in (
+        {"service": True, "read_only": False},
+        {"service": True, "read_only": False, "confine": False},
+    ):
+        with lake.connect(**access) as con:
+            for option in (
+                ", delete_outside => true",
+                f", delete_below => array('{lake.victim}')",
+            ):
+                for call in ("", "EXPLAIN "):
+                    if "below" in option and access.get("confine") is None:
+                        continue
+                    with pytest.raises(errors.AccessDeniedError):
+                        con.execute(call + EXPIRE.format(option))
+            with pytest.raises(errors.AccessDeniedError):
+                con.execute("CALL system.remove_orphan_files('s.t', delete_below => array('/x'))")
+            with pytest.raises(errors.AccessDeniedError):
+                con.execute(f"SET delete_below = '{lake.victim}'")
+    assert lake.victims() == ALL
+
+
+def test_confined_tables_are_cleaned_in_their_own_folder(lake: Lake) -> None:
+    lake.name_in_old_snapshot(f"{lake.victim}/thesis.docx", f"{lake.victim}/keys.pem")
+    with lake.connect(confine=True, read_only=False) as con:
+        with pytest.raises(errors.AccessDeniedError, match="confine"):
+            con.execute(EXPIRE.format(", delete_outside => true"))
+        cursor = con.execute(EXPIRE.format(f", delete_below => array('{lake.victim}')"))
+        assert cursor.fetchall()[0][0] == 0
+        assert "2 files could not be deleted" in cursor.notes[0]
+    assert lake.victims() == ALL
+
+
+def test_the_owner_of_a_service_names_folders(lake: Lake) -> None:
+    lake.name_in_old_snapshot(f"{lake.victim}/thesis.docx")
+    settings = {"delete_below": str(lake.victim)}
+    with lake.connect(service=True, read_only=False, confine=False, settings=settings) as con:
+        assert told(con, EXPIRE.format("")) == ""
+    assert lake.victims() == ALL - {"thesis.docx"}
+
+
+# ------------------------------------------------------------------ places
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "held"),
+    [
+        ("s3://b/t", "s3://b/t/data/x", True), ("s3://b/t", "s3a://b/t/x", True),
+        ("s3://b/t/", "s3://b/t//data//x", True), ("s3://b/t", "s3://b/tt/x", False),
+        ("s3://b/t", "s3://c/t/x", False), ("s3://b/t", "gs://b/t/x", False),
+        ("s3://b/t", "s3://b/t/../u/x", False), ("s3://b/t", "s3://b/t/a/../x", True),
+        ("s3://b/t", "s3://b/t/%2e%2e/u/x", False), ("s3://b/t", "s3://b/t/%252e%252e/u/x", False),
+        ("s3://b/t", "s3://b/t/..%2Fu", False), ("s3://b/t", "s3://b/t/..\\u", False),
+        ("s3://b/t", "s3://b/t/..%5cu", False), ("s3://b/t", "s3://b/t/p=a%2Fb/x", True),
+        ("s3://b/t", "s3://b/t", False), ("s3://b/t", "/t/x", False), ("/t", "s3://b/t/x", False),
+        ("s3://b", "s3://b/x", True), ("s3://b/t", "s3://b/t/%00/x", False),
+        ("/no/t", "/no/t/x", True), ("/no/t", "file:/no/t/x", True), ("/no/t", "/no/t", False),
+        ("/no/t", "file:///no/t/%2e%2e/x", False), ("/no/t", "/no/t/%2e%2e/x", True),
+        ("/no/t", "/no/tt/x", False), ("/no/t", "/no/t/../x", False), ("/no/t", "t/x", False),
+        ("abfss://c@a.dfs/t", "abfss://c@a.dfs/t/x", True),
+        ("abfss://c@a.dfs/t", "abfss://d@a.dfs/t/x", False),
+    ],
+)  # fmt: skip
+def test_what_lies_below_a_folder(root: str, path: str, held: bool) -> None:
+    assert Roots.of([root]).hold_for_removal(path) is held
+
+
+def test_a_location_by_another_link_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "real" / "t").mkdir(parents=True)
+    (tmp_path / "one").symlink_to(tmp_path / "real")
+    (tmp_path / "two").symlink_to(tmp_path / "real")
+    roots = Roots.of([f"{tmp_path}/one/t"])
+    assert roots.hold_for_removal(f"{tmp_path}/two/t/x")
+    os.symlink(tmp_path, tmp_path / "real" / "t" / "out")
+    assert not roots.hold_for_removal(f"{tmp_path}/one/t/out/x")
