@@ -154,6 +154,15 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument(
         "--continue-on-error", action="store_true", help="run the statements after one that fails"
     )
+    _add_command_options(how)
+    how.add_argument("--debug", action="store_true", help="errors with their traceback")
+    _add_access(parser)
+    parser.add_argument("--version", action=_Version, nargs=0, help="and exit")
+    return parser
+
+
+def _add_command_options(how: argparse._ArgumentGroup) -> None:
+    """What goes with one of the commands alone."""
     how.add_argument(
         "--http", type=int, metavar="PORT", help="mcp over HTTP of this machine, not standard input"
     )
@@ -164,10 +173,6 @@ def _parser() -> argparse.ArgumentParser:
         help="doctor of a table exits with 1 where it finds something of this weight or a heavier "
         "one",
     )
-    how.add_argument("--debug", action="store_true", help="errors with their traceback")
-    _add_access(parser)
-    parser.add_argument("--version", action=_Version, nargs=0, help="and exit")
-    return parser
 
 
 def _add_access(parser: argparse.ArgumentParser) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from icesql.catalog.table import Catalog, Table
@@ -45,7 +46,7 @@ def refuse_neighbours(
             continue
         query.check()
         try:
-            other = query.wait_for(lambda name=identifier: catalog.load(name))
+            other = query.wait_for(partial(catalog.load, identifier))
             found = next((path for path in _places(other) if inside.may_hold(path)), None)
             if found is None and not only_look:
                 named = Referenced(other.storage, Prefixes(), referenced_paths(other, query))

@@ -172,9 +172,9 @@ def _written_after(storage: Storage, path: str, since_ms: int) -> TableMetadata 
 def _copied(table: Table, file: ListedFile) -> NotSupportedError:
     return NotSupportedError(
         f"not supported: removing orphans of {table.name} where {file.shown} is metadata of this "
-        f"very table (uuid {table.metadata.table_uuid}) that its catalog does not know: the table "
-        "may have another name or catalog, too, whose files would go. If a commit failed and left "
-        "it, any commit to the table makes it old"
+        f"very table (uuid {table.metadata.table_uuid}) that {table.name} does not lead to: the "
+        "table may have another name or catalog, too, whose files would go. If a commit failed and "
+        "left it, any commit to the table makes it old"
     )
 
 
