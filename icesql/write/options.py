@@ -14,6 +14,8 @@ _CODECS: Final = {
     "zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4", "lz4_raw": "lz4",
     "brotli": "brotli", "uncompressed": "none", "none": "none",
 }  # fmt: skip
+# Whether Parquet files may lie in a table beside those of its own format.
+MIXED: Final = "write.icesql.mix-parquet.enabled"
 FORMATS: Final = ("write.format.default", "write.delete.format.default")
 _PARQUET: Final = "write.parquet."
 _BLOOM: Final = _PARQUET + "bloom-filter-enabled.column."
@@ -46,13 +48,11 @@ class WriteOptions(Struct, frozen=True):
 def write_options(properties: Mapping[str, str], *, deletes: bool = False) -> WriteOptions:
     """The options of data files, or of position delete files.
 
-    Raises UnsupportedTableError naming a property whose value cannot be used.
+    Data files of a table that wants ORC or Avro are Parquet where its property MIXED allows that;
+    delete files are where no property asks for another format of them. Raises UnsupportedTableError
+    naming a property whose value cannot be used.
     """
-    form = properties.get("write.format.default", "parquet")
-    if deletes:
-        form = properties.get("write.delete.format.default", form)
-    if form.lower() != "parquet":
-        raise UnsupportedTableError(f"writing {form} files (write.format.default): Parquet only")
+    _check_format(properties, deletes=deletes)
     prefix = _PARQUET
     given = {key.removeprefix(prefix): value for key, value in properties.items()}
     if deletes:
@@ -77,6 +77,20 @@ def write_options(properties: Mapping[str, str], *, deletes: bool = False) -> Wr
         bloom_filters=_bloom_filters(properties),
         without_dictionary=_switched_off(properties, "dict-encoding-enabled.column."),
         without_statistics=_switched_off(properties, "stats-enabled.column."),
+    )
+
+
+def _check_format(properties: Mapping[str, str], *, deletes: bool) -> None:
+    name = FORMATS[1] if deletes else FORMATS[0]
+    form = properties.get(name, "parquet").lower()
+    if form == "parquet" or properties.get(MIXED, "false").lower() == "true":
+        return
+    hint = f"ALTER TABLE … SET TBLPROPERTIES ('{MIXED}' = 'true') allows that"
+    if not deletes:
+        hint += ", and a merge-on-read DELETE ('write.delete.mode') needs no data file"
+    raise UnsupportedTableError(
+        f"writing {form} files ({name}): icesql writes Parquet, which may lie beside others",
+        hint=hint,
     )
 
 
