@@ -70,7 +70,8 @@ class ColumnTypes:
                 return self._any((*branches, node.args.get("default")), scope, depth)
             case exp.If():
                 return self._any((node.args.get("true"), node.args.get("false")), scope, depth)
-            case _ if isinstance(node, _KEEPING):
+            # With a count they give a list of such values.
+            case _ if isinstance(node, _KEEPING) and not node.args.get("count"):
                 return self.of(node.this, scope, depth + 1)
         return None
 

@@ -117,9 +117,11 @@ def _count_name(node: exp.Expr) -> str | None:
     """What a count of rows is called in the result, None for anything else."""
     from sqlglot import exp
 
+    from icesql.query.plain_calls import is_plain_call
+
     if isinstance(node, exp.Alias):
         return None if _count_name(node.this) is None else node.alias
-    if not isinstance(node, exp.Count) or node.expressions:
+    if not is_plain_call(node, exp.Count):
         return None
     counted = node.this
     if counted is None or (isinstance(counted, exp.Star) and not any(counted.args.values())):

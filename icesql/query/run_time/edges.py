@@ -18,6 +18,7 @@ from sqlglot import exp
 from icesql.iceberg import types as t
 from icesql.query.bound import KeyEdge
 from icesql.query.names import FromItem, SelectScope, find_column, meaning_of
+from icesql.query.plain_calls import is_plain_call
 from icesql.query.pushdown.column_access import resolver
 from icesql.query.pushdown.joins import OuterJoins
 from icesql.query.pushdown.plain_select import has_only
@@ -164,7 +165,7 @@ class _Finder(Struct):
 
     def _source(self, node: exp.Expr, scope: SelectScope) -> _Place | None:
         """The column of a scan that has all values of an expression, NULL apart."""
-        if isinstance(node, exp.Max | exp.Min) and not node.expressions:
+        if is_plain_call(node, exp.Max, exp.Min):
             # One of the values of the column, whichever.
             return self._source(node.this, scope)
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
@@ -230,7 +231,7 @@ class _Finder(Struct):
         value, only = self._value(output), ""
         # Which of the values it is, a WHERE might decide.
         whole = has_only(inner.select, _ONE_VALUE_PARTS) and len(inner.items) == 1
-        if isinstance(value, exp.Max | exp.Min) and whole:
+        if is_plain_call(value, exp.Max, exp.Min) and whole:
             only = "max" if isinstance(value, exp.Max) else "min"
         yield from self._edge(target, self._source(value, inner), condition, only)
 

@@ -19,6 +19,7 @@ from sqlglot import exp
 from icesql.engine.spark.fragments.division import divisible_scans, sources
 from icesql.engine.spark.fragments.fragment import Choice, Fragment, below, fragment, read_instead
 from icesql.engine.spark.sql.kinds import kind, spelled
+from icesql.query.plain_calls import is_plain_call
 
 # Kinds whose values cross to Spark as they are.
 VALUES: Final = frozenset(
@@ -140,15 +141,17 @@ def _splits(node: exp.Expr) -> bool:
     """Whether partial results of an aggregate can be put together to the exact whole."""
     call = node.this if isinstance(node, exp.Filter) else node
     argument = call.this
-    if isinstance(argument, exp.Distinct | exp.Order) or _has_nested_aggregate(call):
+    if not is_plain_call(call, exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max):
+        return False
+    if _has_nested_aggregate(call):
         return False
     match call:
         case exp.Count():
-            return not call.expressions
+            return True
         case exp.Sum() | exp.Avg():
             return kind(argument) in _SUMMED
         case exp.Min() | exp.Max():
-            return kind(argument) in VALUES and not call.expressions
+            return kind(argument) in VALUES
         case _:
             return False
 

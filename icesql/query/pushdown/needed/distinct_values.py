@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.query.names import SelectScope
+from icesql.query.plain_calls import is_plain_call
 from icesql.query.pushdown.plain_select import has_only
 from icesql.query.pushdown.same import is_same
 from icesql.scan.table_scan import TableScan
@@ -25,13 +26,13 @@ _PARTS: Final = frozenset(
     }
 )  # fmt: skip
 _GROUPED: Final = _PARTS | {"having", "qualify", "windows"}
-# Values of one row, and aggregates to which a second row alike adds nothing.
+# Values of one row.
 _OUTPUT: Final = (
     exp.Column, exp.Identifier, exp.Alias, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Cast,
-    exp.DataType, exp.DataTypeParam, exp.Min, exp.Max,
+    exp.DataType, exp.DataTypeParam,
 )  # fmt: skip
 _CONDITION: Final = (
-    *_OUTPUT[:-2], exp.Where, exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.EQ,
+    *_OUTPUT, exp.Where, exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.EQ,
     exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.Neg,
 )  # fmt: skip
 
@@ -70,7 +71,7 @@ def _is_plain(select: exp.Select) -> bool:
         return False
     outputs = [each.unalias() for each in select.expressions]
     plain = [each for each in outputs if not _is_distinct_count(each)]
-    if not all(isinstance(node, _OUTPUT) for each in plain for node in each.walk()):
+    if not all(_is_of_values(node) for each in plain for node in each.walk()):
         return False
     if not distinct and not group and any(each.find(exp.Min, exp.Max) is None for each in plain):
         return False
@@ -90,6 +91,11 @@ def _keys(group: exp.Expr) -> Sequence[exp.Expr]:
     if any(value for name, value in group.args.items() if name != "expressions"):
         return [exp.Star()]
     return list(group.expressions)
+
+
+def _is_of_values(node: exp.Expr) -> bool:
+    # To these two aggregates a second row alike adds nothing.
+    return isinstance(node, _OUTPUT) or is_plain_call(node, exp.Max, exp.Min)
 
 
 def _is_distinct_count(node: exp.Expr) -> bool:

@@ -15,6 +15,7 @@ from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, PrimitiveType
 from icesql.query.names import SelectScope, find_column, meaning_of
+from icesql.query.plain_calls import is_plain_call
 from icesql.query.pushdown.column_access import resolver
 from icesql.query.pushdown.complement import complement
 from icesql.query.pushdown.plain_select import has_only, is_row_by_row, whole_number
@@ -137,7 +138,7 @@ def _aggregates(
                 return (), ()
             counts.append(counted)
             continue
-        if not isinstance(call, exp.Max | exp.Min) or call.expressions:
+        if not is_plain_call(call, exp.Max, exp.Min):
             return (), ()
         field_id = _column(call.this, scope, schema)
         if field_id is None:
@@ -149,7 +150,7 @@ def _aggregates(
 
 def _counted(call: exp.Count, scope: SelectScope, schema: Schema) -> Counted | None:
     """What ``count(*)``, ``count(1)`` or ``count(column)`` counts, None for any other."""
-    if call.expressions:
+    if not is_plain_call(call, exp.Count):
         return None
     match call.this:
         case None:
