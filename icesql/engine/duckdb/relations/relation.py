@@ -148,9 +148,9 @@ class PlainFiles(Struct, frozen=True):
             is_lineage = column.field_id in metadata_columns.LINEAGE_IDS
             return self._lineage(column, value) if is_lineage else value
         name = self.stored(column)
-        if t.is_floating(column.type) and not self._known_free_of_nan(column.field_id):
+        if not all(map(self._known_free_of_nan, _floats(column))):
             # DuckDB prunes row groups by bounds that leave NaN out, and so loses NaN rows. A bare
-            # column is pruned, an expression of a row's position is not.
+            # column and its fields are pruned, an expression of a row's position is not.
             return f"CASE WHEN file_row_number >= 0 THEN {name} END"
         return name
 
@@ -193,6 +193,13 @@ class PlainFiles(Struct, frozen=True):
             f"SELECT {columns or _NO_COLUMNS} FROM {self.function} AS f{suffix}",
             self.parameters,
         )
+
+
+def _floats(column: t.NestedField) -> list[int]:
+    """The field ids of a column's floats, at any depth."""
+    if t.is_floating(column.type):
+        return [column.field_id]
+    return [each for child in t.children(column.type) for each in _floats(child)]
 
 
 def _last_updated(file: DataFile) -> int | None:
