@@ -102,10 +102,11 @@ class _Marker:
         wanted = _OPERATIONS.get(type(node))
         if found["type"] != "SET_OPERATION_NODE" or found["setop_type"] != wanted:
             return []
-        if len(children) != 2 or not self._same_modifiers(node, found):
+        branches = _branches(node, len(children))
+        if branches is None or not self._same_modifiers(node, found):
             return []
         mark_same(node)
-        return [(node.this, children[0]), (node.expression, children[1])]
+        return list(zip(branches, children, strict=True))
 
     def _select(self, node: exp.Select, found: Node) -> None:
         joins = self._from(node, found["from_table"])
@@ -327,6 +328,25 @@ class _Marker:
         if around:
             closest = min(around, key=lambda each: int(each["query_location_length"]))
             self.follow(nested, closest["subquery"]["node"])
+
+
+def _branches(node: exp.SetOperation, count: int) -> list[exp.Expr] | None:
+    """The ``count`` queries of a chain of one operation, in order; None for any other chain.
+
+    DuckDB has one node for ``a UNION ALL b UNION ALL c``, and two where parentheses say so.
+    """
+    found: list[exp.Expr] = [node.expression]
+    inner: exp.Expr = node.this
+    while len(found) + 1 < count:
+        if type(inner) is not type(node) or any(
+            bool(inner.args.get(name)) != (name == "distinct" and bool(node.args.get(name)))
+            for name in inner.args
+            if name not in ("this", "expression")
+        ):
+            return None
+        found.append(inner.expression)
+        inner = inner.this
+    return [inner, *reversed(found)]
 
 
 def _same_join(node: exp.Join, found: Node) -> bool:
