@@ -8,6 +8,7 @@ under AND and OR alike, so the predicate only ever lets more rows pass than the 
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -254,7 +255,7 @@ class Translator(Struct):
             return self.opaque(node)
         folded = [fold(each, self.query) for each in sides]
         united = unify([each for each in folded if each is not None], self.query)
-        if united is None:
+        if united is None or not self._are_alike(sides, folded):
             return self.left_to_engine(node, "the bounds mix types")
         if not negated and len(united) >= 2 and _is_one_value(united[-2:], folded):
             return self.comparison(Operation.EQ, sides[0], sides[1], node)
@@ -270,6 +271,18 @@ class Translator(Struct):
             )
         )
         return any_of(parts) if negated else all_of(parts)
+
+    def _are_alike(self, sides: Sequence[exp.Expr], folded: Sequence[Constant | None]) -> bool:
+        """Whether the sides of a BETWEEN that are no constants are columns of one type.
+
+        The engine converts all three sides to one type first, so any other may change what the
+        constants are compared as.
+        """
+        others = [each for each, known in zip(sides, folded, strict=True) if known is None]
+        if len(others) <= 1:
+            return True
+        types = [found.type for each in others if (found := self.column(each)) is not None]
+        return len(types) == len(others) and len(set(map(str, types))) == 1
 
     def _is(self, node: exp.Is, *, negated: bool) -> Predicate:
         match node.expression:

@@ -175,8 +175,9 @@ def _constant(kind: str, text: str | None, query: QueryContext) -> Constant | No
                 return to_timestamp(typed, query)
             case "TIMESTAMP WITH TIME ZONE":
                 return to_timestamptz(typed, query)
-            case "DOUBLE" | "FLOAT":
-                return Constant(Kind.DOUBLE if kind == "DOUBLE" else Kind.FLOAT, float(text))
+            case "DOUBLE":
+                # The text of a FLOAT has too few digits to be the same number here.
+                return Constant(Kind.DOUBLE, float(text))
             case _ if kind in _INTEGERS:
                 return Constant(Kind.INTEGER, int(text))
             case _ if kind.startswith("DECIMAL"):

@@ -36,6 +36,8 @@ _NEGATED_LIKE: Final = {"~~": "!~~", "!~~": "~~"}
 _TRUTHS: Final = frozenset({*COMPARISONS, "and", "or", "not", "between", "in", "is null",
                             "is not null", "~~", "!~~", "~~*", "starts_with"})  # fmt: skip
 _MOST_ITEMS: Final = 50
+_PLAIN_ITEMS: Final = ("INTEGER", "STRING", "BOOLEAN", "NULL")
+_PLAIN_CASTS: Final = ("DATE", "TIMESTAMP", "TIMESTAMPTZ")
 
 
 def simpler(condition: Expression, *, negated: bool = False) -> Expression:
@@ -262,6 +264,19 @@ def have_one_type(parts: tuple[Expression, ...]) -> bool:
     return (len(found) <= 1 and "" not in found) or found == {"INTEGER", "DECIMAL"}
 
 
+def _are_plain(items: tuple[Expression, ...]) -> bool:
+    """Whether a list of these is searched by comparing each of them.
+
+    Others become values of one type together with what is looked for: decimals are rounded.
+    """
+    return all(
+        each.value[0] in _PLAIN_ITEMS
+        if each.name == "literal"
+        else each.name == "cast" and each.is_free and each.value in _PLAIN_CASTS
+        for each in items
+    )
+
+
 def _type_of(part: Expression) -> str:
     match part.name:
         case "literal":
@@ -328,7 +343,7 @@ def _function(condition: Expression) -> Expression:
     match condition.name:
         case name if name in _STARTS:
             return call("starts_with", inner, other)
-        case name if name in _LISTS and inner.name == "list_value" and inner.is_free:
+        case name if name in _LISTS and inner.name == "list_value" and _are_plain(inner.arguments):
             return simpler(Expression("in", (other, *inner.arguments)))
         case "~~*" if text is not None:
             prefix, _ = ilike_prefix(text)

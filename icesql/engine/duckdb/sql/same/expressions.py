@@ -250,6 +250,8 @@ class Comparison(Struct, frozen=True):
             return False
         if label is not None:
             return str(arguments[0].get("identifier")) == str(label)
+        if not all(map(_is_plain_item, node.expressions)):
+            return False
         return self._call(arguments[0], ("list_value",), node.expressions)
 
     def _like(self, node: exp.Expr, found: Node) -> bool:
@@ -324,6 +326,25 @@ class Comparison(Struct, frozen=True):
 _CAST_PARTS: Final = ("this", "to", "safe", "_type")
 _IN_PARTS: Final = ("query", "unnest", "field", "is_global")
 _FLAGS: Final = ("safe", "coalesce")
+
+
+_TIMES: Final = tuple(
+    getattr(exp.DataType.Type, name)
+    for name in ("DATE", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPTZ", "TIMESTAMPLTZ")
+)
+
+
+def _is_plain_item(node: exp.Expr) -> bool:
+    """Whether contains() finds an item of a list as IN does.
+
+    To contains() a NULL among the items is no answer of NULL, and decimals are rounded.
+    """
+    if isinstance(node, exp.Cast):
+        return node.to.this in _TIMES and isinstance(node.this, exp.Literal)
+    number = node.this if isinstance(node, exp.Neg) else node
+    if not isinstance(number, exp.Literal):
+        return isinstance(node, exp.Boolean)
+    return bool(number.is_string) or str(number.this).isdigit()
 
 
 def flat(node: exp.Expr) -> list[exp.Expr]:

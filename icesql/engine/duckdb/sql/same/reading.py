@@ -42,6 +42,7 @@ _LITERALS: Final = {
     "BOOLEAN": "BOOLEAN",
     "NULL_LITERAL": "NULL",
 }
+_ONE_KIND: Final = ({"INTEGER"}, {"STRING"})
 # DuckDB's own name of each type that it may be called by.
 _TYPES: Final = {each: names[0] for names in reversed(NAMES.values()) for each in names} | {
     "INTERVAL": "INTERVAL"
@@ -174,7 +175,11 @@ class _Converter:
         if unnest.name != "unnest" or len(unnest.arguments) != 1:
             raise _Unknown
         items = unnest.arguments[0]
-        if items.name != "list_value" or not items.is_free:
+        # The engine converts the items to one type before it compares them: times without a zone
+        # become instants of UTC there. What has one reading are plain numbers and texts.
+        kinds = {each.value[0] for each in items.arguments if each.name == "literal"}
+        all_plain = all(each.name == "literal" for each in items.arguments)
+        if items.name != "list_value" or not all_plain or kinds not in _ONE_KIND:
             raise _Unknown
         return Expression("in", (self._of(found["child"]), *items.arguments))
 
