@@ -21,7 +21,14 @@ from icesql.errors import (
 )
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Storage, storage_error
-from icesql.storage.reroot import Reroot, components, is_local, local_spellings, split_path
+from icesql.storage.reroot import (
+    Reroot,
+    components,
+    is_local,
+    is_telling,
+    local_spellings,
+    split_path,
+)
 from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:
@@ -89,9 +96,10 @@ class SqliteCatalog:
     """One catalog of a SQLite file that PyIceberg, Java or icesql wrote.
 
     The file is opened for each call, and read-only but for changes, so it may be written by
-    others meanwhile; ``load`` keeps it open. A file with several catalogs needs ``name``. A
-    metadata file that is not where the catalog says, because both were moved, is looked for around
-    the file. Names match exactly, else case-insensitively if the match is unique.
+    others meanwhile; ``load`` keeps it open. A file with several catalogs needs ``name``. Metadata
+    files that were moved or copied together with the catalog's own are found around it; tables of
+    such a catalog are read, and not changed. Names match exactly, else case-insensitively if the
+    match is unique.
     Source: JdbcUtil in Iceberg's Java sources, schema versions V0 and V1.
     """
 
@@ -245,10 +253,32 @@ class SqliteCatalog:
 
     # ------------------------------------------------------------------ changes
 
+    def check_own(self, identifier: Sequence[str]) -> None:
+        """Raise UnsupportedTableError where the catalog is a copy, and has the files of another.
+
+        Its table's or view's metadata then lies near its file, and not where its row says: what it
+        would write or delete is the original's.
+        """
+        with _opened(self.file) as database:
+            row = self._row(database, tuple(identifier))
+        if row is None or row[0] is None or not is_local(row[0]):
+            return
+        try:
+            found = self._find(row[0])
+        except StorageError:
+            return  # nothing is read from another place
+        if not any(_in_one_folder(found, place) for place in self._places(row[0])):
+            raise UnsupportedTableError(
+                f"changing {'.'.join(identifier)} in a copied catalog: {self.file} says that its "
+                f"metadata is {row[0]}, and it was found at {found}; change it through the catalog "
+                "that this one is a copy of, or register it in a new one"
+            )
+
     def swap(
         self, identifier: Sequence[str], base_location: str | None, change: TableChange
     ) -> Swap:
         """As ``Catalog.swap``: one UPDATE in a transaction that has no other writer."""
+        self.check_own(identifier)
         return self._jdbc().swap(identifier, base_location, change)
 
     def register(self, identifier: Sequence[str], location: str) -> Swap:
@@ -268,12 +298,14 @@ class SqliteCatalog:
         """As ``Catalog.drop``."""
         if tuple(identifier) not in self.tables():
             raise not_found(tuple(identifier), self.tables(), f"catalog {self.name}")
+        self.check_own(identifier)
         self._jdbc().drop(identifier)
 
     def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
         """As ``Catalog.rename``."""
         if tuple(identifier) not in self.tables():
             raise not_found(tuple(identifier), self.tables(), f"catalog {self.name}")
+        self.check_own(identifier)
         self._jdbc().rename(identifier, new)
 
     def create_namespace(self, namespace: Sequence[str]) -> None:
@@ -346,29 +378,65 @@ class SqliteCatalog:
         return "AND upper(coalesce(iceberg_type, 'TABLE')) <> 'VIEW'" if self._typed else ""
 
     def _find(self, location: str) -> str:
-        """Where a metadata file lies now; what moved with the catalog is found around its file."""
+        """Where a metadata file lies now; what was copied with the catalog lies near its file.
+
+        A copy reads its own files, not those of the original, which may be changed or gone.
+        """
         if not is_local(location):
             return location
-        scheme, _, rest = split_path(location)
-        if scheme or rest.startswith("/"):
-            places = local_spellings(location)
-        else:  # a relative path was relative to wherever the writer ran: here, or at the catalog
-            places = [os.path.join(os.path.dirname(self.file), rest), os.path.abspath(rest)]
-        found = next((place for place in places if os.path.isfile(place)), None)
-        if found is None:
-            found = Reroot("", os.path.dirname(self.file)).find(location)
-            names = components(location)[-3:]
-            # v3.metadata.json is a name that every table has: its table's folder must match, too.
-            if found is not None and (
-                re.match(r"\d+-", names[-1]) or found.endswith("/".join(names))
-            ):
-                return found
+        found = next((place for place in self._places(location) if os.path.isfile(place)), None)
+        copied = self._copied(location, found)
+        if found is None and copied is None:
             raise StorageError(
                 location,
                 f"catalog {self.name} names this metadata file, but it is neither there nor "
                 f"near {self.file}",
             )
-        return found
+        return copied or found or location
+
+    def _places(self, location: str) -> list[str]:
+        """What a local path may mean, likeliest first."""
+        scheme, _, rest = split_path(location)
+        if scheme or rest.startswith("/"):
+            return local_spellings(location)
+        # A relative path was relative to wherever the writer ran: here, or at the catalog.
+        return [os.path.join(os.path.dirname(self.file), rest), os.path.abspath(rest)]
+
+    def _copied(self, location: str, found: str | None) -> str | None:
+        """The metadata file that was moved or copied together with the catalog's own; or None.
+
+        ``found`` is the one at the place that the catalog names.
+        """
+        folder = os.path.dirname(os.path.abspath(self.file))
+        if found is not None and found.startswith(f"{folder.rstrip('/')}/"):
+            return None
+        near = Reroot("", folder).find_inside(location)
+        names = components(location)[-3:]
+        # v3.metadata.json is a name that every table has: its table's folder must match, too.
+        if near is None or not (re.match(r"\d+-", names[-1]) or near.endswith("/".join(names))):
+            return None
+        if found is not None and (
+            _in_one_folder(near, found) or not (is_telling(near) or _are_equal(near, found))
+        ):
+            return None
+        return near
+
+
+def _in_one_folder(one: str, other: str) -> bool:
+    """Whether two files lie in one folder, whatever links lead there."""
+    try:
+        return os.path.samefile(os.path.dirname(one), os.path.dirname(other))
+    except OSError:
+        return False
+
+
+def _are_equal(one: str, other: str) -> bool:
+    try:
+        import filecmp
+
+        return filecmp.cmp(one, other, shallow=False)
+    except OSError:
+        return False
 
 
 def place_of(catalog: SqliteCatalog, identifier: Sequence[str], change: TableChange) -> Place:

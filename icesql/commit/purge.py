@@ -39,6 +39,8 @@ def drop_table(
     a folder of tables removes that of the table all the same.
     """
     places = OwnPlaces.of(catalog, table, delete_below)
+    if purge:
+        check_writable(table.storage)
     if not purge or catalog.kind == "rest":
         catalog.drop(table.identifier, purge=purge)
         return 0
@@ -46,7 +48,6 @@ def drop_table(
     found: list[str] = []
     note = ""
     try:
-        check_writable(table.storage)
         found += dict.fromkeys(_files(table, context))
     except QueryCancelledError:
         raise

@@ -30,7 +30,7 @@ from icesql.modify.engine_name import SUMMARY
 from icesql.modify.modified import Modified, Work
 from icesql.modify.result_types import result_fields
 from icesql.modify.rows.query_files import rows_here, write_files
-from icesql.modify.targets import find_target
+from icesql.modify.targets import find_named
 from icesql.sql.writes.statements import (
     ColumnDefinition,
     CreateNamespace,
@@ -40,6 +40,7 @@ from icesql.sql.writes.statements import (
     SortTerm,
     TableName,
 )
+from icesql.storage.new_file import check_writable
 from icesql.write.assignment import stored_array
 from icesql.write.parquet_schema import stored_fields
 from icesql.write.partition.partition_values import internal_array
@@ -76,6 +77,8 @@ def create(statement: CreateTable, work: Work) -> Modified:
         before = _existing(catalog, identifier)
         if before is not None and statement.if_not_exists:
             return Modified(note=f"{statement.table.text} exists already; nothing was done")
+        if before is not None:
+            check_writable(before.storage)
     if statement.must_exist and before is None:
         raise TableNotFoundError(statement.table.text, offset=statement.table.offset)
     place = _Place(catalog, identifier, before)
@@ -94,7 +97,7 @@ def create(statement: CreateTable, work: Work) -> Modified:
 
 def _alike(statement: CreateTable, like: TableName, work: Work) -> tuple[CreateTable, Schema]:
     """The statement with all that the other table is made of: CREATE TABLE … LIKE."""
-    _, table, _ = find_target(like, work)
+    _, table, _ = find_named(like, work)
     metadata = table.metadata
     names = metadata.schema.name_by_id
     partitioning = tuple(

@@ -17,6 +17,7 @@ from icesql.errors import (
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.modify.modified import Work
 from icesql.sql.writes.statements import TableName
+from icesql.storage.new_file import check_writable
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
@@ -30,9 +31,11 @@ def find_target(name: TableName, work: Work) -> tuple[Catalog, Table, Branch]:
 
     Without a branch in the statement, and where the table says ``write.wap.enabled``, the settings
     ``wap_branch`` and ``wap_id`` say where rows go. Raises TableNotFoundError,
-    SnapshotNotFoundError for a branch that is not there, UnsupportedTableError.
+    SnapshotNotFoundError for a branch that is not there, UnsupportedTableError, for a copy of a
+    table, too.
     """
     catalog, table, branch = find_named(name, work)
+    check_writable(table.storage)
     return catalog, table, _of_session(table, work) if branch is None else branch
 
 

@@ -140,6 +140,11 @@ class Reroot:
         found = self._look(path)
         return found[0] if found else None
 
+    def find_inside(self, path: str) -> str | None:
+        """As ``find``, of the files below ``folder`` alone: step 4."""
+        found = self._by_suffix(components(path))
+        return found[0] if found else None
+
     def locate(self, path: str) -> str:
         """As ``find``, but StorageError naming ``path`` when there is no such file.
 

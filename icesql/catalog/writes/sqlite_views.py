@@ -37,6 +37,7 @@ def replace_view(catalog: SqliteCatalog, identifier: Identifier, new: NewView) -
 
     Raises CommitConflictError where another writer did so meanwhile.
     """
+    catalog.check_own(identifier)
     old, base, storage = _current(catalog, identifier)
     _put(catalog, identifier, new, str(base["location"]), storage, (old, base))
 
@@ -45,6 +46,7 @@ def change_properties(
     catalog: SqliteCatalog, identifier: Identifier, given: Mapping[str, str], removed: Sequence[str]
 ) -> None:
     """Set and remove properties of a view. Raises CommitConflictError as ``replace_view``."""
+    catalog.check_own(identifier)
     old, base, storage = _current(catalog, identifier)
     properties = {**base.get("properties", {}), **given}
     kept = {key: value for key, value in properties.items() if key not in removed}
@@ -57,6 +59,7 @@ def rename_view(catalog: SqliteCatalog, identifier: Identifier, new: Identifier)
 
     Raises CatalogError where that is taken or its namespace missing.
     """
+    catalog.check_own(identifier)
     jdbc = catalog._jdbc()
     text = ".".join(new[:-1])
     if tuple(new[:-1]) not in set(catalog.namespaces()):
@@ -159,8 +162,10 @@ def _set(jdbc: JdbcCatalog, identifier: Identifier, old: str | None, new: str) -
         raise CatalogError(f"SQLite catalog {jdbc.file}: {error}") from error
 
 
-def drop_view(jdbc: JdbcCatalog, identifier: Identifier) -> bool:
+def drop_view(catalog: SqliteCatalog, identifier: Identifier) -> bool:
     """Take a view out of the catalog, its files stay; whether there was one."""
+    catalog.check_own(identifier)
+    jdbc = catalog._jdbc()
     try:
         with writing(jdbc.file) as database:
             gone = database.execute(

@@ -50,7 +50,7 @@ def drop_view(catalog: Catalog, identifier: Sequence[str]) -> bool:
     if isinstance(catalog, SqliteCatalog):
         from icesql.catalog.writes import sqlite_views as sqlite
 
-        return sqlite.drop_view(catalog._jdbc(), tuple(identifier))
+        return sqlite.drop_view(catalog, tuple(identifier))
     from icesql.catalog.rest import views as rest
     from icesql.catalog.rest.catalog import RestCatalog
 

@@ -12,6 +12,7 @@ from icesql.maintain.procedures.arguments import Arguments
 from icesql.modify.modified import Work
 from icesql.modify.targets import find_named
 from icesql.sql.writes.statements import TableName
+from icesql.storage.new_file import check_writable
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
@@ -53,9 +54,11 @@ class Call(Struct, frozen=True):
     def branch_target(self) -> tuple[Catalog, Table, str]:
         """As ``target``, and the branch: ``t.branch_x`` is branch x of t, main without one.
 
-        Write-audit-publish concerns rows, and no procedure.
+        Write-audit-publish concerns rows, and no procedure. A copy of a table is explained only.
         """
         catalog, table, branch = find_named(self.table_name(), self.work)
+        if self.arguments.procedure.changes and not self.explain:
+            check_writable(table.storage)
         return catalog, table, branch or MAIN
 
     def wrong(self, parameter: str, problem: str) -> ProgrammingError:
