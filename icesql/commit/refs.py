@@ -210,8 +210,11 @@ def cherry_pick(
         # Another session may have expired it meanwhile, with its files, or picked it.
         _refuse_published(base, _snapshot(base.metadata, snapshot_id))
 
+    # The files are of the columns that there were then.
+    schema_id = picked.schema_id
+    then = metadata if schema_id is None else replace(metadata, current_schema_id=schema_id)
     changes = FileChanges("append", files, summary=told, borrowed=True)
-    return commit_files(catalog, table, changes, context, validate=check)
+    return commit_files(catalog, replace(table, metadata=then), changes, context, validate=check)
 
 
 def check_pick(table: Table, picked: Snapshot) -> None:

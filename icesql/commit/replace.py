@@ -5,7 +5,7 @@ Source: Java ``TableMetadata.buildReplacement``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
 from msgspec import Struct
@@ -19,7 +19,9 @@ from icesql.commit.result import CommitResult
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
+from icesql.iceberg import types as t
 from icesql.iceberg.evolution.fresh_ids import fresh_fields
+from icesql.iceberg.evolution.schema_changes import is_widening
 from icesql.iceberg.evolution.schema_rules import check_schema
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes import updates as u
@@ -55,9 +57,10 @@ def stage_replacement(
 ) -> Replacement:
     """What ``replace_table`` will make of a table; nothing is written before.
 
-    Columns of the same full name keep their ids, others get new ones, as do partition fields of
-    the same column and transform. ``properties`` come on top of those that the table has. Raises
-    as ``stage_table`` does.
+    Columns of the same full name keep their ids, unless what files hold of them cannot be read by
+    their new type; all others get new ones. So do partition fields of the same column and
+    transform; format version 1 keeps the places of old ones. ``properties`` come on top of those
+    that the table has. Raises as ``stage_table`` does.
     """
     base = table.metadata
     version = _version(base, properties)
@@ -67,7 +70,7 @@ def stage_replacement(
         raise ProgrammingError(f"property {min(reserved)} is not one that can be set")
     columns = _with_known_ids(schema, base)
     check_schema(columns, version)
-    spec = _with_known_fields(new_spec(columns, partitioning), base, version)
+    spec = _with_known_fields(new_spec(columns, partitioning), base, columns, version)
     order = new_sort_order(columns, ordering)
     columns = replace(columns, schema_id=_schema_id(base, columns))
     spec_id = _spec_id(base, spec)
@@ -217,26 +220,82 @@ def _with_known_ids(schema: Schema, base: TableMetadata) -> Schema:
 
     # First an id of its own for each field, by which it has a name.
     apart = Schema(fresh_fields(schema.fields, own_id))
-    known = {name: field_id for field_id, name in base.schema.name_by_id.items()}
+    old = base.schema
+    known = {name: field_id for field_id, name in old.name_by_id.items()}
     last = count(base.last_column_id + 1)
-    ids = {field_id: known.get(name) or next(last) for field_id, name in apart.name_by_id.items()}
+    ids: dict[int, int] = {}
+    for field_id, name in apart.name_by_id.items():  # parents before their children
+        parent = apart.parent_by_id.get(field_id)
+        own = known.get(name)
+        keeps = (
+            own is not None
+            and old.parent_by_id.get(own) == (None if parent is None else ids[parent])
+            and _is_readable(old.type_of(own), apart.type_of(field_id))
+        )
+        ids[field_id] = own if keeps and own is not None else next(last)
     fields = fresh_fields(apart.fields, ids.__getitem__)
     identifiers = tuple(ids[given[each]] for each in schema.identifier_field_ids)
     return Schema(fields, 0, identifiers)
 
 
-def _with_known_fields(spec: PartitionSpec, base: TableMetadata, version: int) -> PartitionSpec:
+def _is_readable(old: t.IcebergType, new: t.IcebergType) -> bool:
+    """Whether values in files of one type can be read by another under the same id.
+
+    Fields of a struct that cannot get ids of their own, by which they are NULL in old files; parts
+    of a list or a map cannot be missing.
+    """
+    if isinstance(old, t.PrimitiveType) or isinstance(new, t.PrimitiveType):
+        return is_widening(old, new)
+    if isinstance(old, t.StructType):
+        return isinstance(new, t.StructType)
+    return type(old) is type(new) and all(
+        _is_readable(one.type, other.type)
+        for one, other in zip(t.children(old), t.children(new), strict=True)
+    )
+
+
+def _with_known_fields(
+    spec: PartitionSpec, base: TableMetadata, columns: Schema, version: int
+) -> PartitionSpec:
     known = {
         (field.source_ids, field.transform.lower()): field.field_id
         for spec_id in sorted(base.specs)
         for field in base.specs[spec_id].fields
     }
     last = count(base.last_partition_id + 1)
+    if version < 2:
+        return replace(spec, fields=_in_old_places(spec, base.spec, columns, last))
     made: list[PartitionField] = []
     for field in spec.fields:
         old = known.get((field.source_ids, field.transform.lower()))
-        made.append(replace(field, field_id=next(last) if old is None or version < 2 else old))
+        made.append(replace(field, field_id=next(last) if old is None else old))
     return replace(spec, fields=tuple(made))
+
+
+def _in_old_places(
+    spec: PartitionSpec, old: PartitionSpec, columns: Schema, last: Iterator[int]
+) -> tuple[PartitionField, ...]:
+    """The fields after those of the old spec, which stay where they are, or are void.
+
+    In format version 1 values are told apart by their places, and ids are numbered by these.
+    """
+    new = {(each.source_ids, each.transform.lower()): each for each in spec.fields}
+    names = {each.name for each in spec.fields}
+    made: list[PartitionField] = []
+    for field in old.fields:
+        kept = new.pop((field.source_ids, field.transform.lower()), None)
+        if kept is not None:
+            made.append(replace(kept, field_id=field.field_id))
+            continue
+        if any(each not in columns.field_by_id for each in field.source_ids):
+            raise ProgrammingError(
+                f'the partition field "{field.name}" stays in a table of format version 1, and the '
+                f"column that it is of does not; give it {_FORMAT} 2 in the same statement"
+            )
+        name = f"{field.name}_{field.field_id}" if field.name in names else field.name
+        made.append(replace(field, name=name, transform="void"))
+    made += [replace(each, field_id=next(last)) for each in new.values()]
+    return tuple(made)
 
 
 def _schema_id(base: TableMetadata, schema: Schema) -> int:

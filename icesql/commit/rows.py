@@ -7,23 +7,29 @@ checks is what Spark's writers ask for.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from types import MappingProxyType
+from typing import Final, Literal
+
+from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.append import NOTHING
 from icesql.commit.attempts import commit
 from icesql.commit.files import FileChanges
+from icesql.commit.partition_files import partition_files
 from icesql.commit.result import CommitResult
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.snapshots.branches import Branch
 from icesql.commit.validation.checks import validate
 from icesql.commit.validation.validation import Isolation, Validation
 from icesql.context import QueryContext
-from icesql.errors import ProgrammingError
+from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
+
+NO_SNAPSHOTS: Final[Mapping[int, int | None]] = MappingProxyType({})
 
 
 def commit_overwrite(
@@ -110,7 +116,6 @@ def commit_replace_partitions(
     table: Table,
     *,
     added: Sequence[DataFile],
-    removed: Sequence[DataFile],
     start_id: int | None,
     isolation: Isolation | None = None,
     branch: Branch = MAIN,
@@ -119,10 +124,14 @@ def commit_replace_partitions(
 ) -> CommitResult:
     """Replace whole partitions by the new files of them: dynamic INSERT OVERWRITE.
 
-    ``removed`` are all live files, data and deletes, of the partitions (spec and tuple) of
-    ``added``. With an isolation level, what came to these partitions since ``start_id`` conflicts;
-    without one only files that are gone do, as in Spark.
+    All live files, data and deletes, of the partitions (spec and tuple) of ``added`` go; they are
+    found anew at each attempt. With an isolation level, what came to these partitions since
+    ``start_id`` conflicts; without one the last writer of a partition is right, as in Spark.
+    Without files nothing is committed.
     """
+    if not added:
+        return CommitResult(table)
+    context = query or QueryContext()
     partitions = frozenset((each.spec_id, each.partition) for each in added)
     wanted = Validation(
         start_id,
@@ -132,8 +141,17 @@ def commit_replace_partitions(
         no_new_deletes=isolation is not None,
     )
     told = {"replace-partitions": "true", **summary}
-    changes = FileChanges("overwrite", (*added,), (*removed,), branch, told)
-    return _commit(catalog, table, changes, wanted if isolation else None, query)
+    changes = FileChanges("overwrite", (*added,), branch=branch, summary=told)
+
+    def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
+        if isolation is not None:
+            validate(wanted, base, head, query)
+
+    def plan(base: Table, head: Snapshot | None) -> FileChanges:
+        return replace(changes, removed=partition_files(base, head, partitions, context))
+
+    operation = SnapshotOperation(table, changes, context, validate=check, plan=plan)
+    return _applied(catalog, table, operation, context)
 
 
 def commit_rewrite(
@@ -144,6 +162,7 @@ def commit_rewrite(
     removed: Sequence[DataFile],
     start_id: int,
     keeps_age: bool = True,
+    own: Mapping[int, int | None] = NO_SNAPSHOTS,
     branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
     query: QueryContext | None = None,
@@ -154,11 +173,14 @@ def commit_rewrite(
     deletion vectors. With ``keeps_age`` the new data has the sequence number of snapshot
     ``start_id`` (format version 1 has none): an equality delete that came since applies to it as
     to the old, and does not conflict, unless the rows change from one partition spec to another.
+    ``own`` are the commits of the same compaction before this one, and what each followed.
     """
     start = table.metadata.snapshots[start_id]
     keeps_age = keeps_age and table.metadata.format_version > 1
     made = tuple(each for each in added if each.content is FileContent.DATA)
-    wanted = Validation(start_id, undeleted=_data(removed), same_age=made if keeps_age else None)
+    wanted = Validation(
+        start_id, undeleted=_data(removed), same_age=made if keeps_age else None, own=own
+    )
     number = start.sequence_number if keeps_age else None
     changes = FileChanges("replace", (*added,), (*removed,), branch, dict(summary), number)
     if sum(f.record_count for f in changes.added_data) > sum(
@@ -172,7 +194,7 @@ def _commit(
     catalog: Catalog,
     table: Table,
     changes: FileChanges,
-    wanted: Validation | None,
+    wanted: Validation,
     query: QueryContext | None,
 ) -> CommitResult:
     if changes.is_empty:
@@ -180,13 +202,33 @@ def _commit(
     context = query or QueryContext()
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
-        if wanted is not None:
-            validate(wanted, base, head, query)
+        _check_lineage(table, base, changes)
+        validate(wanted, base, head, query)
 
     operation = SnapshotOperation(table, changes, context, validate=check)
-    after = commit(catalog, table, operation, context)
-    told = {"operation": changes.operation, **operation.summary}
+    return _applied(catalog, table, operation, context)
+
+
+def _applied(
+    catalog: Catalog, table: Table, operation: SnapshotOperation, query: QueryContext
+) -> CommitResult:
+    after = commit(catalog, table, operation, query)
+    told = {"operation": operation.name, **operation.summary}
     return CommitResult(after, operation.snapshot_id, told)
+
+
+def _check_lineage(found: Table, base: Table, changes: FileChanges) -> None:
+    """Raise CommitConflictError where rows that stay would lose what others know them by.
+
+    Files that were written for format version 2 do not say the ids of their rows, nor when each
+    was last changed.
+    """
+    if found.metadata.format_version < 3 <= base.metadata.format_version and changes.added_data:
+        raise CommitConflictError(
+            f"{base.name} was upgraded to format version {base.metadata.format_version} since the "
+            "statement read it, and its rows have ids now; nothing was changed, run the statement "
+            "again"
+        )
 
 
 def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> str:

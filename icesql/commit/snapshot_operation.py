@@ -19,6 +19,7 @@ from icesql.commit.snapshots.branches import Staged, branch_head, moved_ref
 from icesql.commit.snapshots.engine import engine_summary
 from icesql.commit.snapshots.snapshot_ids import new_snapshot_id
 from icesql.commit.snapshots.summary import SummaryCounts, totals
+from icesql.commit.validation.planned import check_planned
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, UnsupportedTableError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
@@ -54,6 +55,8 @@ class SnapshotOperation:
         plan: Plan | None = None,
         staged: bool = False,
     ) -> None:
+        # As the statement found it, which its files were written for.
+        self.found = table
         self._query, self._validate, self._plan = query, validate, plan
         self._staged = staged
         self._own = OwnFiles(table.storage)
@@ -94,8 +97,9 @@ class SnapshotOperation:
 
     def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
         """As ``Operation.updates``."""
-        metadata = base.metadata
+        metadata, changes = base.metadata, self._changes
         self._check(metadata)
+        check_planned(self.found, base, changes.branch, changes.added_data)
         head, parent = branch_head(metadata, self._changes.branch)
         if self._validate is not None:
             self._validate(base, parent, self._query)

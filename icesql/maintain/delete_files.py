@@ -118,8 +118,9 @@ class DeleteGroup(Struct, frozen=True):
 
 
 class RewrittenDeletes(Struct, frozen=True):
-    """The files that were read and the ones that took their place."""
+    """The files that were read and the ones that took their place; the table after it."""
 
+    table: Table
     removed: tuple[DataFile, ...] = ()
     added: tuple[DataFile, ...] = ()
     snapshot_id: int | None = None
@@ -227,7 +228,7 @@ def rewrite_delete_files(
     file that gets a vector, or the planned snapshot is no part of the branch any more.
     """
     if not groups:
-        return RewrittenDeletes()
+        return RewrittenDeletes(table)
     check_writable(table.storage)
     metadata, snapshot = table.metadata, table.metadata.current_snapshot
     # By the manifests: files that a catalog's plan leaves out would lose their deletes.
@@ -336,7 +337,7 @@ def _committed(
         validate(wanted, base, head, query)
 
     done: CommitResult = commit_files(catalog, table, changes, query, validate=check)
-    return RewrittenDeletes(removed, tuple(added), done.snapshot_id)
+    return RewrittenDeletes(done.table, removed, tuple(added), done.snapshot_id)
 
 
 def _written(table: Table, deleted: Iterable[tuple[DataFile, Any]]) -> Iterator[DataFile]:

@@ -26,18 +26,12 @@ from icesql.modify.rows.changes import NewRows, RowBatch
 from icesql.modify.rows.commit import change_rows
 from icesql.modify.rows.target import row_target
 from icesql.modify.targets import find_target
-from icesql.scan.deletes.delete_index import partition_key
-from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import SpecScan
 from icesql.sql.writes.statements import Insert
 from icesql.storage.new_file import remove_file
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
     from icesql.engine.protocol import Result
-    from icesql.iceberg.manifest.manifest import ManifestFile
-    from icesql.iceberg.partitioning import PartitionSpec
-    from icesql.iceberg.types import IcebergType
 
 Target = tuple["Catalog", "Table", Branch]
 
@@ -59,7 +53,6 @@ def overwrite(
     head = None if start_id is None else metadata.snapshot(start_id)
     try:
         dynamic = _is_dynamic(statement, metadata, work, bool(files))
-        removed = _partitions_of(files, table, head, work) if dynamic else ()
         wanted = reduce(lambda all, each: all & _is(each), values, ALWAYS_TRUE)
         if not dynamic and values:
             _check_whole(statement, table, head, wanted, work)
@@ -72,7 +65,6 @@ def overwrite(
             catalog,
             table,
             added=files,
-            removed=removed,
             start_id=start_id,
             branch=branch,
             summary=SUMMARY,
@@ -124,39 +116,6 @@ def _check_whole(
             hint="INSERT INTO t REPLACE WHERE does it row by row",
             offset=statement.table.offset,
         )
-
-
-def _partitions_of(
-    files: Sequence[DataFile], table: Table, head: Snapshot | None, work: Work
-) -> tuple[DataFile, ...]:
-    """All live files of the partitions of new files; those of other specs stay."""
-    if head is None or not files:
-        return ()
-    wanted = {(each.spec_id, partition_key(each.partition)) for each in files}
-    metadata = table.metadata
-    reader = ManifestReader(table.storage, work.query, table.name)
-    specs = {
-        spec_id: SpecScan(metadata.specs[spec_id], ALWAYS_TRUE, metadata.schema, metadata)
-        for spec_id in {spec_id for spec_id, _ in wanted}
-    }
-    manifests = [
-        each
-        for each in reader.manifests_of(head)
-        if each.partition_spec_id in specs and each.has_live_files
-    ]
-
-    def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, tuple[IcebergType, ...]]:
-        spec = specs[manifest.partition_spec_id]
-        return spec.spec, spec.types
-
-    found: list[DataFile] = []
-    for _, entries in reader.entries_of(manifests, spec_of):
-        for index, alive in enumerate(entries.live):
-            if alive:
-                file = entries.data_file(index)
-                if (file.spec_id, partition_key(file.partition)) in wanted:
-                    found.append(file)
-    return tuple(found)
 
 
 # ------------------------------------------------------------------ REPLACE WHERE

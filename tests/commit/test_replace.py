@@ -74,6 +74,65 @@ def test_partition_fields_keep_their_ids(catalog) -> None:
     assert done.table.metadata.last_partition_id == 1001
 
 
+OF_OTHER_TYPES = Schema(
+    (
+        t.NestedField(1, "p", t.LONG),
+        t.NestedField(2, "id", t.STRING),
+        t.NestedField(
+            3, "s", t.StructType((t.NestedField(4, "x", t.LONG), t.NestedField(5, "y", t.STRING)))
+        ),
+        t.NestedField(6, "l", t.ListType(7, t.STRING)),
+    )
+)
+
+
+def test_a_column_of_a_type_that_its_files_cannot_be_read_by_gets_a_new_id(catalog) -> None:
+    """Branches, and main after a rollback, are read by the columns that there are now."""
+    table = create(catalog)
+    staged = stage_replacement(table, OF_OTHER_TYPES)
+    names = staged.table.metadata.schema.name_by_id
+    assert {1, 2}.isdisjoint(names)
+    table = replace_table(catalog, staged).table
+    ids = {name: field_id for field_id, name in names.items()}
+    wider = Schema(
+        (
+            t.NestedField(
+                1,
+                "s",
+                t.StructType((t.NestedField(2, "x", t.STRING), t.NestedField(3, "y", t.STRING))),
+            ),
+            t.NestedField(4, "l", t.ListType(5, t.LONG)),
+            t.NestedField(6, "p", t.LONG),
+        )
+    )
+    again = stage_replacement(table, wider).table.metadata.schema
+    now = {name: field_id for field_id, name in again.name_by_id.items()}
+    kept = {name for name in now if now[name] == ids.get(name)}
+    assert kept == {"s", "s.y", "p"}
+    assert min(now[name] for name in {*now} - kept) > max(names)
+
+
+def test_partition_fields_of_format_1_keep_their_places(catalog) -> None:
+    """Java takes no others there."""
+    table = create(catalog, version=1, partitioned=True)
+    requests = [PartitionRequest("n", "bucket[2]")]
+    done = replace_table(catalog, stage_replacement(table, OTHER, partitioning=requests))
+    assert [(f.field_id, f.name, f.transform) for f in done.table.metadata.spec.fields] == [
+        (1000, "p", "void"), (1001, "n_bucket", "bucket[2]"),
+    ]  # fmt: skip
+    requests = [PartitionRequest("n", "truncate[5]"), PartitionRequest("p")]
+    done = replace_table(catalog, stage_replacement(done.table, OTHER, partitioning=requests))
+    assert [(f.field_id, f.name, f.transform) for f in done.table.metadata.spec.fields] == [
+        (1000, "p_1000", "void"), (1001, "n_bucket", "void"), (1002, "n_trunc", "truncate[5]"),
+        (1003, "p", "identity"),
+    ]  # fmt: skip
+    without = Schema((t.NestedField(1, "id", t.LONG),))
+    with pytest.raises(ProgrammingError, match="stays in a table of format version 1"):
+        stage_replacement(done.table, without)
+    staged = stage_replacement(done.table, without, properties={"format-version": "2"})
+    assert staged.spec.fields == ()
+
+
 def test_rows_of_others_go_into_the_history(catalog) -> None:
     table = create(catalog)
     staged = stage_replacement(table, OTHER)

@@ -483,23 +483,18 @@ def test_partitions_are_replaced_as_a_whole(catalog) -> None:
     table = partitions(catalog)
     start = table.metadata.current_snapshot_id
     new = [fake("c", partition=("x",))]
-    done = commit_replace_partitions(
-        catalog, table, added=new, removed=in_table(table, "a"), start_id=start
-    )
+    done = commit_replace_partitions(catalog, table, added=new, start_id=start)
+    assert live(done.table) == {"b", "n", "c"}
     assert done.summary["operation"] == "overwrite"
     assert done.summary["replace-partitions"] == "true"
     stale, start = done.table, done.snapshot_id
     appended(catalog, stale, fake("other", partition=("y",)))
-    options = {"removed": in_table(stale, "c"), "start_id": start, "isolation": "serializable"}
+    options = {"start_id": start, "isolation": "serializable"}
     added = [fake("d", partition=("x",))]
     done = commit_replace_partitions(catalog, stale, added=added, **options)
     assert live(done.table) == {"b", "n", "other", "d"}
     appended(catalog, done.table, fake("late", partition=("x",)))
-    options = {
-        "removed": in_table(done.table, "d"),
-        "start_id": done.snapshot_id,
-        "isolation": "serializable",
-    }
+    options = {"start_id": done.snapshot_id, "isolation": "serializable"}
     with pytest.raises(CommitConflictError, match=r"/late\.parquet was added"):
         commit_replace_partitions(
             catalog, done.table, added=[fake("e", partition=("x",))], **options

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import icesql
+from icesql import errors
 from icesql.catalog.targets import table_to_change
 from icesql.commit import attempts
 from icesql.commit.rows import commit_row_delta
@@ -37,7 +38,7 @@ def other(catalog: dict[str, Any], con: icesql.Connection) -> Iterator[icesql.Co
         yield connection
 
 
-@pytest.fixture(params=["_tried", "_swapped"], ids=["before-the-look", "before-the-swap"])
+@pytest.fixture(params=["_tried", "swapped"], ids=["before-the-look", "before-the-swap"])
 def meanwhile(request: Any, monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
     """Do something once while a statement commits.
 
@@ -197,7 +198,7 @@ def test_row_ids_that_others_gave_to_old_manifests_stay(con, other, meanwhile, s
 
 
 @pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("moment", ["_updates", "_swapped"])
+@pytest.mark.parametrize("moment", ["_updates", "swapped"])
 def test_rows_of_a_transaction_are_younger_than_the_deletes_before_it(
     con, other, monkeypatch, version: int, moment: str
 ) -> None:
@@ -209,16 +210,16 @@ def test_rows_of_a_transaction_are_younger_than_the_deletes_before_it(
     con.execute("BEGIN")
     con.execute("INSERT INTO s.t VALUES (7, 70)")
     con.execute("INSERT INTO s.t VALUES (7, 71)")
-    if moment == "_swapped":
-        own = attempts._swapped
+    if moment == "swapped":
+        own = attempts.swapped
 
         def late(*args: Any) -> Any:
-            monkeypatch.setattr(attempts, "_swapped", own)
+            monkeypatch.setattr(attempts, "swapped", own)
             equality_delete(other, 7)
             return own(*args)
 
         equality_delete(other, 7)
-        monkeypatch.setattr(attempts, "_swapped", late)
+        monkeypatch.setattr(attempts, "swapped", late)
     else:
         equality_delete(other, 7)
         equality_delete(other, 7)
@@ -259,3 +260,266 @@ def test_manifests_are_sorted_by_the_partitioning_of_the_attempt(con, other, mea
     meanwhile(change)
     assert rows(con, "CALL system.rewrite_manifests('s.t')") == [(3, 1)]
     assert rows(other, "SELECT count(*) FROM s.t") == [(6,)]
+
+
+# ------------------------------------------------------------------ tables that are others by now
+
+
+def replaced(other: icesql.Connection, columns: str) -> Callable[[], Any]:
+    return lambda: other.execute(f"CREATE OR REPLACE TABLE s.t ({columns}) PARTITIONED BY (p)")
+
+
+def left_alone(con: icesql.Connection, other: icesql.Connection, tmp_path: Path) -> None:
+    """The table of others is read, and no file of the statement is left."""
+    for each in (con, other):
+        assert rows(each, "SELECT * FROM s.t") == []
+    known = {row[0] for row in rows(other, "SELECT file_path FROM s.t.all_files")}
+    there = {str(each) for each in tmp_path.rglob("*.parquet")} - {
+        str(tmp_path / "in/p=9/f.parquet")
+    }
+    assert {each.removeprefix("file:") for each in known} >= there
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows_before"),
+    [
+        ("a VARCHAR, p INT", True),
+        ("a DOUBLE, p INT", False),
+        ("x INT, p INT", False),
+        ("x INT, p INT, a INT", True),
+    ],
+)
+@pytest.mark.parametrize(
+    "sql",
+    ["INSERT INTO s.t VALUES (2, 2)", "INSERT OVERWRITE s.t VALUES (2, 2)", "add_files", "BEGIN"],
+)
+def test_another_table_of_the_same_uuid(
+    con, other, meanwhile, tmp_path, sql: str, columns: str, rows_before: bool
+) -> None:
+    con.execute("CREATE TABLE s.t (a INT, p INT) PARTITIONED BY (p)")
+    con.execute("SET partition_overwrite_mode = 'dynamic'")
+    if rows_before:
+        con.execute("INSERT INTO s.t VALUES (1, 1)")
+    if sql == "add_files":
+        (tmp_path / "in/p=9").mkdir(parents=True)
+        table = pa.table({"a": pa.array([5], pa.int32())})
+        pq.write_table(table, tmp_path / "in/p=9/f.parquet")
+        sql = f"CALL system.add_files(table => 's.t', source_table => '`parquet`.`{tmp_path}/in`')"
+    if sql == "BEGIN":
+        con.execute("BEGIN")
+        con.execute("INSERT INTO s.t VALUES (2, 2)")
+        sql = "COMMIT"
+    meanwhile(replaced(other, columns))
+    with pytest.raises(errors.CommitConflictError, match="changed since the statement"):
+        con.execute(sql)
+    left_alone(con, other, tmp_path)
+
+
+def test_a_replacement_that_also_takes_the_rows(con, other, meanwhile) -> None:
+    """Of an empty table nobody knows that it was replaced; the rows are of its columns, too."""
+    con.execute("CREATE TABLE s.t (a INT, p INT) PARTITIONED BY (p)")
+    meanwhile(replaced(other, "p INT, b VARCHAR, a BIGINT"))
+    con.execute("INSERT INTO s.t VALUES (1, 2)")
+    assert rows(other, "SELECT p, b, a FROM s.t") == [(2, None, 1)]
+
+
+def test_a_column_that_has_become_not_null(con, other, meanwhile) -> None:
+    con.execute("CREATE TABLE s.t (a INT, p INT) PARTITIONED BY (p)")
+    meanwhile(replaced(other, "a INT NOT NULL, p INT"))
+    with pytest.raises(errors.CommitConflictError, match='"a" is NOT NULL'):
+        con.execute("INSERT INTO s.t VALUES (NULL, 2)")
+    meanwhile(replaced(other, "a INT NOT NULL, p INT, b INT NOT NULL"))
+    with pytest.raises(errors.CommitConflictError, match='"b" is NOT NULL'):
+        con.execute("INSERT INTO s.t VALUES (1, 2)")
+    assert rows(other, "SELECT * FROM s.t") == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE s.t ADD COLUMN c INT",
+        "ALTER TABLE s.t ALTER COLUMN a SET DATA TYPE BIGINT",
+        "ALTER TABLE s.t RENAME COLUMN a TO b",
+        "ALTER TABLE s.t DROP COLUMN a",
+        "ALTER TABLE s.t DROP PARTITION FIELD p",
+        "ALTER TABLE s.t ADD PARTITION FIELD bucket(4, a)",
+        "CALL system.rollback_to_snapshot('s.t', {first})",
+    ],
+)
+def test_what_is_the_same_table_still_takes_the_rows(con, other, meanwhile, change: str) -> None:
+    con.execute("CREATE TABLE s.t (a INT, p INT) PARTITIONED BY (p)")
+    con.execute("INSERT INTO s.t VALUES (1, 1)")
+    first = rows(con, "SELECT snapshot_id FROM s.t.snapshots")[0][0]
+    con.execute("INSERT INTO s.t VALUES (2, 2)")
+    meanwhile(lambda: other.execute(change.format(first=first)))
+    con.execute("INSERT INTO s.t VALUES (3, 3)")
+    found = [row[0] for row in rows(other, "SELECT p FROM s.t ORDER BY p")]
+    assert found == ([1, 3] if "rollback" in change else [1, 2, 3])
+
+
+def test_a_branch_that_was_dropped_is_not_made_again(con, other, meanwhile, tmp_path) -> None:
+    con.execute("CREATE TABLE s.t (x INT)")
+    con.execute("INSERT INTO s.t VALUES (1)")
+    con.execute("ALTER TABLE s.t CREATE BRANCH dev")
+    con.execute("INSERT INTO s.t VERSION AS OF 'dev' VALUES (50)")
+    con.execute("INSERT INTO s.t VALUES (2)")
+    meanwhile(lambda: other.execute("ALTER TABLE s.t DROP BRANCH dev"))
+    with pytest.raises(errors.CommitConflictError, match="the branch 'dev' was dropped"):
+        con.execute("INSERT INTO s.t VERSION AS OF 'dev' VALUES (51)")
+    assert [row[0] for row in rows(other, "SHOW REFS FROM s.t")] == ["main"]
+
+
+def test_a_name_mapping_that_others_gave_the_table(con, other, meanwhile, tmp_path) -> None:
+    """The columns of added files are found by it."""
+    con.execute("CREATE TABLE s.t (a INT, b INT)")
+    pq.write_table(pa.table({"a": pa.array([5], pa.int32())}), tmp_path / "f.parquet")
+    mapping = '[{"field-id": 1, "names": ["b"]}, {"field-id": 2, "names": ["a"]}]'
+    call = (
+        f"CALL system.add_files(table => 's.t', source_table => '`parquet`.`{tmp_path}/f.parquet`')"
+    )
+
+    def swap() -> None:
+        other.execute(
+            f"ALTER TABLE s.t SET TBLPROPERTIES ('schema.name-mapping.default' = '{mapping}')"
+        )
+
+    meanwhile(swap)
+    with pytest.raises(errors.CommitConflictError, match="name-mapping"):
+        con.execute(call)
+    con.execute(call)
+    assert rows(con, "SELECT a, b FROM s.t") == [(None, 5)]
+
+
+# ------------------------------------------------------------------ dynamic INSERT OVERWRITE
+
+
+@pytest.mark.parametrize(
+    ("catalog", "version"),
+    [("directory", 1), ("directory", 2), ("sqlite", 3)],
+    indirect=["catalog"],
+)
+def test_the_last_overwrite_of_a_partition_is_right(con, other, meanwhile, version: int) -> None:
+    con.execute(
+        "CREATE TABLE s.t (p INT, x INT) PARTITIONED BY (p) "
+        f"TBLPROPERTIES ('format-version' = '{version}')"
+    )
+    con.execute("INSERT INTO s.t VALUES (0, 0)")
+    for each in (con, other):
+        each.execute("SET partition_overwrite_mode = 'dynamic'")
+    meanwhile(lambda: other.execute("INSERT OVERWRITE s.t VALUES (1, 20), (1, 21)"))
+    con.execute("INSERT OVERWRITE s.t VALUES (1, 10), (1, 11)")
+    assert rows(other, "SELECT p, x FROM s.t ORDER BY p, x") == [(0, 0), (1, 10), (1, 11)]
+    meanwhile(lambda: other.execute("DELETE FROM s.t WHERE p = 1"))
+    con.execute("INSERT OVERWRITE s.t VALUES (1, 30)")
+    assert rows(other, "SELECT p, x FROM s.t ORDER BY p, x") == [(0, 0), (1, 30)]
+
+
+def test_an_overwrite_over_a_rollback(con, other, meanwhile) -> None:
+    """The files that came back are of the partition, too."""
+    con.execute("CREATE TABLE s.t (p INT, x INT) PARTITIONED BY (p)")
+    con.execute("INSERT INTO s.t VALUES (1, 1), (2, 2)")
+    first = rows(con, "SELECT snapshot_id FROM s.t.snapshots")[0][0]
+    con.execute("DELETE FROM s.t WHERE p = 1")
+    con.execute("SET partition_overwrite_mode = 'dynamic'")
+    meanwhile(lambda: other.execute(f"CALL system.rollback_to_snapshot('s.t', {first})"))
+    con.execute("INSERT OVERWRITE s.t VALUES (1, 10)")
+    assert rows(other, "SELECT p, x FROM s.t ORDER BY p, x") == [(1, 10), (2, 2)]
+
+
+# ------------------------------------------------------------------ row lineage
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE s.t SET x = 1 WHERE id = 2",
+        "DELETE FROM s.t WHERE id = 2",
+        "MERGE INTO s.t USING (SELECT 2 AS k) ON id = k WHEN MATCHED THEN UPDATE SET x = 1",
+        "INSERT INTO s.t REPLACE WHERE id = 2 VALUES (2, 1)",
+        "CALL system.rewrite_data_files('s.t', options => map('rewrite-all', 'true'))",
+    ],
+)
+def test_rows_that_got_ids_meanwhile_keep_them(con, other, meanwhile, sql: str) -> None:
+    con.execute(
+        "CREATE TABLE s.t (id INT, x INT) TBLPROPERTIES ("
+        "'write.update.isolation-level' = 'snapshot', 'write.delete.isolation-level' = 'snapshot',"
+        "'write.merge.isolation-level' = 'snapshot')"
+    )
+    con.execute("INSERT INTO s.t SELECT range, 0 FROM range(4)")
+    lineage = "SELECT id, _row_id, _last_updated_sequence_number FROM s.t ORDER BY id"
+    seen = []
+
+    def upgrade() -> None:
+        other.execute("ALTER TABLE s.t SET TBLPROPERTIES ('format-version' = '3')")
+        other.execute("INSERT INTO s.t VALUES (9, 9)")
+        seen.extend(rows(other, lineage))
+
+    meanwhile(upgrade)
+    with pytest.raises(errors.CommitConflictError, match="was upgraded to format version 3"):
+        con.execute(sql)
+    assert rows(other, lineage) == seen
+    con.execute(sql)
+    kept = {row[0]: row[1:] for row in rows(other, lineage)}
+    assert all(kept[row[0]] == row[1:] for row in seen if row[0] != 2)
+
+
+# ------------------------------------------------------------------ maintenance
+
+
+def test_partial_progress_survives_the_expiry_of_another_session(
+    con, other, monkeypatch, tmp_path
+) -> None:
+    import icesql.maintain.rewrite.run as run
+
+    con.execute("CREATE TABLE s.t (p INT, x INT) PARTITIONED BY (p)")
+    for n in range(3):
+        con.execute("INSERT INTO s.t VALUES (1, ?), (2, ?), (3, ?), (4, ?)", [n] * 4)
+    commit = run.commit_rewrite
+
+    def expired_after(*args: Any, **options: Any) -> Any:
+        done = commit(*args, **options)
+        other.execute(
+            "CALL system.expire_snapshots(table => 's.t', "
+            "older_than => now() + INTERVAL 1 HOUR, retain_last => 1)"
+        )
+        return done
+
+    monkeypatch.setattr(run, "commit_rewrite", expired_after)
+    options = "map('rewrite-all', 'true', 'partial-progress.enabled', 'true', 'partial-progress.max-commits', '4')"
+    (done,) = rows(con, f"CALL system.rewrite_data_files(table => 's.t', options => {options})")
+    assert (done[0], done[1], done[3]) == (12, 4, 0)
+    assert rows(other, "SELECT p, count(*) FROM s.t GROUP BY p ORDER BY p") == [
+        (n, 3) for n in (1, 2, 3, 4)
+    ]
+    live = {
+        row[0].removeprefix("file:") for row in rows(other, "SELECT file_path FROM s.t.all_files")
+    }
+    assert {str(each) for each in tmp_path.rglob("*.parquet")} == live
+
+
+def test_deletes_are_rewritten_over_the_expiry_of_another_session(con, other, monkeypatch) -> None:
+    import icesql.modify.procedures.delete_files as procedure
+
+    con.execute(
+        "CREATE TABLE s.t (p INT, x INT) PARTITIONED BY (p) TBLPROPERTIES ("
+        "'write.delete.mode' = 'merge-on-read', 'write.delete.granularity' = 'file')"
+    )
+    con.execute("INSERT INTO s.t SELECT p, x FROM range(3) a(p), range(6) b(x)")
+    for n in range(2):
+        con.execute("DELETE FROM s.t WHERE x = ?", [n])
+    rewrite = procedure.rewrite_delete_files
+
+    def expired_after(*args: Any, **options: Any) -> Any:
+        done = rewrite(*args, **options)
+        other.execute(
+            "CALL system.expire_snapshots(table => 's.t', "
+            "older_than => now() + INTERVAL 1 HOUR, retain_last => 1)"
+        )
+        return done
+
+    monkeypatch.setattr(procedure, "rewrite_delete_files", expired_after)
+    options = "map('rewrite-all', 'true', 'partial-progress.enabled', 'true', 'partial-progress.max-commits', '3')"
+    rows(con, f"CALL system.rewrite_position_delete_files(table => 's.t', options => {options})")
+    assert rows(other, "SELECT p, count(*) FROM s.t GROUP BY p ORDER BY p") == [
+        (n, 4) for n in (0, 1, 2)
+    ]

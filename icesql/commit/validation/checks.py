@@ -36,7 +36,8 @@ def validate(
     validation: Validation, table: Table, head: Snapshot | None, query: QueryContext
 ) -> None:
     """Raise CommitConflictError where others did what the change relied on not to happen."""
-    history = History(table, head, validation.start_id, validation.row_filter, query)
+    start_id, row_filter = validation.start_id, validation.row_filter
+    history = History(table, head, start_id, row_filter, query, own=validation.own)
     if not history.snapshots:
         return
     checks = _Checks(validation, history)

@@ -5,7 +5,8 @@ Source: Java ``MergingSnapshotProducer.validationHistory``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from icesql.catalog.table import Table
@@ -29,6 +30,7 @@ REPLACE: Final = "replace"
 class History:
     """What happened to a branch of ``table`` between snapshot ``start_id`` and ``head``.
 
+    ``own`` are snapshots of the same change, and what each followed; they are no part of it.
     Raises CommitConflictError where the start is no ancestor of the head any more: what happened
     is not known then, and nothing may be assumed.
     """
@@ -40,9 +42,11 @@ class History:
         start_id: int | None,
         row_filter: Predicate,
         query: QueryContext,
+        *,
+        own: Mapping[int, int | None] = MappingProxyType({}),
     ) -> None:
         self.table, self._filter = table, row_filter
-        self.snapshots = _since(table, head, start_id)
+        self.snapshots = _since(table, head, start_id, own)
         self._ids = frozenset(each.snapshot_id for each in self.snapshots)
         self._reader = ManifestReader(table.storage, query, table.name)
         self._specs: dict[int, SpecScan] = {}
@@ -80,25 +84,28 @@ class History:
         return found.spec, found.types
 
 
-def _since(table: Table, head: Snapshot | None, start_id: int | None) -> list[Snapshot]:
-    """The snapshots after the start, newest first. Only the start itself may be expired."""
+def _since(
+    table: Table, head: Snapshot | None, start_id: int | None, own: Mapping[int, int | None]
+) -> list[Snapshot]:
+    """The snapshots after the start, newest first. Only it, and own ones, may be expired."""
     found: list[Snapshot] = []
-    current = head
+    current = None if head is None else head.snapshot_id
     seen: set[int] = set()
-    while current is not None and current.snapshot_id != start_id:
-        if current.snapshot_id in seen:
+    while current is not None and current != start_id:
+        if current in seen:
             raise CorruptFileError(table.metadata_location, "snapshots are their own ancestors")
-        seen.add(current.snapshot_id)
-        found.append(current)
-        parent = current.parent_snapshot_id
-        if parent == start_id:
-            return found
-        current = None if parent is None else table.metadata.snapshot(parent)
-        if current is None and parent is not None:
+        seen.add(current)
+        if current in own:
+            current = own[current]
+            continue
+        snapshot = table.metadata.snapshot(current)
+        if snapshot is None:
             raise CommitConflictError(
                 f"what happened to {table.name} since the statement read it is not known any "
-                f"more: snapshot {parent} is expired; run the statement again"
+                f"more: snapshot {current} is expired; run the statement again"
             )
+        found.append(snapshot)
+        current = snapshot.parent_snapshot_id
     if current is None and start_id is not None:
         raise CommitConflictError(
             f"the snapshot {start_id} that the statement read is not part of {table.name} any "

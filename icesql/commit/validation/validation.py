@@ -6,6 +6,7 @@ Source: Java ``BaseOverwriteFiles``, ``BaseRowDelta``, ``BaseReplacePartitions``
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -36,6 +37,7 @@ class Validation(Struct, frozen=True):
     - ``existing``: paths of data files that must still be there; ``skip_deletes``: those that a
       whole-file delete took may be gone.
     - ``vectors_of``: data files that get a deletion vector, and may have got no other.
+    - ``own``: snapshots that the same statement made since, and what each followed.
     """
 
     start_id: int | None
@@ -50,3 +52,4 @@ class Validation(Struct, frozen=True):
     existing: frozenset[str] = frozenset()
     skip_deletes: bool = False
     vectors_of: frozenset[str] = frozenset()
+    own: Mapping[int, int | None] = {}

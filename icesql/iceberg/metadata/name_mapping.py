@@ -49,6 +49,21 @@ class NameMapping(Struct, frozen=True):
 
         return frozenset(ids(self.fields))
 
+    def holds(self, other: NameMapping) -> bool:
+        """Whether every name of another mapping has the same id in this one."""
+
+        def held(own: Iterable[MappedField], others: Iterable[MappedField]) -> bool:
+            by_name = {name: each for each in own for name in each.names}
+            return all(
+                name in by_name
+                and by_name[name].field_id == each.field_id
+                and held(by_name[name].fields, each.fields)
+                for each in others
+                for name in each.names
+            )
+
+        return held(self.fields, other.fields)
+
     def find(self, path: tuple[str, ...]) -> int | None:
         """The id of the field at ``path``, None when the mapping has none for it.
 

@@ -113,6 +113,7 @@ class _Rewrite:
         self._ended = 0
         self._removed_deletes = self._added = self._added_bytes = 0
         self._snapshots: list[int] = []
+        self._own: dict[int, int | None] = {}  # and what each followed
         most = self._options.partial_progress_max_commits
         self._at_once = len(plan.groups)
         if self._options.partial_progress_enabled:
@@ -189,11 +190,12 @@ class _Rewrite:
         try:
             done = commit_rewrite(
                 self._catalog,
-                self._table,
+                self._plan.table,  # with the start, which others may have expired
                 added=added,
                 removed=(*removed, *vectors),
                 start_id=self._plan.start.snapshot_id,
                 keeps_age=self._options.use_starting_sequence_number,
+                own=self._own,
                 branch=self._plan.request.branch,
                 summary=self._summary,
                 query=self._query,
@@ -214,6 +216,9 @@ class _Rewrite:
         self._table = done.table
         if done.snapshot_id is not None:
             self._snapshots.append(done.snapshot_id)
+            made = done.table.metadata.snapshot(done.snapshot_id)
+            if made is not None:
+                self._own[made.snapshot_id] = made.parent_snapshot_id
         self._added += len(added)
         self._added_bytes += sum(each.file_size_in_bytes for each in added)
         self._removed_deletes += len(vectors)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from icesql.errors import CommitConflictError
 from icesql.maintain.delete_files import (
     DeleteGroup,
     DeleteOptions,
@@ -28,16 +29,23 @@ def rewrite_position_delete_files(call: Call) -> Plan:
     groups = plan_delete_files(table, options, call.work.query, files_condition(call))
 
     def run() -> Rows:
-        done = RewrittenDeletes()
+        done = RewrittenDeletes(table)
         # A data file has one vector, whose positions may be those of several groups.
         is_one = table.metadata.format_version > 2
         for some in [groups] if is_one else options.commits(groups):
+            if done.table.metadata.format_version != table.metadata.format_version:
+                raise CommitConflictError(
+                    f"{table.name} was upgraded meanwhile; what was committed stays, run the "
+                    "statement again"
+                )
+            # From what the last commit left: others may expire what came before it.
             found = rewrite_delete_files(
-                catalog, table, some, summary=SUMMARY, query=call.work.query
+                catalog, done.table, some, summary=SUMMARY, query=call.work.query
             )
             done = RewrittenDeletes(
-                done.removed + found.removed, done.added + found.added, found.snapshot_id
-            )
+                found.table, done.removed + found.removed, done.added + found.added,
+                found.snapshot_id,
+            )  # fmt: skip
         sizes = (
             sum(each.file_size_in_bytes for each in files) for files in (done.removed, done.added)
         )

@@ -11,12 +11,17 @@ from msgspec import Struct
 
 from icesql.catalog.targets import new_place
 from icesql.catalog.writes.register import register
-from icesql.commit.append import commit_files
-from icesql.commit.change import change_table
+from icesql.commit.attempts import commit
 from icesql.commit.files import FileChanges
-from icesql.errors import AccessDeniedError, ProgrammingError, UnsupportedSqlError
+from icesql.commit.snapshot_operation import SnapshotOperation
+from icesql.errors import (
+    AccessDeniedError,
+    CommitConflictError,
+    ProgrammingError,
+    UnsupportedSqlError,
+)
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.metadata.changes.updates import SetProperties
+from icesql.iceberg.metadata.changes.updates import SetProperties, Update
 from icesql.iceberg.metadata.name_mapping import PROPERTY
 from icesql.maintain.content_files import live_paths
 from icesql.maintain.importing.folders import FoundFile, find_files
@@ -56,24 +61,37 @@ def add_files(call: Call) -> Plan:
     files = _data_files(call, table, storage, found)
 
     def run() -> Rows:
-        from icesql.maintain.importing.parquet import name_mapping_json
-
-        base = table
-        if table.metadata.name_mapping is None:
-            text = name_mapping_json(table.metadata.schema)
-            base = change_table(
-                catalog, table, lambda _: [SetProperties({PROPERTY: text})], query=call.work.query
-            ).table
         # The files are another's until they are committed, and stay if they are not.
         changes = FileChanges("append", files, summary=dict(SUMMARY), borrowed=True)
-        done = commit_files(catalog, base, changes, call.work.query)
-        changed = done.summary.get("changed-partition-count")
+        operation = _AddFiles(table, changes, call.work.query)
+        commit(catalog, table, operation, call.work.query)
+        changed = operation.summary.get("changed-partition-count")
         count = None if changed is None else int(changed)
-        return Rows([(len(files), count)], snapshot_id=done.snapshot_id)
+        return Rows([(len(files), count)], snapshot_id=operation.snapshot_id)
 
     size = sum(each.file_size_in_bytes for each in files)
     rows = sum(each.record_count for each in files)
     return Plan(_steps(table, files), run, f"{len(files)} files, {rows} rows, {size} bytes")
+
+
+class _AddFiles(SnapshotOperation):
+    """The files, and the name mapping by which they are read where the table had none."""
+
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
+        from icesql.maintain.importing.parquet import mapping_of, name_mapping_json
+
+        added = super().updates(base, attempt, now_ms)
+        found = self.found
+        mapping = base.metadata.name_mapping
+        if mapping is None and found.metadata.name_mapping is None:
+            text = name_mapping_json(found.metadata.schema)
+            return SetProperties({PROPERTY: text}), *added
+        if mapping is None or not mapping.holds(mapping_of(found)):
+            raise CommitConflictError(
+                f"the property {PROPERTY} of {base.name}, which says what columns the files have, "
+                "was changed meanwhile; nothing was added, run the statement again"
+            )
+        return added
 
 
 def _steps(table: Table, files: Sequence[DataFile]) -> Iterator[Step]:

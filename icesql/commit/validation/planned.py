@@ -1,0 +1,128 @@
+"""Whether files that were written for a table as a statement found it fit the table as it is.
+
+An append goes on whatever others left; but its files say values by the ids of columns and by a
+partition spec, and these may be another table's by now: CREATE OR REPLACE TABLE keeps the uuid,
+and other engines give the id of a column to whatever has its name, be it of another type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from icesql.catalog.table import Table
+from icesql.commit.snapshots.branches import Branch, branch_head
+from icesql.errors import CommitConflictError
+from icesql.iceberg import types as t
+from icesql.iceberg.evolution.schema_changes import is_widening
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from icesql.iceberg.schema import Schema
+
+_REPLACED: Final = "it was replaced by another table"
+
+
+def check_planned(found: Table, base: Table, branch: Branch, added: Collection[DataFile]) -> None:
+    """Raise CommitConflictError where what was made of a table does not fit what it is now.
+
+    ``added`` are the data files of new rows. Columns that others renamed, widened, added or dropped
+    are no matter; a table that was replaced by another one is, whatever its columns.
+    """
+    problem = _problem(found.metadata, base.metadata, branch, added)
+    if problem is not None:
+        raise CommitConflictError(
+            f"{base.name} changed since the statement looked at it: {problem}; nothing was "
+            "changed, run the statement again"
+        )
+
+
+def _problem(
+    planned: TableMetadata, base: TableMetadata, branch: Branch, added: Collection[DataFile]
+) -> str | None:
+    if planned is base:
+        return None
+    is_named = isinstance(branch, str) and branch != MAIN
+    if is_named and branch in planned.refs and branch not in base.refs:
+        return f"the branch {branch!r} was dropped"
+    problem = _of_types(planned.schema, base.schema)
+    if problem is not None or not added:
+        return problem
+    return (
+        _of_specs(planned, base, added)
+        or _of_required(planned.schema, base.schema)
+        or _of_history(planned, base, branch)
+    )
+
+
+def _of_types(planned: Schema, base: Schema) -> str | None:
+    """A column of both that is not what it was, or wider."""
+    for field_id, field in planned.field_by_id.items():
+        now = base.field_by_id.get(field_id)
+        if now is None:
+            continue
+        same_place = planned.parent_by_id.get(field_id) == base.parent_by_id.get(field_id)
+        if not same_place or not _is_readable(field.type, now.type):
+            name = planned.name_by_id[field_id]
+            return f'the column "{name}" was {field.type} and is {now.type}'
+    return None
+
+
+def _is_readable(old: t.IcebergType, new: t.IcebergType) -> bool:
+    """Whether values of one type can be read as of another; children are fields of their own."""
+    if isinstance(old, t.PrimitiveType) or isinstance(new, t.PrimitiveType):
+        return is_widening(old, new)
+    return type(old) is type(new)
+
+
+def _of_required(planned: Schema, base: Schema) -> str | None:
+    """A column that the rows may have no value of, and that needs one now."""
+    for field_id, now in base.field_by_id.items():
+        if not now.required:
+            continue
+        before = planned.field_by_id.get(field_id)
+        if before is None:
+            parent = base.parent_by_id.get(field_id)
+            is_written = parent is None or parent in planned.field_by_id
+            lacks = is_written and now.initial_default in (t.MISSING, None)
+        else:
+            lacks = not before.required
+        if lacks:
+            return f'the column "{base.name_by_id[field_id]}" is NOT NULL'
+    return None
+
+
+def _of_specs(planned: TableMetadata, base: TableMetadata, added: Iterable[DataFile]) -> str | None:
+    """A partition spec of the files that is gone, or whose id has another one."""
+    for spec_id in {each.spec_id for each in added}:
+        before, now = planned.specs.get(spec_id), base.specs.get(spec_id)
+        if now is None or (before is not None and before.fields != now.fields):
+            return f"its partition spec {spec_id} is gone, or another one"
+    return None
+
+
+def _of_history(planned: TableMetadata, base: TableMetadata, branch: Branch) -> str | None:
+    """A branch that begins anew, by REPLACE TABLE.
+
+    Where nobody knows, because it was empty or snapshots are expired, one that lacks a column:
+    rows of nothing but NULL would be left of those of another table.
+    """
+    _, start = branch_head(planned, branch)
+    _, current = branch_head(base, branch)
+    if start is not None and current is None:
+        return _REPLACED
+    seen: set[int] = set()
+    while start is not None and current is not None and current.snapshot_id not in seen:
+        seen.add(current.snapshot_id)
+        # One that was rolled back, or set to a snapshot that was there, goes on.
+        if current.snapshot_id in planned.snapshots:
+            return None
+        parent = current.parent_snapshot_id
+        if parent is None:
+            return _REPLACED
+        if parent == start.snapshot_id:
+            return None
+        current = base.snapshot(parent)
+    for field_id, name in planned.schema.name_by_id.items():
+        if field_id not in base.schema.field_by_id:
+            return f'the column "{name}" is gone'
+    return None
