@@ -266,10 +266,67 @@ def test_vended_credentials_are_those_of_the_longest_prefix(server: Server) -> N
     assert catalog.credentials(("shop", "orders"), place)["s3.access-key-id"] == "fresh"
 
 
-def test_read_restrictions_are_refused_by_name(server: Server) -> None:
-    server.tables["shop", "orders"]["read-restrictions"] = {"row-filter": "x = 1"}
-    with pytest.raises(UnsupportedTableError, match="read restrictions"):
-        rest(server).load(("shop", "orders"))
+_EQUAL = {"type": "eq", "term": "id", "value": 1}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("read-restrictions", {"row-filter": "x = 1"}, "read-restrictions.row-filter"),
+        (
+            "read-restrictions",
+            {"required-row-filter": _EQUAL, "required-column-projections": [{"field-id": 1}]},
+            "read-restrictions.required-row-filter, read-restrictions.required-column-projections",
+        ),
+        (
+            "read-restrictions",
+            {"required-column-projections": [{"field-id": 2, "action": {"type": "mask"}}]},
+            "read-restrictions.required-column-projections",
+        ),
+        ("read-restrictions", {"required-column-projections": []}, "column-projections"),
+        ("read-restrictions", {"of-a-later-version": True}, "read-restrictions.of-a-later-version"),
+        ("read-restrictions", ["x"], "read-restrictions"),
+        ("row-filter", "x = 1", "row-filter"),
+        ("row_filters", ["x = 1"], "row_filters"),
+        ("column-masks", {"email": "sha256"}, "column-masks.email"),
+        ("policies", [{"id": 1}], "policies"),
+        ("is-restricted", True, "is-restricted"),
+    ],
+)
+def test_read_restrictions_are_refused_by_name(
+    server: Server, field: str, value: Any, told: str
+) -> None:
+    server.tables["shop", "orders"][field] = value
+    for _ in range(2):
+        with pytest.raises(UnsupportedTableError, match="read restrictions of the") as raised:
+            rest(server).load(("shop", "orders"))
+        assert f"({told})" in str(raised.value) or told in str(raised.value)
+    with icesql.connect("lake", uri=server.uri, properties={"type": "rest"}) as connection:
+        for sql in (
+            "SELECT * FROM shop.orders",
+            "SELECT count(*) FROM shop.orders",
+            "SELECT * FROM shop.orders.files",
+            "SHOW SNAPSHOTS FROM shop.orders",
+        ):
+            with pytest.raises(UnsupportedTableError, match="read restrictions"):
+                connection.execute(sql)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        {"required-row-filter": None},
+        {"required-row-filter": True},
+        {"required-row-filter": {"type": "true"}},
+        {"required-column-projections": None},
+    ],
+)
+def test_what_restricts_nothing_is_read(server: Server, value: Any) -> None:
+    server.tables["shop", "orders"]["read-restrictions"] = value
+    server.tables["shop", "orders"]["labels"] = {"a": "b"}
+    assert rest(server).load(("shop", "orders")).metadata.snapshots
 
 
 def test_a_view_is_refused_by_name(server: Server) -> None:

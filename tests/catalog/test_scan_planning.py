@@ -200,6 +200,18 @@ def test_full_verification_is_refused(planner: PlanningServer) -> None:
 # ---------------------------------------------------------------------- a stranger's words
 
 
+def test_a_plan_that_restricts_what_may_be_read_is_refused_by_name(planner: PlanningServer) -> None:
+    def restricted(answer: dict[str, Any]) -> None:
+        answer["read-restrictions"] = {"required-row-filter": {"type": "eq"}}
+
+    planner.change = restricted
+    with (
+        connected(planner) as connection,
+        pytest.raises(UnsupportedTableError, match=r"restrictions.*required-row-filter\), which"),
+    ):
+        connection.execute("SELECT * FROM shop.orders").fetchall()
+
+
 def first_task(answer: dict[str, Any]) -> dict[str, Any]:
     return answer["file-scan-tasks"][0]
 

@@ -17,7 +17,7 @@ from icesql.catalog.identifiers import (
     near_tables,
     not_found,
 )
-from icesql.catalog.rest.answers import Answer, Refusal
+from icesql.catalog.rest.answers import Answer, Refusal, check_unrestricted
 from icesql.catalog.rest.loaded import (
     LoadedTable,
     Owner,
@@ -151,6 +151,7 @@ class RestCatalog(RestNames):
         if answer.status == 304 and kept is not None:
             self.use_token(identifier, kept[1].token)
             return kept[1]
+        check_unrestricted(answer.body, ".".join(identifier))
         loaded: LoadedTable = self._client.decoded(answer.body, LoadedTable)
         self.use_token(identifier, loaded.token)
         if tag := answer.headers.get("etag"):

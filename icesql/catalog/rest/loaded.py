@@ -23,7 +23,6 @@ from icesql.errors import (
     AccessDeniedError,
     CatalogError,
     CorruptFileError,
-    UnsupportedTableError,
 )
 from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.storage.cache import BoundedCache
@@ -45,7 +44,6 @@ class LoadedTable(Struct, frozen=True, rename="kebab"):
     metadata_location: str | None = None
     config: dict[str, Any] | None = None
     storage_credentials: list[StorageCredential] | None = None
-    read_restrictions: Any = None
     remote_signing_config: SigningConfig | None = None
 
     @property
@@ -106,17 +104,12 @@ class Owner(Struct, frozen=True):
 def table_of(identifier: Sequence[str], loaded: LoadedTable, owner: Owner) -> Table:
     """The table of an answer, with the storage properties that came along.
 
-    Raises CorruptFileError for metadata that does not parse; UnsupportedTableError where the
-    catalog restricts what may be read; CatalogError where it demands to plan the scans, but
-    cannot; AccessDeniedError for a table on this machine, where tables are confined to their own
-    folders: the folder is the server's word.
+    Raises CorruptFileError for metadata that does not parse; CatalogError where the
+    catalog demands to plan the scans, but cannot; AccessDeniedError for a table on this machine,
+    where tables are confined to their own folders: the folder is the server's word.
     """
     name = ".".join(identifier)
     path = loaded.metadata_location or f"metadata sent for {name}"
-    if loaded.read_restrictions:
-        raise UnsupportedTableError(
-            "read restrictions of the catalog (row filters or masks)", table=name
-        )
     if not bytes(loaded.metadata):
         raise CorruptFileError(path, "no metadata")
     metadata = parse_metadata(bytes(loaded.metadata), redact_urls(path))

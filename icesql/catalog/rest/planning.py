@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from icesql.catalog.rest.answers import Answer
+from icesql.catalog.rest.answers import Answer, check_unrestricted
 from icesql.catalog.rest.client import RestClient
 from icesql.catalog.rest.storage_properties import StorageCredential
 from icesql.catalog.table import CatalogPlan, Identifier
@@ -90,6 +90,7 @@ class RestPlanning:
     def ask(self, kind: Any, method: str, *below: str, **options: Any) -> Any:
         """One answer, decoded, and its body."""
         answer = self._catalog.ask(method, self._identifier, *below, **options)
+        check_unrestricted(answer.body, ".".join(self._identifier))
         return self._catalog.client.decoded(answer.body, kind), answer.body
 
     def decoded(self, body: bytes, kind: Any) -> Any:

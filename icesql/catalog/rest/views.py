@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 import msgspec
 from msgspec import Struct
 
-from icesql.catalog.rest.answers import Refusal
+from icesql.catalog.rest.answers import Refusal, check_unrestricted
 from icesql.catalog.rest.changes import Server, refuse_missing
 from icesql.catalog.table import Identifier
 from icesql.catalog.view import StoredView
@@ -77,6 +77,7 @@ def load_view(catalog: Asked, identifier: Sequence[str]) -> StoredView | None:
         if error.status in (400, 404, 405, 406, 501):
             return None
         raise
+    check_unrestricted(answer.body, ".".join(wanted))
     loaded: LoadedView = catalog.decoded(answer.body, LoadedView)
     path = redact_urls(loaded.metadata_location or f"metadata sent for {'.'.join(wanted)}")
     return StoredView(wanted, parse_view(bytes(loaded.metadata), path), catalog.name)
