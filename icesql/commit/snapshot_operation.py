@@ -21,7 +21,7 @@ from icesql.commit.snapshots.snapshot_ids import new_snapshot_id
 from icesql.commit.snapshots.summary import SummaryCounts, totals
 from icesql.commit.validation.planned import check_planned
 from icesql.context import QueryContext
-from icesql.errors import CommitConflictError, UnsupportedTableError
+from icesql.errors import CommitConflictError, StorageError, UnsupportedTableError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.writing.list_writer import ListHeader
@@ -142,7 +142,10 @@ class SnapshotOperation:
         if snapshot is None or snapshot.manifest_list is None:
             return
         self._store.rebase(table.metadata)
-        used = [each.manifest_path for each in self._store.manifests_of(snapshot)]
+        try:
+            used = [each.manifest_path for each in self._store.manifests_of(snapshot)]
+        except StorageError:
+            return  # another has expired the snapshot by now: what is left are orphans
         self._own.keep_only([snapshot.manifest_list, *used])
 
     def failed(self) -> None:

@@ -19,7 +19,7 @@ from icesql.commit.snapshots.engine import engine_summary
 from icesql.commit.snapshots.snapshot_ids import new_snapshot_id
 from icesql.commit.snapshots.summary import totals
 from icesql.context import QueryContext
-from icesql.errors import CommitConflictError, ProgrammingError, UnsupportedTableError
+from icesql.errors import CommitConflictError, ProgrammingError, StorageError, UnsupportedTableError
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
@@ -211,7 +211,10 @@ class _ManifestRewrite:
         if snapshot is None or snapshot.manifest_list is None:
             return
         self._store.rebase(table.metadata)
-        used = [each.manifest_path for each in self._store.manifests_of(snapshot)]
+        try:
+            used = [each.manifest_path for each in self._store.manifests_of(snapshot)]
+        except StorageError:
+            return  # another has expired the snapshot by now: what is left are orphans
         self._own.keep_only([snapshot.manifest_list, *used])
 
     @property

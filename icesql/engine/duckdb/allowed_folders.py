@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.grouping import FileGroup
 from icesql.engine.duckdb.relations.opened_files import STORE_FOLDER
+from icesql.errors import StorageError
 from icesql.scan.tasks.task import distinct_deletes
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ def folders_read(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
         return set()
     storage = plan.context.storage
     folders: set[str] = set()
-    metadata = storage.local_path(plan.scan.table.metadata_location)
+    try:
+        metadata = storage.local_path(plan.scan.table.metadata_location)
+    except StorageError:
+        metadata = None  # removed by a commit since: its folder is not needed, the files' are
     if metadata is not None and len(table := os.path.dirname(os.path.dirname(metadata))) > 1:
         folders.add(table)
     for group in groups:
