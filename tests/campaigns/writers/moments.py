@@ -1,0 +1,167 @@
+"""Moments inside of a statement: something is done at some of them."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import icesql.commit.attempts as attempts
+import icesql.commit.transaction as transaction
+from icesql.catalog.directory import DirectoryCatalog
+from icesql.catalog.rest.catalog import RestCatalog
+from icesql.catalog.sqlite import SqliteCatalog
+from icesql.commit.own_files import OwnFiles
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.storage.new_file import NewFile
+
+CATALOGS = (DirectoryCatalog, SqliteCatalog, RestCatalog)
+# A moment, how often it is drawn, and the highest of its occurrences that is.
+POINTS = (
+    ("loaded", 2, 3),  # the table was looked up
+    ("planning", 2, 2),  # manifests are read
+    ("opened", 3, 3),  # what is to be written is known, and a file of it begins
+    ("linked", 2, 6),  # a file is whole: of data, a manifest, a list, or metadata in a folder
+    ("linking", 2, 8),  # one is about to be
+    ("written", 5, 2),  # the files of rows are written, nothing is tried yet
+    ("attempt", 5, 3),  # before the catalog is asked
+    ("answered", 3, 2),  # between the attempt and the look at how it ended
+    ("cleaning", 2, 2),  # what no attempt needs is about to be deleted
+    ("deleting", 1, 4),  # one file is
+)  # fmt: skip
+
+
+class Moments:
+    """Calls ``act`` at chosen moments of what runs in ``inside``, and ``seen`` after each swap."""
+
+    def __init__(self, act: Callable[[str], None], swapped: Callable[[], None]) -> None:
+        self._act, self._swapped = act, swapped
+        self._lock = threading.RLock()
+        self._wanted: set[tuple[str, int]] = set()
+        self._busy = True
+        self.counts: Counter[str] = Counter()
+        # What comes of the next swaps instead of what the catalog says: see ``_swap``.
+        self.swaps: list[str] = []
+
+    def draw(self, chance: random.Random, count: int) -> list[tuple[str, int]]:
+        """So many moments, each by its name and its occurrence."""
+        names = [each[0] for each in POINTS]
+        most = {each[0]: each[2] for each in POINTS}
+        found = chance.choices(names, [each[1] for each in POINTS], k=count)
+        return [
+            (name, min(chance.randint(1, most[name]), chance.randint(1, most[name])))
+            for name in found
+        ]
+
+    @contextmanager
+    def inside(self, wanted: list[tuple[str, int]]) -> Iterator[None]:
+        """A statement, in which something is done at these moments."""
+        self._wanted, self._busy = {*wanted}, False
+        self.counts.clear()
+        try:
+            yield
+        finally:
+            self._busy = True
+
+    @property
+    def left(self) -> int:
+        """How many of the moments never came."""
+        return len(self._wanted)
+
+    def at(self, name: str) -> None:
+        """A moment has come."""
+        if self._busy:
+            return
+        with self._lock:
+            if self._busy:
+                return
+            self.counts[name] += 1
+            key = name, self.counts[name]
+            if key not in self._wanted:
+                return
+            self._wanted.discard(key)
+            self._busy = True
+            try:
+                self._act(name)
+            finally:
+                self._busy = False
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What is done here is no part of the statement."""
+        busy, self._busy = self._busy, True
+        try:
+            yield
+        finally:
+            self._busy = busy
+
+    # ------------------------------------------------------------------ where they are
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Put the moments where they are, and let nobody wait, for a disk neither."""
+        put: list[tuple[Any, str, Any]] = []
+
+        def replace(owner: Any, name: str, made: Callable[[Any], Any]) -> None:
+            old = owner.__dict__[name] if isinstance(owner, type) else getattr(owner, name)
+            put.append((owner, name, old))
+            setattr(owner, name, made(old))
+
+        for kind in CATALOGS:
+            for name in ("load", "load_at_once", "kept_at_once"):
+                if name in kind.__dict__:
+                    replace(kind, name, lambda old: self._wrapped(old, after="loaded"))
+            replace(kind, "swap", self._swap)
+        replace(transaction, "swap_several", self._swap)
+        replace(ManifestReader, "manifests_of", lambda old: self._wrapped(old, before="planning"))
+        replace(NewFile, "__init__", lambda old: self._wrapped(old, before="opened"))
+        replace(OwnFiles, "keep_only", lambda old: self._wrapped(old, before="cleaning"))
+        replace(attempts, "_tried", lambda old: self._wrapped(old, before="written"))
+        replace(os, "link", lambda old: self._wrapped(old, before="linking", after="linked"))
+        replace(os, "unlink", lambda old: self._wrapped(old, before="deleting"))
+        replace(os, "fsync", lambda old: lambda place: None)
+        replace(time, "sleep", lambda old: lambda seconds: old(min(seconds, 0.0005)))
+        try:
+            yield
+        finally:
+            for owner, name, old in reversed(put):
+                setattr(owner, name, old)
+
+    def _wrapped(self, old: Any, *, before: str = "", after: str = "") -> Any:
+        def wrapper(*args: Any, **options: Any) -> Any:
+            if before:
+                self.at(before)
+            found = old(*args, **options)
+            if after:
+                self.at(after)
+            return found
+
+        return wrapper
+
+    def _swap(self, old: Any) -> Any:
+        """A swap that may be interrupted, or whose outcome is not told, as ``swaps`` says."""
+        from icesql.catalog.writes.change import Unknown
+
+        def swap(*given: Any) -> Any:
+            if self._busy:
+                return old(*given)
+            self.at("attempt")
+            fault = self.swaps.pop(0) if self.swaps else "none"
+            if fault == "not sent":
+                return Unknown("the disk failed", None)
+            found = old(*given)
+            with self.apart():
+                self._swapped()
+            if fault == "interrupted":
+                raise KeyboardInterrupt
+            if fault == "not told" and type(found).__name__ == "Done":
+                found = Unknown("the disk failed", getattr(found, "location", None))
+            self.at("answered")
+            return found
+
+        return swap

@@ -1,0 +1,244 @@
+"""Other writers: one as Flink's, PyIceberg, and Java in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from icesql.commit.rows import commit_row_delta
+from icesql.context import QueryContext
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+
+# ------------------------------------------------------------------ as Flink writes
+
+
+def equality_delete(
+    catalog: Any, table: Any, ids: list[int], *, field: int, partition: tuple[Any, ...] = (),
+    rows: list[dict[int, Any]] | None = None,
+) -> None:  # fmt: skip
+    """Delete all older rows with these values of a column, and add ``rows`` by field id."""
+    metadata = table.metadata
+    spec_id = metadata.default_spec_id
+    made = [_equality_file(metadata, spec_id, ids, field, partition)]
+    data = [_data_file(metadata, spec_id, rows, partition)] if rows else []
+    commit_row_delta(
+        catalog, table, added=data, deletes=made, start_id=metadata.current_snapshot_id,
+        command="delete", query=QueryContext(),
+    )  # fmt: skip
+
+
+def _equality_file(
+    metadata: Any, spec_id: int, ids: list[int], field: int, partition: tuple[Any, ...]
+) -> DataFile:
+    path = f"{_folder(metadata)}/{uuid.uuid4()}-equality.parquet"
+    name = metadata.schema.field_by_id[field].name
+    column = pa.field(name, pa.int64(), False, metadata={b"PARQUET:field_id": str(field).encode()})
+    pq.write_table(pa.table({name: pa.array(ids, pa.int64())}, schema=pa.schema([column])), path)
+    low, high = (struct.pack("<q", each) for each in (min(ids), max(ids)))
+    return DataFile(
+        FileContent.EQUALITY_DELETES, path, "PARQUET", spec_id, partition, len(ids),
+        os.path.getsize(path), value_counts={field: len(ids)}, null_value_counts={field: 0},
+        lower_bounds={field: low}, upper_bounds={field: high}, equality_ids=(field,),
+    )  # fmt: skip
+
+
+_ARROW = {"long": pa.int64(), "int": pa.int32(), "string": pa.string()}
+
+
+def _data_file(
+    metadata: Any, spec_id: int, rows: list[dict[int, Any]], partition: tuple[Any, ...]
+) -> DataFile:
+    path = f"{_folder(metadata)}/{uuid.uuid4()}-rows.parquet"
+    fields, columns = [], []
+    for each in metadata.schema.fields:
+        if each.field_id not in rows[0]:
+            continue
+        kind = _ARROW[str(each.type)]
+        told = {b"PARQUET:field_id": str(each.field_id).encode()}
+        fields.append(pa.field(each.name, kind, True, metadata=told))
+        columns.append(pa.array([row[each.field_id] for row in rows], kind))
+    pq.write_table(pa.table(columns, schema=pa.schema(fields)), path)
+    return DataFile(
+        FileContent.DATA, path, "PARQUET", spec_id, partition, len(rows), os.path.getsize(path)
+    )
+
+
+def _folder(metadata: Any) -> str:
+    place = f"{metadata.location.removeprefix('file://')}/data"
+    os.makedirs(place, exist_ok=True)
+    return place
+
+
+def position_delete(catalog: Any, table: Any, rows: list[tuple[str, int]]) -> bool:
+    """Delete rows by file and position, as vectors in version 3; whether it could.
+
+    A file that has a vector would need both as one, which is left to others.
+    """
+    from pyroaring import BitMap64
+
+    from icesql.scan.planner import plan
+    from icesql.scan.table_scan import TableScan
+    from icesql.write.deletion_vectors import write_deletion_vector
+    from icesql.write.position_deletes import write_position_deletes
+
+    metadata = table.metadata
+    scan = TableScan(table, metadata.current_snapshot, metadata.schema, metadata.schema)
+    files = {task.data_file.path: task for task in plan(scan, QueryContext()).files}
+    made = []
+    for path in sorted({each for each, _ in rows}):
+        task, own = files[path], [number for each, number in rows if each == path]
+        if metadata.format_version > 2:
+            if any(each.content is FileContent.POSITION_DELETES for each in task.deletes):
+                return False
+            vector = write_deletion_vector(metadata, table.storage, task.data_file, BitMap64(own))
+            made.append(vector)
+        else:
+            made.append(write_position_deletes(metadata, table.storage, task.data_file, own))
+    commit_row_delta(
+        catalog, table, deletes=made, referenced=sorted({each for each, _ in rows}),
+        start_id=metadata.current_snapshot_id, command="delete", query=QueryContext(),
+    )  # fmt: skip
+    return True
+
+
+# ------------------------------------------------------------------ PyIceberg
+
+
+class PyIceberg:
+    """PyIceberg's catalog beside the others; it has none for folders, and writes no version 3."""
+
+    def __init__(self, warehouse: Any) -> None:
+        from pyiceberg.catalog import load_catalog
+
+        if warehouse.kind == "sqlite":
+            given = {"type": "sql", "uri": f"sqlite:///{warehouse.database}"}
+            self._catalog = load_catalog("c", warehouse=str(warehouse.warehouse), **given)
+        else:
+            self._catalog = load_catalog("c", type="rest", uri=warehouse.front.uri)
+
+    def append(self, namespace: str, name: str, rows: list[dict[str, Any]]) -> None:
+        """Add rows by the names of their columns."""
+        table = self._catalog.load_table((namespace, name))
+        table.append(_arrow(table, rows))
+
+    def overwrite(self, namespace: str, name: str, rows: list[dict[str, Any]], filter: str) -> None:
+        """Replace the rows that a condition matches."""
+        table = self._catalog.load_table((namespace, name))
+        table.overwrite(_arrow(table, rows), overwrite_filter=filter)
+
+    def delete(self, namespace: str, name: str, filter: str) -> None:
+        """Delete rows by writing their files anew."""
+        self._catalog.load_table((namespace, name)).delete(filter)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._catalog.close()
+
+
+def _arrow(table: Any, rows: list[dict[str, Any]]) -> pa.Table:
+    schema = table.schema().as_arrow()
+    return pa.Table.from_pylist(
+        [{field.name: row.get(field.name) for field in schema} for row in rows], schema=schema
+    )
+
+
+def rows_by_pyiceberg(place: str, snapshot_id: int | None = None) -> list[tuple[Any, ...]]:
+    """The rows of a table by its metadata file."""
+    from pyiceberg.table import StaticTable
+
+    table = StaticTable.from_metadata(place).scan(snapshot_id=snapshot_id).to_arrow()
+    return [tuple(each.values()) for each in table.to_pylist()]
+
+
+# ------------------------------------------------------------------ Java
+
+
+class Java:
+    """Iceberg's Java in a process of its own, which is asked line by line."""
+
+    def __init__(self, python: str, jars: str, warehouse: Any) -> None:
+        given = {
+            "jars": jars, "kind": warehouse.kind, "warehouse": str(warehouse.warehouse),
+            "database": str(warehouse.database),
+            "uri": warehouse.front.uri if warehouse.front else "",
+        }  # fmt: skip
+        self._process = subprocess.Popen(
+            [python, "-c", "from tests.campaigns.writers.others import serve; serve()"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            cwd=Path(__file__).parents[3],
+        )  # fmt: skip
+        self._ask(given)
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement. Raises RuntimeError with what Java says."""
+        return [tuple(each) for each in self._ask({"sql": sql})]
+
+    def _ask(self, given: dict[str, Any]) -> Any:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(given) + "\n")
+        self._process.stdin.flush()
+        while line := self._process.stdout.readline():
+            if line.startswith("{"):
+                found = json.loads(line)
+                if "error" in found:
+                    raise RuntimeError(found["error"])
+                return found["rows"]
+        raise RuntimeError("Java has ended")
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process.stdin:
+            self._process.stdin.close()
+        self._process.wait(30)
+
+
+def serve() -> None:
+    """The process beside: a session, and the answers to what comes on the standard input."""
+    from pyspark.sql import SparkSession
+
+    given = json.loads(sys.stdin.readline())
+    catalog = "spark.sql.catalog.c"
+    settings = {
+        "spark.master": "local[1]", "spark.driver.memory": "1g", "spark.ui.enabled": "false",
+        "spark.driver.extraClassPath": given["jars"], "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1",
+        "spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.sql.extensions":
+            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        catalog: "org.apache.iceberg.spark.SparkCatalog", f"{catalog}.cache-enabled": "false",
+        f"{catalog}.warehouse": given["warehouse"],
+    }  # fmt: skip
+    if given["kind"] == "folder":
+        settings[f"{catalog}.type"] = "hadoop"
+    elif given["kind"] == "rest":
+        settings |= {f"{catalog}.type": "rest", f"{catalog}.uri": given["uri"]}
+    else:
+        settings |= {
+            f"{catalog}.type": "jdbc", f"{catalog}.uri": f"jdbc:sqlite:{given['database']}",
+            f"{catalog}.clients": "1", f"{catalog}.jdbc.schema-version": "V1",
+        }  # fmt: skip
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    print(json.dumps({"rows": []}), flush=True)
+    for line in sys.stdin:
+        try:
+            found = spark.sql(json.loads(line)["sql"]).collect()
+            told = {"rows": [[*each] for each in found]}
+        except Exception as error:
+            told = {"error": f"{type(error).__name__}: {str(error)[:500]}"}
+        print(json.dumps(told, default=str), flush=True)
