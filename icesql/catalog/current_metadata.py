@@ -15,6 +15,7 @@ from icesql.storage.open import Storage
 _METADATA: Final = re.compile(r"(?!\.).*\.metadata\.json(?:\.gz)?|metadata\.json(?:\.gz)?")
 _HADOOP: Final = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _CATALOG: Final = re.compile(r"(\d+)-.*\.metadata\.json(?:\.gz)?")
+_HINT: Final = re.compile(r"v?(\d{1,18})(?:(?:\.gz)?\.metadata\.json(?:\.gz)?)?")
 _HINTS: Final = ("version-hint.text", "version-hint.txt")
 # How often a table may be overtaken by commits that remove the metadata file just found.
 _LOOKS: Final = 20
@@ -31,6 +32,12 @@ def is_metadata_name(name: str) -> bool:
 def hadoop_version(name: str) -> int | None:
     """N of v<N>.metadata.json, None for any other name."""
     found = _HADOOP.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def hinted_version(text: str) -> int | None:
+    """The version that the text of a hint names, None for none."""
+    found = _HINT.fullmatch(text.strip())
     return int(found[1]) if found else None
 
 
@@ -115,11 +122,15 @@ def _hint(storage: Storage, path: str) -> str | None:
 
 
 def _hadoop_current(names: Sequence[str], hint: str | None) -> list[str]:
-    versions = {version: name for name in names if (version := hadoop_version(name)) is not None}
+    versions: dict[int, str] = {}
+    # Of several spellings of one version the plain one counts, as in Java.
+    for name in sorted(names, key=lambda name: (len(name), name)):
+        if (version := hadoop_version(name)) is not None:
+            versions.setdefault(version, name)
     if not versions:
         return []
-    hinted = re.fullmatch(r"v?(\d+)(?:(?:\.gz)?\.metadata\.json(?:\.gz)?)?", hint or "")
-    current = int(hinted[1]) if hinted and int(hinted[1]) in versions else max(versions)
+    hinted = hinted_version(hint or "")
+    current = hinted if hinted in versions else max(versions)
     while current + 1 in versions:
         current += 1
     return [versions[current]]

@@ -14,7 +14,7 @@ from icesql.catalog.writes.change import Conflict, Done, TableChange, Unknown
 from icesql.commit.append import NOTHING
 from icesql.commit.attempts import looks, now_ms, swapped, wait
 from icesql.commit.files import FileChanges
-from icesql.commit.outcome import OpenRequests, Sent, snapshot_ids
+from icesql.commit.outcome import OpenRequests, Sent
 from icesql.commit.result import CommitResult
 from icesql.commit.retries import RetryPolicy, check_retries
 from icesql.commit.snapshot_operation import SnapshotOperation
@@ -25,6 +25,7 @@ from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.apply import RESERVED_PROPERTIES, apply_updates
 from icesql.iceberg.metadata.changes.requirements import AssertCreate
+from icesql.iceberg.metadata.changes.seen import snapshot_ids
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import NEWEST_FORMAT, parse_metadata
 from icesql.iceberg.new_spec import PartitionRequest, SortRequest, new_sort_order, new_spec

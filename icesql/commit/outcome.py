@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Final
 
 from icesql.catalog.table import Table
 from icesql.catalog.writes.change import Conflict, TableChange, Unknown
@@ -15,11 +14,10 @@ from icesql.errors import AccessDeniedError, Error, StorageError
 from icesql.iceberg.metadata.changes import requirements as r
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.apply import apply_updates, is_changed
+from icesql.iceberg.metadata.changes.seen import has_lost_snapshots, has_snapshots, snapshot_ids
 from icesql.iceberg.metadata.table_metadata import TableMetadata, metadata_document
 from icesql.storage import sizes
 from icesql.storage.new_file import remove_file
-
-_SOURCE: Final = "source-snapshot-id"
 
 
 class Sent:
@@ -47,8 +45,10 @@ class Sent:
             )
         if not _is_same(self.base, table):
             return False
-        named = [table.metadata_location, *(each.metadata_file for each in metadata.metadata_log)]
-        if self.location is not None and self.location in named:
+        # With the time: in a folder the name of a version may be given again.
+        named = {(each.metadata_file, each.timestamp_ms) for each in metadata.metadata_log}
+        named.add((table.metadata_location, metadata.last_updated_ms))
+        if (self.location, self.change.now_ms) in named:
             return True
         if not self.snapshot_ids:
             with suppress(Error):  # it does not even fit any more
@@ -109,43 +109,6 @@ class OpenRequests:
         """What ``operation`` and these requests wrote."""
         more = (each.location for each in self._open if each.location is not None)
         return (*dict.fromkeys((*files_of(operation), *more)),)
-
-
-def snapshot_ids(updates: Iterable[u.Update]) -> tuple[int, ...]:
-    """The ids of the snapshots that updates add."""
-    return tuple(each.snapshot.snapshot_id for each in updates if isinstance(each, u.AddSnapshot))
-
-
-def has_snapshots(now: TableMetadata, base: TableMetadata, ids: Sequence[int]) -> bool:
-    """Whether a table has, or had since ``base``, one of these snapshots.
-
-    One that expired is known by what was made of it.
-    """
-    if any(each in now.snapshots for each in ids):
-        return True
-    if any(each.snapshot_id in ids for each in now.snapshot_log):
-        return True
-    texts = {str(each) for each in ids}
-    return any(
-        each.parent_snapshot_id in ids or each.summary.get(_SOURCE) in texts
-        for key, each in now.snapshots.items()
-        if key not in base.snapshots
-    )
-
-
-def has_lost_snapshots(base: TableMetadata, now: TableMetadata) -> bool:
-    """Whether a snapshot may have come since ``base`` and be gone again, with an id nobody knows.
-
-    Sequence numbers count snapshots; in format version 1 each names its parent.
-    """
-    came = [each for key, each in now.snapshots.items() if key not in base.snapshots]
-    if base.format_version > 1:
-        numbers = {each.sequence_number for each in came}
-        return not numbers.issuperset(
-            range(base.last_sequence_number + 1, now.last_sequence_number + 1)
-        )
-    known = {*base.snapshots, *now.snapshots, *(() if base.snapshots else (None,))}
-    return any(each.parent_snapshot_id not in known for each in came)
 
 
 def changes_nothing(table: Table, updates: Sequence[u.Update], now_ms: int) -> bool:

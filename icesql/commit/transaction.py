@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from icesql.catalog.rest.changes import has_transactions, swap_several
 from icesql.catalog.writes.change import Conflict, Done, TableChange, Unknown
 from icesql.commit.attempts import Operation, commit, is_same, looks, now_ms, refreshed, wait
-from icesql.commit.outcome import Sent, files_of, snapshot_ids
+from icesql.commit.outcome import Sent, files_of
 from icesql.commit.retries import RetryPolicy
 from icesql.context import Progress
 from icesql.errors import (
@@ -31,6 +31,7 @@ from icesql.errors import (
 )
 from icesql.iceberg.metadata.changes.apply import apply_updates
 from icesql.iceberg.metadata.changes.requirements import requirements_for
+from icesql.iceberg.metadata.changes.seen import snapshot_ids
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import metadata_document, parse_metadata

@@ -5,23 +5,39 @@ Source: Iceberg Java ``HadoopTableOperations`` and ``HadoopCatalog``.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from icesql.catalog.current_metadata import find_current_metadata, hadoop_version
+from icesql.catalog.current_metadata import (
+    find_current_metadata,
+    hadoop_version,
+    hinted_version,
+    read_metadata,
+)
 from icesql.catalog.table import Identifier
-from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange
-from icesql.errors import CatalogError, NotSupportedError, StorageError
+from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
+from icesql.errors import CatalogError, Error, NotSupportedError, StorageError
+from icesql.iceberg.metadata.changes.seen import has_lost_snapshots, has_snapshots, snapshot_ids
 from icesql.iceberg.metadata.file_names import is_gzipped
 from icesql.iceberg.metadata.json_writer import metadata_bytes
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.storage import sizes
 from icesql.storage.open import Storage, os_problem, storage_error
 from icesql.storage.reroot import is_local, local_spellings
 
 _OTHER_FOLDER: Final = "write.metadata.path"
+# A link that failed so was not made; others, of a network, do not say.
+_REFUSED: Final = frozenset(
+    {
+        errno.EPERM, errno.EACCES, errno.EROFS, errno.EXDEV, errno.EMLINK, errno.ENOSPC,
+        errno.EDQUOT, errno.ENOENT, errno.ENOTDIR, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL,
+    }
+)  # fmt: skip
 
 
 def swap(
@@ -45,22 +61,110 @@ def swap(
             if base_location is not None
             else f"the table {name} was created meanwhile"
         )
+    seen = None if base_location is None else _identity(base_location)
+    base = None if base_location is None else read_metadata(base_location, change.storage)
     document = change.document(base_location)
     _check(document, folder, name)
-    # Both spellings of a version count as taken. Which one is taken follows from what all
+    # All spellings of a version count as taken. Which one is taken follows from what all
     # writers of that version read, so that two of them never take one each.
-    gzipped = is_gzipped({} if base_location is None else _properties(base_location, change))
+    gzipped = is_gzipped({} if base is None else base.properties)
     final = os.path.join(metadata, f"v{version + 1}{'.gz' if gzipped else ''}.metadata.json")
-    if not _link_new(metadata_bytes(document, gzipped=gzipped), final):
+    if base is None:
+        _make_folder(metadata)
+    linked = _link_new(metadata_bytes(document, gzipped=gzipped), final)
+    if linked is None:
+        return Unknown(f"the file system does not tell whether it made {final}", final)
+    if not linked:
         return Conflict(f"{final} was committed meanwhile")
-    write_hint(metadata, version + 1)
-    return Done(final)
+    made = _Linked(final, document, base, change)
+    try:
+        if base_location is None or _identity(base_location) == seen or made.later():
+            return made.outcome()
+        # It was dropped, and maybe made again, in the same folder.
+        return made.withdrawn(f"the table {name} is not there any more")
+    except (OSError, Error) as error:
+        return Unknown(f"{final} was made, and what others made cannot be read: {error}", final)
 
 
-def _properties(base_location: str, change: TableChange) -> dict[str, str]:
-    from icesql.catalog.current_metadata import read_metadata
+class _Linked:
+    """A version that was linked to its name, which is not yet to say that the table has it.
 
-    return dict(read_metadata(base_location, change.storage).properties)
+    Where old versions are deleted after a commit, a name can be free again whose version others
+    committed, and many after it. The methods raise where the folder cannot be read.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        document: Mapping[str, Any],
+        base: TableMetadata | None,
+        change: TableChange,
+    ) -> None:
+        self._path, self._base, self._change = path, base, change
+        self._uuid = str(document.get("table-uuid") or "").lower()
+        self._folder, name = os.path.split(path)
+        self._key = hadoop_version(name) or 0, document["last-updated-ms"]
+
+    def later(self) -> list[str]:
+        """The paths of higher versions, the highest first."""
+        found = [
+            (version, name)
+            for name in os.listdir(self._folder)
+            if (version := hadoop_version(name)) is not None and version > self._key[0]
+        ]
+        return [os.path.join(self._folder, name) for _, name in sorted(found, reverse=True)]
+
+    def outcome(self) -> Swap:
+        """Whether the table has it; then the hint names it. One that it has not is unlinked."""
+        later = self.later()
+        if not later:
+            others = spellings(self._folder, self._key[0]) - {os.path.basename(self._path)}
+            if others:
+                return self.withdrawn(f"{min(others)} was committed meanwhile")
+            write_hint(self._folder, self._key[0])
+            return Done(self._path)
+        name = os.path.basename(later[0])
+        match self._is_held():
+            case True:
+                return Done(self._path)
+            case False:
+                return self.withdrawn(f"{name} was committed meanwhile")
+        return Unknown(f"{name} does not tell whether it was made of {self._path}", self._path)
+
+    def withdrawn(self, reason: str) -> Swap:
+        """Unlink it, which is a Conflict unless others went on from it before that."""
+        os.unlink(self._path)
+        _sync_folder(self._folder)
+        held = self._is_held() if self.later() else False
+        if held:
+            return Done(self._path)
+        if held is None:
+            return Unknown(f"others may have gone on from {self._path}, which was made and removed")
+        with suppress(OSError):
+            os.rmdir(self._folder)  # of a table that was dropped
+        return Conflict(reason)
+
+    def _is_held(self) -> bool | None:
+        """Whether the highest version was made of this one; None where it does not tell."""
+        top, base = self._highest(), self._base
+        if base is None or (top.table_uuid or "").lower() != self._uuid:
+            return (top.table_uuid or "").lower() == self._uuid
+        before = {
+            (hadoop_version(each.metadata_file.rpartition("/")[2]), each.timestamp_ms)
+            for each in top.metadata_log
+        }
+        ids = snapshot_ids(self._change.updates)
+        if self._key in before or (ids and has_snapshots(top, base, ids)):
+            return True
+        if any(version == self._key[0] - 1 for version, _ in before):
+            return False  # the log tells what followed the base
+        return False if ids and not has_lost_snapshots(base, top) else None
+
+    def _highest(self) -> TableMetadata:
+        for path in self.later():
+            with suppress(StorageError):  # deleted meanwhile, by one who committed after it
+                return read_metadata(path, self._change.storage)
+        raise StorageError(self._folder, "its versions cannot be read")
 
 
 def _check(document: dict[str, Any], folder: str, name: str) -> None:
@@ -79,28 +183,39 @@ def _check(document: dict[str, Any], folder: str, name: str) -> None:
         )
 
 
-def _link_new(data: bytes, final: str) -> bool:
-    """Let ``data`` appear under a name, whole; False where another writer has taken the name."""
-    folder = os.path.dirname(final)
+def _make_folder(folder: str) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise StorageError(folder, os_problem(error), verb="write") from error
+
+
+def _link_new(data: bytes, final: str) -> bool | None:
+    """Let ``data`` appear under a name, whole.
+
+    False where another writer has taken the name; None where the file system does not tell.
+    """
+    folder, name = os.path.split(final)
     # No reader takes it for metadata: it begins with a dot.
     temporary = os.path.join(folder, f".{uuid.uuid4().hex}.new")
     try:
-        os.makedirs(folder, exist_ok=True)
         with open(temporary, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        stem = final.removesuffix(".metadata.json").removesuffix(".gz")
-        if any(os.path.lexists(f"{stem}{each}.metadata.json") for each in ("", ".gz")):
+        if spellings(folder, hadoop_version(name)):
             return False
         try:
             os.link(temporary, final)  # unlike rename, this never replaces
-        except FileExistsError:
-            return False
         except OSError as error:
-            # A file system over a network may have done it and lost the answer.
-            if not _is_linked(temporary, final):
+            # A file system over a network may have done it and lost the answer, or asked twice.
+            linked = _is_linked(temporary, final)
+            if linked is False and isinstance(error, FileExistsError):
+                return False
+            if linked is False and error.errno in _REFUSED:
                 raise _without_links(final, error) from error
+            if not linked:
+                return None
         _sync_folder(folder)
         return True
     except OSError as error:
@@ -110,11 +225,27 @@ def _link_new(data: bytes, final: str) -> bool:
             os.unlink(temporary)
 
 
-def _is_linked(temporary: str, final: str) -> bool:
+def spellings(folder: str, version: int | None) -> set[str]:
+    """The names of the files of a version: as it is, or by gzip in several spellings."""
+    return {name for name in os.listdir(folder) if hadoop_version(name) == version is not None}
+
+
+def _identity(path: str) -> tuple[int, ...] | None:
+    """What tells a file from another one that takes its name."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _is_linked(temporary: str, final: str) -> bool | None:
     try:
         return os.path.samefile(temporary, final)
-    except OSError:
+    except FileNotFoundError:
         return False
+    except OSError:
+        return None
 
 
 def _without_links(final: str, error: OSError) -> StorageError:
@@ -135,15 +266,30 @@ def _sync_folder(folder: str) -> None:
 
 
 def write_hint(folder: str, version: int) -> None:
-    """Best effort, as in Java: readers probe upwards from a hint that lags."""
+    """Best effort, as in Java: readers probe upwards from a hint that lags. It never goes back."""
+    hint = os.path.join(folder, "version-hint.text")
     temporary = os.path.join(folder, f".{os.urandom(8).hex()}-version-hint.temp")
+    with suppress(OSError):
+        while _hinted(hint) < version:
+            try:
+                with open(temporary, "w", encoding="ascii") as file:
+                    file.write(str(version))
+                os.replace(temporary, hint)
+            finally:
+                with suppress(OSError):
+                    os.unlink(temporary)
+            # Whoever committed since it was read may have written a higher one in between.
+            version = max(filter(None, map(hadoop_version, os.listdir(folder))), default=0)
+
+
+def _hinted(hint: str) -> int:
+    """The version that a hint names, 0 for none."""
     try:
-        with open(temporary, "w", encoding="ascii") as file:
-            file.write(str(version))
-        os.replace(temporary, os.path.join(folder, "version-hint.text"))
-    except OSError:
-        with suppress(OSError):
-            os.unlink(temporary)
+        with open(hint, "rb") as file:
+            text = file.read(sizes.VERSION_HINT).decode("ascii", errors="replace")
+    except FileNotFoundError:
+        return 0
+    return hinted_version(text) or 0
 
 
 # ------------------------------------------------------------------ folders
