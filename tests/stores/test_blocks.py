@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -148,21 +149,52 @@ def test_a_link_in_the_place_of_the_folder_is_not_used(tmp_path: Path) -> None:
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_what_is_older_than_the_system_is_checked_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After a loss of power a file may have its length and hold zeros."""
+@pytest.mark.parametrize("used_before", [False, True])
+@pytest.mark.parametrize("dated_back", [False, True])
+def test_what_was_damaged_is_not_read(tmp_path: Path, used_before: bool, dated_back: bool) -> None:
+    """After a loss of power, say, a file may have its length and hold zeros."""
     shelf = shelf_of(tmp_path / "c")
     good, bad = shelf.name("good", 4), shelf.name("bad", 4)
     shelf.put_whole(good, b"good")
     damaged = Path(shelf.put_whole(bad, b"fine"))
+    assert not used_before or shelf.read_whole(bad) == b"fine"
     changed = damaged.stat().st_mtime_ns
     damaged.write_bytes(bytes(4))
-    os.utime(damaged, ns=(changed, changed))
-    monkeypatch.setattr(blocks, "_booted", [time.time() + 5])
+    if dated_back:
+        os.utime(damaged, ns=(changed, changed))
     assert shelf.read_whole(good) == b"good"
     assert shelf.read_whole(bad) is None
     assert not damaged.exists()
+
+
+def test_a_file_is_not_read_in_the_place_of_another(tmp_path: Path) -> None:
+    shelf = shelf_of(tmp_path / "c")
+    one, two = shelf.name("one", 4), shelf.name("two", 4)
+    first, second = shelf.put_whole(one, b"aaaa"), shelf.put_whole(two, b"bbbb")
+    shutil.copy2(first, second)
+    assert shelf.read_whole(two) is None
+    assert shelf.read_whole(one) == b"aaaa"
+    shelf.put_part(one, 0, b"cccc")
+    shelf.put_part(one, 4, b"dddd")
+    folder = Path(f"{first}.d")
+    shutil.copy2(folder / "0-4", folder / "4-8")
+    assert shelf.read_part(one, (4, 8), 4, 8) is None
+
+
+def test_a_file_is_compared_once_in_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = shelf_of(tmp_path / "c")
+    name = shelf.name("f", 4)
+    shelf.put_whole(name, b"fine")
+    compared = []
+    whole = blocks._is_intact
+    monkeypatch.setattr(
+        blocks, "_is_intact", lambda path, found: compared.append(path) or whole(path, found)
+    )
+    for _ in range(5):
+        assert shelf.read_whole(name) == b"fine"
+    assert len(compared) == 1
 
 
 def test_the_size_is_kept_and_what_was_used_last_stays(tmp_path: Path) -> None:

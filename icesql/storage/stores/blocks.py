@@ -8,7 +8,7 @@
 A shelf belongs to one endpoint and principal. A name is a keyed hash of path and length, so no
 path leads anywhere. Files are written aside and renamed: they are whole or not there. Reading
 dates a file's time of access, which is what is evicted by. The nanoseconds of its time of change
-hold a checksum: what was written before this machine started is compared with it once.
+hold a checksum, with which each process compares what it uses; see ``use``.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Shelf:
                 if attempt:
                     raise
         try:
-            stamp(aside, zlib.crc32(data))
+            stamp(aside, checksum(place, data))
             os.rename(aside, place)
         except BaseException:
             with suppress(OSError):
@@ -292,48 +292,54 @@ def read_own_into(path: str, offset: int, view: Any) -> bool:
         os.close(handle)
 
 
-def stamp(path: str, checksum: int, accessed: int | None = None) -> None:
+def checksum(path: str, data: Any) -> int:
+    """Of what a file holds and of its name, so that no file is taken for another."""
+    name = "/".join(path.split("/")[-2:])
+    return zlib.crc32(data, zlib.crc32(name.encode())) % _CHECKED
+
+
+def stamp(path: str, told: int, accessed: int | None = None) -> None:
     """Date a file now and note its checksum in the nanoseconds of its time of change."""
     now = time.time_ns()
-    changed = now // _CHECKED * _CHECKED + checksum % _CHECKED
+    changed = now // _CHECKED * _CHECKED + told % _CHECKED
     os.utime(path, ns=(now if accessed is None else accessed, changed))
 
 
 def use(path: str, length: int | None) -> bool:
-    """Whether a file of ours is there, whole, and dated now."""
+    """Whether a file of ours is there, whole, and dated now.
+
+    It is compared with its checksum when this process uses it first, and whenever it was changed or
+    dated by anybody else since. What is not as it was written goes.
+    """
     try:
         found = os.lstat(path)
         if not stat.S_ISREG(found.st_mode) or (length is not None and found.st_size != length):
             return False
         if found.st_uid != _USER:
             return False
-        if found.st_mtime < _boot_time() and not _is_intact(path, found):
+        if _compared.get(path) != _state(found) and not _is_intact(path, found):
+            os.unlink(path)
             return False
         os.utime(path, ns=(time.time_ns(), found.st_mtime_ns))
+        if len(_compared) >= _MOST_COMPARED:
+            _compared.clear()
+        _compared[path] = _state(os.lstat(path))
     except OSError:
         return False
     return True
 
 
 _USER: Final = os.geteuid() if hasattr(os, "geteuid") else 0
-_booted: list[float] = []
+# The state of each file that this process compared with its checksum.
+_compared: dict[str, tuple[int, ...]] = {}
+_MOST_COMPARED: Final = 100_000
 
 
-def _boot_time() -> float:
-    """When this machine started; what was written since is in its memory as it was written."""
-    if not _booted:
-        known = float("inf")
-        if hasattr(time, "CLOCK_BOOTTIME"):
-            known = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-        _booted.append(known)
-    return _booted[0]
+def _state(found: os.stat_result) -> tuple[int, ...]:
+    # Whoever writes to a file cannot keep its time of change of state.
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _is_intact(path: str, found: os.stat_result) -> bool:
-    """Whether a file that is older than the running system is what was written; else it goes."""
     data = read_own(path)
-    if data is None or zlib.crc32(data) % _CHECKED != found.st_mtime_ns % _CHECKED:
-        os.unlink(path)
-        return False
-    stamp(path, zlib.crc32(data))
-    return True
+    return data is not None and checksum(path, data) == found.st_mtime_ns % _CHECKED
