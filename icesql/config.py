@@ -183,7 +183,14 @@ def _text(root: str, path: str) -> str:
 
 
 class Settings(Struct, frozen=True):
-    """One value per setting; ``SET name = value`` makes a changed copy. Sizes are bytes."""
+    """One value per setting; ``SET name = value`` makes a changed copy. Sizes are bytes.
+
+    With ``caches`` off a statement begins with nothing that those before it kept: texts and what
+    they were bound to, plans, how files are read, tables in memory, lookups, footers, metadata,
+    manifests, deletes, tables that a catalog gave, and blocks on disk. A prepared statement stays,
+    as a text. What follows from a text, a type or a schema alone (patterns, decoders) is kept by
+    the process all the same, connections to servers too.
+    """
 
     engine: str = "local"
     local_reader: str = "auto"
@@ -200,6 +207,7 @@ class Settings(Struct, frozen=True):
     prune: bool = True
     run_time_filters: bool = True
     verify: str = "normal"
+    caches: bool = True
     cache: bool = True
     cache_directory: str | None = None
     cache_size: int | None = None
@@ -332,6 +340,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "prune": _parse_flag,
     "run_time_filters": _parse_flag,
     "verify": _one_of("normal", "full"),
+    "caches": _parse_flag,
     "cache": _parse_flag,
     "cache_directory": _optional(str),
     "cache_size": _optional(parse_bytes),

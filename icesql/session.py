@@ -116,6 +116,13 @@ class Session:
         """Names may mean something else from now on."""
         self._texts = Texts()
 
+    def forget(self) -> None:
+        """Keep nothing of the statements before; see ``Settings.caches``."""
+        self.forget_texts()
+        self.names.forget()
+        self.engines.forget()
+        self._blocks.forget()
+
     def check_open(self) -> None:
         """Raises InterfaceError once the session is closed, and in a process that was forked."""
         if self._closed:
@@ -195,6 +202,10 @@ class Session:
 
     def _execute(self, statement: Readable, query: QueryContext) -> Outcome:
         self._blocks.choose(query.settings)
+        if not query.settings.caches:
+            self.forget()
+            if isinstance(statement, Asked):
+                statement = replace(statement, kept=None)
         if isinstance(statement, RowCount) and (self.names.temporary or query.tables):
             (statement,) = self.parse(statement.text)
         if isinstance(statement, RowCount):

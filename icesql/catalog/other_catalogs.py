@@ -61,6 +61,12 @@ class OtherCatalogs:
             made.close()
         return kept
 
+    @property
+    def opened(self) -> list[Catalog]:
+        """Those that were opened."""
+        with self._lock:
+            return list(self._opened.values())
+
     def close(self) -> None:
         """Close those that were opened. Whoever opens one is not waited for."""
         with self._lock:

@@ -251,6 +251,14 @@ class SearchPath:
         where = f" in catalog {name}" if name is not None else ""
         raise ProgrammingError(f'namespace "{text}" not found{where}{hint}')
 
+    def forget(self) -> None:
+        """Keep nothing that was loaded or decoded."""
+        self._cache.clear()
+        for each in (self._catalog, *self._others.opened):
+            forget = getattr(each, "forget", None)
+            if forget is not None:
+                forget()
+
     def close(self) -> None:
         """Close the catalogs; none is opened again. Whoever opens one is not waited for."""
         self._closed = True

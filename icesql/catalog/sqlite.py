@@ -324,6 +324,10 @@ class SqliteCatalog:
 
         return JdbcCatalog(self.file, self._catalog, self._typed, self._find)
 
+    def forget(self) -> None:
+        """Keep no table that was given."""
+        self._given.clear()
+
     def close(self) -> None:
         """Close the file."""
         self._looks.close()

@@ -99,6 +99,11 @@ class Engines:
 
         return LocalEngine()
 
+    def forget(self) -> None:
+        """Have the engines keep nothing of what they read or ran."""
+        for engine in list(self.started.values()):
+            engine.forget()
+
     def close(self) -> None:
         """End open results and the engines; nobody is waited for."""
         self._closed = True

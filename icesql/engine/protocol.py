@@ -94,5 +94,8 @@ class Engine(Protocol):
     def execute(self, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext) -> Result:
         """Start a query; raises for whatever is found before the first row."""
 
+    def forget(self) -> None:
+        """Keep nothing of what was read or run."""
+
     def close(self) -> None:
         """End every open result."""

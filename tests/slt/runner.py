@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -106,6 +106,28 @@ def statements(folder: Path) -> Iterator[str]:
         for record in read_script(path).records:
             if record.kind != "error":
                 yield record.sql
+
+
+# What a query that changes nothing begins with.
+_READS: Final = re.compile(
+    r"\s*\(*\s*(SELECT|WITH|FROM|VALUES|TABLE|DESCRIBE|SHOW|SUMMARIZE|PIVOT|UNPIVOT|EXECUTE)\b",
+    re.IGNORECASE,
+)
+_TIMES: Final = 5
+
+
+def run_repeatedly(connection: Any, record: Record, corpus: Path | None) -> None:
+    """As ``run_record``; a query five times, and once more with nothing kept of the others."""
+    run_record(connection, record, corpus)
+    if record.kind != "query" or not _READS.match(record.sql):
+        return
+    for _ in range(_TIMES - 1):
+        run_record(connection, record, corpus)
+    connection.execute("SET caches = off")
+    try:
+        run_record(connection, record, corpus)
+    finally:
+        connection.execute("SET caches = on")
 
 
 def run_record(connection: Any, record: Record, corpus: Path | None) -> None:

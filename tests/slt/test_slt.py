@@ -1,4 +1,4 @@
-"""Runs every .slt file with both local readers."""
+"""Runs every .slt file with both local readers, each query again and again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import icesql
-from tests.slt.runner import read_script, run_record, statements
+from tests.slt.runner import read_script, run_record, run_repeatedly, statements
 
 FOLDER = Path(__file__).parent
 FILES = sorted(FOLDER.glob("*.slt"))
@@ -24,7 +24,7 @@ def test_what_users_see(
         connection.execute(f"SET local_reader = '{reader}'")
         for record in script.records:
             try:
-                run_record(connection, record, corpus)
+                run_repeatedly(connection, record, corpus)
             except (AssertionError, icesql.Error) as error:
                 pytest.fail(f"{path.name}:{record.line}\n{record.sql}\n{error}", pytrace=False)
 

@@ -190,6 +190,10 @@ class RestCatalog(RestNames):
             loaded = self._fetched(wanted, "refs")
         return properties_of(loaded, self._owner(wanted, location), location)
 
+    def forget(self) -> None:
+        """Keep no answer of the server."""
+        self._kept.clear()
+
     def _delegating(self) -> dict[str, str]:
         delegation = self.properties.get(f"header.{_DELEGATION}")
         return {_DELEGATION: str(delegation or "vended-credentials")}

@@ -125,6 +125,11 @@ class LocalEngine:
 
         return copy_stream(self._pool, reader, columns, form, sink, query)
 
+    def forget(self) -> None:
+        """See ``protocol.Engine``."""
+        self._footers, self._texts = FooterCache(), KeptTexts()
+        self._reading.forget()
+
     def close(self) -> None:
         """End every open result and the DuckDB instance."""
         for result in list(self._open):

@@ -36,6 +36,11 @@ class EngineReading:
         if found is not None:
             mark_tree(tree, found, start)
 
+    def forget(self) -> None:
+        """Parse every text anew."""
+        with self._lock:
+            self._kept.clear()
+
     def ask(
         self, sql: str, parameters: Sequence[Any], query: QueryContext
     ) -> list[tuple[Any, ...]] | None:

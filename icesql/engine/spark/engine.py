@@ -97,6 +97,10 @@ class SparkEngine:
         parts = chunks(parallelism(session))
         return TaskRuns(session, parts, query, new_mark(), lanes).results()
 
+    def forget(self) -> None:
+        """See ``protocol.Engine``. Workers of Spark keep footers, by path and length."""
+        self._footers, self._frames = FooterCache(), ReaderFrames()
+
     def close(self) -> None:
         """End every open result; a session of the user stays."""
         results = list(self._open)

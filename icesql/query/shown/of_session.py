@@ -34,6 +34,7 @@ _DESCRIPTIONS: Final = {
     "prune": "off: read every file, to check that pruning loses no row",
     "run_time_filters": "off: the keys of a small table limit no other table of the query",
     "verify": "how thoroughly files are checked: normal or full",
+    "caches": "off: no statement uses what one before it kept, in memory or on disk",
     "cache": "off: keep nothing of object stores on disk when a connection ends",
     "cache_directory": "where files of object stores are kept",
     "cache_size": "bytes kept there",

@@ -59,6 +59,7 @@ _NAMESPACE: Final = re.compile(
 _WORDS_OF_SETTINGS: Final = {
     "engine": ("local", "spark", "auto"), "local_reader": ("auto", "arrow"),
     "verify": ("normal", "full"), "prune": ("on", "off"), "cache": ("on", "off"),
+    "caches": ("on", "off"),
     "run_time_filters": ("on", "off"), "require_partition_filter": ("on", "off"),
 }  # fmt: skip
 _METADATA_TABLES: Final = (

@@ -38,11 +38,17 @@ class Blocks:
         """Follow changed settings."""
         self.settings = settings
 
+    def forget(self) -> None:
+        """Begin with an empty folder, unless the settings keep one."""
+        with self._lock:
+            self._chosen = None
+
     def store(self) -> BlockStore | None:
         """The block store; None where not even a temporary folder can be written to."""
         settings = self.settings
         chosen = (
-            settings.cache, settings.cache_directory, settings.cache_size, settings.temp_directory
+            settings.caches, settings.cache, settings.cache_directory, settings.cache_size,
+            settings.temp_directory,
         )  # fmt: skip
         with self._lock:
             if self._chosen != chosen or self._process != os.getpid():
@@ -56,7 +62,7 @@ class Blocks:
         from icesql.storage.stores.blocks import BlockStore, UnusableCache, default_folder
 
         self.problem = None
-        if settings.cache and settings.cache_size != 0:
+        if settings.caches and settings.cache and settings.cache_size != 0:
             try:
                 return BlockStore(settings.cache_directory or default_folder(), settings.cache_size)
             except UnusableCache as error:

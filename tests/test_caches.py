@@ -1,0 +1,78 @@
+"""``SET caches = off``: a statement begins with nothing that those before it kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import icesql
+from icesql.storage.cache import BoundedCache
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[icesql.Connection]:
+    """A table of two files, in a catalog of SQLite."""
+    with icesql.connect(warehouse=str(tmp_path)) as opened:
+        opened.execute("CREATE SCHEMA n")
+        opened.execute("USE n")
+        opened.execute("CREATE TABLE t (id INT, v INT)")
+        for number in range(2):
+            opened.execute(f"INSERT INTO t VALUES ({number}, 1), ({number + 10}, 2)")
+        yield opened
+
+
+QUERIES = [
+    "SELECT count(*) FROM t",
+    "SELECT v, count(*) FROM t GROUP BY v ORDER BY v",
+    "SELECT * FROM t WHERE id = 10",
+    "SELECT max(id) FROM t",
+]
+
+
+@pytest.mark.parametrize("sql", QUERIES)
+def test_nothing_that_was_kept_is_used(
+    connection: icesql.Connection, sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata is decoded at each statement, as at the first."""
+    decoded: list[object] = []
+    keep = BoundedCache.put
+    monkeypatch.setattr(
+        BoundedCache,
+        "put",
+        lambda self, key, value, size: decoded.append(key) or keep(self, key, value, size),
+    )
+    expected = connection.execute(sql).fetchall()
+    connection.execute("SET caches = off")
+    counts = []
+    for _ in range(20):
+        decoded.clear()
+        assert connection.execute(sql).fetchall() == expected
+        counts.append(len(decoded))
+    assert counts[0] > 0
+    assert counts == [counts[0]] * 20
+    connection.execute("SET caches = on")
+    assert connection.execute(sql).fetchall() == expected
+    decoded.clear()
+    assert connection.execute(sql).fetchall() == expected
+    assert not decoded
+
+
+def test_what_is_switched_off_is_listed(connection: icesql.Connection) -> None:
+    rows = {row[0]: row for row in connection.execute("SHOW ALL").fetchall()}
+    assert rows["caches"][1:3] == ("on", "on")
+    connection.execute("SET caches = off")
+    assert connection.execute("SHOW caches").fetchall() == [("off",)]
+
+
+def test_prepared_statements_and_names_stay(connection: icesql.Connection) -> None:
+    connection.execute("PREPARE p AS SELECT id FROM t WHERE v = ? ORDER BY id")
+    connection.execute("CREATE TEMP VIEW w AS SELECT id FROM t")
+    connection.execute("SET VARIABLE low = 5")
+    connection.execute("SET caches = off")
+    for _ in range(3):
+        assert connection.execute("EXECUTE p(2)").fetchall() == [(10,), (11,)]
+        assert connection.execute("SELECT count(*) FROM w").fetchall() == [(4,)]
+        sql = "SELECT id FROM t WHERE id > getvariable('low') ORDER BY id"
+        assert connection.execute(sql).fetchall() == [(10,), (11,)]
