@@ -25,6 +25,7 @@ from icesql.sql.positions import syntax_error
 
 DEFAULT_DIALECT: Final = "icesql"
 # See ``numbered``.
+_TEXTS: Final = (TokenType.STRING, TokenType.RAW_STRING)
 _LIKE_TAG: Final = r"\$\d+[^\s$]+\$"
 
 # What sqlglot has to say is icesql's to tell; without a handler it would reach standard error.
@@ -179,9 +180,39 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
         from icesql.sql.parser.releases.escapes import with_escapes
 
         tokens = with_escapes(tokens, sql, dialect)
+    if "\\" in dialect.tokenizer_class.STRING_ESCAPES and "'" not in (
+        dialect.tokenizer_class.STRING_ESCAPES
+    ):
+        tokens = _with_joined_texts(tokens, sql)
     if "bd" in sql.lower() and not _keeps_scales():
         _check_decimals(tokens)
     return tokens
+
+
+def _with_joined_texts(tokens: list[Token], sql: str) -> list[Token]:
+    """Spark's texts as Spark joins them: two quotes inside of a text are one.
+
+    sqlglot reads ``'it''s'`` as two texts that stand side by side, and no text beside ``r'…'``.
+    """
+    made: list[Token] = []
+    for token in tokens:
+        kind, text = token.token_type, token.text
+        before = made[-1] if made else None
+        if kind not in _TEXTS or before is None or before.token_type not in _TEXTS:
+            made.append(token)
+            continue
+        quote = sql[token.start]
+        doubled = (
+            before.end + 1 == token.start
+            and kind == TokenType.STRING
+            and sql[before.end] == quote
+            and before.token_type == TokenType.STRING
+        )
+        text = before.text + (quote if doubled else "") + text
+        joined = Token(TokenType.STRING, text, before.line, before.col, before.start, token.end)
+        joined.comments.extend([*before.comments, *token.comments])
+        made[-1] = joined
+    return made
 
 
 @functools.cache

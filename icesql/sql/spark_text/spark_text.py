@@ -6,6 +6,7 @@ Spark's tokens and compared with what the tree says that they are. What does not
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -167,7 +168,7 @@ def spark_text(
         for each in _parameters(every, parameters)
         if not any(cut.start <= each.start < cut.stop for cut in cuts)
     ]
-    edits = [*_tables(sql, own, references, tree), *cuts, *given, *_clocks(own)]
+    edits = [*_tables(sql, own, references, tree), *cuts, *given, *_clocks(own), *_doubled(own)]
     edits += _qualified(own, references, edits)
     for year in tree.find_all(exp.Year):
         # That sqlglot makes a date of its argument first keeps it from pruning.
@@ -273,6 +274,21 @@ def _clocks(own: Sequence[Piece]) -> Iterator[Edit]:
         if (each.is_word(*_CLOCKS) and called) or bare:
             stop = own[at + 2].stop if called else each.stop
             yield Edit(each.start, stop, CLOCK, each.text.lower())
+
+
+def _doubled(own: Sequence[Piece]) -> Iterator[Edit]:
+    """Two quotes inside of a text, which are none to Spark 3.5, as its other spelling."""
+    for each in own:
+        if each.kind == TEXT and each.text[0] in "'\"":
+            quote = each.text[0]
+            body = re.sub(
+                rf"\\.|{quote}{quote}",
+                lambda found: found[0] if found[0][0] == "\\" else f"\\{found[0][0]}",
+                each.text[1:-1],
+                flags=re.DOTALL,
+            )
+            if body != each.text[1:-1]:
+                yield Edit(each.start, each.stop, GIVEN, f"{quote}{body}{quote}")
 
 
 def _qualified(
