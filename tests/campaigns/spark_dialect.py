@@ -2,9 +2,12 @@
 
     python tests/campaigns/spark_dialect.py judge [--all]   ask PySpark what the statements give
     python tests/campaigns/spark_dialect.py compare         what icesql makes of the same
+    python tests/campaigns/spark_dialect.py … --berlin      in a zone whose clocks repeat an hour
+    python tests/campaigns/spark_dialect.py compare --engine spark
 
 ``judge`` writes ``tests/query/dialects/spark_values.jsonl``: for each statement its rows, or null
-where Spark ends by an error. ``compare`` needs no JVM.
+where Spark ends by an error. ``compare`` needs no JVM. The statements of ``--berlin`` stand in
+``spark_values_berlin.jsonl`` with their values alone.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from tests.query.dialects.canonical import lines  # noqa: E402
 HERE = ROOT / "tests" / "query" / "dialects"
 STATEMENTS = HERE / "spark_statements.sql"
 VALUES = HERE / "spark_values.jsonl"
+BERLIN = HERE / "spark_values_berlin.jsonl"
 
 
 def statements() -> list[str]:
@@ -38,23 +42,26 @@ def is_ordered(sql: str) -> bool:
     return "ORDER BY" in sql.rpartition(")")[2]
 
 
-def judge(wanted: list[str], known: dict[str, Any]) -> dict[str, Any]:
+def judge(wanted: list[str], known: dict[str, Any], timezone: str) -> dict[str, Any]:
     """What PySpark gives for each statement."""
     os.environ["TZ"] = "UTC"
     from pyspark.sql import SparkSession
 
-    from tests.query.dialects.spark_rows import rows
+    from tests.query.dialects.spark_rows import FIELDS, rows
 
     spark = (
         SparkSession.builder.master("local[1]")
-        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.session.timeZone", timezone)
         .config("spark.sql.shuffle.partitions", "1")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC -XX:TieredStopAtLevel=1")
         .config("spark.log.level", "OFF")
         .getOrCreate()
     )
-    spark.createDataFrame(rows()).coalesce(1).createOrReplaceTempView("t")
+    # PySpark takes times without zone for instants in the session's.
+    columns = [f"CAST({name} AS TIMESTAMP_NTZ) AS ts" if name == "ts" else name for name in FIELDS]
+    table = spark.createDataFrame(rows()).selectExpr(*columns)
+    table.coalesce(1).createOrReplaceTempView("t")
     found = {}
     for sql in wanted:
         if sql in known:
@@ -68,7 +75,9 @@ def judge(wanted: list[str], known: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def compare(values: dict[str, Any]) -> dict[str, list[tuple[str, Any, Any]]]:
+def compare(
+    values: dict[str, Any], timezone: str, engine: str
+) -> dict[str, list[tuple[str, Any, Any]]]:
     """Each statement under what became of it: same, refused, error, wrong, lax."""
     import icesql
     from tests.query.dialects.spark_rows import write
@@ -76,7 +85,9 @@ def compare(values: dict[str, Any]) -> dict[str, list[tuple[str, Any, Any]]]:
     found: dict[str, list[tuple[str, Any, Any]]] = collections.defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder))
-        with icesql.connect(warehouse=folder, dialect="spark", timezone="UTC") as connection:
+        with icesql.connect(
+            warehouse=folder, dialect="spark", timezone=timezone, engine=engine
+        ) as connection:
             connection.execute("USE n").close()
             for sql, expected in values.items():
                 kind, got = answer(connection, sql, expected)
@@ -111,16 +122,21 @@ def main() -> None:
     options.add_argument("do", choices=("judge", "compare"))
     options.add_argument("--all", action="store_true", help="ask again what is known")
     options.add_argument("--show", default="wrong,foreign,lax,error")
+    options.add_argument("--berlin", action="store_true")
+    options.add_argument("--engine", choices=("local", "spark"), default="local")
     given = options.parse_args()
+    file, timezone = (BERLIN, "Europe/Berlin") if given.berlin else (VALUES, "UTC")
     known = {}
-    if VALUES.exists():
-        known = dict(map(json.loads, VALUES.read_text(encoding="utf-8").splitlines()))
+    if file.exists():
+        known = dict(map(json.loads, file.read_text(encoding="utf-8").splitlines()))
+    wanted = list(known) if given.berlin else statements()
     if given.do == "judge":
-        found = judge(statements(), {} if given.all else known)
+        found = judge(wanted, {} if given.all else known, timezone)
         text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in found.items())
-        VALUES.write_text(text, encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
         return
-    found = compare({sql: known[sql] for sql in statements() if sql in known})
+    values = {sql: known[sql] for sql in wanted if sql in known}
+    found = compare(values, timezone, given.engine)
     for kind in given.show.split(","):
         for sql, expected, got in found[kind]:
             print(f"== {kind}: {sql}\n   spark  {expected}\n   icesql {got}")

@@ -39,6 +39,7 @@ def translate(
 
         by_vendor(tree, schemas, dialect)
         return
+    from icesql.query.dialects.spark.instants import resolved
     from icesql.query.dialects.spark.queries import Queries
     from icesql.query.dialects.spark.types import of_engine
 
@@ -48,6 +49,7 @@ def translate(
             (name, of_engine(engine)) for name, _, engine in table.columns
         )
     queries.translate(tree)
+    resolved(tree, timezone)
     tree.meta[TRANSLATED] = True
 
 
@@ -80,6 +82,7 @@ def _check_zones(reference: TableReference) -> None:
 def _translated_travel(reference: TableReference, timezone: str) -> TableReference:
     """The reference with the expression of its time in DuckDB's meaning."""
     from icesql.query.dialects.spark.expressions import Expressions
+    from icesql.query.dialects.spark.instants import resolved
     from icesql.query.dialects.spark.queries import Queries
     from icesql.query.dialects.spark.scope import Scope
 
@@ -93,5 +96,6 @@ def _translated_travel(reference: TableReference, timezone: str) -> TableReferen
         found = Expressions(Scope(), Queries((), timezone)).of(travel.expression.copy())
     except UnsupportedSqlError:
         return reference  # folding knows sqlglot's own nodes, and refuses what it does not know
-    found.node.meta[TRANSLATED] = True
-    return replace(reference, travel=replace(travel, expression=found.node))
+    moment = resolved(found.node, timezone)
+    moment.meta[TRANSLATED] = True
+    return replace(reference, travel=replace(travel, expression=moment))

@@ -35,6 +35,7 @@ from icesql.query.constants.time_units import (
     unit_name,
     unit_of,
 )
+from icesql.query.dialects.spark.instants import CALLS, FIRST_INSTANT, plain
 from icesql.query.pushdown.comparison import FLIPPED, all_of, any_of
 from icesql.query.pushdown.like import left_of
 
@@ -85,6 +86,8 @@ class _Inversion(Struct, frozen=True):
                 return self._year(node.this)
             case exp.Extract() if unit_name(node.name) == "year":
                 return self._year(node.expression)
+            case exp.Anonymous() if node.name in CALLS:
+                return self.of(plain(node))
             case exp.Anonymous() if _is_year_part(node):
                 return self._year(node.expressions[1])
             case exp.TimestampTrunc() | exp.DateTrunc() if not node.args.get("zone"):
@@ -273,12 +276,15 @@ class _Inversion(Struct, frozen=True):
         return self._buckets(node, start, end, aligned=True)
 
     def _truncation(self, node: exp.Expr, unit: str) -> Predicate | None:
+        clock_time = _clock_of(node)
+        zoned = clock_time is not None
+        node = node if clock_time is None else clock_time
         column_type = self._is_time(node)
         if column_type is None:
             return None
         if isinstance(column_type, t.DateType) and unit in FINER_THAN_DAY:
             return None  # DuckDB compares the day alone
-        if isinstance(column_type, _ZONED):
+        if zoned or isinstance(column_type, _ZONED):
             instant = to_timestamptz(self.constant, self.to.query)
             if instant is None:
                 return None
@@ -337,6 +343,18 @@ class _Inversion(Struct, frozen=True):
         if target.kind not in (Kind.TEXT, Kind.STRING):
             return None
         return left_of(self.operation, _term(found), length.value, target.value)
+
+
+def _clock_of(node: exp.Expr) -> exp.Expr | None:
+    """What is made an instant in the session's zone; None for all else."""
+    zoned = (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ)
+    match node:
+        case exp.Anonymous(expressions=[exp.Expr() as inner]) if node.name == FIRST_INSTANT:
+            return inner
+        case exp.Cast(this=exp.Expr() as inner) if node.to.this in zoned:
+            return None if isinstance(node, exp.TryCast) else inner
+        case _:
+            return None
 
 
 class _Numbers(Struct, frozen=True):

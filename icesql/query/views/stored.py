@@ -20,6 +20,7 @@ from icesql.errors import (
     placing,
 )
 from icesql.query.bind import scan_of
+from icesql.query.dialects.spark.instants import written
 from icesql.query.dialects.translate import translate
 from icesql.query.nested_names import name_nested_queries
 from icesql.query.views.expansion import MARK, expand, meant, quoted_name
@@ -201,7 +202,7 @@ class StoredViews:
             if table.name.startswith("__scan_"):
                 marked = table.name.replace("__scan_", MARK)
                 table.set("this", exp.to_identifier(marked, quoted=True))
-        made = self._read(write_sql(tree, "duckdb"), None)
+        made = self._read(write_sql(written(tree), "duckdb"), None)
         known = replace(place, references=query.references)
         references = tuple(meant(replace(each, place=known)) for each in made.references)
         return replace(made, references=references)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
@@ -19,6 +20,8 @@ from tests.campaigns.spark_dialect import answer
 from tests.query.dialects.spark_rows import write
 
 VALUES = Path(__file__).with_name("spark_values.jsonl")
+# What PySpark gave in Berlin, where clocks repeat an hour.
+IN_BERLIN = Path(__file__).with_name("spark_values_berlin.jsonl")
 DRAWN = 500
 # Whatever row comes first: another engine may take another one, and two threads do.
 ANY_ROW = re.compile(r"\b(any_value|first|last|collect_list|array_agg|mode)\(")
@@ -56,6 +59,22 @@ def test_no_row_differs_from_what_pyspark_gave(
     assert not found.get("foreign")
     assert len(found["same"]) > 0.8 * len(drawn)
     assert capfd.readouterr() == ("", "")
+
+
+def test_no_row_differs_in_a_zone_with_repeated_hours(tmp_path: Path) -> None:
+    write(tmp_path)
+    lines = random.Random(10).sample(IN_BERLIN.read_text(encoding="utf-8").splitlines(), DRAWN)
+    found: dict[str, list[Any]] = {}
+    with icesql.connect(
+        warehouse=str(tmp_path), dialect="spark", timezone="Europe/Berlin"
+    ) as connection:
+        connection.execute("USE n").close()
+        for sql, expected in map(json.loads, lines):
+            kind, got = answer(connection, sql, expected)
+            found.setdefault(kind, []).append((sql, expected, got))
+    assert not found.get("wrong")
+    assert not found.get("foreign")
+    assert len(found["same"]) > 0.75 * len(lines)
 
 
 def test_the_table_and_the_code_know_the_same_names() -> None:
@@ -128,6 +147,37 @@ def test_the_kin_mean_the_same(dialect: str) -> None:
     with icesql.connect(dialect=dialect) as connection:
         sql = "SELECT dayofweek(DATE '2026-01-04'), CAST(2.7 AS INT), map(1, 2)[1], 7 / 2"
         assert connection.execute(sql).fetchall() == [(1, 2, 2, 3.5)]
+
+
+def test_conditions_on_clocks_keep_their_rows(tmp_path: Path) -> None:
+    moments = [f"2024-10-{day} {hour:02}:{minute}:00" for day in (26, 27, 28)
+               for hour in range(5) for minute in ("00", "30")]  # fmt: skip
+    with icesql.connect(
+        warehouse=str(tmp_path), dialect="spark", timezone="Europe/Berlin"
+    ) as connection:
+        connection.execute("CREATE SCHEMA n").close()
+        connection.execute("CREATE TABLE n.c (n TIMESTAMP_NTZ, z TIMESTAMP)").close()
+        for number, each in enumerate(moments):
+            z = 1729900800 + 3600 * number
+            sql = f"INSERT INTO n.c VALUES (TIMESTAMP_NTZ '{each}', timestamp_seconds({z}))"
+            connection.execute(sql).close()
+        constants = (
+            "timestamp_seconds(1729989000)", "timestamp_seconds(1729992600)", "DATE '2024-10-27'",
+            "TIMESTAMP '2024-10-27 02:30:00'", "TIMESTAMP_NTZ '2024-10-27 02:30:00'",
+        )  # fmt: skip
+        values = (
+            "{}", "CAST({} AS TIMESTAMP)", "date_trunc('HOUR', {})", "date_trunc('DAY', {})",
+            "{} + INTERVAL 1 DAY", "{} - INTERVAL 1 MONTH", "to_timestamp({})",
+        )  # fmt: skip
+        operators = ("=", "<", "<=", ">", ">=", "<>")
+        asked = list(itertools.product("nz", constants, values, operators))
+        for column, constant, value, operator in random.Random(3).sample(asked, 90):
+            found = []
+            for prune in ("true", "false"):
+                connection.execute(f"SET prune = {prune}").close()
+                sql = f"SELECT count(*) FROM n.c WHERE {value.format(column)} {operator} {constant}"
+                found.append(connection.execute(sql).fetchall())
+            assert found[0] == found[1], sql
 
 
 def test_conditions_of_spark_prune(tmp_path: Path) -> None:

@@ -36,9 +36,10 @@ def renamed_sql(tree: exp.Expr, names: Mapping[str, str]) -> str:
     """The tree in DuckDB's dialect, its tables called by other ``names``; aliases stay."""
     from sqlglot import exp
 
+    from icesql.query.dialects.spark.instants import written
     from icesql.sql.parser.writing import write_sql
 
-    tree = tree.copy()
+    tree = written(tree.copy())
     for table in tree.find_all(exp.Table):
         if table.name in names:
             table.set("this", exp.to_identifier(names[table.name], quoted=True))

@@ -12,6 +12,7 @@ from typing import Final
 from sqlglot import exp
 
 from icesql.query.dialects.spark import types as t
+from icesql.query.dialects.spark.instants import FIRST_INSTANT, first_instant
 from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import duckdb
 
@@ -75,6 +76,8 @@ def cast(node: exp.Expr, given: SparkType, to: SparkType, *, safe: bool = False)
         return _to_text(node, given)
     if given.kind == "array" and to.kind == "array":
         return _of_array(node, given, to, safe)
+    if to.kind == "timestamp" and given.kind in ("date", "timestamp_ntz"):
+        return first_instant(node)
     template = _template(given, to, wanted)
     if template is None:
         return None
@@ -121,7 +124,8 @@ def _of_text(node: exp.Expr, to: SparkType, wanted: str, safe: bool) -> exp.Expr
     bare = node.this if isinstance(node, exp.Paren) else node
     plain = _PLAIN.get(to.kind)
     if isinstance(bare, exp.Literal) and plain is not None and plain.fullmatch(bare.name):
-        return _plain(bare, wanted)
+        is_clock = to.kind == "timestamp" and _PLAIN["timestamp_ntz"].fullmatch(bare.name)
+        return first_instant(bare) if is_clock else _plain(bare, wanted)
     failed = "NULL" if safe else f"error('the text ''' || $1 || ''' is no {to}')"
     cast_word = "TRY_CAST" if safe else "CAST"
     value = f"{cast_word}($1 AS {wanted})"
@@ -132,7 +136,9 @@ def _of_text(node: exp.Expr, to: SparkType, wanted: str, safe: bool) -> exp.Expr
     elif to.kind == "decimal":
         pattern = _DECIMAL
     elif to.kind == "timestamp":
+        clock = f"{FIRST_INSTANT}({cast_word}($1 AS TIMESTAMP))"
         pattern = _MOMENT
+        value = f"CASE WHEN regexp_full_match($1, '{_LOCAL}') THEN {clock} ELSE {value} END"
     elif to.kind == "timestamp_ntz":
         pattern = _LOCAL
     elif to.kind == "date":
@@ -148,10 +154,23 @@ def _of_text(node: exp.Expr, to: SparkType, wanted: str, safe: bool) -> exp.Expr
         return duckdb("encode($1)", node)
     else:
         return None
+    if to.kind in ("timestamp", "timestamp_ntz"):
+        failed = _begun(to, cast_word, failed)
     return duckdb(
         f"CASE WHEN $1 IS NULL THEN NULL WHEN regexp_full_match($1, '{pattern}') "
         f"THEN {value} ELSE {failed} END",
         node,
+    )
+
+
+def _begun(to: SparkType, cast_word: str, failed: str) -> str:
+    """The beginning of the year or month that a text is."""
+    call = FIRST_INSTANT if to.kind == "timestamp" else ""
+    return (
+        f"CASE WHEN regexp_full_match($1, '\\s*[0-9]{{4}}-[0-9]{{1,2}}\\s*') "
+        f"THEN {call}({cast_word}(trim($1) || '-01' AS TIMESTAMP)) "
+        f"WHEN regexp_full_match($1, '\\s*[0-9]{{4}}\\s*') "
+        f"THEN {call}({cast_word}(trim($1) || '-01-01' AS TIMESTAMP)) ELSE {failed} END"
     )
 
 

@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from icesql.query.dialects.spark import types as t
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted, unified
+from icesql.query.dialects.spark.instants import FIRST_INSTANT, MOVED, MOVED_BACK, first_instant
 from icesql.query.dialects.spark.types import SparkType
-from icesql.query.dialects.templates import duckdb
+from icesql.query.dialects.templates import call, duckdb
 from icesql.sql.positions import unsupported
 
 _SYMBOLS: Final[dict[type[exp.Expr], str]] = {
@@ -196,8 +197,10 @@ def _with_times(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> Typed
             case "date", ("interval day" | t.MONTHS.kind):
                 return Typed(duckdb(f"CAST($1 {symbol} $2 AS DATE)", *nodes, exact=False), t.DATE)
             case "date", t.TIME_SPAN.kind:
-                made = duckdb(f"CAST($1 AS TIMESTAMPTZ) {symbol} $2", *nodes)
+                made = duckdb(f"{FIRST_INSTANT}($1) {symbol} $2", *nodes)
                 return Typed(made, t.TIMESTAMP)
+            case "timestamp", t.MONTHS.kind:
+                return Typed(call(MOVED if symbol == "+" else MOVED_BACK, *nodes), left.type)
             case (
                 ("timestamp" | "timestamp_ntz"),
                 ("interval day" | t.TIME_SPAN.kind | t.MONTHS.kind),
@@ -207,10 +210,13 @@ def _with_times(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> Typed
                 return Typed(
                     duckdb("to_days(CAST($1 - $2 AS INT))", *nodes), SparkType("interval day")
                 )
-            case ("timestamp", "timestamp") | ("timestamp_ntz", "timestamp_ntz") if symbol == "-":
-                return Typed(
-                    duckdb("to_microseconds(epoch_us($1) - epoch_us($2))", *nodes), t.TIME_SPAN
-                )
+            case (("timestamp" | "timestamp_ntz"), ("timestamp" | "timestamp_ntz")) if (
+                symbol == "-"
+            ):
+                # What the clock shows, as Spark subtracts.
+                one, other = (f"epoch_us(CAST(${n} AS TIMESTAMP))" for n in (1, 2))
+                text = f"to_microseconds({one} - {other})"
+                return Typed(duckdb(text, *nodes), t.TIME_SPAN)
             case _ if one in _SPANS and other in _SPANS:
                 return Typed(
                     duckdb(f"$1 {symbol} $2", *nodes), t.TIME_SPAN if one != other else left.type
@@ -241,6 +247,11 @@ def comparable(node: exp.Expr, values: list[Typed], *, order: bool) -> list[exp.
     if "map" in kinds:
         raise unsupported(f"comparing maps in {DIALECT}", node)
     same = len({each.type for each in values if each.type.kind != "null"}) <= 1
+    if not same and "timestamp" in kinds and kinds <= set(t.MOMENTS):
+        return [
+            first_instant(each.node) if each.type.kind in ("date", "timestamp_ntz") else each.node
+            for each in values
+        ]
     if same or kinds <= set(t.MOMENTS) or (kinds <= {*t.INTEGRAL, "decimal"}):
         return [each.node for each in values]
     if kinds <= {*t.INTEGRAL, "decimal", "double"} or kinds <= set(t.FRACTIONAL):

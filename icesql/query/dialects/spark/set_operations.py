@@ -54,7 +54,7 @@ def _cast_output(
     node: exp.SetOperation, query: exp.Expr, at: int, kind: t.SparkType, to: t.SparkType
 ) -> None:
     numbers = {*t.INTEGRAL, "decimal", "double"}
-    if {kind.kind, to.kind} <= numbers or {kind.kind, to.kind} <= set(t.MOMENTS):
+    if {kind.kind, to.kind} <= numbers:
         return
     query = query.unnest()
     if not isinstance(query, exp.Select) or any(each.is_star for each in query.expressions):

@@ -215,7 +215,11 @@ def _typeof(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
     if value.type.kind == "unknown" or len(node.expressions) != 1:
         raise unsupported(f"typeof() of this in {DIALECT}", node)
     text = str(value.type).replace(", ", ",").replace(": ", ":").replace("null", "void")
-    return Typed(exp.Literal.string(text), t.STRING)
+    made: exp.Expr = exp.Literal.string(text)
+    if value.node.find(exp.Column, exp.Func) is not None:
+        # An aggregate makes one row of many, and a column beside one has to be grouped by.
+        made = duckdb("CASE WHEN $1 IS NULL THEN $2 ELSE $2 END", value.node, made)
+    return Typed(made, t.STRING)
 
 
 def _nothing_around(inner: Special) -> Special:

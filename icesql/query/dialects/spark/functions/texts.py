@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from icesql.query.dialects.spark import types as t
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
+from icesql.query.dialects.spark.functions import letters
 from icesql.query.dialects.spark.functions.patterns import java_pattern
 from icesql.query.dialects.spark.functions.times import constant
 from icesql.query.dialects.spark.operators import literal_number
@@ -353,6 +354,9 @@ def _str_to_map(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any
 
 
 BUILT: Final[dict[str, Any]] = {
+    "upper": letters.upper,
+    "lower": letters.lower,
+    "initcap": letters.initcap,
     "substring": _substring,
     "left": _left,
     "concat_ws": _concat_ws,

@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from icesql.query.dialects.spark import types as t
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
+from icesql.query.dialects.spark.instants import FIRST_INSTANT, MOVED, first_instant, truncated
 from icesql.query.dialects.spark.types import SparkType
-from icesql.query.dialects.templates import duckdb
+from icesql.query.dialects.templates import call, duckdb
 from icesql.sql.positions import unsupported
 
 _UNITS: Final = frozenset(
@@ -141,7 +142,10 @@ def moved(unit: str, amount: Typed, moment: Typed, at: exp.Expr) -> Typed:
     if added is None or amount.type.kind not in t.INTEGRAL:
         raise unsupported(f"{unit} of {amount.type} added in {DIALECT}", at)
     kind = moment.type if moment.type.kind in ("timestamp", "timestamp_ntz") else t.TIMESTAMP
-    return Typed(duckdb(f"$1 + {added}", converted(moment, kind, at), amount.node), kind)
+    start = converted(moment, kind, at)
+    if kind.kind == "timestamp" and unit in _MONTHS:
+        return Typed(call(MOVED, start, duckdb(added.replace("$2", "$1"), amount.node)), kind)
+    return Typed(duckdb(f"$1 + {added}", start, amount.node), kind)
 
 
 def date_part(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
@@ -174,7 +178,7 @@ def date_trunc(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any)
     unit = _TRUNCATED_TIMES.get(constant(given[0], at, "a unit").upper())
     if unit is None:
         return Typed(duckdb("CASE WHEN false THEN $1 END", given[1].node), gives)
-    return Typed(duckdb(f"date_trunc('{unit}', $1)", given[1].node, exact=False), gives)
+    return Typed(truncated(unit, given[1].node), gives)
 
 
 def next_day(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
@@ -188,25 +192,35 @@ def next_day(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -
 
 def months_between(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
     """Months between two moments, of 31 days where they are not whole."""
-    one, other = (Typed(converted(v, t.NTZ, at), t.NTZ).node for v in given[:2])
+    one, other = (_time_of_day(each, at) for each in given[:2])
     rounded = True
     if len(given) == 3:
         if not isinstance(given[2].node, exp.Boolean):
             raise unsupported(f"months_between() with a flag that is no constant in {DIALECT}", at)
         rounded = bool(given[2].node.this)
-    whole = "(year($1) - year($2)) * 12 + month($1) - month($2)"
-    seconds = (
-        "(day($1) - day($2)) * 86400 + (hour($1) - hour($2)) * 3600"
-        " + (minute($1) - minute($2)) * 60 + second($1) - second($2)"
-    )
+    day, base = "struct_extract($1, 'day')", "struct_extract($2, 'day')"
+    passed = "struct_extract($1, 'passed') - struct_extract($2, 'passed')"
+    whole = f"(year({day}) - year({base})) * 12 + month({day}) - month({base})"
+    seconds = f"(day({day}) - day({base})) * 86400 + {passed}"
     exact = f"{whole} + CAST({seconds} AS DOUBLE) / 2678400"
     if rounded:
         exact = f"round({exact}, 8)"
     text = (
-        "CASE WHEN day($1) = day($2) OR (CAST($1 AS DATE) = last_day($1) "
-        f"AND CAST($2 AS DATE) = last_day($2)) THEN CAST({whole} AS DOUBLE) ELSE {exact} END"
+        f"CASE WHEN day({day}) = day({base}) OR ({day} = last_day({day}) "
+        f"AND {base} = last_day({base})) THEN CAST({whole} AS DOUBLE) ELSE {exact} END"
     )
     return Typed(duckdb(text, one, other), t.DOUBLE)
+
+
+def _time_of_day(value: Typed, at: exp.Expr) -> exp.Expr:
+    """The day of a moment in the session's zone and the whole seconds that passed since it began."""
+    instant = converted(value, t.TIMESTAMP, at)
+    return duckdb(
+        "CASE WHEN $1 IS NOT NULL THEN {'day': CAST(CAST($1 AS TIMESTAMP) AS DATE), "
+        "'passed': (epoch_us($1) - epoch_us("
+        f"{FIRST_INSTANT}(CAST(CAST($1 AS TIMESTAMP) AS DATE)))) // 1000000}} END",
+        instant,
+    )
 
 
 def pieces(pattern: str, at: exp.Expr) -> list[tuple[bool, str]]:
@@ -292,15 +306,15 @@ def to_date(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) ->
 def to_timestamp(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
     """An instant read by a Java pattern in the session's zone."""
     made = _read(given[0].node, constant(given[1], at, "a pattern"), at)
-    return Typed(duckdb("CAST($1 AS TIMESTAMPTZ)", made), t.TIMESTAMP)
+    return Typed(first_instant(made), t.TIMESTAMP)
 
 
 def unix_of_text(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
     """Seconds since 1970 of a text, by a Java pattern."""
     pattern = constant(given[1], at, "a pattern") if len(given) == 2 else "yyyy-MM-dd HH:mm:ss"
     made = _read(given[0].node, pattern, at)
-    text = "CAST(floor(epoch_us(CAST($1 AS TIMESTAMPTZ)) / 1000000) AS BIGINT)"
-    return Typed(duckdb(text, made), t.BIGINT)
+    text = "CAST(floor(epoch_us($1) / 1000000) AS BIGINT)"
+    return Typed(duckdb(text, first_instant(made)), t.BIGINT)
 
 
 def from_unixtime(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:

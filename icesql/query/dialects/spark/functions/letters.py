@@ -1,0 +1,88 @@
+"""Upper and lower case as Unicode's SpecialCasing has it: one letter may become several.
+
+DuckDB changes letter by letter. Texts without one of these letters, nearly all, go to it alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Final
+
+from sqlglot import exp
+
+from icesql.query.dialects.spark import types as t
+from icesql.query.dialects.spark.calls import Typed
+from icesql.query.dialects.spark.types import SparkType
+from icesql.query.dialects.templates import duckdb
+
+# Whose upper case is of several letters, and whose title case is not the upper case.
+_LONGER: Final = (
+    "ßŉǰΐΰև\u1e96-\u1e9a\u1f50\u1f52\u1f54\u1f56\u1f80-\u1faf\u1fb2-\u1fb4\u1fb6\u1fb7\u1fbc"
+    "\u1fc2-\u1fc4\u1fc6\u1fc7\u1fcc\u1fd2\u1fd3\u1fd6\u1fd7\u1fe2-\u1fe4\u1fe6\u1fe7"
+    "\u1ff2-\u1ff4\u1ff6\u1ff7\u1ffc\ufb00-\ufb06\ufb13-\ufb17"
+)
+_TITLED: Final = _LONGER + "\u01c4-\u01cc\u01f1-\u01f3\u10d0-\u10fa\u10fd-\u10ff"
+# The last sigma of a word: after a letter, and none behind it, marks and apostrophes aside.
+_LETTER: Final = r"\p{Lu}\p{Ll}\p{Lt}ªº"
+_BETWEEN: Final = r"\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}:.·’‘․﹒＇．…"
+_SIGMA: Final = rf"([{_LETTER}][{_BETWEEN}'']*)Σ([{_BETWEEN}'']*)($|[^{_LETTER}{_BETWEEN}''])"
+_LOWER: Final = (
+    "CASE WHEN regexp_matches($1, '[İΣ]') THEN lower(regexp_replace(replace($1, 'İ', 'i\u0307'), "
+    f"'{_SIGMA}', '\\1ς\\2\\3', 'g')) ELSE lower($1) END"
+)
+
+
+def _letters(pattern: str) -> list[str]:
+    """The letters of a class of a regular expression."""
+    found: list[str] = []
+    at = 0
+    while at < len(pattern):
+        if pattern[at + 1 : at + 2] == "-":
+            found += map(chr, range(ord(pattern[at]), ord(pattern[at + 2]) + 1))
+            at += 3
+        else:
+            found.append(pattern[at])
+            at += 1
+    return found
+
+
+@functools.cache
+def _upper() -> str:
+    pairs = ", ".join(f"'{each}': '{each.upper()}'" for each in _letters(_LONGER))
+    return (
+        f"CASE WHEN regexp_matches($1, '[{_LONGER}]') THEN array_to_string(list_transform("
+        f"string_split($1, ''), lambda own_letter: coalesce(MAP {{{pairs}}}[own_letter], "
+        "upper(own_letter))), '') ELSE upper($1) END"
+    )
+
+
+@functools.cache
+def _initcap() -> str:
+    pairs = ", ".join(f"'{each}': '{each.title()}'" for each in _letters(_TITLED))
+    lowered = _LOWER.replace("$1", "own_word")
+    first = (
+        f"CASE WHEN regexp_matches(own_word, '^[{_TITLED}]') "
+        f"THEN MAP {{{pairs}}}[own_word[1:1]] ELSE upper(own_word[1:1]) END"
+    )
+    rest = (
+        f"({lowered})[length(lower(own_word[1:1])) + CAST(starts_with(own_word, 'İ') AS INT) + 1:]"
+    )
+    return (
+        f"array_to_string(list_transform(string_split($1, ' '), "
+        f"lambda own_word: {first} || {rest}), ' ')"
+    )
+
+
+def upper(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    """``upper(text)``."""
+    return Typed(duckdb(_upper(), given[0].node), t.STRING)
+
+
+def lower(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    """``lower(text)``."""
+    return Typed(duckdb(_LOWER, given[0].node), t.STRING)
+
+
+def initcap(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    """``initcap(text)``: words are what stands between blanks."""
+    return Typed(duckdb(_initcap(), given[0].node), t.STRING)

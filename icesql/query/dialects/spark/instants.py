@@ -1,0 +1,153 @@
+"""Instants by the clock: of an hour that clocks repeat Spark takes the first, DuckDB the second.
+
+Such an expression is a call of a name in ``CALLS`` while a tree is bound and pruned; what DuckDB
+computes in its stead is written with the statement. May import: what ``query/dialects`` may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from sqlglot import exp
+
+from icesql.config import time_zone
+from icesql.query.dialects.templates import call, duckdb
+
+# A DATE or TIMESTAMP in the session's zone or that of a text; a unit and an instant; an instant
+# and the months to go.
+FIRST_INSTANT: Final = "first_instant"
+TRUNCATED: Final = "instant_truncated"
+MOVED: Final = "instant_moved"
+MOVED_BACK: Final = "instant_moved_back"
+
+# What DuckDB makes of the same, up to repeated hours.
+CALLS: Final = {
+    FIRST_INSTANT: "CAST($1 AS TIMESTAMPTZ)",
+    TRUNCATED: "date_trunc('{unit}', $2)",
+    MOVED: "$1 + $2",
+    MOVED_BACK: "$1 - $2",
+}
+# The first of two instants is reached by the offset that holds a day before. No zone turned its
+# clocks back before 1800, and subtracting a day from the least timestamp would fail.
+_FIRST: Final = (
+    "list_transform([CAST($1 AS TIMESTAMP)], lambda own_clock: "
+    "CASE WHEN own_clock >= CAST('1800-01-01' AS TIMESTAMP) THEN "
+    "list_transform([CAST(own_clock AS TIMESTAMPTZ)], lambda own_late: "
+    "list_transform([make_timestamptz(epoch_us(own_clock) + epoch_us(own_late - to_hours(25)) "
+    "- epoch_us(CAST(own_late - to_hours(25) AS TIMESTAMP)))], lambda own_first: "
+    "CASE WHEN own_first >= own_late THEN own_late "
+    "WHEN CAST(own_first AS TIMESTAMP) = own_clock THEN own_first ELSE own_late END)[1])[1] "
+    "ELSE CAST(own_clock AS TIMESTAMPTZ) END)[1]"
+)
+_FIRST_IN_ZONE: Final = (
+    _FIRST.replace("CAST(own_clock AS TIMESTAMPTZ)", "timezone($2, own_clock)")
+    .replace("CAST(own_late - to_hours(25) AS TIMESTAMP)", "timezone($2, own_late - to_hours(25))")
+    .replace("CAST(own_first AS TIMESTAMP)", "timezone($2, own_first)")
+)
+# A part of a day goes back by the time passed on the clock, which keeps the offset of the instant.
+_PART: Final = (
+    "list_transform([{'clock': date_trunc($1, CAST($2 AS TIMESTAMP)), "
+    "'back': make_timestamptz(epoch_us($2) - epoch_us(CAST($2 AS TIMESTAMP)) "
+    "+ epoch_us(date_trunc($1, CAST($2 AS TIMESTAMP))))}], lambda own_part: "
+    "CASE WHEN CAST(own_part.back AS TIMESTAMP) = own_part.clock THEN own_part.back "
+    f"ELSE {FIRST_INSTANT}(own_part.clock) END)[1]"
+)
+_DAYS: Final = f"{FIRST_INSTANT}(date_trunc($1, CAST($2 AS TIMESTAMP)))"
+_PARTS_OF_A_DAY: Final = ("hour", "minute", "second", "millisecond", "microsecond")
+# The offset stays where the clock shows the time twice.
+_MOVED: Final = (
+    "list_transform([{'offset': epoch_us(CAST($1 AS TIMESTAMP)) - epoch_us($1), "
+    "'clock': CAST($1 AS TIMESTAMP) %s $2}], lambda own_move: "
+    "CASE WHEN epoch_us(own_move.clock) - epoch_us(CAST(own_move.clock AS TIMESTAMPTZ)) "
+    "= own_move.offset THEN CAST(own_move.clock AS TIMESTAMPTZ) "
+    f"ELSE {FIRST_INSTANT}(own_move.clock) END)[1]"
+)
+_PLAIN: Final = ("UTC", "Etc/UTC")
+
+
+def first_instant(clock: exp.Expr) -> exp.Expr:
+    """The instant of a DATE or TIMESTAMP in the session's zone."""
+    return call(FIRST_INSTANT, clock)
+
+
+def truncated(unit: str, instant: exp.Expr) -> exp.Expr:
+    """The beginning of the unit, in DuckDB's word for it, that an instant lies in."""
+    return call(TRUNCATED, exp.Literal.string(unit), instant)
+
+
+def plain(node: exp.Anonymous) -> exp.Expr:
+    """What DuckDB makes of a call in ``CALLS``: another instant in repeated hours, near it."""
+    # sqlglot knows a truncation by its unit, which therefore is no gap of the template.
+    text = CALLS[node.name].replace("{unit}", node.expressions[0].name)
+    return duckdb(text, *node.expressions, exact=False)
+
+
+def resolved(tree: exp.Expr, timezone: str) -> exp.Expr:
+    """The tree, which is changed, with casts for the calls in which DuckDB and Spark agree.
+
+    These are all in a session in UTC, and of constants those that stand on the clock once.
+    """
+    return _replaced(tree, lambda node: _resolved(node, timezone))
+
+
+def _resolved(node: exp.Anonymous, timezone: str) -> exp.Expr | None:
+    if timezone in _PLAIN and not (node.name == FIRST_INSTANT and len(node.expressions) > 1):
+        return plain(node)
+    moment = _constant(node.expressions[0])
+    if node.name != FIRST_INSTANT or len(node.expressions) > 1 or moment is None:
+        return None
+    zone = time_zone(timezone)
+    first, second = (moment.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    if first >= second:  # Of a time that clocks skip, the first is later; DuckDB takes that, too.
+        return plain(node)
+    text = first.replace(tzinfo=None).isoformat(" ") + "+00:00"
+    return duckdb("CAST($1 AS TIMESTAMPTZ)", exp.Literal.string(text))
+
+
+def written(tree: exp.Expr) -> exp.Expr:
+    """The tree, which is changed, with DuckDB's expressions in the place of these calls."""
+    return _replaced(tree, _expression)
+
+
+def _replaced(tree: exp.Expr, replacement: Callable[[exp.Anonymous], exp.Expr | None]) -> exp.Expr:
+    found = [each for each in tree.find_all(exp.Anonymous) if each.name in CALLS]
+    for node in reversed(found):
+        made = replacement(node)
+        if made is None:
+            continue
+        if node is tree:
+            return made
+        node.replace(made)
+    return tree
+
+
+def _expression(node: exp.Anonymous) -> exp.Expr:
+    arguments = node.expressions
+    match node.name:
+        case _ if node.name == TRUNCATED:
+            text = _PART if arguments[0].name in _PARTS_OF_A_DAY else _DAYS
+        case _ if node.name in (MOVED, MOVED_BACK):
+            text = _MOVED % ("+" if node.name == MOVED else "-")
+        case _:
+            text = _FIRST if len(arguments) == 1 else _FIRST_IN_ZONE
+    return written(duckdb(text, *arguments))
+
+
+def _constant(clock: exp.Expr) -> datetime | None:
+    """The value of a literal, alone or in a cast to DATE or TIMESTAMP."""
+    while isinstance(clock, exp.Paren):
+        clock = clock.this
+    if isinstance(clock, exp.Cast) and clock.to.this in (
+        exp.DataType.Type.DATE,
+        exp.DataType.Type.TIMESTAMP,
+    ):
+        clock = clock.this
+    if not isinstance(clock, exp.Literal) or not clock.is_string:
+        return None
+    try:
+        found = datetime.fromisoformat(clock.name)
+    except ValueError:
+        return None
+    return found if found.tzinfo is None else None
