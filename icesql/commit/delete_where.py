@@ -20,7 +20,7 @@ from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.snapshots.branches import Branch
 from icesql.commit.validation.checks import validate
 from icesql.commit.validation.history import History
-from icesql.commit.validation.validation import Isolation, Validation
+from icesql.commit.validation.validation import Isolation, Validation, unchanged
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
@@ -117,6 +117,7 @@ def commit_delete_where(
     added: Sequence[DataFile] = (),
     start_id: int | None,
     isolation: Isolation = "serializable",
+    read: Predicate | None = None,
     branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
     query: QueryContext | None = None,
@@ -126,13 +127,16 @@ def commit_delete_where(
     A DELETE by metadata; with ``added``, INSERT OVERWRITE by a filter. The files are found again
     at each attempt, so those that a compaction wrote meanwhile go, too. Conflicts: a file of which
     only some rows may match (to be rewritten row by row), and, serializable, rows that came since
-    snapshot ``start_id``. Where nothing is removed or added nothing is committed.
+    snapshot ``start_id``; ``read`` as in ``commit_replace_partitions``. Where nothing is removed or
+    added nothing is committed.
     """
     context = query or QueryContext()
     wanted = Validation(start_id, predicate, no_added_data=isolation == "serializable")
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
         validate(wanted, base, head, query)
+        if read is not None:
+            validate(unchanged(start_id, read), base, head, query)
 
     def plan(base: Table, head: Snapshot | None) -> FileChanges:
         found = matched_files(base, head, predicate, context)

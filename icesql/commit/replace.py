@@ -17,12 +17,15 @@ from icesql.commit.attempts import commit
 from icesql.commit.files import FileChanges
 from icesql.commit.result import CommitResult
 from icesql.commit.snapshot_operation import SnapshotOperation
+from icesql.commit.validation.checks import validate
+from icesql.commit.validation.validation import unchanged
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.iceberg import types as t
 from icesql.iceberg.evolution.fresh_ids import fresh_fields
 from icesql.iceberg.evolution.schema_changes import is_widening
 from icesql.iceberg.evolution.schema_rules import check_schema
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.apply import RESERVED_PROPERTIES
@@ -85,17 +88,19 @@ def replace_table(
     staged: Replacement,
     files: Sequence[DataFile] = (),
     *,
+    reads_itself: bool = False,
     summary: Mapping[str, str] = NOTHING,
     query: QueryContext | None = None,
 ) -> CommitResult:
     """Make a table what was staged, with its first snapshot if there are ``files``, in one step.
 
     The snapshots of before stay for time travel, other branches as they are. Rows that others
-    commit meanwhile are part of that history, too; columns or partition fields that they add are a
-    CommitConflictError. Raises as ``commit_append`` does.
+    commit meanwhile are part of that history, too, unless the new rows were made of the old ones
+    (``reads_itself``): then they are a CommitConflictError, as are columns or partition fields that
+    others add. Raises as ``commit_append`` does.
     """
     context = query or QueryContext()
-    operation = _Replace(staged, files, summary, context)
+    operation = _Replace(staged, files, summary, context, reads_itself=reads_itself)
     after = commit(catalog, staged.base, operation, context)
     if operation.rows is None:
         return CommitResult(after)
@@ -112,8 +117,10 @@ class _Replace:
         files: Sequence[DataFile],
         summary: Mapping[str, str],
         query: QueryContext,
+        *,
+        reads_itself: bool,
     ) -> None:
-        self._staged = staged
+        self._staged, self._query, self._reads_itself = staged, query, reads_itself
         self.rows: SnapshotOperation | None = None
         if files:
             changes = FileChanges("append", (*files,), summary=dict(summary))
@@ -134,6 +141,9 @@ class _Replace:
                 f"columns or partition fields were added to {base.name} meanwhile; run the "
                 "statement again"
             )
+        if self._reads_itself:
+            relied_on = unchanged(start.current_snapshot_id, ALWAYS_TRUE)
+            validate(relied_on, base, metadata.current_snapshot, self._query)
         found: list[u.Update] = []
         if staged.format_version > metadata.format_version:
             found.append(u.UpgradeFormatVersion(staged.format_version))

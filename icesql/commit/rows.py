@@ -21,7 +21,7 @@ from icesql.commit.result import CommitResult
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.snapshots.branches import Branch
 from icesql.commit.validation.checks import validate
-from icesql.commit.validation.validation import Isolation, Validation
+from icesql.commit.validation.validation import Isolation, Validation, unchanged
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
@@ -118,6 +118,7 @@ def commit_replace_partitions(
     added: Sequence[DataFile],
     start_id: int | None,
     isolation: Isolation | None = None,
+    read: Predicate | None = None,
     branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
     query: QueryContext | None = None,
@@ -127,7 +128,8 @@ def commit_replace_partitions(
     All live files, data and deletes, of the partitions (spec and tuple) of ``added`` go; they are
     found anew at each attempt. With an isolation level, what came to these partitions since
     ``start_id`` conflicts; without one the last writer of a partition is right, as in Spark.
-    Without files nothing is committed.
+    ``read`` is what the new rows were read by, where they were made of the table's own: nothing may
+    have happened to these. Without files nothing is committed.
     """
     if not added:
         return CommitResult(table)
@@ -146,6 +148,8 @@ def commit_replace_partitions(
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
         if isolation is not None:
             validate(wanted, base, head, query)
+        if read is not None:
+            validate(unchanged(start_id, read), base, head, query)
 
     def plan(base: Table, head: Snapshot | None) -> FileChanges:
         return replace(changes, removed=partition_files(base, head, partitions, context))

@@ -28,6 +28,7 @@ from icesql.modify.definitions.layout import partition_request, sort_request
 from icesql.modify.definitions.properties import check_properties
 from icesql.modify.engine_name import SUMMARY
 from icesql.modify.modified import Modified, Work
+from icesql.modify.own_rows import read_of
 from icesql.modify.result_types import result_fields
 from icesql.modify.rows.query_files import rows_here, write_files
 from icesql.modify.targets import find_named
@@ -51,6 +52,7 @@ from icesql.write.write_task import write_task_for
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icesql.scan.table_scan import TableScan
     from icesql.sql.statement import Query
 
 # Two tables that write to one folder would lose files to each other's clean-up.
@@ -170,11 +172,19 @@ def _stage(statement: CreateTable, place: _Place, schema: Schema) -> StagedTable
 
 
 def _finish(
-    place: _Place, staged: StagedTable | Replacement, files: Sequence[DataFile], work: Work
+    place: _Place,
+    staged: StagedTable | Replacement,
+    files: Sequence[DataFile],
+    work: Work,
+    scans: Sequence[TableScan] = (),
 ) -> CommitResult:
-    """Let the table appear, with its rows."""
+    """Let the table appear, with its rows, which ``scans`` gave."""
     if isinstance(staged, Replacement):
-        return replace_table(place.catalog, staged, files, summary=SUMMARY, query=work.query)
+        base = staged.base
+        own = read_of(scans, base, base.metadata.current_snapshot_id) is not None
+        return replace_table(
+            place.catalog, staged, files, reads_itself=own, summary=SUMMARY, query=work.query
+        )
     return create_table(place.catalog, staged, files, summary=SUMMARY, query=work.query)
 
 
@@ -217,7 +227,7 @@ def constant_value(
 def _create_as(statement: CreateTable, place: _Place, work: Work) -> Modified:
     """Write the rows of the query first, then let the table appear with them."""
     assert statement.query is not None
-    result = work.ask(statement.query)
+    result, scans = work.ask_scanned(statement.query)
     try:
         reader = rows_here(result)
         version = dict(statement.properties).get("format-version")
@@ -233,7 +243,7 @@ def _create_as(statement: CreateTable, place: _Place, work: Work) -> Modified:
         written = write_files(result, task, work.query, reader)
     finally:
         result.close()
-    done = _finish(place, staged, written.files, work)
+    done = _finish(place, staged, written.files, work, scans)
     return Modified.of(written, done.snapshot_id)
 
 

@@ -51,7 +51,7 @@ def insert(statement: Insert, work: Work) -> Modified:
     if statement.copied is not None:
         statement = _read_by_columns(statement, schema)
     values = partition_values(statement, table.metadata, work) if statement.partition else ()
-    result = work.ask(statement.query)
+    result, scans = work.ask_scanned(statement.query)
     try:
         given = [each.name for each in result.columns]
         sources = column_sources(statement, schema, given)
@@ -68,7 +68,7 @@ def insert(statement: Insert, work: Work) -> Modified:
     if statement.overwrite:
         from icesql.modify.overwrite import overwrite
 
-        done = overwrite(statement, (catalog, table, branch), values, written.files, work)
+        done = overwrite(statement, (catalog, table, branch), values, written.files, scans, work)
     else:
         done = commit_append(
             catalog, table, written.files, branch=branch, summary=SUMMARY, query=work.query

@@ -21,6 +21,7 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.engine_name import SUMMARY
 from icesql.modify.insert import column_sources
 from icesql.modify.modified import Modified, Work
+from icesql.modify.own_rows import read_of
 from icesql.modify.partition_clause import FixedValue
 from icesql.modify.rows.changes import NewRows, RowBatch
 from icesql.modify.rows.commit import change_rows
@@ -32,6 +33,7 @@ from icesql.storage.new_file import remove_file
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
     from icesql.engine.protocol import Result
+    from icesql.scan.table_scan import TableScan
 
 Target = tuple["Catalog", "Table", Branch]
 
@@ -41,16 +43,20 @@ def overwrite(
     target: Target,
     values: Sequence[FixedValue],
     files: Sequence[DataFile],
+    scans: Sequence[TableScan],
     work: Work,
 ) -> CommitResult:
     """Commit the files of new rows in the place of those that the statement replaces.
 
+    Where these rows were made of the table's own, by ``scans``, nothing may have come to what was
+    read: it would be lost, or what others deleted would be there again.
     Raises UnsupportedSqlError where a file of another partitioning also holds rows that stay.
     """
     catalog, table, branch = target
     metadata = table.metadata
     start_id = start_of(metadata, branch)
     head = None if start_id is None else metadata.snapshot(start_id)
+    read = read_of(scans, table, start_id)
     try:
         dynamic = _is_dynamic(statement, metadata, work, bool(files))
         wanted = reduce(lambda all, each: all & _is(each), values, ALWAYS_TRUE)
@@ -66,6 +72,7 @@ def overwrite(
             table,
             added=files,
             start_id=start_id,
+            read=read,
             branch=branch,
             summary=SUMMARY,
             query=work.query,
@@ -76,6 +83,7 @@ def overwrite(
         wanted,
         added=files,
         start_id=start_id,
+        read=read,
         branch=branch,
         summary=SUMMARY,
         query=work.query,
@@ -132,12 +140,13 @@ def replace_where(statement: Insert, work: Work) -> Modified:
     with shifted(replaced.shift):
         gone, scans = work.ask_scanned(replaced.rows)
     try:
-        target = row_target(
-            catalog, scans[0], command="delete", branch=branch, alone=len(scans) == 1
-        )
         with shifted(replaced.query_shift):
-            coming = work.ask(statement.query)
+            coming, sources = work.ask_scanned(statement.query)
         try:
+            start = scans[0].snapshot
+            start_id = None if start is None else start.snapshot_id
+            alone = len(scans) == 1 and read_of(sources, scans[0].table, start_id) is None
+            target = row_target(catalog, scans[0], command="delete", branch=branch, alone=alone)
             reader = coming.arrow_reader()
             shape = reader.schema
             last = len(shape) - 1

@@ -426,6 +426,52 @@ def test_an_overwrite_over_a_rollback(con, other, meanwhile) -> None:
     assert rows(other, "SELECT p, x FROM s.t ORDER BY p, x") == [(1, 10), (2, 2)]
 
 
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize(
+    ("sql", "change"),
+    [
+        ("static INSERT OVERWRITE s.t SELECT p, x + 1 FROM s.t", "DELETE FROM s.t WHERE x = 2"),
+        ("static INSERT OVERWRITE s.t SELECT p, x + 1 FROM s.t", "INSERT INTO s.t VALUES (1, 9)"),
+        ("dynamic INSERT OVERWRITE s.t SELECT p, x + 1 FROM s.t WHERE p = 1", "INSERT INTO s.t VALUES (1, 9)"),
+        ("dynamic INSERT OVERWRITE s.t SELECT 3, x FROM s.t WHERE p = 1", "INSERT INTO s.t VALUES (1, 9)"),
+        ("dynamic INSERT OVERWRITE s.t SELECT 3, x FROM s.t WHERE p = 1", "DELETE FROM s.t WHERE x = 2"),
+        ("static INSERT INTO s.t REPLACE WHERE p = 3 SELECT 3, x FROM s.t WHERE p = 1", "INSERT INTO s.t VALUES (1, 9)"),
+        ("static CREATE OR REPLACE TABLE s.t AS SELECT p, x FROM s.t", "INSERT INTO s.t VALUES (1, 9)"),
+        ("static CREATE OR REPLACE TABLE s.t AS SELECT p, x FROM s.t", "DELETE FROM s.t WHERE x = 2"),
+    ],
+)  # fmt: skip
+def test_rows_that_were_made_of_the_tables_own(
+    con, other, meanwhile, sql: str, change: str, mode: str
+) -> None:
+    """What others added since would be lost, and what they deleted would be there again."""
+    con.execute(
+        "CREATE TABLE s.t (p INT, x INT) PARTITIONED BY (p) "
+        f"TBLPROPERTIES ('write.delete.mode' = '{mode}')"
+    )
+    con.execute("INSERT INTO s.t VALUES (1, 1), (1, 2), (2, 3)")
+    kind, _, sql = sql.partition(" ")
+    con.execute(f"SET partition_overwrite_mode = '{kind}'")
+    meanwhile(lambda: other.execute(change))
+    with pytest.raises(errors.CommitConflictError, match="conflicts with this statement"):
+        con.execute(sql)
+    wanted = [1, 3] if "DELETE" in change else [1, 2, 3, 9]
+    assert [row[0] for row in rows(other, "SELECT x FROM s.t ORDER BY x")] == wanted
+    con.execute(sql)
+
+
+def test_rows_that_others_read_not_are_no_matter(con, other, meanwhile) -> None:
+    con.execute("CREATE TABLE s.t (p INT, x INT) PARTITIONED BY (p)")
+    con.execute("INSERT INTO s.t VALUES (1, 1), (2, 3)")
+    con.execute("ALTER TABLE s.t CREATE TAG then")
+    con.execute("SET partition_overwrite_mode = 'dynamic'")
+    meanwhile(lambda: other.execute("INSERT INTO s.t VALUES (2, 9)"))
+    con.execute("INSERT OVERWRITE s.t SELECT p, x + 1 FROM s.t WHERE p = 1")
+    assert rows(other, "SELECT p, x FROM s.t ORDER BY p, x") == [(1, 2), (2, 3), (2, 9)]
+    meanwhile(lambda: other.execute("INSERT INTO s.t VALUES (1, 8)"))
+    con.execute("INSERT OVERWRITE s.t SELECT * FROM s.t VERSION AS OF 'then' WHERE p = 1")
+    assert rows(other, "SELECT p, x FROM s.t ORDER BY p, x") == [(1, 1), (2, 3), (2, 9)]
+
+
 # ------------------------------------------------------------------ row lineage
 
 

@@ -19,6 +19,11 @@ Isolation = Literal["serializable", "snapshot"]
 Partition = tuple[int, tuple[Any, ...]]
 
 
+def unchanged(start_id: int | None, read: Predicate) -> Validation:
+    """That nothing happened to the rows for which ``read`` may be true."""
+    return Validation(start_id, read, no_added_data=True, no_deleted_data=True, no_new_deletes=True)
+
+
 class Validation(Struct, frozen=True):
     """What must not have happened to a branch since snapshot ``start_id`` was scanned.
 
