@@ -514,13 +514,25 @@ _BEFORE: Final = 60
 _BEHIND: Final = 40
 
 
-def _one_line(text: str) -> str:
-    """The text with a blank for a tab, whose width nobody knows, and controls spelled out."""
+def printable(text: str, *, lines: bool = False) -> str:
+    """The text with control characters spelled out, so that data cannot drive a terminal.
+
+    On one line, unless ``lines`` says that its ends of lines and tabs are meant.
+    """
     if text.isprintable():
         return text
+    kept = "\u3000\n\t" if lines else "\u3000"
     return "".join(
-        each if each.isprintable() else " " if each == "\t" else repr(each)[1:-1] for each in text
+        each
+        if each.isprintable() or each in kept
+        else each.encode("unicode_escape", "backslashreplace").decode("ascii")
+        for each in text
     )
+
+
+def _one_line(text: str) -> str:
+    """The text with a blank for a tab, whose width nobody knows, and controls spelled out."""
+    return printable(text.replace("\t", " "))
 
 
 def _cells(text: str) -> int:

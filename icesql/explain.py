@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 
 from icesql.engine.duckdb.relations.grouping import group_files
 from icesql.engine.static import StaticResult
+from icesql.errors import printable
 from icesql.explained.estimate import estimate
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.expressions.projection import inclusive
@@ -80,7 +81,7 @@ def engine_plan(
     """
     result = cast("PlannedResult", engine.execute(bound, plans, query))
     try:
-        lines = [(redact_urls(line),) for line in result.engine_plan()]
+        lines = [(printable(redact_urls(line), lines=True),) for line in result.engine_plan()]
     finally:
         result.close()
     return StaticResult([("plan", "varchar")], lines)
@@ -121,7 +122,8 @@ def explain(
 
 
 def _lines_of(lines: Sequence[str]) -> StaticResult:
-    return StaticResult([("plan", "varchar")], [(redact_urls(line),) for line in lines])
+    shown = [(printable(redact_urls(line)),) for line in lines]
+    return StaticResult([("plan", "varchar")], shown)
 
 
 def as_text(described: Mapping[str, Any]) -> list[str]:

@@ -33,7 +33,7 @@ from icesql.query.kept.texts import Asked, Texts
 from icesql.sql.parser.row_count import RowCount, read_row_count
 from icesql.stack import with_room
 from icesql.storage.cache import BoundedCache
-from icesql.storage.clean_errors import clean, without_secrets
+from icesql.storage.clean_errors import clean, spell_out
 from icesql.storage.stores.cached import Blocks
 
 if TYPE_CHECKING:
@@ -144,12 +144,16 @@ class Session:
         return os.getpid() == self._process
 
     def without_secrets(self) -> AbstractContextManager[None]:
-        """A block whose errors contain no secret of this connection's catalogs and stores."""
-        return without_secrets(self._secrets())
+        """A block whose errors are as ``clean`` leaves them."""
+        return _Cleaning(self)
 
     def clean(self, error: Exception) -> None:
-        """Take every secret of this connection's catalogs and stores out of an error, in place."""
+        """Take every secret of this connection's catalogs and stores out of an error, in place.
+
+        Control characters in its message are spelled out.
+        """
         clean(error, self._secrets())
+        spell_out(error)
 
     def _secrets(self) -> dict[str, Any]:
         sources = [self._properties, *self.names.storage_properties]
@@ -378,6 +382,20 @@ class Session:
             return
         self.engines.close()
         self.names.close()
+
+
+class _Cleaning:
+    """A block whose errors a session cleans."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception):
+            self._session.clean(error)
 
 
 def _asked(session: Session, asked: Asked, query: QueryContext) -> Outcome:

@@ -18,6 +18,7 @@ from icesql.errors import (
     ProgrammingError,
     QueryCancelledError,
     place,
+    printable,
 )
 from icesql.storage.credentials import redact_urls
 
@@ -249,7 +250,8 @@ class Cursor(ArrowRows):
         if self._outcome is None:
             return []
         later = self._result.notes if self._result is not None else ()
-        return [redact_urls(note) for note in (*self._outcome.notes, *later)]
+        notes = (*self._outcome.notes, *later)
+        return [printable(redact_urls(note), lines=True) for note in notes]
 
     @property
     def elapsed(self) -> float:

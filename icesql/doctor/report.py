@@ -7,6 +7,7 @@ import textwrap
 from typing import Final
 
 from icesql.doctor.finding import Diagnosis, Finding
+from icesql.errors import printable
 
 _WIDTH: Final = 100
 
@@ -30,7 +31,7 @@ def as_text(diagnosis: Diagnosis) -> str:
     if any("CALL system" in each.statement for each in diagnosis.findings):
         lines += ["", "In Spark SQL, write the catalog's name in front of system. EXPLAIN CALL "
                       "shows what a call would do."]  # fmt: skip
-    return "\n".join(map(_visible, lines))
+    return "\n".join(map(printable, lines))
 
 
 def as_html(diagnosis: Diagnosis) -> str:
@@ -38,14 +39,14 @@ def as_html(diagnosis: Diagnosis) -> str:
     rows = "".join(
         "<tr>"
         + "".join(
-            f"<td>{html.escape(_visible(text))}</td>"
+            f"<td>{html.escape(printable(text))}</td>"
             for text in (each.weight, each.name, f"{each.told}. {each.cost}.", _promise(each))
         )
-        + f"<td><code>{html.escape(_visible(_to_run(each)))}</code></td></tr>"
+        + f"<td><code>{html.escape(printable(_to_run(each)))}</code></td></tr>"
         for each in diagnosis.findings
     )
     return (
-        f"<table><caption>{html.escape(_visible(diagnosis.table))}: "
+        f"<table><caption>{html.escape(printable(diagnosis.table))}: "
         f"{_count(len(diagnosis.findings))}</caption><thead><tr><th>weight</th><th>finding</th>"
         "<th>what it is and costs</th><th>promise</th><th>statement</th></tr></thead>"
         f"<tbody>{rows}</tbody></table>"
@@ -61,13 +62,6 @@ def _to_run(finding: Finding) -> str:
     if finding.refusal:
         return f"in Spark: {finding.spark_statement}"
     return finding.statement
-
-
-def _visible(text: str) -> str:
-    """A name in a table may hold what drives a terminal, or turns the text around."""
-    if text.isprintable():
-        return text
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def _promise(finding: Finding) -> str:

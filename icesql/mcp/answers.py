@@ -65,7 +65,8 @@ def as_error(text: str, said: str) -> str:
 
 def _marked(said: str, text: str) -> str:
     mark = f"data-{secrets.token_hex(4)}"
-    return f"{said.replace('{mark}', mark)}\n<{mark}>\n{text}\n</{mark}>"
+    shown = printable(text, lines=True)
+    return f"{said.replace('{mark}', mark)}\n<{mark}>\n{shown}\n</{mark}>"
 
 
 def rows_answer(rows: Rows, snapshots: Mapping[str, Sequence[TableSnapshot]]) -> Answer:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from icesql.engine.values import json_of as json_of
 from icesql.engine.values import text_of as text_of
+from icesql.errors import printable as printable
 
 
 class Style(Struct, frozen=True):
@@ -42,15 +43,3 @@ def shortened(text: str, width: int) -> str:
             break
         kept.append(character)
     return "".join(kept) + "…"
-
-
-def printable(text: str) -> str:
-    """The text on one line; control characters are spelled out, so data cannot drive a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character
-        if character.isprintable() or character == "\u3000"
-        else character.encode("unicode_escape").decode("ascii")
-        for character in text
-    )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from icesql.errors import Error
+from icesql.errors import Error, printable
 from icesql.storage.credentials import redact
 
 # Attributes of foreign exceptions that hold a whole request, with its headers.
@@ -31,6 +31,17 @@ def clean(error: BaseException, properties: Mapping[str, Any]) -> None:
     the same class name and traceback without it.
     """
     _clean(error, properties, {})
+
+
+def spell_out(error: BaseException) -> None:
+    """Spell out control characters in the message of an error of icesql, in place.
+
+    A name in a table, or the text of an engine or server, may hold any.
+    """
+    if isinstance(error, Error):
+        error.args = tuple(
+            printable(each, lines=True) if isinstance(each, str) else each for each in error.args
+        )
 
 
 def _clean(

@@ -181,3 +181,69 @@ def test_the_shell_and_its_completion_menu_show_none(place: Path, tmp_path: Path
     text = OWN.sub("", "".join(seen))
     assert not RAW.search(text), RAW.findall(text)
     assert "rel\x1b" not in "".join(seen)  # and not among the sequences of the shell itself
+
+
+# ---------------------------------------------------------------------- other doors
+
+ENGINE = (
+    # The engine quotes the column in its own words.
+    f'SELECT CAST("c{EVIL}" AS BIGINT) FROM n.evil',
+    f'SELECT "c{EVIL}"::DATE FROM n.evil',
+    f"SELECT '{EVIL}'::INTEGER FROM n.evil",
+    f"SELECT error('{EVIL}') FROM n.evil",
+    f"SELECT strptime(\"c{EVIL}\", '%Y') FROM n.evil",
+    f'SELECT sum("c{EVIL}") FROM n.evil',
+    f'INSERT INTO n.evil VALUES (1, 2, "{EVIL}")',
+    f'ALTER TABLE n.evil ADD COLUMN "c{EVIL}" BIGINT',
+    f"CALL system.rollback_to_snapshot('{EVIL}', 1)",
+)
+
+
+@pytest.mark.parametrize("reader", ["auto", "arrow"])
+def test_errors_plans_and_notes_of_the_connection_hold_none(place: Path, reader: str) -> None:
+    import icesql
+
+    failed = 0
+    with icesql.connect(warehouse=str(place), settings={"local_reader": reader}) as connection:
+        for statement in (*STATEMENTS, *ENGINE):
+            cursor = connection.cursor()
+            try:
+                cursor.execute(statement)
+                cursor.fetchall()
+            except icesql.Error as error:
+                failed, told = failed + 1, str(error)
+            else:
+                told = ""
+            assert not RAW.search(told), (statement, told)
+            assert not RAW.search("\n".join(cursor.notes) + cursor.message), statement
+        for form in ("", "ANALYZE ", "(FORMAT tree) ", "(ENGINE) ", "(FORMAT html) "):
+            sql = f'SELECT "c{EVIL}" FROM n."t{EVIL}" WHERE "c{EVIL}" = \'{EVIL}\''
+            rows = connection.execute(f"EXPLAIN {form}{sql}").fetchall()
+            assert not RAW.search("\n".join(str(row[0]) for row in rows)), form
+    assert failed > 12
+
+
+def test_tools_of_agents_are_told_none(place: Path) -> None:
+    import icesql
+    from icesql.mcp.answers import as_error
+    from icesql.mcp.tools import Tools
+
+    table = f'n."t{EVIL}"'
+    sql = f'SELECT "c{EVIL}" FROM {table} WHERE "c{EVIL}" = \'{EVIL}\''
+    with icesql.connect(warehouse=str(place), service=True) as connection:
+        tools = Tools(connection)
+        for answer in (
+            tools.explain_query(sql),
+            tools.estimate_query(sql),
+            tools.query(sql),
+            tools.list_tables(),
+            tools.describe_table(f"n.t{EVIL}"),
+        ):
+            assert not RAW.search(answer.text), answer.text
+        for refused in (*ENGINE, f"SELECT {EVIL}", f'SELECT "{EVIL}" FROM {table}'):
+            for ask in (tools.explain_query, tools.estimate_query, tools.query):
+                try:
+                    told = ask(refused).text
+                except icesql.Error as error:
+                    told = as_error(str(error), "")
+                assert not RAW.search(told), (refused, told)
