@@ -254,25 +254,14 @@ class SqliteCatalog:
     # ------------------------------------------------------------------ changes
 
     def check_own(self, identifier: Sequence[str]) -> None:
-        """Raise UnsupportedTableError where the catalog is a copy, and has the files of another.
+        """Raise UnsupportedTableError where a copied catalog would change what is the original's.
 
-        Its table's or view's metadata then lies near its file, and not where its row says: what it
-        would write or delete is the original's.
+        The metadata of the table or view lies near its file then, not where its row says.
         """
         with _opened(self.file) as database:
             row = self._row(database, tuple(identifier))
-        if row is None or row[0] is None or not is_local(row[0]):
-            return
-        try:
-            found = self._find(row[0])
-        except StorageError:
-            return  # nothing is read from another place
-        if not any(_in_one_folder(found, place) for place in self._places(row[0])):
-            raise UnsupportedTableError(
-                f"changing {'.'.join(identifier)} in a copied catalog: {self.file} says that its "
-                f"metadata is {row[0]}, and it was found at {found}; change it through the catalog "
-                "that this one is a copy of, or register it in a new one"
-            )
+        if row is not None and row[0] is not None and is_local(row[0]):
+            _check_place(row[0], self, ".".join(identifier))
 
     def swap(
         self, identifier: Sequence[str], base_location: str | None, change: TableChange
@@ -388,8 +377,9 @@ class SqliteCatalog:
         """
         if not is_local(location):
             return location
-        found = next((place for place in self._places(location) if os.path.isfile(place)), None)
-        copied = self._copied(location, found)
+        places = _places(location, self.file)
+        found = next((place for place in places if os.path.isfile(place)), None)
+        copied = _copied(location, found, self.file)
         if found is None and copied is None:
             raise StorageError(
                 location,
@@ -398,32 +388,47 @@ class SqliteCatalog:
             )
         return copied or found or location
 
-    def _places(self, location: str) -> list[str]:
-        """What a local path may mean, likeliest first."""
-        scheme, _, rest = split_path(location)
-        if scheme or rest.startswith("/"):
-            return local_spellings(location)
-        # A relative path was relative to wherever the writer ran: here, or at the catalog.
-        return [os.path.join(os.path.dirname(self.file), rest), os.path.abspath(rest)]
 
-    def _copied(self, location: str, found: str | None) -> str | None:
-        """The metadata file that was moved or copied together with the catalog's own; or None.
+def _places(location: str, file: str) -> list[str]:
+    """What a local path in a catalog's ``file`` may mean, likeliest first."""
+    scheme, _, rest = split_path(location)
+    if scheme or rest.startswith("/"):
+        return local_spellings(location)
+    # A relative path was relative to wherever the writer ran: here, or at the catalog.
+    return [os.path.join(os.path.dirname(file), rest), os.path.abspath(rest)]
 
-        ``found`` is the one at the place that the catalog names.
-        """
-        folder = os.path.dirname(os.path.abspath(self.file))
-        if found is not None and found.startswith(f"{folder.rstrip('/')}/"):
-            return None
-        near = Reroot("", folder).find_inside(location)
-        names = components(location)[-3:]
-        # v3.metadata.json is a name that every table has: its table's folder must match, too.
-        if near is None or not (re.match(r"\d+-", names[-1]) or near.endswith("/".join(names))):
-            return None
-        if found is not None and (
-            _in_one_folder(near, found) or not (is_telling(near) or _are_equal(near, found))
-        ):
-            return None
-        return near
+
+def _copied(location: str, found: str | None, file: str) -> str | None:
+    """The metadata file that was moved or copied together with the catalog's ``file``; or None.
+
+    ``found`` is the one at the place that the catalog names.
+    """
+    folder = os.path.dirname(os.path.abspath(file))
+    if found is not None and found.startswith(f"{folder.rstrip('/')}/"):
+        return None
+    near = Reroot("", folder).find_inside(location)
+    names = components(location)[-3:]
+    # v3.metadata.json is a name that every table has: its table's folder must match, too.
+    if near is None or not (re.match(r"\d+-", names[-1]) or near.endswith("/".join(names))):
+        return None
+    if found is not None and (
+        _in_one_folder(near, found) or not (is_telling(near) or _are_equal(near, found))
+    ):
+        return None
+    return near
+
+
+def _check_place(location: str, catalog: SqliteCatalog, name: str) -> None:
+    try:
+        found = catalog._find(location)
+    except StorageError:
+        return  # nothing is read from another place
+    if not any(_in_one_folder(found, place) for place in _places(location, catalog.file)):
+        raise UnsupportedTableError(
+            f"changing {name} in a copied catalog: {catalog.file} says that its metadata is "
+            f"{location}, and it was found at {found}; change it through the catalog that this one "
+            "is a copy of, or register it in a new one"
+        )
 
 
 def _in_one_folder(one: str, other: str) -> bool:

@@ -247,11 +247,9 @@ class Cursor(ArrowRows):
     @property
     def notes(self) -> list[str]:
         """What is worth knowing: the snapshots that times and refs resolved to, fallbacks."""
-        if self._outcome is None:
-            return []
         later = self._result.notes if self._result is not None else ()
-        notes = (*self._outcome.notes, *later)
-        return [printable(redact_urls(note), lines=True) for note in notes]
+        told = (*self._outcome.notes, *later) if self._outcome is not None else ()
+        return [printable(redact_urls(each), lines=True) for each in told]
 
     @property
     def elapsed(self) -> float:
