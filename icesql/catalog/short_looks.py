@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
 
+from icesql.catalog.sqlite_files import connect
+
 
 class WouldWait(Exception):
     """The answer may take a while: ask again where the asker can be called off."""
@@ -35,7 +37,7 @@ class ShortLooks:
         with self._lock:
             try:
                 yield self._current()
-            except (sqlite3.Error, OSError) as error:
+            except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
                 self._let_go()
                 raise WouldWait from error
 
@@ -53,7 +55,7 @@ class ShortLooks:
         if self._database is None or self._opened != identity:
             self._let_go()
             uri = f"file:{quote(self._file)}?mode=ro"
-            self._database = sqlite3.connect(uri, uri=True, timeout=0, check_same_thread=False)
+            self._database = connect(uri, uri=True, timeout=0, check_same_thread=False)
             self._opened = identity
             if self._database.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
                 self._let_go()

@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 from icesql.catalog.current_metadata import read_where_it_is
 from icesql.catalog.identifiers import matching, not_found
 from icesql.catalog.short_looks import ShortLooks, WouldWait
+from icesql.catalog.sqlite_files import connect
 from icesql.catalog.table import Identifier, Table, table_from_metadata
 from icesql.errors import (
     CatalogError,
@@ -346,7 +347,7 @@ class SqliteCatalog:
             + self._only_tables(),
             (self._catalog,),
         )
-        return sorted((*(above.split(".") if above else ()), name) for above, name in rows)
+        return sorted(_identifier(above, name) for above, name in rows)
 
     def _views(self, database: sqlite3.Connection) -> list[Identifier]:
         rows = database.execute(
@@ -354,7 +355,7 @@ class SqliteCatalog:
             "WHERE catalog_name = ? AND upper(iceberg_type) = 'VIEW'",
             (self._catalog,),
         )
-        return sorted((*(above.split(".") if above else ()), name) for above, name in rows)
+        return sorted(_identifier(above, name) for above, name in rows)
 
     def _row(
         self, database: sqlite3.Connection, identifier: Identifier
@@ -365,7 +366,10 @@ class SqliteCatalog:
             "FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
             (self._catalog, ".".join(above), table),
         ).fetchone()
-        return (found[0], found[1]) if found else None
+        if found is None:
+            return None
+        location, kind = (None if each is None else str(each) for each in found)
+        return location, kind
 
     def _only_tables(self) -> str:
         return "AND upper(coalesce(iceberg_type, 'TABLE')) <> 'VIEW'" if self._typed else ""
@@ -477,6 +481,12 @@ def place_of(catalog: SqliteCatalog, identifier: Sequence[str], change: TableCha
     return Place(location, Storage(catalog.properties, cache=catalog.cache))
 
 
+def _identifier(namespace: object, name: object) -> Identifier:
+    """The identifier in a row, whose values may be of any type."""
+    above = str(namespace).split(".") if namespace else ()
+    return (*above, str(name))
+
+
 def _version_of(file: str) -> tuple[int, int, int] | None:
     try:
         found = os.stat(file)
@@ -489,9 +499,10 @@ def _version_of(file: str) -> tuple[int, int, int] | None:
 def _opened(file: str) -> Iterator[sqlite3.Connection]:
     uri = f"file:{quote(file)}?mode=ro"
     try:
-        with closing(sqlite3.connect(uri, uri=True, timeout=10)) as database:
+        with closing(connect(uri, uri=True, timeout=10)) as database:
             yield database
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        # SQLite quotes damaged names in its messages as they are.
         raise CatalogError(f"SQLite catalog {file}: {error}") from error
 
 

@@ -12,7 +12,13 @@ from icesql.context import Progress, QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.avro.container import AvroFile
 from icesql.iceberg.manifest.entries import FilterColumns, ManifestEntries
-from icesql.iceberg.manifest.manifest import ManifestFile, decode_manifest, snapshot_manifests
+from icesql.iceberg.manifest.listed_content import check_content, doubtful
+from icesql.iceberg.manifest.manifest import (
+    ManifestFile,
+    decode_manifest,
+    read_manifest_file,
+    snapshot_manifests,
+)
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.types import IcebergType
@@ -67,6 +73,7 @@ class ManifestReader:
         def read() -> tuple[tuple[ManifestFile, ...], int]:
             try:
                 found = snapshot_manifests(snapshot, self._read_list, storage.location)
+                self._check_contents(snapshot, found)
             except CorruptFileError:
                 if path is not None:
                     storage.forget(path)
@@ -105,6 +112,13 @@ class ManifestReader:
             self._query.report(Progress("planning", done + 1, len(manifests)))
         if self._disk is not None:
             self._disk[0].write()
+
+    def _check_contents(self, snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> None:
+        for each in doubtful(snapshot.summary, manifests):
+            self._query.check()
+            self._refuse_encrypted(each)
+            path = self._storage.location(each.manifest_path)
+            check_content(read_manifest_file(self._read(each), path), each)
 
     # ------------------------------------------------------------------ reading
 

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +15,7 @@ import pytest
 from icesql.catalog.sqlite import SqliteCatalog, catalog_files, sqlite_file
 from icesql.errors import (
     CatalogError,
+    Error,
     StorageError,
     TableNotFoundError,
     UnsupportedTableError,
@@ -33,7 +35,7 @@ CREATE TABLE iceberg_namespace_properties (
 V1 = V0.replace("previous_metadata_location VARCHAR(1000),", "previous_metadata_location VARCHAR(1000), iceberg_type VARCHAR(5),")  # fmt: skip
 
 
-def make(file: Path, schema: str = V1, *rows: tuple[str | None, ...]) -> str:
+def make(file: Path, schema: str = V1, *rows: tuple[object, ...]) -> str:
     """A catalog file with rows (catalog, namespace, table, location[, type])."""
     with sqlite3.connect(file) as database:
         database.executescript(schema)
@@ -199,3 +201,64 @@ def test_loading_imports_nothing_slow(warehouse: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert shown.stdout.strip() == "[]"
+
+
+def damaged(file: Path) -> list[bytes]:
+    """The file with one byte changed, at each place of a text in its rows."""
+    data = file.read_bytes()
+    texts = (b"iceberg_tables", b"catalog_name", b"main", b"ns", b"first", b"/nowhere/v1", b"TABLE")
+    places = {
+        at + index
+        for text in texts
+        for at in range(len(data))
+        if data.startswith(text, at)
+        for index in range(len(text))
+    }
+    return [data[:at] + bytes([data[at] ^ 0x80]) + data[at + 1 :] for at in sorted(places)]
+
+
+def test_damaged_texts_are_errors_of_the_catalog(tmp_path: Path) -> None:
+    rows = [("main", "ns", each, "/nowhere/v1.metadata.json", "TABLE") for each in ("first", "b")]
+    whole = Path(make(tmp_path / "whole.db", V1, *rows))
+    file = tmp_path / "c.db"
+    refused = 0
+    for data in damaged(whole):
+        file.write_bytes(data)
+        for ask in (
+            lambda made: made.tables(),
+            lambda made: made.namespaces(),
+            lambda made: made.views(),
+            lambda made: made.load(("ns", "first")),
+            lambda made: made.load(("ns", "FIRST")),
+            lambda made: made.rename(("ns", "first"), ("ns", "c")),
+            lambda made: made.drop(("ns", "b")),
+        ):
+            try:
+                made = SqliteCatalog(str(file), "main")
+                try:
+                    ask(made)
+                finally:
+                    made.close()
+            except Error as error:
+                refused += "UTF-8" in str(error)
+    assert refused > 100
+
+
+@pytest.mark.parametrize("value", [b"ns", 7, 1.5, None])
+def test_rows_of_other_types_than_texts(tmp_path: Path, value: object) -> None:
+    """As a damaged record has them, whatever the columns were declared as."""
+    schema = V1.replace("NOT NULL", "").replace("VARCHAR(255)", "").replace("VARCHAR(1000)", "")
+    for place in range(5):
+        row: list[object] = ["main", "ns", "t", "/nowhere/v1.metadata.json", "TABLE"]
+        row[place] = value
+        file = make(
+            tmp_path / f"{place}.db", schema, tuple(row), ("main", "ns", "u", "/x", "TABLE")
+        )
+        with suppress(Error):
+            made = SqliteCatalog(file, "main")
+            for ask in (made.tables, made.views, made.namespaces):
+                with suppress(Error):
+                    ask()
+            for name in ("t", "T"):
+                with suppress(Error):
+                    made.load(("ns", name))

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from icesql.catalog.sqlite_files import connect
 from icesql.catalog.table import Identifier
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown, swap_file
 from icesql.errors import CatalogError, TableNotFoundError
@@ -210,7 +211,7 @@ def make_catalog(file: str) -> None:
     Raises CatalogError.
     """
     try:
-        with closing(sqlite3.connect(file, timeout=_BUSY_SECONDS)) as database, database:
+        with closing(connect(file, timeout=_BUSY_SECONDS)) as database, database:
             database.execute(
                 "CREATE TABLE IF NOT EXISTS iceberg_tables (catalog_name VARCHAR(255) NOT NULL, "
                 "table_namespace VARCHAR(255) NOT NULL, table_name VARCHAR(255) NOT NULL, "
@@ -252,9 +253,7 @@ def _committed(database: sqlite3.Connection, new: str) -> Swap:
 def writing(file: str) -> Iterator[sqlite3.Connection]:
     """A transaction that is the only writer's from its first statement on."""
     uri = f"file:{quote(file)}?mode=rw"
-    with closing(
-        sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
-    ) as database:
+    with closing(connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
         database.execute("BEGIN IMMEDIATE")
         yield database
 
@@ -263,7 +262,7 @@ def writing(file: str) -> Iterator[sqlite3.Connection]:
 def _reading(file: str) -> Iterator[sqlite3.Connection]:
     uri = f"file:{quote(file)}?mode=ro"
     try:
-        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as database:
+        with closing(connect(uri, uri=True, timeout=_BUSY_SECONDS)) as database:
             yield database
     except sqlite3.Error as error:
         raise CatalogError(f"SQLite catalog {file}: {error}") from error

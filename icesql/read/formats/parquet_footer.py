@@ -99,7 +99,10 @@ class RowCounts(Struct, frozen=True):
     def chunks_of(self, field_id: int) -> list[Chunk]:
         """The chunks of a top-level column of one leaf; none of other columns."""
         leaves = self.layout.columns.get(field_id, ())
-        return [chunks[leaves[0]] for _, chunks in self.groups or ()] if len(leaves) == 1 else []
+        if len(leaves) != 1:
+            return []
+        (leaf,) = leaves
+        return [chunks[leaf] for _, chunks in self.groups or () if leaf < len(chunks)]
 
     def other_file(self, file: DataFile, schema: Schema) -> str | None:
         """How this is another file than ``file`` of the manifest, None when it need not be."""
@@ -118,6 +121,8 @@ class RowCounts(Struct, frozen=True):
         found = {leaf for each in columns for leaf in self.layout.columns.get(each, ())}
         for _, chunks in self.groups or ():
             for leaf in found:
+                if leaf >= len(chunks):
+                    return "a row group of other columns than the schema has"
                 chunk = chunks[leaf]
                 values, position, end = 0, chunk.first, chunk.first + chunk.size
                 while values < chunk.values and position < end and left:
