@@ -8,7 +8,7 @@ from typing import Any
 
 def connect(place: str, **options: Any) -> sqlite3.Connection:
     """As ``sqlite3.connect``; a value of bytes, or a text that is not UTF-8, is a DataError."""
-    database = sqlite3.connect(place, **options)
+    database: sqlite3.Connection = sqlite3.connect(place, **options)
     database.text_factory = _text
     database.row_factory = _row
     return database
