@@ -474,10 +474,14 @@ def _plans_to_read(
     keys = _keys(bound, plans)
     check_limits(plans, query.settings, [each.source for each in keys])
     notes: tuple[str, ...] = ()
+    if any(each.repeated for each in plans):
+        from icesql.scan.repeated_files import repeated_note
+
+        notes = tuple(repeated_note(each) for each in plans if each.repeated)
     if query.settings.verify == "full":
         from icesql.read.verification import verify
 
-        notes = verify(plans, query)
+        notes += verify(plans, query)
     return _narrowed(keys, plans, query), notes
 
 

@@ -12,8 +12,7 @@ from urllib.parse import quote, unquote
 
 from icesql.catalog.current_metadata import read_where_it_is
 from icesql.catalog.identifiers import matching, not_found
-from icesql.catalog.short_looks import ShortLooks, WouldWait
-from icesql.catalog.sqlite_files import connect
+from icesql.catalog.short_looks import ShortLooks, WouldWait, connect
 from icesql.catalog.table import Identifier, Table, table_from_metadata
 from icesql.errors import (
     CatalogError,

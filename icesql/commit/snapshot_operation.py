@@ -5,6 +5,7 @@ Source: Java ``SnapshotProducer`` and ``MergingSnapshotProducer``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from icesql.catalog.table import Table
@@ -257,6 +258,14 @@ class SnapshotOperation:
                 f"the file {min(missing)[0]} is no longer part of the table: another commit "
                 "rewrote or deleted it; run the statement again"
             )
+        data = [each for each in self._changes.removed if each.content is FileContent.DATA]
+        read = Counter(map(file_key, data))
+        for key, times in read.items():
+            if found[key] > times:
+                raise CommitConflictError(
+                    f"the file {key[0]} is part of the table {found[key]} times, and this change "
+                    f"has read it {times} times; run the statement again"
+                )
         return sum(found.values()) - len(found)
 
     # ------------------------------------------------------------------ summary
@@ -272,7 +281,8 @@ class SnapshotOperation:
         counts = SummaryCounts(self._store.settings.partition_limit)
         for each in (*self._changes.added_data, *self._changes.added_deletes):
             counts.add(each, self._path(each))
-        for each in {file_key(one): one for one in self._removed}.values():
+        # A file that was there twice counts twice, as it did in the totals.
+        for each in self._removed:
             counts.remove(each, self._path(each))
         counts.add_duplicates(duplicates)
         counted = counts.written()

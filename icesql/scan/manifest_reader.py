@@ -12,10 +12,11 @@ from icesql.context import Progress, QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.avro.container import AvroFile
 from icesql.iceberg.manifest.entries import FilterColumns, ManifestEntries
-from icesql.iceberg.manifest.listed_content import check_content, doubtful
 from icesql.iceberg.manifest.manifest import (
     ManifestFile,
+    check_content,
     decode_manifest,
+    doubtful_contents,
     read_manifest_file,
     snapshot_manifests,
 )
@@ -114,7 +115,7 @@ class ManifestReader:
             self._disk[0].write()
 
     def _check_contents(self, snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> None:
-        for each in doubtful(snapshot.summary, manifests):
+        for each in doubtful_contents(snapshot.summary, manifests):
             self._query.check()
             self._refuse_encrypted(each)
             path = self._storage.location(each.manifest_path)

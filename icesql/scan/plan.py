@@ -76,7 +76,8 @@ class ScanPlan(Struct, frozen=True, dict=True):
     metadata table, which has no files. ``rows_read`` is the Arrow table of all rows, columns named
     ``c<field id>``, where they were read to learn the keys that limit another scan. ``changes`` say
     what to compare; ``files`` are then all that are read for it. ``planned_by`` says how the
-    catalog planned the scan, None where icesql did. ``tasks``, ``report`` and ``projected_bytes``
+    catalog planned the scan, None where icesql did. ``repeated`` are the data files that the table
+    lists more than once, whose rows come as often. ``tasks``, ``report`` and ``projected_bytes``
     are worked out on first use.
     """
 
@@ -97,6 +98,7 @@ class ScanPlan(Struct, frozen=True, dict=True):
     constant_counts: tuple[int, ...] = ()
     changes: ChangePlan | None = None
     planned_by: str | None = None
+    repeated: tuple[str, ...] = ()
 
     @cached_property
     def packing(self) -> Packing:

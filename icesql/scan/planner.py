@@ -94,6 +94,7 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
         files_counted=files_counted,
         constants=constants,
         constant_counts=constant_counts,
+        repeated=tuple(walk.repeated),
     )
 
 
@@ -166,7 +167,8 @@ class _Walk:
         self._manifests = ManifestReader(scan.table.storage, query, scan.table.name)
         self._specs: dict[int, SpecScan] = {}
         self._delete_manifests: list[ManifestFile] = []
-        self._places: dict[str, str] = {}  # live data file → the manifest that lists it
+        self._places: set[str] = set()  # the live data files
+        self.repeated: dict[str, None] = {}  # those that are listed more than once
 
     def file_tasks(self) -> Iterator[FileScanTask]:
         """The tasks of the files that are left, whole files."""
@@ -352,14 +354,14 @@ class _Walk:
         encrypted = entries.rare.get("key_metadata")
         counts, index_of_deletes = self.counts, self._deletes
         residual_of, partitions = spec.residuals.residual, entries.partition
-        place, places, paths = manifest.manifest_path, self._places, entries.path
+        places, paths = self._places, entries.path
         for index in indexes:
             if encrypted and encrypted.get(index):
                 raise self._encrypted(entries.path[index])
             known = len(places)
-            first = places.setdefault(paths[index], place)
+            places.add(paths[index])
             if len(places) == known:
-                raise self._listed_twice(paths[index], first, place)
+                self.repeated.setdefault(paths[index])
             data_file = entries.data_file(index)
             size = data_file.file_size_in_bytes
             deletes: tuple[DataFile, ...] = ()
@@ -371,13 +373,6 @@ class _Walk:
             yield FileScanTask(data_file, 0, size, deletes, residual_of(partitions[index]))
         counts.result_data_files += len(indexes)
         self.survivors.append(Survivors(entries, indexes))
-
-    def _listed_twice(self, path: str, first: str, second: str) -> CorruptFileError:
-        """A live file in two places: its rows would come twice."""
-        where = "twice" if first == second else f"as manifest {first} does"
-        return CorruptFileError(
-            self.scan.table.storage.location(second), f"lists the live file {path} {where}"
-        )
 
     def _encrypted(self, path: str) -> UnsupportedTableError:
         return UnsupportedTableError(

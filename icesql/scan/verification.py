@@ -53,7 +53,7 @@ def verify_snapshot(scan: TableScan, query: QueryContext) -> int:
             )
         for problem in (*_miscounts(manifest, entries), *_numbers(manifest, entries, snapshot)):
             raise CorruptFileError(path, problem)
-        totals.add(path, manifest, entries)
+        totals.add(manifest, entries)
     place = snapshot.manifest_list or scan.table.metadata_location
     totals.compare(snapshot, place)
     return len(manifests)
@@ -96,7 +96,6 @@ class _Totals:
     """Live files and rows of a snapshot."""
 
     def __init__(self) -> None:
-        self._places: dict[str, str] = {}
         self._counts = {
             "total-data-files": 0,
             "total-records": 0,
@@ -105,7 +104,7 @@ class _Totals:
             "total-equality-deletes": 0,
         }
 
-    def add(self, path: str, manifest: ManifestFile, entries: ManifestEntries) -> None:
+    def add(self, manifest: ManifestFile, entries: ManifestEntries) -> None:
         counts = self._counts
         for index, live in enumerate(entries.live):
             if not live:
@@ -118,10 +117,6 @@ class _Totals:
                 continue
             counts["total-data-files"] += 1
             counts["total-records"] += rows
-            name = entries.path[index]
-            first = self._places.setdefault(name, path)
-            if len(self._places) < counts["total-data-files"]:
-                raise CorruptFileError(path, f"lists the live file {name}, as does {first}")
 
     def compare(self, snapshot: Snapshot, place: str) -> None:
         """Raises CorruptFileError where the summary has another total."""

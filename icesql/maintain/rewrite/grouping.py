@@ -5,7 +5,8 @@ Source: Java ``BinPackRewriteFilePlanner``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import compress
 from typing import Any, Final
 
 from msgspec import Struct
@@ -56,49 +57,72 @@ class Grouped(Struct, frozen=True):
 
 
 def group_files(
-    files: Sequence[FileScanTask], spec_id: int, fields: int, options: RewriteOptions
+    files: Sequence[FileScanTask],
+    spec_id: int,
+    fields: int,
+    options: RewriteOptions,
+    repeated: Collection[str] = (),
 ) -> Grouped:
     """The groups of a scan's files, which are whole and have all of their deletes.
 
-    ``spec_id`` is the table's current spec and ``fields`` the number of its fields.
+    ``spec_id`` is the table's current spec and ``fields`` the number of its fields. All listings of
+    a file that is one of the ``repeated`` paths are in one group, since it is removed by its path.
     """
     nothing = (None,) * fields
     by_partition: dict[tuple[Any, ...], list[FileScanTask]] = {}
+    places: dict[str, tuple[Any, ...]] = {}
     for each in files:
         file = each.data_file
         # Rows of other specs may belong anywhere now: their files are rewritten together.
         own = partition_key(file.partition) if file.spec_id == spec_id else nothing
+        if file.path in repeated:
+            own = places.setdefault(file.path, own)
         by_partition.setdefault(own, []).append(each)
     chosen: list[tuple[list[FileScanTask], list[str]]] = []
     left: list[LeftAlone] = []
     for members in by_partition.values():
-        chosen += _of_partition(members, options, left)
-    chosen = _at_most(chosen, options.max_files_to_rewrite, left)
+        chosen += _of_partition(_together(members, repeated), options, left)
+    chosen = _at_most(chosen, options.max_files_to_rewrite, left, repeated)
     groups = [_group(number, *each, spec_id, options) for number, each in enumerate(chosen)]
     return Grouped(_in_order(groups, options.rewrite_job_order), tuple(left))
 
 
+def _together(
+    files: Iterable[FileScanTask], repeated: Collection[str]
+) -> Iterable[list[FileScanTask]]:
+    """Each file alone, and all listings of one that is repeated."""
+    listed: dict[str, list[FileScanTask]] = {}
+    for each in files:
+        path = each.data_file.path
+        if path not in repeated:
+            yield [each]
+        else:
+            listed.setdefault(path, []).append(each)
+    yield from listed.values()
+
+
 def _of_partition(
-    files: Sequence[FileScanTask], options: RewriteOptions, left: list[LeftAlone]
+    files: Iterable[list[FileScanTask]], options: RewriteOptions, left: list[LeftAlone]
 ) -> Iterable[tuple[list[FileScanTask], list[str]]]:
     reasons: dict[int, str] = {}
     candidates = []
-    for each in files:
-        reason = why_candidate(each, options)
+    for same in files:
+        reason = f"listed {len(same)} times" if len(same) > 1 else why_candidate(same[0], options)
         if reason is None:
-            left.append(LeftAlone(each, "its size is right and it has few deletes"))
+            left.append(LeftAlone(same[0], "its size is right and it has few deletes"))
         else:
-            reasons[id(each)] = reason
-            candidates.append(each)
+            reasons |= {id(each): reason for each in same}
+            candidates.append(same)
     packed = pack(
         candidates,
         options.max_file_group_size_bytes,
-        lambda each: each.length,
+        lambda same: sum(each.length for each in same),
         lookback=1,
         most_items=options.max_file_group_input_files,
     )
-    for group in packed:
-        if (problem := _why_not(group, options)) is None:
+    for together in packed:
+        group = [each for same in together for each in same]
+        if any(len(same) > 1 for same in together) or (problem := _why_not(group, options)) is None:
             yield group, [reasons[id(each)] for each in group]
         else:
             left += [LeftAlone(each, f"{reasons[id(each)]}; {problem}") for each in group]
@@ -156,17 +180,25 @@ def _why_not(group: Sequence[FileScanTask], options: RewriteOptions) -> str | No
 
 
 def _at_most(
-    groups: list[tuple[list[FileScanTask], list[str]]], most: int | None, left: list[LeftAlone]
+    groups: list[tuple[list[FileScanTask], list[str]]],
+    most: int | None,
+    left: list[LeftAlone],
+    repeated: Collection[str],
 ) -> list[tuple[list[FileScanTask], list[str]]]:
     if most is None:
         return groups
     kept = []
     for files, reasons in groups:
-        count = min(len(files), most)
-        if count:
-            kept.append((files[:count], reasons[:count]))
-        left += [LeftAlone(each, "more than max-files-to-rewrite") for each in files[count:]]
-        most -= count
+        beyond = {each.data_file.path for each in files[most:]}.intersection(repeated)
+        fits = [n < most and each.data_file.path not in beyond for n, each in enumerate(files)]
+        if any(fits):
+            kept.append(([*compress(files, fits)], [*compress(reasons, fits)]))
+        left += [
+            LeftAlone(each, "more than max-files-to-rewrite")
+            for each, fit in zip(files, fits, strict=True)
+            if not fit
+        ]
+        most -= sum(fits)
     return kept
 
 
@@ -179,7 +211,11 @@ def _group(
 ) -> FileGroup:
     size = sum(each.length for each in files)
     first = files[0].data_file
-    alike = all(each.data_file.spec_id == spec_id for each in files)
+    own = partition_key(first.partition)
+    alike = all(
+        each.data_file.spec_id == spec_id and partition_key(each.data_file.partition) == own
+        for each in files
+    )
     return FileGroup(
         number,
         first.partition if alike else None,

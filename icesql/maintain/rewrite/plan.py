@@ -80,7 +80,9 @@ def plan_rewrite(table: Table, request: RewriteRequest, query: QueryContext) -> 
     found = plan(scan, query)
     files = [replace(each, residual=ALWAYS_TRUE) for each in found.files]
     spec = metadata.spec
-    grouped = group_files(files, spec.spec_id, len(spec.fields), request.options)
+    grouped = group_files(
+        files, spec.spec_id, len(spec.fields), request.options, frozenset(found.repeated)
+    )
     return RewritePlan(table, request, start, found.context, schema, grouped.groups, grouped.left)
 
 

@@ -16,6 +16,7 @@ from icesql.modify.rows.changes import GoneRows, NewRows, RowBatch
 from icesql.modify.rows.new_files import ChangedFiles, FileNames, RowFiles
 from icesql.modify.rows.target import RowTarget
 from icesql.scan.planner import plan
+from icesql.scan.repeated_files import refuse_repeated
 from icesql.scan.table_scan import TableScan
 from icesql.storage.new_file import check_writable
 from icesql.write.options import check_table
@@ -110,6 +111,7 @@ def files_of(
     scan = TableScan(target.table, target.snapshot, target.metadata.schema, projection)
     planned = plan(scan, query)
     found = [each for each in planned.files if each.data_file.path in paths]
+    refuse_repeated(found, target.table.name)
     if len(found) != len(paths):
         raise CommitConflictError(
             f"{target.table.name} changed while it was read; run the statement again"

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
+from icesql.errors import ProgrammingError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID
@@ -152,12 +154,20 @@ class RowFiles:
         for batch in batches:
             if batch.files is not None and len(batch.files):
                 assert batch.positions is not None
-                self._gone.add(batch.files, batch.positions)
+                self._note(batch.files, batch.positions)
             rows = batch.rows
             if rows is not None and rows.num_rows:
                 assert assignment is not None
                 yield assignment.convert(rows, self._added)
                 self._added += rows.num_rows
+
+    def _note(self, files: pa.Array, positions: pa.Array) -> None:
+        try:
+            self._gone.add(files, positions)
+        except ProgrammingError:
+            # A row that goes again may be of a file that is there more than once.
+            self._files_of(self._stored, set(pc.unique(files).to_pylist()))
+            raise
 
     def _assignment(self) -> Assignment | None:
         new = self._new

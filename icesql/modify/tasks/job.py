@@ -22,6 +22,7 @@ from icesql.modify.tasks.told import encode_changed
 from icesql.query.bound import BoundQuery
 from icesql.query.views.temporary import TemporaryTable
 from icesql.scan.plan import ScanPlan
+from icesql.scan.repeated_files import refuse_repeated
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 from icesql.storage.open import Storage
 
@@ -120,6 +121,7 @@ class ChangeJob(Struct, frozen=True):
         self, projection: Schema, paths: set[str]
     ) -> tuple[list[FileScanTask], ScanContext]:
         found = [each for each in self.files if each.data_file.path in paths]
+        refuse_repeated(found, self.shared.context.table)
         return found, replace(self.shared.context, projection=projection)
 
     def _file_of(self, projection: Schema, path: str) -> tuple[FileScanTask, ScanContext]:

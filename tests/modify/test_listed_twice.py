@@ -1,0 +1,234 @@
+"""A table that lists a data file twice: its rows come twice, and a CALL mends that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from msgspec.structs import replace
+
+import icesql
+from icesql.catalog.directory import DirectoryCatalog
+from icesql.commit.append import commit_append
+from icesql.commit.rows import commit_overwrite, commit_row_delta
+from icesql.context import QueryContext
+from icesql.errors import CommitConflictError, ProgrammingError
+from icesql.scan.planner import plan
+from icesql.scan.table_scan import TableScan
+from icesql.write.deletion_vectors import write_deletion_vector
+from icesql.write.position_deletes import write_position_deletes
+from tests.writer.table import TableWriter
+
+MEND = "CALL system.rewrite_data_files(table => 's.t', options => map('rewrite-all', 'true'))"
+CHANGES = (
+    "DELETE FROM s.t WHERE id = 1",
+    "UPDATE s.t SET id = 20 WHERE id = 2",
+    "UPDATE s.t SET id = q.n FROM (SELECT 1 AS n) q WHERE id = 3",
+    "MERGE INTO s.t USING (SELECT 1 AS n) q ON t.id = q.n WHEN MATCHED THEN DELETE",
+)
+
+
+def twice(
+    con: icesql.Connection, folder: Path, version: int = 2, mode: str = "copy-on-write"
+) -> None:
+    """Three rows in a file that is added twice, and one in another."""
+    modes = "".join(f", 'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
+    con.execute(f"CREATE TABLE s.t (id INT) TBLPROPERTIES ('format-version' = '{version}'{modes})")
+    folder.mkdir(exist_ok=True)
+    pq.write_table(pa.table({"id": pa.array([1, 2, 3], pa.int32())}), folder / "x.parquet")
+    call = f"CALL system.add_files('s.t', '`parquet`.`{folder}`'"
+    con.execute(f"{call})")
+    with pytest.raises(ProgrammingError, match="all of their rows twice"):
+        con.execute(f"{call})")
+    con.execute(f"{call}, check_duplicate_files => false)")
+    con.execute("INSERT INTO s.t VALUES (9)")
+
+
+def ids(con: icesql.Connection) -> list[int]:
+    """By both readers, and by counts."""
+    found = []
+    for reader in ("auto", "arrow"):
+        con.execute(f"SET local_reader = '{reader}'")
+        rows = [row[0] for row in con.execute("SELECT id FROM s.t ORDER BY id").fetchall()]
+        assert con.execute("SELECT count(*) FROM s.t").fetchall() == [(len(rows),)]
+        big = [row for row in rows if row > 1]
+        assert con.execute("SELECT count(*) FROM s.t WHERE id > 1").fetchall() == [(len(big),)]
+        assert con.execute("SELECT max(id), min(id), sum(id) FROM s.t").fetchall() == [
+            (max(rows), min(rows), sum(rows))
+        ]
+        assert len(con.execute("SELECT id FROM s.t LIMIT 5").fetchall()) == min(5, len(rows))
+        groups = con.execute("SELECT id, count(*) FROM s.t GROUP BY id ORDER BY id").fetchall()
+        assert groups == [(n, rows.count(n)) for n in sorted(set(rows))]
+        found.append(rows)
+    con.execute("RESET local_reader")
+    assert found[0] == found[1]
+    return found[0]
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_rows_come_twice_until_they_are_mended(
+    con: icesql.Connection, tmp_path: Path, version: int, mode: str
+) -> None:
+    twice(con, tmp_path / "in", version, mode)
+    assert ids(con) == [1, 1, 2, 2, 3, 3, 9]
+    cursor = con.execute("SELECT * FROM s.t")
+    (note,) = cursor.notes
+    assert "more than once" in note
+    assert MEND in note
+    con.execute("SET verify = 'full'")
+    assert len(con.execute("SELECT * FROM s.t").fetchall()) == 7
+    con.execute("RESET verify")
+    for sql in CHANGES:
+        with pytest.raises(ProgrammingError) as raised:
+            con.execute(sql)
+        assert "x.parquet 2 times" in str(raised.value)
+        assert MEND in str(raised.value)
+    con.execute("DELETE FROM s.t WHERE id = 9")
+    assert ids(con) == [1, 1, 2, 2, 3, 3]
+    con.execute(MEND)
+    assert con.execute("SELECT * FROM s.t").notes == []
+    assert ids(con) == [1, 1, 2, 2, 3, 3]
+    con.execute("SET verify = 'full'")
+    assert len(con.execute("SELECT * FROM s.t").fetchall()) == 6
+    for sql in CHANGES:
+        con.execute(sql)
+    assert con.execute("SELECT id FROM s.t ORDER BY id").fetchall() == [(20,), (20,)]
+    if version == 3:
+        lineage = con.execute("SELECT count(DISTINCT _row_id) FROM s.t").fetchall()
+        assert lineage == [(2,)]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(
+    ("sql", "left"),
+    [
+        ("DELETE FROM s.t WHERE id < 5", [9]),
+        ("DELETE FROM s.t", []),
+        ("TRUNCATE TABLE s.t", []),
+        ("INSERT OVERWRITE s.t SELECT DISTINCT id FROM s.t", [1, 2, 3, 9]),
+        ("CREATE OR REPLACE TABLE s.t AS SELECT DISTINCT id FROM s.t", [1, 2, 3, 9]),
+        ("CALL system.rewrite_data_files('s.t')", [1, 1, 2, 2, 3, 3, 9]),
+        ("CALL system.rewrite_manifests('s.t')", [1, 1, 2, 2, 3, 3, 9]),
+    ],
+)
+def test_what_concerns_whole_files_works(
+    con: icesql.Connection, tmp_path: Path, version: int, sql: str, left: list[int]
+) -> None:
+    twice(con, tmp_path / "in", version)
+    done = con.execute(sql)
+    if sql.startswith("DELETE"):
+        assert done.rowcount == 7 - len(left)
+    found = con.execute("SELECT id FROM s.t ORDER BY id").fetchall()
+    assert found == [(n,) for n in left]
+    assert con.execute("SELECT count(*) FROM s.t").fetchall() == [(len(left),)]
+    con.execute("SET verify = 'full'")
+    assert con.execute("SELECT id FROM s.t ORDER BY id").fetchall() == found
+
+
+def test_groups_keep_what_is_listed_twice_together(con: icesql.Connection, tmp_path: Path) -> None:
+    """Removed by its path, a file goes with all of its listings."""
+    for number, options in enumerate(
+        ("'max-file-group-size-bytes', '1'", "'max-files-to-rewrite', '1'",
+         "'partial-progress.enabled', 'true', 'max-file-group-size-bytes', '1'")
+    ):  # fmt: skip
+        con.execute("DROP TABLE IF EXISTS s.t PURGE")
+        twice(con, tmp_path / str(number))
+        con.execute(
+            f"CALL system.rewrite_data_files('s.t', options => map('rewrite-all', 'true', {options}))"
+        )
+        assert ids(con) == [1, 1, 2, 2, 3, 3, 9]
+
+
+def file_of(table: Any) -> Any:
+    schema = table.metadata.schema
+    scan = TableScan(table, table.metadata.current_snapshot, schema, schema)
+    return plan(scan, QueryContext()).files[0].data_file
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_of_others_concern_both(
+    con: icesql.Connection, catalog: dict[str, Any], tmp_path: Path, version: int
+) -> None:
+    """As Java applies them: by the path of the file."""
+    from pyroaring import BitMap64
+
+    twice(con, tmp_path / "in", version)
+    folder = DirectoryCatalog(catalog["warehouse"])
+    table = folder.load(("s", "t"))
+    (file,) = {
+        each.data_file.path: each.data_file
+        for each in plan(
+            TableScan(
+                table, table.metadata.current_snapshot, table.metadata.schema, table.metadata.schema
+            ),
+            QueryContext(),
+        ).files
+        if each.data_file.path.endswith("x.parquet")
+    }.values()
+    if version == 3:
+        made = write_deletion_vector(table.metadata, table.storage, file, BitMap64([1]))
+    else:
+        made = write_position_deletes(
+            table.metadata, table.storage, file, pa.array([1], pa.int64()).to_numpy()
+        )
+    commit_row_delta(
+        folder, table, deletes=[made], referenced=[file.path],
+        start_id=table.metadata.current_snapshot_id, command="delete",
+    )  # fmt: skip
+    assert ids(con) == [1, 1, 3, 3, 9]
+    con.execute(MEND)
+    assert ids(con) == [1, 1, 3, 3, 9]
+
+
+def test_equality_deletes_concern_both(tmp_path: Path) -> None:
+    fields = [{"id": 1, "name": "id", "required": False, "type": "long"}]
+    target = tmp_path / "wh" / "s" / "t"
+    target.mkdir(parents=True)
+    writer = TableWriter(str(target), fields, [], version=2)
+    file = writer.data_file([{"id": n} for n in range(4)])
+    writer.commit([file])
+    folder = DirectoryCatalog(str(tmp_path / "wh"))
+    table = folder.load(("s", "t"))
+    writer.commit([writer.equality_deletes([{"id": 2}], [1])])
+    table = folder.load(("s", "t"))
+    commit_append(folder, table, [replace(file_of(table), sequence_number=0)])
+    with icesql.connect(warehouse=str(tmp_path / "wh"), read_only=False) as con:
+        # The second listing is younger than the delete.
+        assert ids(con) == [0, 0, 1, 1, 2, 3, 3]
+        con.execute(MEND)
+        assert ids(con) == [0, 0, 1, 1, 2, 3, 3]
+
+
+def test_a_listing_that_came_meanwhile_is_a_conflict(
+    con: icesql.Connection, catalog: dict[str, Any]
+) -> None:
+    """Removing the file by its path would remove rows that nobody has read."""
+    con.execute("CREATE TABLE s.t AS SELECT 1 AS id")
+    folder = DirectoryCatalog(catalog["warehouse"])
+    before = folder.load(("s", "t"))
+    file = file_of(before)
+    commit_append(folder, before, [file])
+    with pytest.raises(CommitConflictError, match="part of the table 2 times"):
+        commit_overwrite(
+            folder, before, removed=[file], isolation="snapshot",
+            start_id=before.metadata.current_snapshot_id,
+        )  # fmt: skip
+    assert ids(con) == [1, 1]
+
+
+def test_in_two_partitions(con: icesql.Connection, catalog: dict[str, Any]) -> None:
+    con.execute("CREATE TABLE s.t (id INT, p INT) PARTITIONED BY (p)")
+    con.execute("INSERT INTO s.t VALUES (1, 1), (2, 1)")
+    folder = DirectoryCatalog(catalog["warehouse"])
+    table = folder.load(("s", "t"))
+    commit_append(folder, table, [replace(file_of(table), partition=(7,))])
+    before = con.execute("SELECT * FROM s.t ORDER BY ALL").fetchall()
+    assert len(before) == 4
+    with pytest.raises(icesql.Error):
+        con.execute("DELETE FROM s.t WHERE id = 1")
+    con.execute(MEND)
+    assert con.execute("SELECT * FROM s.t ORDER BY ALL").fetchall() == before
