@@ -96,7 +96,7 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
             "incremental reads where the catalog plans the scans", table=table.name
         )
     reader = ManifestReader(table.storage, query, table.name)
-    stored_id = _in_manifests(snapshot.snapshot_id)
+    stored_id = snapshot.id_in_manifests
     own = [
         manifest
         for manifest in reader.manifests_of(snapshot)
@@ -134,8 +134,3 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
                 "encryption (a file is encrypted)", table=table.name, path=file.path
             )
     return added
-
-
-def _in_manifests(snapshot_id: int) -> int:
-    """A snapshot id as Avro has it: with a sign, in 64 bits."""
-    return (snapshot_id + (1 << 63)) % (1 << 64) - (1 << 63)

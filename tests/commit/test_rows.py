@@ -517,3 +517,26 @@ def test_a_delete_that_finds_nothing_the_second_time_leaves_nothing(catalog) -> 
     assert live(catalog.load(("ns", "t"))) == {"b", "n"}
     assert len(files_on_disk(table, "snap-*.avro")) == 2
     assert len(files_on_disk(table, "*-m*.avro")) == 2
+
+
+def test_snapshots_of_unsigned_ids_are_looked_at(catalog, monkeypatch) -> None:
+    """Manifests have the ids of some writers with a sign, metadata without."""
+    import icesql.commit.snapshot_operation as operation
+    from icesql.storage.reroot import local_spellings
+
+    table = partitions(catalog)
+    start = table.metadata.current_snapshot_id
+    new_id = operation.new_snapshot_id
+    monkeypatch.setattr(operation, "new_snapshot_id", lambda known: -77)
+    appended(catalog, table, fake("late", partition=("x",)))
+    monkeypatch.setattr(operation, "new_snapshot_id", new_id)
+    found = catalog.load(("ns", "t"))
+    place = Path(local_spellings(found.metadata_location)[0])
+    text = place.read_text()
+    assert text.count(": -77") + text.count(":-77") >= 3
+    place.write_text(text.replace(": -77", f": {2**64 - 77}").replace(":-77", f":{2**64 - 77}"))
+    assert catalog.load(("ns", "t")).metadata.current_snapshot_id == 2**64 - 77
+    with pytest.raises(CommitConflictError, match=r"/late\.parquet was added"):
+        commit_overwrite(
+            catalog, table, removed=in_table(table, "a"), start_id=start, row_filter=p_is("x")
+        )

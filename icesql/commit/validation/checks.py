@@ -131,7 +131,7 @@ class _Checks:
     def _deletes_since(self, number: int) -> list[DataFile]:
         """The deletes that came. Those as old as what they took the place of are no new ones."""
         left_out = {
-            each.snapshot_id
+            each.id_in_manifests
             for each in self._history.snapshots
             if self._wanted.only_updates and each.operation in _NO_NEW_ROWS
         }

@@ -47,7 +47,7 @@ class History:
     ) -> None:
         self.table, self._filter = table, row_filter
         self.snapshots = _since(table, head, start_id, own)
-        self._ids = frozenset(each.snapshot_id for each in self.snapshots)
+        self._ids = frozenset(each.id_in_manifests for each in self.snapshots)
         self._reader = ManifestReader(table.storage, query, table.name)
         self._specs: dict[int, SpecScan] = {}
 
@@ -60,7 +60,8 @@ class History:
             for each in self.snapshots
             if operations is None or each.operation is None or each.operation in operations
             for manifest in self._reader.manifests_of(each)
-            if manifest.content is content and manifest.added_snapshot_id == each.snapshot_id
+            if manifest.content is content
+            and manifest.added_snapshot_id in (each.id_in_manifests, None)
         ]
         for manifest, entries in self._reader.entries_of(manifests, self._spec_of):
             indexes = [n for n, own in enumerate(entries.snapshot_id) if own in self._ids]

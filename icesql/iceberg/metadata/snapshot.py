@@ -45,6 +45,11 @@ class Snapshot(Struct, frozen=True):
     added_rows: int | None = None
     key_id: str | None = None
 
+    @property
+    def id_in_manifests(self) -> int:
+        """Its id as Avro has it: with a sign, in 64 bits. Some writers give ids above 2^63."""
+        return (self.snapshot_id + (1 << 63)) % (1 << 64) - (1 << 63)
+
 
 class SnapshotRef(Struct, frozen=True):
     """A branch or a tag: a name for a snapshot; ages are milliseconds."""
