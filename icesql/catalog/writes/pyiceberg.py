@@ -91,19 +91,24 @@ def _set_location(
         "catalog": foreign.name, "namespace": ".".join(identifier[:-1]), "name": identifier[-1],
         "new": location,
     }  # fmt: skip
-    found: Swap | None = None
+    # The outcome, from the moment at which COMMIT is sent.
+    found: list[Swap] = []
     try:
         with foreign.engine.connect() as database:
-            found = _in_transaction(database, typed, values, base_location)
+            _in_transaction(database, typed, values, base_location, found)
     except Exception:
-        if found is None:
-            raise  # else it was only the connection that did not end well
-    return found
+        if not found:
+            raise  # else it was only the connection that did not end well, or the wait for it
+    return found[-1]
 
 
 def _in_transaction(
-    database: Any, typed: bool, values: dict[str, str], base_location: str | None
-) -> Swap:
+    database: Any,
+    typed: bool,
+    values: dict[str, str],
+    base_location: str | None,
+    found: list[Swap],
+) -> None:
     from sqlalchemy.exc import IntegrityError
 
     name = ".".join(filter(None, (values["namespace"], values["name"])))
@@ -116,15 +121,33 @@ def _in_transaction(
         )
     except IntegrityError:
         transaction.rollback()
-        return Conflict(f"the table {name} was created meanwhile")
+        found.append(Conflict(f"the table {name} was created meanwhile"))
+        return
     if changed != 1:
         transaction.rollback()
-        return Conflict(f"the table {name} is no longer at {base_location}")
+        found.append(Conflict(f"the table {name} is no longer at {base_location}"))
+        return
+    found.append(Unknown("the database was left while it committed", values["new"]))
     try:
         transaction.commit()
     except Exception as error:  # of SQLAlchemy, or of a driver
-        return Unknown(f"the database failed while it committed: {error}", values["new"])
-    return Done(values["new"])
+        if _is_refused(error):
+            found.append(Conflict(f"the database did not commit: {error}"))
+        else:
+            problem = f"the database failed while it committed: {error}"
+            found.append(Unknown(problem, values["new"]))
+    else:
+        found.append(Done(values["new"]))
+
+
+def _is_refused(error: Exception) -> bool:
+    """Whether a COMMIT was certainly not done: SQL's class 40, but for "completion unknown"."""
+    below = getattr(error, "orig", None)
+    state = getattr(below, "sqlstate", None) or getattr(below, "pgcode", None)
+    if state in ("40000", "40001", "40002", "40P01"):
+        return True
+    # One of SQLite that readers keep out.
+    return type(below).__module__ == "sqlite3" and "database is locked" in str(below)
 
 
 def _update(database: Any, typed: bool, values: dict[str, str], base_location: str) -> int:
@@ -197,9 +220,11 @@ def _committed(
         )
     except Exception as error:
         if is_missing(error, "CommitFailedException"):
-            return Conflict(str(error))
-        # What does not fit was made from older metadata; the rest may have been sent.
-        if isinstance(error, ValueError) and _is_still(foreign, identifier, base_location):
+            # The client of Glue sends a request again by itself, which then meets the first one.
+            return Conflict(str(error), may_be_ours=True)
+        # What does not fit was made from older metadata; the rest may have been sent, as it was
+        # where an answer cannot be decoded.
+        if type(error) is ValueError and _is_still(foreign, identifier, base_location):
             raise
         return Unknown(f"{type(error).__name__}: {error}")
     return Done(str(made.metadata_location))

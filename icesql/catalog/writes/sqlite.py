@@ -54,22 +54,31 @@ class JdbcCatalog(Struct, frozen=True):
         return self._set_location(identifier, None, location)
 
     def _set_location(self, identifier: Sequence[str], base: str | None, new: str) -> Swap:
+        # The outcome, from the moment at which COMMIT is sent.
+        found: list[Swap] = []
         try:
             with writing(self.file) as database:
-                found = (
+                refused = (
                     self._insert(database, identifier, new)
                     if base is None
                     else self._update(database, identifier, base, new)
                 )
-                if found is not None:
-                    return found
-                return _committed(database, new)
+                if refused is not None:
+                    return refused
+                found.append(Unknown("it was left while it committed", new))
+                found.append(_committed(database, new))
         except sqlite3.OperationalError as error:
-            if "locked" in str(error) or "busy" in str(error):
+            if not found and ("locked" in str(error) or "busy" in str(error)):
                 return Conflict(f"the catalog {self.file} is locked by another writer")
-            raise CatalogError(f"SQLite catalog {self.file}: {error}") from error
+            if not found:
+                raise CatalogError(f"SQLite catalog {self.file}: {error}") from error
         except sqlite3.Error as error:
-            raise CatalogError(f"SQLite catalog {self.file}: {error}") from error
+            if not found:
+                raise CatalogError(f"SQLite catalog {self.file}: {error}") from error
+        except Exception:  # such as of a signal's handler
+            if not found:
+                raise
+        return found[-1]
 
     def _insert(
         self, database: sqlite3.Connection, identifier: Sequence[str], new: str

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icesql.catalog.table import confining_roots
-from icesql.catalog.writes.change import TableChange
-from icesql.catalog.writes.sqlite import JdbcCatalog, writing
-from icesql.errors import CatalogError, CommitConflictError
+from icesql.catalog.writes.change import Conflict, TableChange, Unknown
+from icesql.catalog.writes.sqlite import JdbcCatalog, _committed, writing
+from icesql.errors import CatalogError, CommitConflictError, CommitStateUnknownError, Error
 from icesql.iceberg.metadata.file_names import next_metadata_name
 from icesql.iceberg.metadata.view_changes import NewView, view_document
 from icesql.storage import sizes
@@ -126,7 +126,9 @@ def _write(
         file.write(json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode())
     try:
         _set(catalog._jdbc(), identifier, old, path)
-    except Exception:
+    except CommitStateUnknownError:
+        raise  # the view may be of that file
+    except Error:
         remove_file(storage, path)
         raise
 
@@ -155,11 +157,19 @@ def _set(jdbc: JdbcCatalog, identifier: Identifier, old: str | None, new: str) -
                 != 1
             ):
                 raise CommitConflictError(f"the view {text} was changed meanwhile; run it again")
-            database.execute("COMMIT")
+            ended = _committed(database, new)
     except sqlite3.IntegrityError as error:
         raise CatalogError(f"there is a table or view {text} already") from error
     except sqlite3.Error as error:
         raise CatalogError(f"SQLite catalog {jdbc.file}: {error}") from error
+    if isinstance(ended, Conflict):
+        raise CatalogError(f"SQLite catalog {jdbc.file}: {ended.reason}")
+    if isinstance(ended, Unknown):
+        raise CommitStateUnknownError(
+            f"the change of the view {text} was sent and its outcome is unknown: {ended.reason}; "
+            "look at it before running the statement again",
+            files=[new],
+        )
 
 
 def drop_view(catalog: SqliteCatalog, identifier: Identifier) -> bool:
