@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from icesql.catalog.current_metadata import is_metadata_name
 from icesql.catalog.table import Catalog, Table
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
-from icesql.commit.outcome import OpenRequests, Sent
+from icesql.commit.outcomes.requests import OpenRequests, Sent
 from icesql.commit.retries import RetryPolicy
 from icesql.context import Progress, QueryContext
 from icesql.errors import CommitConflictError, CommitStateUnknownError, Error, StorageError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
-from icesql.commit.outcome import changes_nothing
+from icesql.commit.outcomes.requests import changes_nothing
 from icesql.commit.result import CommitResult
 from icesql.context import QueryContext
 from icesql.iceberg.metadata.changes.updates import Update

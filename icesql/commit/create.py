@@ -14,7 +14,7 @@ from icesql.catalog.writes.change import Conflict, Done, TableChange, Unknown
 from icesql.commit.append import NOTHING
 from icesql.commit.attempts import looks, now_ms, swapped, wait
 from icesql.commit.files import FileChanges
-from icesql.commit.outcome import OpenRequests, Sent
+from icesql.commit.outcomes.requests import OpenRequests, Sent
 from icesql.commit.result import CommitResult
 from icesql.commit.retries import RetryPolicy, check_retries
 from icesql.commit.snapshot_operation import SnapshotOperation

@@ -14,8 +14,8 @@ from icesql.commit.manifests.added import AddedManifests
 from icesql.commit.manifests.filtering import Filtered, ManifestFilter
 from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.manifests.merging import ManifestMerge
+from icesql.commit.manifests.own_files import OwnFiles
 from icesql.commit.manifests.store import ManifestStore
-from icesql.commit.own_files import OwnFiles
 from icesql.commit.snapshots.branches import Staged, branch_head, moved_ref
 from icesql.commit.snapshots.engine import engine_summary
 from icesql.commit.snapshots.snapshot_ids import new_snapshot_id

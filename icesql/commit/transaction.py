@@ -11,27 +11,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from icesql.catalog.rest.changes import has_transactions, swap_several
-from icesql.catalog.writes.change import Conflict, Done, TableChange, Unknown
-from icesql.commit.attempts import Operation, commit, is_same, looks, now_ms, refreshed, wait
-from icesql.commit.outcome import Sent, files_of
-from icesql.commit.retries import RetryPolicy
-from icesql.context import Progress
+from icesql.catalog.rest.changes import has_transactions
+from icesql.catalog.writes.change import TableChange
+from icesql.commit.attempts import Operation, commit, is_same, now_ms, refreshed
+from icesql.commit.outcomes.requests import files_of
+from icesql.commit.outcomes.together import Part, commit_together
 from icesql.errors import (
     CommitConflictError,
-    CommitStateUnknownError,
-    Error,
     NotSupportedError,
     StorageError,
 )
 from icesql.iceberg.metadata.changes.apply import apply_updates
 from icesql.iceberg.metadata.changes.requirements import requirements_for
-from icesql.iceberg.metadata.changes.seen import snapshot_ids
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import metadata_document, parse_metadata
@@ -117,7 +112,9 @@ class Transaction:
         if not held:
             return None
         if len(held) > 1:
-            return _commit_together(held, query)
+            moment = max(now_ms(), *(each.working.metadata.last_updated_ms for each in held))
+            parts = [_part(each, moment) for each in held]
+            return commit_together(held[0].catalog, parts, query)
         return commit(held[0].catalog, held[0].base, _Whole(held[0]), query)
 
     def rollback(self) -> bool:
@@ -134,146 +131,11 @@ def takes_several(catalog: Catalog) -> bool:
     return catalog.kind == "rest" and has_transactions(catalog)  # type: ignore[arg-type]
 
 
-def _commit_together(held: Sequence[_HeldTable], query: QueryContext) -> Table:
-    """Changes of several tables, by one request that a REST catalog applies as a whole."""
-    catalog = held[0].catalog
-    moment = max(now_ms(), *(each.working.metadata.last_updated_ms for each in held))
-    changes = [
-        TableChange(
-            tuple(each.updates),
-            requirements_for(each.base.metadata, each.updates),
-            each.base.storage,
-            moment,
-        )
-        for each in held
-    ]
-    together = _Together(held, changes)
-    try:
-        tables = _until_known(catalog, together, query)
-    except BaseException as error:
-        if together.is_open:
-            raise together.unknown() from error
-        for each in held:
-            each.failed()
-        raise
-    try:
-        if tables is None:
-            tables = [catalog.load(each.base.identifier) for each in held]
-        for each, table in zip(held, tables, strict=True):
-            _Whole(each).succeeded(table)
-    except BaseException as error:
-        raise CommitStateUnknownError(
-            f"the transaction over {together.names} was applied, but the tables could not be "
-            f"looked at after it: {error}",
-            snapshot_ids=together.snapshot_ids,
-        ) from error
-    return tables[-1]
-
-
-class _Together:
-    """One request about several tables, and what is known of it."""
-
-    def __init__(self, held: Sequence[_HeldTable], changes: Sequence[TableChange]) -> None:
-        self.held, self.changes = held, changes
-        self.names = " and ".join(each.base.name for each in held)
-        self.snapshot_ids = snapshot_ids(each for change in changes for each in change.updates)
-        # Why it is not known how it ended, of every time that it was sent.
-        self._reasons: list[str] = []
-        self._seen = ""
-        self._is_refused = True
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it may be applied, or be so later."""
-        return bool(self._reasons)
-
-    def send(self, catalog: Catalog) -> Swap:
-        """Send it once more; the same each time, so that it is applied once at most."""
-        pairs = [
-            (each.base.identifier, change)
-            for each, change in zip(self.held, self.changes, strict=True)
-        ]
-        try:
-            outcome = swap_several(catalog, pairs)  # type: ignore[arg-type]
-        except Error as error:
-            if not self.is_open:
-                raise
-            outcome = Unknown(str(error))  # an earlier request may be why
-        except BaseException as error:
-            self._reasons.append(f"it was interrupted ({type(error).__name__})")
-            raise
-        if isinstance(outcome, Unknown) or (isinstance(outcome, Conflict) and outcome.may_be_ours):
-            self._is_refused &= isinstance(outcome, Conflict)
-            self._reasons.append(outcome.reason)
-        return outcome
-
-    def look(self, catalog: Catalog) -> Sequence[Table] | None:
-        """The tables if all have their change; None else. Raises what looking at them does.
-
-        It is not open any more where one shows that the request was not applied, and cannot be.
-        """
-        tables = [catalog.load(each.base.identifier) for each in self.held]
-        sent = [
-            Sent(each.base, change) for each, change in zip(self.held, self.changes, strict=True)
-        ]
-        # A change of metadata may be another writer's, too; a snapshot is ours alone.
-        telling = [n for n, each in enumerate(sent) if each.snapshot_ids] or [*range(len(sent))]
-        applied = [n for n in telling if sent[n].is_applied(tables[n])]
-        if applied == telling:
-            return tables
-        if applied:  # by a server that is not done, or does not keep its word
-            have = " and ".join(tables[n].name for n in applied)
-            self._seen = f"; {have} changed and the rest did not"
-        elif self._is_refused or any(sent[n].is_over(tables[n]) for n in telling):
-            self._reasons.clear()
-        return None
-
-    def unknown(self) -> CommitStateUnknownError:
-        """The error to raise while it is open."""
-        return CommitStateUnknownError(
-            f"the transaction over {self.names} was sent and its outcome is unknown: "
-            f"{self._reasons[-1]}{self._seen}; look at the latest snapshots of each table before "
-            "running it again",
-            snapshot_ids=self.snapshot_ids,
-            files=dict.fromkeys(path for each in self.held for path in _Whole(each).files),
-        )
-
-
-def _until_known(
-    catalog: Catalog, together: _Together, query: QueryContext
-) -> Sequence[Table] | None:
-    """Send a request until it is applied; the tables where they were looked at.
-
-    Raises CommitConflictError where that cannot be, or where ``together`` is open still.
-    """
-    policy = RetryPolicy.of(together.held[0].base.metadata.properties)
-    for attempt in count(1):
-        query.report(Progress("committing", attempt))
-        outcome = together.send(catalog)
-        if isinstance(outcome, Done):
-            return None
-        refused = CommitConflictError(
-            f"{together.names} were changed by another writer since the transaction read them "
-            f"({outcome.reason}); nothing was applied, run the transaction again"
-        )
-        if not together.is_open:
-            raise refused
-        repeats = isinstance(outcome, Unknown) and outcome.is_busy and attempt <= policy.retries
-        for _ in looks(query):
-            try:
-                tables = together.look(catalog)
-            except Error:
-                continue
-            if tables is not None:
-                return tables
-            if not together.is_open:
-                raise refused
-            if repeats:
-                break
-        else:
-            raise refused
-        wait(policy.wait_seconds(attempt), query)
-    raise AssertionError
+def _part(held: _HeldTable, moment: int) -> Part:
+    updates = tuple(held.updates)
+    needed = requirements_for(held.base.metadata, updates)
+    change = TableChange(updates, needed, held.base.storage, moment)
+    return Part(held.base, change, _Whole(held))
 
 
 def _as_it_is(catalog: Catalog, table: Table) -> Table:

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
+from icesql.commit.manifests.own_files import OwnFiles
 from icesql.commit.manifests.store import ManifestStore
-from icesql.commit.own_files import OwnFiles
 from icesql.commit.snapshots.branches import moved_ref
 from icesql.commit.snapshots.engine import engine_summary
 from icesql.commit.snapshots.snapshot_ids import new_snapshot_id

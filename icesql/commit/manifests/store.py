@@ -9,8 +9,8 @@ from itertools import count
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
+from icesql.commit.manifests.own_files import OwnFiles
 from icesql.commit.manifests.settings import ManifestSettings
-from icesql.commit.own_files import OwnFiles
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries

@@ -16,7 +16,7 @@ import icesql.commit.transaction as transaction
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.catalog.rest.catalog import RestCatalog
 from icesql.catalog.sqlite import SqliteCatalog
-from icesql.commit.own_files import OwnFiles
+from icesql.commit.manifests.own_files import OwnFiles
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.storage.new_file import NewFile
 
