@@ -1,0 +1,379 @@
+"""Queries asked five times, with other statements between: what is kept changes no row.
+
+    python tests/campaigns/asked_again.py [how many] [seed]
+
+A world has two schemas of three tables each, of the same names and of other rows, in a folder of
+its own. Its queries come in rounds, each time in another order. Between the rounds this session and
+another one commit, drop, make anew and compact tables, and time zone, schema, temporary views,
+macros, variables and the values of parameters change. Every answer is compared with DuckDB's over
+the same rows, and the first and last of each query with a session whose caches are off. Ends with
+code 1 where rows differ; prints what was asked.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import icesql
+from tests.campaigns.random_conditions import KINDS, SQL_TYPES, ZONES, Conditions, Values
+
+TIMES = 5
+QUERIES_OF_A_WORLD = 150
+SCHEMAS = ("one", "two")
+TABLES = ("t", "u", "p")
+FILES = 5
+ORDERED = "ilcfretzskwg"
+COLUMNS = ", ".join(f"{name} {kind}" for name, kind in SQL_TYPES.items())
+DEFINITION = f"({COLUMNS}, o STRUCT(f DOUBLE, s VARCHAR))"
+# How the tables are laid out.
+LAYOUTS = {"t": "", "u": " PARTITIONED BY (bucket(3, i))", "p": " PARTITIONED BY (k, w)"}
+
+
+@dataclass
+class Findings:
+    """What came of the queries."""
+
+    queries: int = 0
+    asked: int = 0
+    compared: int = 0
+    refused: int = 0
+    events: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Query:
+    """A text, and how the values of its parameters are drawn each time."""
+
+    sql: str
+    values: Callable[[], list[Any]] | None = None
+
+
+def exact(value: Any, kind: str) -> str:
+    """A value in SQL, of exactly this type."""
+    if value is None:
+        return "NULL"
+    text = str(value).replace("'", "''")
+    return f"CAST('{text}' AS {kind})"
+
+
+def alike(rows: list[Any]) -> list[str]:
+    """Rows in an order of their own; instants in one zone, and one zero."""
+
+    def plain(value: Any) -> Any:
+        match value:
+            case list() | tuple():
+                return [plain(each) for each in value]
+            case dict():
+                return {key: plain(each) for key, each in value.items()}
+            case datetime() if value.tzinfo is not None:
+                return value.astimezone(UTC).isoformat()
+            case float():
+                return value + 0.0
+            case _:
+                return value
+
+    return sorted(repr(plain(row)) for row in rows)
+
+
+class World:
+    """The tables, the sessions that read and write them, and DuckDB's own tables."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        import duckdb
+
+        self.chance, self.found = random.Random(seed), Findings()
+        # A catalog of SQLite, or the folder itself.
+        uri = f"sqlite:///{folder}/catalog.db" if seed % 3 else None
+        self.asking, self.plain, self.other = (
+            icesql.connect(
+                uri=uri,
+                warehouse=str(folder),
+                settings={"threads": "1"},
+                properties={} if uri is None else {"init_catalog_tables": "true"},
+            )
+            for _ in range(3)
+        )
+        self.plain.execute("SET caches = off")
+        self.duckdb = duckdb.connect(config={"threads": 1})
+        self.duckdb.execute("SET TimeZone = 'UTC'")
+        self.maker = Values(self.chance)
+        self.known: dict[str, list[Any]] = {name: [] for name in KINDS}
+        self.conditions = Conditions(self.chance, self.known)
+        self.zone, self.schema, self.made = "UTC", "one", 0
+        for schema in SCHEMAS:
+            for one in (self.asking, self.duckdb):
+                one.execute(f"CREATE SCHEMA {schema}")
+            for table in TABLES:
+                self.make(schema, table)
+        self.everywhere("USE one")
+        self.everywhere("SET VARIABLE low = 5")
+        self.everywhere("CREATE OR REPLACE TEMP VIEW v AS SELECT i, k, s FROM one.t WHERE k > 2")
+        self.everywhere("CREATE OR REPLACE TEMP MACRO m(x) AS x + 1")
+
+    def close(self) -> None:
+        for each in (self.asking, self.plain, self.other):
+            each.close()
+        self.duckdb.close()
+
+    # ------------------------------------------------------------ changes
+
+    def write(self, sql: str, *, by: Any = None) -> None:
+        """The same change to the tables of both."""
+        (by or self.asking).execute(sql)
+        self.duckdb.execute(sql)
+
+    def everywhere(self, sql: str) -> None:
+        """A statement of each session that is asked."""
+        for one in (self.asking, self.plain, self.duckdb):
+            one.execute(sql)
+
+    def make(self, schema: str, table: str) -> None:
+        self.asking.execute(f"CREATE TABLE {schema}.{table} {DEFINITION}{LAYOUTS[table]}")
+        self.duckdb.execute(f"CREATE TABLE {schema}.{table} {DEFINITION}")
+        for _ in range(FILES):
+            self.write(self.insertion(f"{schema}.{table}", table == "p"))
+
+    def insertion(self, name: str, constant: bool) -> str:
+        rows = self.maker.file(constant)[: self.chance.randint(1, 6)]
+        written = []
+        for row in rows:
+            values = [exact(row[each], SQL_TYPES[each]) for each in KINDS]
+            inner = f"{{'f': {exact(row['f'], 'DOUBLE')}, 's': {exact(row['s'], 'VARCHAR')}}}"
+            written.append(f"({', '.join(values)}, {self.chance.choice((inner, inner, 'NULL'))})")
+            for each, known in self.known.items():
+                known.append(row[each])
+        return f"INSERT INTO {name} ({', '.join(KINDS)}, o) VALUES {', '.join(written)}"
+
+    def event(self) -> None:
+        """Something that happens between two statements."""
+        pick = self.chance
+        self.found.events += 1
+        schema = self.schema if pick.random() < 0.7 else pick.choice(SCHEMAS)
+        table = pick.choice(TABLES)
+        name, by = f"{schema}.{table}", pick.choice((self.asking, self.other))
+        number = pick.choice((0, 3, 5, 100, self.chance.randint(-50, 50)))
+        match pick.choice(
+            ("insert", "insert", "insert", "delete", "update", "zone", "use", "view", "macro",
+             "variable", "anew", "replace", "compact", "rollback", "column", "reader", "drop view")
+        ):  # fmt: skip
+            case "insert":
+                self.write(self.insertion(name, table == "p"), by=by)
+            case "delete":
+                self.write(f"DELETE FROM {name} WHERE k = {number} OR i % 7 = 3", by=by)
+            case "update":
+                self.write(f"UPDATE {name} SET s = 'ab', l = 7 WHERE k < {number}", by=by)
+            case "zone":
+                self.zone = pick.choice(ZONES)
+                for one in (self.asking, self.plain):
+                    one.execute(f"SET timezone = '{self.zone}'")
+                self.duckdb.execute(f"SET TimeZone = '{self.zone}'")
+            case "use":
+                self.schema = pick.choice(SCHEMAS)
+                self.everywhere(f"USE {self.schema}")
+            case "view":
+                text = f"SELECT i, k, s FROM {name} WHERE k <> {number}"
+                self.everywhere(f"CREATE OR REPLACE TEMP VIEW v AS {text}")
+            case "drop view":
+                # A name that meant a table before, and does again.
+                self.everywhere(
+                    f"CREATE TEMP VIEW u AS SELECT * FROM {schema}.t WHERE k > {number}"
+                )
+                for query in self.queries[:3]:
+                    self.ask(query)
+                self.everywhere("DROP VIEW u")
+            case "macro":
+                self.everywhere(f"CREATE OR REPLACE TEMP MACRO m(x) AS x + {number}")
+            case "variable":
+                self.everywhere(f"SET VARIABLE low = {number}")
+            case "anew":
+                by.execute(f"DROP TABLE {name} PURGE")
+                self.duckdb.execute(f"DROP TABLE {name}")
+                self.make(schema, table)
+            case "replace":
+                source = f"SELECT * FROM {schema}.{pick.choice(TABLES)} WHERE k > {number}"
+                try:
+                    self.write(f"CREATE OR REPLACE TABLE {name} AS {source}", by=by)
+                except icesql.NotSupportedError:
+                    return
+            case "compact":
+                by.execute(f"CALL system.rewrite_data_files(table => '{name}')")
+            case "rollback":
+                self.asking.execute("BEGIN")
+                self.asking.execute(self.insertion(name, table == "p"))
+                self.asking.execute(f"SELECT k, count(*) FROM {name} GROUP BY k").fetchall()
+                self.asking.execute("ROLLBACK")
+            case "column":
+                self.made += 1
+                self.write(f"ALTER TABLE {name} ADD COLUMN x{self.made} INTEGER", by=by)
+            case "reader":
+                self.asking.execute(f"SET local_reader = {pick.choice(('auto', 'arrow'))}")
+                if pick.random() < 0.7:
+                    self.asking.execute("RESET local_reader")
+
+    # ------------------------------------------------------------ queries
+
+    def query(self) -> Query:
+        pick = self.chance
+        name, other = pick.choice(TABLES), pick.choice(TABLES)
+        x, y, key = pick.choice(ORDERED), pick.choice(ORDERED), pick.choice("kwgbs")
+        where = f" WHERE {self.conditions.condition()}" if pick.random() < 0.6 else ""
+        simple = self.conditions.simple()
+        unit = pick.choice(("year", "month", "day", "hour"))
+        forms = (
+            f"SELECT i, {x}, {y} FROM {name}{where}",
+            f"SELECT * EXCLUDE (o) FROM {name}{where}",
+            f"SELECT {key}, count(*) FROM {name}{where} GROUP BY {key}",
+            f"SELECT {key}, count(*), min({x}), max({y}) FROM {name}{where} GROUP BY ALL",
+            f"SELECT {key}, max({x}, 2), count(DISTINCT {y}) FROM {name} GROUP BY {key}",
+            f"SELECT {key} FROM {name} GROUP BY {key} HAVING count(*) > 1",
+            f"SELECT DISTINCT {key} FROM {name}{where}",
+            f"SELECT DISTINCT {x}, {key} FROM {name}{where}",
+            f"SELECT count(DISTINCT {key}), count(DISTINCT {x}) FROM {name}",
+            f"SELECT count(*) FROM {name}{where}",
+            f"SELECT count(*), count({x}), min({x}), max({y}) FROM {name}{where}",
+            f"SELECT min({x}, 3), max({y}, 2) FROM {name}",
+            f"SELECT max({x}) FILTER (WHERE {simple}), count(*) FILTER (WHERE {simple}) FROM {name}",
+            f"SELECT {x}, {y}, i FROM {name}{where} ORDER BY ALL LIMIT {pick.randint(1, 9)}",
+            f"SELECT {x} FROM {name} ORDER BY {x} DESC LIMIT {pick.randint(1, 9)}",
+            f"SELECT date_trunc('{unit}', {pick.choice('etzg')}) AS d, count(*) FROM {name} GROUP BY d",
+            f"SELECT a.i, b.k FROM (SELECT * FROM {name}{where}) a JOIN {other} b ON a.k = b.k",
+            f"SELECT i, {x} FROM {name} WHERE k IN (SELECT k FROM {other} WHERE {simple})",
+            f"SELECT i FROM {name} WHERE {x} = (SELECT max({x}) FROM {name})",
+            f"SELECT i FROM {name}{where} UNION ALL SELECT k FROM {other} WHERE {simple} UNION ALL "
+            f"SELECT i FROM {other} WHERE k > 3",
+            f"WITH q AS (SELECT {key} AS a, i FROM {name}{where}) SELECT a, count(*) FROM q GROUP BY a",
+            f"SELECT i, count(*) OVER (PARTITION BY {key}) FROM {name}{where}",
+            f"SELECT i, o.f, o.s FROM {name} WHERE o.f {pick.choice(('>', '<=', '<>', '='))} 1.5",
+            f"SELECT max(o.f), min(o.s), count(o.f) FROM {name}",
+            "SELECT k, count(*) FROM v GROUP BY k",
+            f"SELECT i, s FROM v WHERE s {pick.choice(('=', '>', '<>'))} 'ab'",
+            f"SELECT i, m(k) FROM {name} WHERE m(k) > 3",
+            f"SELECT i FROM {name} WHERE k > getvariable('low')",
+            f"SELECT k, count(*) FROM {name} WHERE i < getvariable('low') GROUP BY k",
+            f"SELECT count(*) FROM {pick.choice(SCHEMAS)}.{name}{where}",
+        )  # fmt: skip
+        if pick.random() < 0.75:
+            return Query(pick.choice(forms))
+        column, text = pick.choice("ilk"), pick.choice("sw")
+        one = f"SELECT i, {x} FROM {name} WHERE {column} {pick.choice(('=', '>', '<='))} ?"
+        two = f"SELECT {key}, count(*) FROM {name} WHERE {text} >= ? AND k < ? GROUP BY {key}"
+        three = f"SELECT i, s FROM {name} WHERE {text} = ?"
+        match pick.choice("123"):
+            case "1":
+                return Query(one, lambda: [self.value(column, 3)])
+            case "2":
+                return Query(two, lambda: [self.value(text, "ab"), self.value("k", 9)])
+            case _:
+                return Query(three, lambda: [self.value(text, "a")])
+
+    def value(self, column: str, default: Any) -> Any:
+        found = self.chance.choice(self.known[column])
+        return default if found is None else found
+
+    def run(self, count: int) -> Findings:
+        """``count`` queries, each five times."""
+        self.queries = [self.query() for _ in range(count)]
+        self.found.queries += count
+        for turn in range(TIMES):
+            order = list(self.queries)
+            if turn % 2:
+                order.reverse()
+            elif turn:
+                self.chance.shuffle(order)
+            for place, query in enumerate(order):
+                if self.chance.random() < 0.06:
+                    self.event()
+                # Without anything between, too: what is kept is used at once.
+                for _ in range(TIMES if turn == 2 and place % 4 == 0 else 1):
+                    self.ask(query, plain=turn in (0, TIMES - 1))
+        return self.found
+
+    def ask(self, query: Query, *, plain: bool = False) -> None:
+        import duckdb
+
+        values = None if query.values is None else query.values()
+        self.found.asked += 1
+        rows = self.rows(self.asking, query.sql, values)
+        try:
+            expected = alike(self.duckdb.execute(query.sql, values or []).fetchall())
+        except duckdb.FatalException:
+            raise
+        except duckdb.Error:
+            expected = None
+        if rows is None and expected is not None:
+            self.found.refused += 1
+        elif rows is not None and expected is not None:
+            self.found.compared += 1
+            if rows != expected:
+                self.differs(query, values, rows, expected, "DuckDB")
+        if plain or (rows is not None and rows != expected):
+            without = self.rows(self.plain, query.sql, values)
+            if without != rows:
+                self.differs(query, values, rows, without, "without caches")
+
+    def differs(
+        self, query: Query, values: Any, rows: Any, other: list[str] | None, whose: str
+    ) -> None:
+        few = [None if each is None else each[:6] for each in (rows, other)]
+        text = f"{query.sql} {values or ''} ({self.schema}, {self.zone})"
+        self.found.wrong.append(f"{text}:\n  {few[0]}\n  {whose}: {few[1]}")
+
+    @staticmethod
+    def rows(connection: Any, sql: str, values: Any) -> list[str] | None:
+        """The rows, None where they are refused."""
+        try:
+            return alike(connection.execute(sql, values).fetchall())
+        except icesql.Error:
+            return None
+
+
+def run(count: int, seed: int) -> Iterator[Findings]:
+    """The findings of ``count`` queries, a world after the other."""
+    import duckdb
+
+    while count > 0:
+        with tempfile.TemporaryDirectory() as folder:
+            world = World(Path(folder), seed)
+            try:
+                yield world.run(min(count, QUERIES_OF_A_WORLD))
+            except duckdb.FatalException:
+                yield world.found  # DuckDB's tables are gone
+            finally:
+                world.close()
+        count, seed = count - QUERIES_OF_A_WORLD, seed + 1
+
+
+def main(arguments: list[str]) -> int:
+    """Ask, and print what differed and how much was asked."""
+    count = int(arguments[0]) if arguments else 50_000
+    seed = int(arguments[1]) if len(arguments) > 1 else 1
+    whole, start = Findings(), time.monotonic()
+    for number, found in enumerate(run(count, seed)):
+        for each in ("queries", "asked", "compared", "refused", "events", "wrong"):
+            setattr(whole, each, getattr(whole, each) + getattr(found, each))
+        for each in found.wrong:
+            print(f"seed {seed + number}: {each}", flush=True)
+        if number % 10 == 0 or whole.queries >= count:
+            seconds = time.monotonic() - start
+            print(
+                f"{whole.queries} queries asked {whole.asked} times with {whole.events} changes: "
+                f"{whole.compared} compared, {whole.refused} refused, {len(whole.wrong)} wrong; "
+                f"{seconds:.0f} s",
+                flush=True,
+            )
+    return 1 if whole.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
