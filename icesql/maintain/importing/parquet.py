@@ -75,6 +75,7 @@ def data_file(table: Table, storage: Storage, found: FoundFile, mapping: NameMap
     own = arrow_fields(arrow, FIELD_ID)
     _check_ids(own, found.path, schema)
     fields, missing_is_null = table_fields(own, found.path, context)
+    _check_names(fields, found.path, schema)
     constants = {
         each.source_ids[0]: value
         for each, value in zip(spec.fields, found.partition, strict=True)
@@ -150,6 +151,20 @@ def _check_stored(
 def _plain(values: pa.Array) -> pa.Array:
     """``values`` without an extension type, which cannot be compared."""
     return values.storage if isinstance(values, pa.ExtensionArray) else values
+
+
+def _check_names(fields: Sequence[FileField], path: str, schema: Schema) -> None:
+    """Refuse a column that only its spelling, or an old name mapping, keeps from being read."""
+    read = {each.field_id for each in fields}
+    left = {each.name.lower(): each.name for each in schema.fields if each.field_id not in read}
+    for each in fields:
+        if each.field_id is None and each.name.lower() in left:
+            raise NotSupportedError(
+                f'not supported: adding {path}, whose column "{each.name}" would not be read as '
+                f'"{left[each.name.lower()]}": files without field ids are read by the very names '
+                "that the table's property schema.name-mapping.default has; INSERT INTO … SELECT "
+                "FROM read_parquet(…) writes its rows anew"
+            )
 
 
 def _check_ids(fields: Sequence[FileField], path: str, schema: Schema) -> None:
