@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from icesql.errors import NotSupportedError, StorageError
 from icesql.storage.clean_errors import without_secrets
-from icesql.storage.credentials import redact
+from icesql.storage.credentials import names_password, redact
 from icesql.storage.open import VANISHED
 from icesql.storage.reroot import split_path
 from icesql.storage.sizes import check_size
@@ -22,6 +22,16 @@ _S3_REASON: Final = re.compile(
 )
 _GCS_RETRY_SECONDS: Final = 60
 _AZURE_CREDENTIALS: Final = ("adls.account-key", "adls.sas-token", "adls.client-secret")
+
+
+def check_address(uri: str) -> None:
+    """Raise StorageError for ``s3://KEY:SECRET@bucket``: a client would quote it as a bucket."""
+    if names_password(uri):
+        raise StorageError(
+            redact(uri, {}),
+            "a path holds no credentials; give them as properties, such as s3.access-key-id and "
+            "s3.secret-access-key",
+        )
 
 
 class ArrowFiles:
@@ -37,6 +47,7 @@ class ArrowFiles:
 
     def filesystem(self, uri: str) -> tuple[Any, str]:
         """The file system of ``uri`` and the path inside it; StorageError if there is none."""
+        check_address(uri)
         scheme, authority, inner = split_path(uri)
         key = scheme, authority
         if key not in self._systems:

@@ -53,6 +53,11 @@ def masked(properties: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def names_password(uri: str) -> bool:
+    """Whether a URI has ``user:password@`` before its host."""
+    return "@" in uri and bool(_user_info().search(uri))
+
+
 def redact(text: str, properties: Mapping[str, Any], *, foreign: bool = True) -> str:
     """``text`` without the secrets of ``properties`` and of the environment, in any form.
 
@@ -65,7 +70,13 @@ def redact(text: str, properties: Mapping[str, Any], *, foreign: bool = True) ->
         alternatives = "|".join(re.escape(one) for one in sorted(known, key=len, reverse=True))
         text = re.sub(alternatives, MASK, text, flags=re.IGNORECASE)
     text = redact_urls(text)
-    return _pairs().sub(_masked_pair, text) if foreign else text
+    if not foreign:
+        return text
+    told = {found[1] for found in _said().finditer(text)}
+    told |= {part for each in told if len(part := each.rpartition(":")[2]) >= 2 * _SHORTEST_KNOWN}
+    for each in sorted(told, key=len, reverse=True):
+        text = text.replace(each, MASK)
+    return _pairs().sub(_masked_pair, text)
 
 
 def redact_urls(text: str) -> str:
@@ -117,6 +128,15 @@ def _pairs() -> re.Pattern[str]:
     return re.compile(
         rf"(?i)(?<![\w/.-])((['\"]?)(?:{_WORDS}|client[-_]secret)\2\s*[:=]\s*)"
         r"(?:\"((?:[^\"\\]|\\.)+)\"|'((?:[^'\\]|\\.)+)'|((?=\S*[\d=]|\S{12})[^\s,;&)\]}'\"<>]+))"
+    )
+
+
+@cache
+def _said() -> re.Pattern[str]:
+    """``bad credential id:x``: a word, and behind it what looks like no other word."""
+    return re.compile(
+        r"(?i)\b(?:credentials?|password|passwd|secret|token|(?:api|access|secret)[ -]key)\s+"
+        r"(?:is\s+)?['\"]?(?=[^\s'\"]*\d)([^\s'\",;()<>=/]{8,})"
     )
 
 

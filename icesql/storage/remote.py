@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar, cast
 
 from icesql.errors import CatalogError, Error, StorageError
-from icesql.storage.arrow_files import ArrowFiles
+from icesql.storage.arrow_files import ArrowFiles, check_address
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
 from icesql.storage.open import VANISHED
@@ -286,6 +286,7 @@ class _Opened:
 
     def client(self, uri: str) -> tuple[StoreClient | None, str]:
         """The client of obstore and the key; None where pyarrow must do it."""
+        check_address(uri)
         scheme, authority, inner = split_path(uri)
         key = inner.removeprefix("/")
         if key and not is_plain_key(key):

@@ -211,6 +211,60 @@ def test_secrets_in_the_urls_of_a_statement_are_masked(
     assert "***" in caught.value.args[0]  # a long line is cut where it is shown
 
 
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "gs", "abfss", "hdfs"])
+@pytest.mark.parametrize("secret", ["S3CRETvalue", "S3CRET/value", "S3%43RETvalue"])
+def test_a_path_with_credentials_is_refused_before_a_store_is_asked(
+    scheme: str, secret: str
+) -> None:
+    with icesql.connect() as connection:
+        for statement in (
+            f"SELECT * FROM iceberg_scan('{scheme}://AK:{secret}@bucket/t')",
+            f"SELECT * FROM iceberg_scan('{scheme}://AK:{secret}@bucket/t/metadata/v1.metadata.json')",
+        ):
+            with pytest.raises(icesql.Error) as caught:
+                connection.execute(statement).fetchall()
+            assert_clean(caught.value)
+            error: BaseException | None = caught.value
+            while error is not None:
+                assert "CRET" not in f"{error} {error!r} {vars(error)}"
+                error = error.__cause__ or error.__context__
+
+
+def test_what_a_server_quotes_of_an_unknown_secret_is_masked_behind_the_error_too() -> None:
+    from tests.catalog.rest_server import Server
+
+    server = Server()
+    told = {"error": {"message": "bad credential id:S3CRETvalue9 / S3CRETvalue9", "code": 403}}
+    server.answer = lambda request: server.send(request, 403, told)  # type: ignore[method-assign]
+    with (
+        icesql.connect("c", uri=server.uri, properties={"type": "rest"}) as connection,
+        pytest.raises(icesql.Error) as caught,
+    ):
+        connection.execute("SELECT * FROM s.t")
+    server.close()
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "S3CRET" not in f"{error} {error!r} {vars(error)}"
+        error = error.__cause__ or error.__context__
+
+
+def test_no_line_of_a_log_holds_a_secret_of_an_address(
+    echo: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """urllib3 tells each request at DEBUG, with its query."""
+    caplog.set_level("DEBUG")
+    with (
+        icesql.connect(
+            "c", uri=f"http://{echo}/?token={QUOTED}&sig=S3CRET9", properties={"type": "rest"}
+        ) as connection,
+        pytest.raises(icesql.Error),
+    ):
+        connection.execute("SHOW TABLES")
+    assert any(each.name == "urllib3.connectionpool" for each in caplog.records)
+    assert "GET /?token=***" in caplog.text
+    assert not any(form in caplog.text for form in FORMS), caplog.text
+
+
 def test_notes_and_explain_mask_what_a_url_holds(
     warehouse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

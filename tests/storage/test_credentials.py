@@ -54,6 +54,9 @@ def test_secrets_in_foreign_messages_are_replaced() -> None:
         ("host=h password=hunter2 dbname=x", "host=h password=*** dbname=x"),
         ('{"client_secret": "abc", "id": 3}', '{"client_secret": "***", "id": 3}'),
         ("AccountKey=abc123==;Endpoint=x", "AccountKey=***;Endpoint=x"),
+        ("bad credential id:hunter2222 / hunter2222", "bad credential *** / ***"),
+        ("the secret 'abcdef123' of me", "the secret '***' of me"),
+        ("password is hunter2222, sorry", "password is ***, sorry"),
     ],
 )  # fmt: skip
 def test_secrets_are_known_by_their_place(text: str, shown: str) -> None:
@@ -71,6 +74,8 @@ def test_secrets_are_known_by_their_place(text: str, shown: str) -> None:
         "Bearer token expired",
         "key 't/data/x.parquet' in bucket 'b'",
         "invalid token 'abc'",
+        "credential not found in table 2024",
+        "token request was refused: status 307",
         "key: not found",
     ],
 )

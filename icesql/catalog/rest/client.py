@@ -18,7 +18,7 @@ from icesql.catalog.rest.origins import redirected
 from icesql.errors import CatalogError
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
-from icesql.storage.stores.request_log import log_request
+from icesql.storage.stores.request_log import log_request, mask_logs
 
 if TYPE_CHECKING:
     import urllib3
@@ -234,6 +234,7 @@ def _pool(uri: str, properties: Mapping[str, Any]) -> urllib3.PoolManager:
 
     import urllib3
 
+    mask_logs()
     tls = properties.get("ssl")
     tls = tls if isinstance(tls, Mapping) else {}
     client = tls.get("client")

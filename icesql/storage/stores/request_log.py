@@ -5,9 +5,33 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from icesql.storage.credentials import redact
+
+
+class _Masked:
+    """A filter of a log: the texts of its records without what is secret by its place."""
+
+    def filter(self, record: Any) -> bool:
+        """Let every record pass."""
+        if isinstance(record.args, tuple):
+            record.args = tuple(
+                redact(each, {}) if isinstance(each, str) else each for each in record.args
+            )
+        return True
+
+
+_MASKED: Final = _Masked()
+_LOGS: Final = ("urllib3.connectionpool", "urllib3.util.retry", "botocore.auth")
+
+
+def mask_logs() -> None:
+    """Have the clients of catalogs and stores log no signature and no token of an address."""
+    import logging
+
+    for name in _LOGS:
+        logging.getLogger(name).addFilter(_MASKED)  # the same one is added once
 
 
 def log_request(

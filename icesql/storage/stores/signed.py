@@ -20,6 +20,7 @@ from icesql.storage.stores.client_options import (
     is_signed_elsewhere,
 )
 from icesql.storage.stores.failures import Failure, failure_of
+from icesql.storage.stores.request_log import mask_logs
 
 if TYPE_CHECKING:
     import urllib3
@@ -196,6 +197,7 @@ def _pool(base: str, properties: Mapping[str, str]) -> urllib3.PoolManager:
 
     import urllib3
 
+    mask_logs()
     parts = urlsplit(base)
     proxy = properties.get("s3.proxy-uri")
     if proxy is None and not proxy_bypass(parts.netloc):
