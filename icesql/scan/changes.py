@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
+from icesql.errors import ProgrammingError
 from icesql.iceberg.expressions.predicate import keep_columns
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata_columns import BLAME_COLUMNS, CHANGE_COLUMNS
@@ -131,16 +132,46 @@ def _trusted_columns(schema: Schema, changes: ChangeScan) -> frozenset[int]:
 def _compared(
     commit: Commit, before: Sequence[FileScanTask], after: Sequence[FileScanTask]
 ) -> CommitFiles:
-    old = {task.data_file.path: task for task in before}
-    new = {task.data_file.path: task for task in after}
-    both = [path for path in old if path in new and _deletes(old[path]) != _deletes(new[path])]
+    """The files that one state has and the other has not, or not with the same deletes.
+
+    Raises ProgrammingError where rows of a file were deleted that is listed more than once.
+    """
+    old, new = _by_path(before), _by_path(after)
+    removed: list[FileScanTask] = []
+    added: list[FileScanTask] = []
+    both: list[tuple[FileScanTask, FileScanTask]] = []
+    for path, listed in old.items():
+        left = new.pop(path, [])
+        for task in listed:
+            same = next((each for each in left if _deletes(each) == _deletes(task)), None)
+            if same is not None:
+                left.remove(same)
+            elif left:
+                both.append((task, left.pop(0)))
+            else:
+                removed.append(task)
+        added += left
+        if len(listed) > 1 and any(task.data_file.path == path for task, _ in both):
+            raise ProgrammingError(
+                f"{path} is listed {len(listed)} times, and rows of it were deleted: which ones "
+                "changed cannot be told apart"
+            )
+    added += (task for listed in new.values() for task in listed)
     return CommitFiles(
         commit,
-        removed=tuple(task for path, task in old.items() if path not in new),
-        added=tuple(task for path, task in new.items() if path not in old),
-        before=tuple(old[path] for path in both),
-        after=tuple(new[path] for path in both),
+        removed=tuple(removed),
+        added=tuple(added),
+        before=tuple(task for task, _ in both),
+        after=tuple(task for _, task in both),
     )
+
+
+def _by_path(tasks: Sequence[FileScanTask]) -> dict[str, list[FileScanTask]]:
+    """The files by their paths: a table may list one more than once."""
+    found: dict[str, list[FileScanTask]] = {}
+    for each in tasks:
+        found.setdefault(each.data_file.path, []).append(each)
+    return found
 
 
 def _deletes(task: FileScanTask) -> frozenset[tuple[str, int | None]]:

@@ -374,7 +374,9 @@ def test_a_failed_commit_leaves_the_files(
     assert path.exists()
 
 
-def test_added_files_stay_when_their_snapshot_expires(con: icesql.Connection, tmp_path: Path) -> None:
+def test_added_files_stay_when_their_snapshot_expires(
+    con: icesql.Connection, tmp_path: Path
+) -> None:
     con.execute("CREATE TABLE s.t (i BIGINT)")
     path = parquet(tmp_path / "in" / "x.parquet", i=[1])
     add(con, path)

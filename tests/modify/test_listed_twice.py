@@ -232,3 +232,25 @@ def test_in_two_partitions(con: icesql.Connection, catalog: dict[str, Any]) -> N
         con.execute("DELETE FROM s.t WHERE id = 1")
     con.execute(MEND)
     assert con.execute("SELECT * FROM s.t ORDER BY ALL").fetchall() == before
+
+
+def test_changes_tell_of_the_second_listing(con: icesql.Connection, tmp_path: Path) -> None:
+    twice(con, tmp_path / "in")
+    snapshots = con.execute("SELECT snapshot_id FROM s.t.snapshots ORDER BY committed_at")
+    first, second, third = (row[0] for row in snapshots.fetchall())
+
+    def changed(start: int, end: int) -> list[Any]:
+        sql = f"SELECT id, _change_type FROM s.t CHANGES FROM VERSION {start} TO VERSION {end}"
+        return con.execute(f"{sql} ORDER BY ALL").fetchall()
+
+    assert changed(first, second) == [(n, "insert") for n in (1, 2, 3)]
+    assert changed(second, third) == [(9, "insert")]
+    con.execute(MEND)
+    con.execute("DELETE FROM s.t")
+    (end,) = con.execute(
+        "SELECT snapshot_id FROM s.t.snapshots ORDER BY committed_at DESC LIMIT 1"
+    ).fetchone()
+    found = changed(third, end)
+    assert [row for row in found if row[1] == "delete"] == [
+        (n, "delete") for n in (1, 1, 2, 2, 3, 3, 9)
+    ]

@@ -55,7 +55,10 @@ def is_spark_readable(
         return False
     if not all(_is_readable_column(column) for column in columns):
         return False
-    if not all(_is_readable_path(task.data_file.path) for task in plan.files):
+    paths = {task.data_file.path for task in plan.files}
+    if len(paths) < len(plan.files):
+        return False  # Spark reads a path that it is given twice once
+    if not all(map(_is_readable_path, paths)):
         return False
     groups = group_files(plan.files, plan.context, query.settings)
     if any(group.name != grouping.DUCKDB for group in groups):
