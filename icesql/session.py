@@ -715,7 +715,7 @@ def modified_outcome(done: Modified) -> Outcome:
     if done.rows is None:
         return Outcome(done.answer, notes=notes, modified=done)
     kinds = [(name, "bigint") for name in ("rows", "files", "bytes", "snapshot_id")]
-    row = (done.rows, done.files, done.bytes, done.snapshot_id)
+    row = (done.rows, done.files, done.bytes, None if done.pending else done.snapshot_id)
     return Outcome(StaticResult(kinds, [row]), notes=notes, modified=done)
 
 
@@ -726,7 +726,7 @@ def insert_many(
     from icesql.modify.insert import insert_many as insert
     from icesql.modify.present import check_present
     from icesql.modify.run import check_writes
-    from icesql.modify.transactions import begin_by_itself
+    from icesql.modify.transactions import as_pending, begin_by_itself
     from icesql.sql.parse import first_tokens
     from icesql.sql.writes.statements import Insert
 
@@ -743,7 +743,8 @@ def insert_many(
                 raise NotSupportedError("executemany() takes one INSERT")
             yield read[0]
 
-    return modified_outcome(insert(statements(), _work(session, query)))
+    done = insert(statements(), _work(session, query))
+    return modified_outcome(as_pending(done, session.names))
 
 
 def _created(statement: Created, session: Session, query: QueryContext) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -19,12 +19,16 @@ if TYPE_CHECKING:
     from icesql.write.write_task import WriteResult
 
 
+PENDING: Final = "not committed yet"
+
+
 class Modified(Struct, frozen=True):
     """Rows that a statement added, removed or changed; None for one that concerns no rows.
 
     ``files`` and ``bytes`` are of the data files that it wrote. ``snapshot_id`` is None where no
     snapshot was made: nothing was to be done, or only metadata changed. ``note`` is worth knowing.
-    ``answer`` are the rows that the statement itself gives, those of CALL.
+    ``answer`` are the rows that the statement itself gives, those of CALL. ``pending``: a
+    transaction is open, and others see nothing of the change before its COMMIT.
     """
 
     rows: int | None = None
@@ -33,6 +37,7 @@ class Modified(Struct, frozen=True):
     snapshot_id: int | None = None
     note: str = ""
     answer: Result | None = None
+    pending: bool = False
 
     @classmethod
     def of(cls, written: WriteResult, snapshot_id: int | None) -> Modified:
@@ -49,7 +54,7 @@ class Modified(Struct, frozen=True):
         parts = [_count(self.rows, "row")]
         if self.files:
             parts = [_count(self.files, "file"), *parts, in_bytes(self.bytes)]
-        return ", ".join((*parts, f"snapshot {self.snapshot_id}"))
+        return ", ".join((*parts, PENDING if self.pending else f"snapshot {self.snapshot_id}"))
 
 
 def in_bytes(number: int) -> str:

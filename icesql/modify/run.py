@@ -6,7 +6,7 @@ from icesql.access import Access
 from icesql.errors import AccessDeniedError
 from icesql.modify.modified import Modified, Work
 from icesql.modify.present import check_present
-from icesql.modify.transactions import check_statement
+from icesql.modify.transactions import as_pending, check_statement
 from icesql.sql.statement import Write
 from icesql.sql.writes import statements as w
 from icesql.sql.writes import views
@@ -27,6 +27,10 @@ def modify(statement: Write, work: Work) -> Modified:
     if not (isinstance(statement, CallProcedure) or _saves_rows(statement)):
         check_present(work.query.settings)
     check_statement(statement, work.names)
+    return as_pending(_done(statement, work), work.names)
+
+
+def _done(statement: Write, work: Work) -> Modified:
     match statement:
         case CallProcedure():
             from icesql.modify.procedures.run import call

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from icesql.errors import ProgrammingError, UnsupportedSqlError
-from icesql.modify.modified import Modified
+from icesql.modify.modified import PENDING, Modified
 from icesql.sql.statement import Write
 
 if TYPE_CHECKING:
@@ -48,6 +50,18 @@ def end(names: SearchPath, query: QueryContext, *, apply: bool) -> Modified:
         return Modified(note="" if table is not None else "the transaction changed nothing")
     transaction.rollback()
     return Modified()
+
+
+def as_pending(done: Modified, names: SearchPath) -> Modified:
+    """What a statement has done, told as not committed yet where a transaction is open.
+
+    The snapshot of it has no name that stays: ROLLBACK forgets it.
+    """
+    if names.transaction is None or (done.rows is not None and done.snapshot_id is None):
+        return done
+    note = f"{PENDING}: COMMIT applies it, ROLLBACK forgets it"
+    notes = "; ".join(filter(None, (done.note, note)))
+    return replace(done, pending=True, note=notes)
 
 
 def begin_by_itself(names: SearchPath) -> None:

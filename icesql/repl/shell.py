@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from icesql.scan.report import ScanReport
 
 _FIRST_KEYS_SECONDS = 0.2
-_PROMPT, _CONTINUATION = "icesql> ", "   ...> "
+_CONTINUATION = "   ...> "
 
 
 class Shell:
@@ -109,7 +109,10 @@ class Shell:
     def _prompt(self) -> str:
         """The prompt, which says if tables are read as they were."""
         at = self.travels_to()
-        return f"icesql @ {one_line(at)}> " if at else _PROMPT
+        # As in psql: an open transaction is a star.
+        open_here = "*" if self.connection._session.names.transaction is not None else ""
+        name = f"icesql{open_here}"
+        return f"{name} @ {one_line(at)}> " if at else f"{name}> "
 
     def travels_to(self) -> str:
         """The ref and time that tables are read at; "" for the present."""

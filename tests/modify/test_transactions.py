@@ -229,3 +229,44 @@ def test_a_connection_that_only_reads(con: icesql.Connection, catalog: dict[str,
         assert values(reader) == [1, 2]
         assert reader.execute("COMMIT").notes == ["the transaction changed nothing"]
         assert reader.execute("ROLLBACK").notes == ["no transaction is open; nothing was done"]
+
+
+def test_a_change_in_a_transaction_says_that_it_is_not_committed(con: icesql.Connection) -> None:
+    made(con)
+    con.execute("BEGIN")
+    for text, rows in (
+        ("INSERT INTO s.t VALUES (3, 'z')", 1),
+        ("UPDATE s.t SET b = 'q' WHERE a = 1", 1),
+        ("DELETE FROM s.t WHERE a = 2", 1),
+        ("MERGE INTO s.t USING (SELECT 3 AS n) o ON t.a = o.n WHEN MATCHED THEN DELETE", 1),
+    ):
+        cursor = con.execute(text)
+        assert cursor.message.endswith("not committed yet"), text
+        assert "snapshot" not in cursor.message
+        assert cursor.notes == ["not committed yet: COMMIT applies it, ROLLBACK forgets it"]
+        row = cursor.fetchone()
+        # The snapshot may never be.
+        assert row is not None
+        assert (row[0], row[3]) == (rows, None)
+    cursor = con.execute("ALTER TABLE s.t ADD COLUMN c INT")
+    assert cursor.notes == ["not committed yet: COMMIT applies it, ROLLBACK forgets it"]
+    nothing = con.execute("DELETE FROM s.t WHERE a = 77")
+    assert nothing.message == "0 rows, nothing to commit"
+    assert nothing.notes == []
+    many = con.cursor()
+    many.executemany("INSERT INTO s.t (a) VALUES (?)", [[5], [6]])
+    assert many.message.endswith("not committed yet")
+    assert con.execute("COMMIT").notes == []
+    done = con.execute("DELETE FROM s.t")
+    assert "snapshot" in done.message
+    assert done.notes == []
+
+
+def test_a_connection_that_begins_by_itself_says_so_too(catalog: dict[str, Any]) -> None:
+    with icesql.connect(**catalog) as con:
+        con.execute("CREATE SCHEMA s")
+        made(con)
+        con.autocommit = False
+        assert con.execute("DELETE FROM s.t").message.endswith("not committed yet")
+        con.rollback()
+        assert values(con) == [1, 2]

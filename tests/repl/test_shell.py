@@ -68,6 +68,16 @@ def test_the_prompt_says_when_tables_are_read(shell: Shell) -> None:
     assert shell._prompt() == "icesql> "
 
 
+def test_the_prompt_says_that_a_transaction_is_open(shell: Shell) -> None:
+    told(shell, "BEGIN;")
+    assert shell._prompt() == "icesql*> "
+    told(shell, "SET SNAPSHOT TIME = '2100-01-31 12:00:00';")
+    assert shell._prompt() == "icesql* @ 2100-01-31 12:00:00 UTC> "
+    told(shell, "RESET SNAPSHOT TIME;")
+    told(shell, "ROLLBACK;")
+    assert shell._prompt() == "icesql> "
+
+
 def test_tables_columns_snapshots_and_refs_are_listed(shell: Shell) -> None:
     assert "shop.customers" in told(shell, "\\d")
     assert "ordered_at" in told(shell, "\\d shop.orders")
