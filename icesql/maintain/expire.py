@@ -7,11 +7,12 @@ incremental one deletes files that are still needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.attempts import now_ms
+from icesql.commit.attempts import is_same, now_ms, refreshed
 from icesql.commit.change import change_table
 from icesql.commit.own_places import OwnPlaces
 from icesql.context import QueryContext
@@ -32,6 +33,9 @@ from icesql.maintain.expiry_plan import Expiry, plan_expiry
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import typed_specs
 from icesql.storage.removal import remove_files
+
+# How often the files to delete are compared with a table that changes meanwhile.
+_LOOKS: Final = 5
 
 
 class Unneeded(Struct, frozen=True):
@@ -136,9 +140,18 @@ def expire_snapshots(
         return Expired(table, expiry, files, places, kept)
     after = change_table(catalog, table, updates, query=context).table
     base, expiry = planned[-1]
-    # What was committed since may need files of the snapshots that are gone.
-    left = tuple(each for each in expiry.snapshot_ids if after.metadata.snapshot(each) is None)
-    found = unneeded(after, base, Expiry(expiry.refs, left), context)
+    found = Unneeded()
+    for _ in range(_LOOKS):
+        # What was committed since may need files of the snapshots that are gone.
+        left = tuple(each for each in expiry.snapshot_ids if after.metadata.snapshot(each) is None)
+        found = unneeded(after, base, Expiry(expiry.refs, left), context)
+        try:
+            latest = refreshed(catalog, after)
+        except Error:
+            break  # the table is gone, and nobody adds files to it any more
+        if is_same(latest, after):
+            break
+        after = latest
     files, kept = found.where(places.hold), found.where(places.lack)
     left_over = remove_files(
         after.storage, files.paths, context, allowed=places.hold, at_once=at_once

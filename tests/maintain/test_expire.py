@@ -264,3 +264,32 @@ def test_specs_go_with_the_manifests_that_are_of_them(catalog) -> None:
     assert [*done.table.metadata.specs] == [1]
     assert not Path(file.path).exists()
     assert live(done.table) == {"b", "c"}
+
+
+def test_a_file_that_is_added_again_while_its_snapshots_expire_stays(catalog, monkeypatch) -> None:
+    import icesql.maintain.expire as expire
+
+    table = create(catalog)
+    file = written(table, "a", [(1, "x")])
+    table = commit_append(catalog, table, [file]).table
+    table = overwritten(
+        catalog, table, in_table(table, "a"), [written(table, "b", [(2, "x")])]
+    ).table
+    look, left = expire.unneeded, [2]
+
+    def late(*args: object) -> object:
+        found = look(*args)
+        if left[0]:
+            left[0] -= 1
+            if not left[0]:
+                commit_append(catalog, catalog.load(table.identifier), [file])
+            else:
+                commit_append(
+                    catalog, catalog.load(table.identifier), [written(table, "c", [(3, "x")])]
+                )
+        return found
+
+    monkeypatch.setattr(expire, "unneeded", late)
+    done = expire_snapshots(catalog, table, older_than_ms=1 << 50, retain_last=1)
+    assert Path(file.path).exists()
+    assert live(done.table) == {"a", "b", "c"}

@@ -53,7 +53,7 @@ def test_a_table_is_made_filled_and_read(catalog, server) -> None:
     (sent,) = server.commits
     assert [each["action"] for each in sent["updates"]] == ["add-snapshot", "set-snapshot-ref"]
     assert [each["type"] for each in sent["requirements"]] == [
-        "assert-table-uuid", "assert-ref-snapshot-id",
+        "assert-table-uuid", "assert-current-schema-id", "assert-ref-snapshot-id",
     ]  # fmt: skip
     assert sent["identifier"] == {"namespace": ["ns"], "name": "t"}
 

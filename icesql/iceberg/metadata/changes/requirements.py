@@ -80,7 +80,8 @@ def requirements_for(
 
     With ``replaces``, REPLACE TABLE, only the uuid and the last ids have to be the same. Beyond
     Java, removing snapshots asserts every ref, so that none that was set meanwhile loses its
-    snapshot.
+    snapshot; removing schemas and specs asserts main, too, and adding a snapshot asserts the schema
+    that its files were compared with.
     """
     if base is None:
         return (AssertCreate(),)
@@ -101,6 +102,9 @@ def _needed(
         case u.SetSnapshotRef(name) if name not in refs_of_change and not replaces:
             refs_of_change.add(name)
             yield _ref(base, name)
+        case u.AddSnapshot() if not replaces:
+            # An empty table that is replaced by another keeps its uuid and has no ref to compare.
+            yield AssertCurrentSchemaId(base.current_schema_id)
         case u.AddSchema():
             yield AssertLastAssignedFieldId(base.last_column_id)
         case u.AddPartitionSpec():
@@ -127,8 +131,10 @@ def _ref(base: TableMetadata, name: str) -> AssertRefSnapshotId:
 
 
 def _branches(base: TableMetadata) -> Iterator[Requirement]:
-    for name, ref in base.refs.items():
-        if ref.kind == "branch" and name != MAIN:
+    """That nobody wrote by an old schema or spec meanwhile; beyond Java, also to main."""
+    for name in {MAIN: None, **base.refs}:
+        ref = base.refs.get(name)
+        if ref is None or ref.kind == "branch":
             yield _ref(base, name)
 
 

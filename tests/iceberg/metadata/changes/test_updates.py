@@ -110,8 +110,9 @@ def test_each_update_asks_for_what_java_asks_for() -> None:
     }  # fmt: skip
     assert needed(u.SetDefaultSortOrder()) == {r.AssertDefaultSortOrderId(0)}
     audit = r.AssertRefSnapshotId("audit", 2)
-    assert needed(u.RemoveSchemas((9,))) == {r.AssertCurrentSchemaId(0), audit}
-    assert needed(u.RemovePartitionSpecs((9,))) == {r.AssertDefaultSpecId(0), audit}
+    assert needed(u.RemoveSchemas((9,))) == {r.AssertCurrentSchemaId(0), main, audit}
+    assert needed(u.RemovePartitionSpecs((9,))) == {r.AssertDefaultSpecId(0), main, audit}
+    assert needed(u.AddSnapshot(Snapshot(7, manifest_list="l"))) == {r.AssertCurrentSchemaId(0)}
     assert needed(u.RemoveSnapshots((9,))) == {main, audit}, "one that was tagged meanwhile stays"
     replaced = u.AddSchema(TWO), u.SetCurrentSchema(), u.SetSnapshotRef("main", SnapshotRef(7))
     assert needed(*replaced, replaces=True) == {r.AssertLastAssignedFieldId(2)}
