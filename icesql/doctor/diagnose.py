@@ -10,6 +10,7 @@ from icesql.context import QueryContext
 from icesql.doctor import bounds, files, metadata
 from icesql.doctor.facts import Ask, facts_of
 from icesql.doctor.finding import Diagnosis
+from icesql.doctor.mending import examine_history
 from icesql.sql.table_name import name_text
 
 _EXAMINATIONS: Final = (
@@ -25,7 +26,10 @@ def diagnose(parts: Sequence[str], ask: Ask, table: Table, query: QueryContext) 
 
     Raises errors of stores, and CorruptFileError.
     """
-    facts = facts_of(parts, table, query)
-    found = [finding for examine in _EXAMINATIONS for finding in examine(facts, ask)]
+    history = examine_history(parts, table, query)
+    found = [*history.findings]
+    if history.is_readable:
+        facts = facts_of(parts, table, query, history.last_good)
+        found += [finding for examine in _EXAMINATIONS for finding in examine(facts, ask)]
     found.sort(key=lambda each: _WEIGHTS.index(each.weight))
     return Diagnosis(name_text(parts), table.metadata.current_snapshot_id, tuple(found))

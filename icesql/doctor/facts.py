@@ -37,13 +37,14 @@ class Column(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """``parts`` are those of the table's name."""
+    """``parts`` are those of the table's name; ``last_good`` snapshots that mend damage."""
 
     parts: tuple[str, ...]
     table: Table
     columns: tuple[Column, ...]
     files: LiveFiles
     compaction: Compaction
+    last_good: frozenset[int] = frozenset()
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -56,7 +57,12 @@ class Facts(Struct, frozen=True):
         return self.table.metadata.format_version
 
 
-def facts_of(parts: Sequence[str], table: Table, query: QueryContext) -> Facts:
+def facts_of(
+    parts: Sequence[str],
+    table: Table,
+    query: QueryContext,
+    last_good: frozenset[int] = frozenset(),
+) -> Facts:
     """Read all of it. Raises errors of stores, and CorruptFileError."""
     metadata = table.metadata
     identity = {
@@ -68,7 +74,7 @@ def facts_of(parts: Sequence[str], table: Table, query: QueryContext) -> Facts:
     )
     ordered = [each.name for each in columns if _ORDERED.fullmatch(each.type)]
     files = live_files(table, ordered, query)
-    return Facts(tuple(parts), table, columns, files, Compaction(table, query))
+    return Facts(tuple(parts), table, columns, files, Compaction(table, query), last_good)
 
 
 def try_to_ask(ask: Ask, statement: str) -> Answer | None:

@@ -11,7 +11,7 @@ from icesql.commit.manifests.rewrite import plan_manifests
 from icesql.doctor.facts import Ask, Facts, try_to_ask
 from icesql.doctor.files import count_text
 from icesql.doctor.finding import Finding, weight_of
-from icesql.doctor.statement import call, constant, set_properties
+from icesql.doctor.statement import Statement, call, constant, set_properties
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.scan.report_text import bytes_text
 
@@ -89,6 +89,8 @@ def manifests_read(spread: Sequence[int], places: int) -> float:
 def snapshots(facts: Facts, ask: Ask) -> Iterator[Finding]:
     """Snapshots that no branch or tag keeps any more, and the files that go with them."""
     statement = call("expire_snapshots", facts.parts)
+    if facts.last_good:
+        return  # an expiry may remove what mends the table
     known = len(facts.table.metadata.snapshots)
     answer = try_to_ask(ask, f"EXPLAIN {statement.icesql}") if known >= _FEWEST_SNAPSHOTS else None
     if answer is not None:
@@ -158,7 +160,10 @@ def metadata_size(facts: Facts, ask: Ask) -> Iterator[Finding]:
             f"{count_text(len(metadata.snapshots), 'snapshot')} and "
             f"{count_text(len(metadata.schemas), 'schema')}",
             "each commit writes all of it again, and each first query reads it",
-            call("expire_snapshots", facts.parts, clean_expired_metadata=constant("true")),
+            # An expiry may remove what mends a table.
+            Statement()
+            if facts.last_good
+            else call("expire_snapshots", facts.parts, clean_expired_metadata=constant("true")),
         )
 
 

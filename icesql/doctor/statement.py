@@ -49,6 +49,16 @@ def set_properties(table: Sequence[str], properties: Mapping[str, str]) -> State
     )
 
 
+def replace_branch(table: Sequence[str], branch: str, snapshot_id: int) -> Statement:
+    """``ALTER TABLE … REPLACE BRANCH``."""
+    ours, spark = name_text([branch]), _spark_name([branch])
+    return Statement(
+        f"ALTER TABLE {name_text(table)} REPLACE BRANCH {ours} AS OF VERSION {snapshot_id}",
+        f"ALTER TABLE catalog.{_spark_name(table)} REPLACE BRANCH {spark} "
+        f"AS OF VERSION {snapshot_id}",
+    )
+
+
 def column(name: str) -> Statement:
     """A column in a text, such as the one of ``sort_order``."""
     return Statement(_literal(name_text([name])), _spark_literal(_spark_name([name])))

@@ -1,0 +1,351 @@
+"""Snapshots that changed what they should not have, told from manifests alone.
+
+A rewrite that lost or brought back rows, deletes that were dropped, files and row ids that are
+there twice, files that are gone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from icesql.doctor.history import History
+from icesql.errors import CorruptFileError
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.manifest import ManifestFile
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import MAIN
+from icesql.iceberg.metadata_columns import DELETE_FILE_PATH
+from icesql.scan.deletes.delete_index import DeleteIndex
+
+Kind = Literal["rows changed", "deletes dropped", "file twice", "row ids twice", "missing files"]
+
+_SHOWN: Final = 3
+
+
+class Damage(Struct, frozen=True):
+    """What is wrong since a snapshot of a branch; not ``certain`` is what only rows can tell."""
+
+    kind: Kind
+    branch: str
+    snapshot: Snapshot
+    told: str
+    certain: bool = True
+
+
+def damages(history: History) -> list[Damage]:
+    """All that is found, of each branch the oldest first."""
+    found = []
+    for branch, chain in history.chains.items():
+        for after, before in pairwise(chain):
+            if history.is_readable(before) and history.is_readable(after):
+                for kind, told, certain in _changed(history, before, after):
+                    found.append(Damage(kind, branch, after, told, certain))
+        found += _twice(history, branch, chain)
+        found += _row_ids(history, branch, chain)
+        found += _gone(history, branch, chain)
+    order = {
+        each.snapshot_id: -place
+        for chain in history.chains.values()
+        for place, each in enumerate(chain)
+    }
+    return sorted(found, key=lambda each: order[each.snapshot.snapshot_id])
+
+
+# ------------------------------------------------------------------ from one snapshot to the next
+
+_Found = tuple[Kind, str, bool]
+
+
+def _changed(history: History, before: Snapshot, after: Snapshot) -> Iterator[_Found]:
+    old, new = history.set_of(before), history.set_of(after)
+    gone, came = old - new, new - old
+    if not gone:
+        return  # nothing was removed
+    was, has = _data(history, gone), _data(history, came)
+    removed = {path: at for path, at in was.items() if path not in has}
+    added = {path: at for path, at in has.items() if path not in was}
+    if after.operation == "replace" and (removed or added):
+        yield from _rewritten(history, before, after, removed, added)
+    kept = {_key(each) for manifest in came for each in history.listed(manifest).deletes}
+    dropped = [
+        each
+        for manifest in gone
+        for each in history.listed(manifest).deletes
+        if _key(each) not in kept
+    ]
+    if dropped:
+        yield from _undeleted(history, before, after, dropped)
+
+
+def _rewritten(
+    history: History,
+    before: Snapshot,
+    after: Snapshot,
+    removed: Mapping[str, tuple[ManifestFile, int]],
+    added: Mapping[str, tuple[ManifestFile, int]],
+) -> Iterator[_Found]:
+    """Whether files that took the place of others have another number of rows."""
+    first, second = history.index_of(before), history.index_of(after)
+    if first is None or second is None:
+        return
+    try:
+        was, has = _Rows(history, first, removed), _Rows(history, second, added)
+    except CorruptFileError:
+        return
+    if was.unknown or has.unknown:
+        return
+    files = f"{len(removed):,} files were replaced by {len(added):,}"
+    if was.most < has.least or was.least > has.most:
+        how = "came back" if was.most < has.least else "were lost"
+        yield (
+            "rows changed",
+            f"{files}: of {was.text} live rows they made {has.text}, so that rows {how}",
+            True,
+        )
+    elif was.by_keys and not has.by_keys and has.least >= was.most:
+        # Not a row less than without the deletes by equality, which may have found none.
+        yield (
+            "rows changed",
+            f"{files} with as many rows ({has.text}), though deletes by equality applied to them "
+            "whose keys are among theirs, and do not any more: deleted rows may be back",
+            False,
+        )
+
+
+class _Rows:
+    """How many live rows files have at the least and at the most, by their deletes."""
+
+    def __init__(
+        self, history: History, index: DeleteIndex, files: Mapping[str, tuple[ManifestFile, int]]
+    ) -> None:
+        self.least = self.most = 0
+        self.by_keys = self.unknown = False
+        by_manifest: dict[ManifestFile, list[str]] = {}
+        for path, (manifest, rows) in files.items():
+            by_manifest.setdefault(manifest, []).append(path)
+            self.unknown = self.unknown or rows < 0
+        for manifest, paths in by_manifest.items():
+            for file in history.data_files(manifest, paths):
+                least, most, by_keys = _deleted(file, index.deletes_of(file))
+                self.least += file.record_count - most
+                self.most += file.record_count - least
+                self.by_keys = self.by_keys or by_keys
+
+    @property
+    def text(self) -> str:
+        """Such as ``10`` or ``8 to 10``."""
+        if self.least == self.most:
+            return f"{self.most:,}"
+        return f"{self.least:,} to {self.most:,}"
+
+
+def _deleted(file: DataFile, deletes: Sequence[DataFile]) -> tuple[int, int, bool]:
+    """How many rows of a file are deleted at least and at most; whether some are by equality."""
+    rows, least, most = file.record_count, 0, 0
+    by_keys = any(each.content is FileContent.EQUALITY_DELETES for each in deletes)
+    for each in deletes:
+        if each.content is FileContent.EQUALITY_DELETES:
+            continue
+        most += max(each.record_count, 0)
+        if each.is_deletion_vector or each.referenced_data_file is not None:
+            # Several files may delete the same row.
+            least = max(least, each.record_count)
+    return min(least, rows), rows if by_keys else min(most, rows), by_keys
+
+
+def _undeleted(
+    history: History, before: Snapshot, after: Snapshot, dropped: Sequence[DataFile]
+) -> Iterator[_Found]:
+    """Whether deletes went whose data files stayed, and nothing took their place."""
+    earlier, index = history.index_of(before), history.index_of(after)
+    if index is None or earlier is None:
+        return
+    newest: dict[str, int] = {}
+    for each in dropped:
+        for path in _targets(each):
+            newest[path] = max(newest.get(path, 0), each.sequence_number)
+    bare: list[str] = []
+    for path, number in sorted(newest.items()):
+        if not history.times_listed(path, before):
+            continue
+        for manifest in history.manifests_with(path, after):
+            bare += [
+                path
+                for file in history.data_files(manifest, [path])
+                if number >= file.sequence_number and _is_undeleted(file, earlier, index)
+            ]
+    if bare:
+        yield (
+            "deletes dropped",
+            f"the deletes of {_files(bare)} are gone or have fewer rows, and the files are still "
+            "there: deleted rows are back",
+            True,
+        )
+    keys = [each for each in dropped if each.content is FileContent.EQUALITY_DELETES]
+    if keys:
+        yield from _undeleted_keys(history, after, keys)
+
+
+def _is_undeleted(file: DataFile, earlier: DeleteIndex, index: DeleteIndex) -> bool:
+    """Whether none of a file's deletes is left, or its vector has fewer rows than one before.
+
+    Of delete files the numbers say little: several may delete the same row.
+    """
+    try:
+        was, has = earlier.deletes_of(file), index.deletes_of(file)
+    except CorruptFileError:
+        return False
+    if not _by_position(has):
+        return True
+    vectors = [each.record_count for each in has if each.is_deletion_vector]
+    return bool(vectors) and any(
+        each.is_deletion_vector and each.record_count > max(vectors) for each in was
+    )
+
+
+def _undeleted_keys(
+    history: History, after: Snapshot, dropped: Sequence[DataFile]
+) -> Iterator[_Found]:
+    metadata = history.table.metadata
+    same = history.table.storage.same_file_key
+    try:
+        gone = DeleteIndex(dropped, metadata.specs, metadata.file_schema, same)
+    except CorruptFileError:
+        return
+    bare: list[str] = []
+    for manifest in history.manifests_of(after) or ():
+        # Younger files are not what they apply to.
+        if manifest.min_sequence_number < max(each.sequence_number for each in dropped):
+            files = history.data_files(manifest, history.listed(manifest).paths)
+            bare += [file.path for file in files if gone.deletes_of(file)]
+    if bare:
+        yield (
+            "deletes dropped",
+            f"deletes by equality are gone that apply to {_files(bare)}, whose keys may be among "
+            "theirs: deleted rows may be back",
+            False,
+        )
+
+
+def _by_position(deletes: Iterable[DataFile]) -> list[DataFile]:
+    return [each for each in deletes if each.content is FileContent.POSITION_DELETES]
+
+
+def _targets(delete: DataFile) -> Iterator[str]:
+    """The data files that a delete surely concerns: bounds of their paths are paths of some."""
+    if delete.content is not FileContent.POSITION_DELETES:
+        return
+    if delete.referenced_data_file is not None:
+        yield delete.referenced_data_file
+        return
+    for bounds in (delete.lower_bounds, delete.upper_bounds):
+        path = (bounds or {}).get(DELETE_FILE_PATH.field_id)
+        if path is not None:
+            yield path.decode("utf-8", "replace")
+
+
+def _data(
+    history: History, manifests: Iterable[ManifestFile]
+) -> dict[str, tuple[ManifestFile, int]]:
+    """The manifest and the rows of each live data file."""
+    return {
+        path: (manifest, rows)
+        for manifest in manifests
+        for listed in (history.listed(manifest),)
+        for path, rows in zip(listed.paths, listed.rows, strict=True)
+    }
+
+
+def _key(file: DataFile) -> tuple[str, int | None]:
+    return file.path, file.content_offset
+
+
+# ------------------------------------------------------------------ what the heads list
+
+
+def _twice(history: History, branch: str, chain: Sequence[Snapshot]) -> Iterator[Damage]:
+    if not chain:
+        return
+    count: Counter[str] = Counter()
+    for manifest in history.manifests_of(chain[0]) or ():
+        count.update(history.listed(manifest).paths)
+    found: dict[int, list[str]] = {}
+    for path, times in count.items():
+        if times > 1:
+            first = _first(history, chain, [path], 2)
+            found.setdefault(first.snapshot_id, []).append(path)
+    for snapshot in chain:
+        if snapshot.snapshot_id in found:
+            paths = found[snapshot.snapshot_id]
+            told = f"{_files(paths)} {_are(paths)} listed twice, and so is each row"
+            yield Damage("file twice", branch, snapshot, told)
+
+
+def _row_ids(history: History, branch: str, chain: Sequence[Snapshot]) -> Iterator[Damage]:
+    """Files whose rows begin to count where others do, also those of main."""
+    if not chain:
+        return
+    main = history.chains.get(MAIN, ())
+    ranges = {*_ranges(history, chain[0]), *(_ranges(history, main[0]) if main else ())}
+    found: dict[int, list[str]] = {}
+    end, last = -1, ""
+    for start, stop, path in sorted(ranges):
+        own = [each for each in (path, last) if each and history.times_listed(each, chain[0])]
+        if start < end and path != last and own:
+            first = _first(history, chain, own, 1)
+            found.setdefault(first.snapshot_id, []).extend((last, path))
+        if stop > end:
+            end, last = stop, path
+    for snapshot in chain:
+        if snapshot.snapshot_id in found:
+            paths = [*dict.fromkeys(found[snapshot.snapshot_id])]
+            told = f"rows of {_files(paths)} have the same row ids"
+            yield Damage("row ids twice", branch, snapshot, told)
+
+
+def _ranges(history: History, head: Snapshot) -> Iterator[tuple[int, int, str]]:
+    """The row ids of each file, from and to."""
+    for manifest in history.manifests_of(head) or ():
+        listed = history.listed(manifest)
+        for path, rows, index in zip(listed.paths, listed.rows, listed.indexes, strict=True):
+            start = listed.first_row_ids.get(index)
+            if start is not None and rows > 0:
+                yield start, start + rows, path
+
+
+def _gone(history: History, branch: str, chain: Sequence[Snapshot]) -> Iterator[Damage]:
+    """The first snapshot that needs a missing file which the head needs."""
+    if not chain or not (needed := {*history.names_missing(chain[0])}):
+        return
+    for snapshot in reversed(chain):
+        here = [each for each in history.names_missing(snapshot) if each in needed]
+        if here:
+            told = f"{_files(here)} {_are(here)} missing: the table cannot be read"
+            yield Damage("missing files", branch, snapshot, told)
+            return
+
+
+def _first(history: History, chain: Sequence[Snapshot], paths: list[str], times: int) -> Snapshot:
+    """The oldest snapshot of those, next to each other up to the head, that list files so often."""
+    found = chain[0]
+    for each in chain:
+        if any(history.times_listed(path, each) < times for path in paths):
+            break
+        found = each
+    return found
+
+
+def _files(paths: Sequence[str]) -> str:
+    if len(paths) == 1:
+        return f"the file {paths[0]}"
+    more = f" and {len(paths) - _SHOWN:,} more" if len(paths) > _SHOWN else ""
+    return f"{len(paths):,} files ({', '.join(paths[:_SHOWN])}{more})"
+
+
+def _are(paths: Sequence[str]) -> str:
+    return "is" if len(paths) == 1 else "are"

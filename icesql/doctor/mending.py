@@ -1,0 +1,174 @@
+"""Findings about damage: the last good snapshot, and the statement that goes back to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from icesql.catalog.table import Table
+from icesql.context import QueryContext
+from icesql.doctor.damage import Damage, damages
+from icesql.doctor.finding import Finding
+from icesql.doctor.history import History
+from icesql.doctor.statement import Statement, call, constant, replace_branch
+from icesql.errors import ProgrammingError
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import MAIN
+from icesql.maintain.expiry_plan import plan_expiry
+from icesql.sql.table_name import name_text
+
+_MOST_PICKED: Final = 50
+_SHOWN: Final = 10
+
+
+class Examined(Struct, frozen=True):
+    """What the history of a table shows; ``last_good`` are the snapshots that mend it.
+
+    ``is_readable`` says whether the head of main can be read.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    last_good: frozenset[int] = frozenset()
+    is_readable: bool = True
+
+
+def examine_history(parts: Sequence[str], table: Table, query: QueryContext) -> Examined:
+    """Look for damage in the history of a table. Raises errors of stores, and CorruptFileError."""
+    history = History(table, query)
+    history.look_for_files()
+    found = damages(history)
+    good: set[int] = set()
+    findings = []
+    for each in found:
+        last = _last_good(history, each, found)
+        if last is not None:
+            good.add(last.snapshot_id)
+        findings.append(_finding(parts, history, each, last, found))
+    findings += _broken_past(parts, history)
+    main = history.chains.get(MAIN)
+    return Examined(tuple(findings), frozenset(good), not main or history.is_readable(main[0]))
+
+
+def _last_good(history: History, damage: Damage, found: Sequence[Damage]) -> Snapshot | None:
+    """The latest snapshot before all damage of a branch whose files are there; None without."""
+    chain = history.chains[damage.branch]
+    blamed = {
+        each.snapshot.snapshot_id
+        for each in found
+        if each.branch == damage.branch and (each.certain or each is damage)
+    }
+    oldest = max(place for place, each in enumerate(chain) if each.snapshot_id in blamed)
+    for each in chain[oldest + 1 :]:
+        if not history.names_missing(each) and history.is_readable(each):
+            return each
+    return None
+
+
+def _finding(
+    parts: Sequence[str],
+    history: History,
+    damage: Damage,
+    last: Snapshot | None,
+    found: Sequence[Damage],
+) -> Finding:
+    told = f"{_named(damage.snapshot)} of {damage.branch}: {damage.told}"
+    if not damage.certain:
+        told += ". Compare the rows before and after it (VERSION AS OF) first"
+    if last is None:
+        return Finding(
+            damage.kind,
+            "high" if damage.certain else "medium",
+            told,
+            "no snapshot before it is left to go back to",
+        )
+    statement, again = _way_back(parts, history, damage, last, found)
+    cost = f"the last good snapshot is {last.snapshot_id}, and {_expiry(parts, history, last)}"
+    if again:
+        ids = ", ".join(_named(each) for each in again[:_SHOWN])
+        more = f" and {len(again) - _SHOWN} more" if len(again) > _SHOWN else ""
+        cost += f". What the statement does not bring again is to be made again: {ids}{more}"
+    return Finding(damage.kind, "high" if damage.certain else "medium", told, cost, statement)
+
+
+def _way_back(
+    parts: Sequence[str],
+    history: History,
+    damage: Damage,
+    last: Snapshot,
+    found: Sequence[Damage],
+) -> tuple[Statement, list[Snapshot]]:
+    """What sets the branch back and brings later appends again; the changes that it leaves out."""
+    chain = history.chains[damage.branch]
+    since = [*reversed(chain[: chain.index(last)])]
+    changes = [each for each in since if each.operation != "replace"]
+    if damage.branch != MAIN:
+        return replace_branch(parts, damage.branch, last.snapshot_id), changes
+    twice = {each.snapshot.snapshot_id for each in found if each.kind == "file twice"}
+    left: list[Snapshot] = []
+    picked: list[Snapshot] = []
+    lost = {*history.names_missing(last)}
+    is_append = True
+    for each in changes:
+        # What follows a change of rows cannot be brought before it.
+        is_append = is_append and each.operation == "append"
+        missing = {*history.names_missing(each)} - lost
+        lost |= missing
+        whole = history.is_readable(each) and not missing and each.snapshot_id not in twice
+        chosen = is_append and whole and len(picked) < _MOST_PICKED
+        (picked if chosen else left).append(each)
+    if picked and picked[0] == damage.snapshot:
+        # Right after the last good one it would come back as it is: others come first.
+        picked = [*picked[1:], picked[0]]
+        if len(picked) == 1:
+            left.insert(0, picked.pop())
+    statement = call("rollback_to_snapshot", parts, snapshot_id=last.snapshot_id)
+    for each in picked:
+        pick = call("cherrypick_snapshot", parts, snapshot_id=each.snapshot_id)
+        statement = statement.then(pick)
+    return statement, left
+
+
+def _expiry(parts: Sequence[str], history: History, last: Snapshot) -> str:
+    """What an expiry would do to the last good snapshot, and what keeps it."""
+    metadata = history.table.metadata
+    try:
+        gone = plan_expiry(metadata, now_ms=time.time_ns() // 1_000_000).snapshot_ids
+    except ProgrammingError:
+        gone = ()
+    when = "now" if last.snapshot_id in gone else "when it is old enough"
+    keeps = f"ALTER TABLE {name_text(parts)} CREATE TAG last_good AS OF VERSION {last.snapshot_id}"
+    if any(each.snapshot_id == last.snapshot_id for each in metadata.refs.values()):
+        return "a branch or tag keeps it"
+    return f"expire_snapshots removes it {when}: {keeps} keeps it"
+
+
+def _broken_past(parts: Sequence[str], history: History) -> Iterator[Finding]:
+    """Old snapshots that need missing files, where no branch or tag is at one of them."""
+    heads = {each.snapshot_id for each in history.table.metadata.refs.values()}
+    chains = [each for each in history.chains.values() if each]
+    needed = {path for chain in chains for path in history.names_missing(chain[0])}
+    broken: dict[int, Snapshot] = {}
+    for chain in chains:
+        for each in chain:
+            lost = [path for path in history.names_missing(each) if path not in needed]
+            if lost and each.snapshot_id not in heads:
+                broken[each.snapshot_id] = each
+    if broken:
+        ids = f"array({', '.join(map(str, broken))})"
+        yield Finding(
+            "broken snapshots",
+            "low",
+            f"files of {len(broken):,} old snapshot{'s' * (len(broken) != 1)} are missing",
+            "time travel to them fails; the table itself does not need these files",
+            call("expire_snapshots", parts, snapshot_ids=constant(ids)),
+            "broken snapshots",
+            len(broken),
+            0,
+        )
+
+
+def _named(snapshot: Snapshot) -> str:
+    return f"snapshot {snapshot.snapshot_id} ({snapshot.operation or 'unknown'})"
