@@ -99,7 +99,8 @@ def _rewritten(
         return
     if was.unknown or has.unknown:
         return
-    files = f"{len(removed):,} files were replaced by {len(added):,}"
+    were = "file was" if len(removed) == 1 else "files were"
+    files = f"{len(removed):,} {were} replaced by {len(added):,}"
     if was.most < has.least or was.least > has.most:
         how = "came back" if was.most < has.least else "were lost"
         yield (
@@ -186,6 +187,8 @@ def _undeleted(
             "there: deleted rows are back",
             True,
         )
+    elif after.operation == "replace":
+        yield from _fewer_positions(history, before, after, dropped)
     keys = [each for each in dropped if each.content is FileContent.EQUALITY_DELETES]
     if keys:
         yield from _undeleted_keys(history, after, keys)
@@ -206,6 +209,30 @@ def _is_undeleted(file: DataFile, earlier: DeleteIndex, index: DeleteIndex) -> b
     return bool(vectors) and any(
         each.is_deletion_vector and each.record_count > max(vectors) for each in was
     )
+
+
+def _fewer_positions(
+    history: History, before: Snapshot, after: Snapshot, dropped: Sequence[DataFile]
+) -> Iterator[_Found]:
+    """Whether delete files of several data files made fewer rows, though none of these is gone."""
+    old = [each for each in _by_position(dropped) if not each.is_deletion_vector]
+    known = {*map(_key, history.deletes_of(before))}
+    new = [each for each in _by_position(history.deletes_of(after)) if _key(each) not in known]
+    less = sum(each.record_count for each in old) - sum(each.record_count for each in new)
+    since = {each.snapshot_id for each in old}
+    then = [
+        each for chain in history.chains.values() for each in chain if each.snapshot_id in since
+    ]
+    if less <= 0 or len({each.snapshot_id for each in then}) < len(since):
+        return
+    there = {*_data(history, history.set_of(after))}
+    if all(there.issuperset(_data(history, history.set_of(each))) for each in then):
+        yield (
+            "deletes dropped",
+            f"{less:,} deleted row{'s' * (less != 1)} fewer, though all data files of the deletes "
+            "are still there: deleted rows are back",
+            len(old) == 1,  # several may have deleted the same rows
+        )
 
 
 def _undeleted_keys(

@@ -338,6 +338,38 @@ def test_deletes_of_several_files_were_rewritten_without_one_of_them(ward: Ward)
     assert len(ward.ids) == 8
 
 
+def test_deletes_without_bounds_were_rewritten_without_one_of_their_files(ward: Ward) -> None:
+    ward.create(more=", 'write.delete.granularity' = 'partition'")
+    ward.insert(0)
+    ward.insert(10)
+    ward.con.execute("DELETE FROM ns.t WHERE id IN (3, 12)")
+    ward.con.execute(
+        "CALL system.rewrite_position_delete_files('ns.t', options => map('rewrite-all', 'true'))"
+    ).fetchall()
+    good = ward.head()
+    data, (both,) = ward.files(DATA), ward.files(DELETES)
+    assert (both.record_count, both.referenced_data_file) == (2, None)
+    one = ward.delete_positions("one", [(data[1].path, 2)])
+    bad = ward.write("replace", data, [one], data_number=both.sequence_number)
+    ward.mend(ward.finding("deletes dropped", bad, good))
+    assert len(ward.ids) == 8
+
+
+def test_deletes_of_files_that_are_gone_may_be_left_out(ward: Ward) -> None:
+    ward.create(more=", 'write.delete.granularity' = 'partition'")
+    ward.insert(0)
+    ward.insert(10)
+    rewrite = (
+        "CALL system.rewrite_position_delete_files('ns.t', options => map('rewrite-all', 'true'))"
+    )
+    ward.con.execute("DELETE FROM ns.t WHERE id IN (3, 12)")
+    ward.con.execute(rewrite).fetchall()
+    ward.con.execute("DELETE FROM ns.t WHERE id < 5")
+    assert ward.con.execute(rewrite).fetchall()[0][:2] == (1, 1)
+    assert sum(each.record_count for each in ward.files(DELETES)) == 1
+    assert ward.findings() == []
+
+
 def test_a_vector_with_fewer_rows_took_the_place_of_one(ward: Ward) -> None:
     ward.create(3)
     ward.insert(0)
