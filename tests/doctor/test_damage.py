@@ -16,8 +16,8 @@ from msgspec.structs import replace
 import icesql
 from icesql.catalog.table import Table
 from icesql.commit.change import change_table
+from icesql.commit.manifests.own_files import OwnFiles
 from icesql.commit.manifests.store import ManifestStore
-from icesql.commit.own_files import OwnFiles
 from icesql.commit.rows import commit_row_delta
 from icesql.commit.snapshots.branches import moved_ref
 from icesql.commit.snapshots.snapshot_ids import new_snapshot_id
