@@ -18,6 +18,7 @@ from icesql.context import QueryContext
 from icesql.engine.engines import EngineChoice, Engines, choose_engine
 from icesql.engine.static import StaticResult
 from icesql.errors import (
+    AccessDeniedError,
     InterfaceError,
     NotSupportedError,
     OperationalError,
@@ -223,6 +224,8 @@ class Session:
             (statement,) = self.parse(statement.text)
         from icesql.sql import statement as kinds
 
+        if self.names.access.service:
+            _check_leaves_nothing(statement)
         match statement:
             case Asked():
                 return _asked(self, statement, query)
@@ -555,6 +558,36 @@ def _answered(statement: Statement, session: Session, query: QueryContext) -> An
             result.close()
 
     return with_answers(statement, two_rows, query)
+
+
+def _check_leaves_nothing(statement: Readable) -> None:
+    """Raise AccessDeniedError for what the next one's statements on a connection would find.
+
+    One connection may serve many: a view of one would be a table of another, BEGIN of one would
+    hold the changes of all.
+    """
+    from icesql.sql import statement as kinds
+    from icesql.sql.writes.transactions import TransactionControl
+
+    match statement:
+        case kinds.CreateView() | kinds.CreateTable():
+            what = f"CREATE TEMP {'VIEW' if isinstance(statement, kinds.CreateView) else 'TABLE'}"
+        case kinds.MacroStatement():
+            what = "CREATE and DROP MACRO"
+        case kinds.SetVariable():
+            what = "SET VARIABLE"
+        case kinds.Prepare() | kinds.Deallocate():
+            what = "PREPARE"
+        case kinds.Use():
+            what = "USE"
+        case TransactionControl(verb="begin"):
+            what = "BEGIN"
+        case _:
+            return
+    raise AccessDeniedError(
+        f"{what} would stay for whoever asks next; say all of it in one statement, such as WITH",
+        argument="service",
+    )
 
 
 def _pin(statement: SetSnapshotTime, session: Session, query: QueryContext) -> Outcome:

@@ -118,10 +118,12 @@ class IcesqlDialect(IcesqlReflection):
         place = url.query.get("namespace") or (url.database if url.host else None)
         if not place:
             return None
-        parts = ".".join(f'"{part}"' for part in str(place).replace('"', '""').split("."))
+        parts = tuple(str(place).split("."))
 
         def use(connection: icesql.Connection) -> None:
-            connection.execute(f"USE {parts}").close()
+            session = connection._session
+            with session.without_secrets():
+                session.names.place = session.names.find_place(parts)
 
         return use
 

@@ -312,3 +312,63 @@ def test_no_statement_of_a_service_leaves_something_behind(tmp_path: Path) -> No
     ]  # fmt: skip
     assert not (tmp_path / "left").exists()
     assert issubclass(AccessDeniedError, Error)
+
+
+# ---------------------------------------------------------------- one after another
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TEMP VIEW v AS SELECT 1 AS a",
+        "CREATE OR REPLACE TEMP VIEW v AS SELECT 1 AS a",
+        "CREATE TEMP TABLE v AS SELECT 1 AS a",
+        "CREATE TEMP TABLE v (a BIGINT)",
+        "CREATE MACRO m(x) AS x + 1",
+        "CREATE TEMP MACRO m() AS TABLE SELECT 1",
+        "DROP MACRO IF EXISTS m",
+        "SET VARIABLE x = 5",
+        "RESET VARIABLE x",
+        "USE ns",
+        "PREPARE p AS SELECT 1",
+        "DEALLOCATE ALL",
+        "BEGIN",
+        "START TRANSACTION",
+        "SET timezone = 'Asia/Tokyo'",
+        "SET SNAPSHOT TIME = now()",
+    ],
+)
+@pytest.mark.parametrize("more", [{}, {"read_only": False}])
+def test_a_service_leaves_nothing_for_the_next(
+    tmp_path: Path, statement: str, more: dict[str, Any]
+) -> None:
+    (tmp_path / "ns").mkdir()
+    table(tmp_path / "ns" / "t", 1)
+    with icesql.connect(warehouse=str(tmp_path), service=True, **more) as connection:
+        before = dict(vars(connection._session.names)), connection.settings
+        with pytest.raises(AccessDeniedError) as caught:
+            connection.execute(statement)
+        assert caught.value.argument in ("service", "locked")
+        with pytest.raises(AccessDeniedError):
+            list(connection.execute_script(f"{statement}; SELECT 1"))
+        assert (dict(vars(connection._session.names)), connection.settings) == before
+        assert connection.execute("SELECT * FROM ns.t").fetchall() == [(1,)]
+        for other in ("SELECT * FROM v", "SELECT * FROM t", "EXECUTE p", "SELECT m(1)"):
+            with pytest.raises(icesql.Error):
+                connection.execute(other).fetchall()
+
+
+def test_what_every_session_may_do_a_service_may(tmp_path: Path) -> None:
+    (tmp_path / "ns").mkdir()
+    table(tmp_path / "ns" / "t", 1)
+    with icesql.connect(warehouse=str(tmp_path), service=True) as connection:
+        for statement in (
+            "WITH v AS (SELECT 1 AS a) SELECT a FROM v",
+            "SHOW TABLES FROM ns",
+            "DESCRIBE ns.t",
+            "EXPLAIN SELECT * FROM ns.t",
+            "COMMIT",
+            "ROLLBACK",
+            "RESET ALL",
+        ):
+            connection.execute(statement)

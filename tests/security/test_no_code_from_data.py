@@ -324,7 +324,6 @@ SINKS = {
     "server.py: build_server.query: query": "a tool of icesql's, whose argument goes to its parser",
     "dialect.py: IcesqlDialect.do_execute: execute": "SQLAlchemy's statement, and a time as a "
     "literal, to icesql's parser",
-    "dialect.py: IcesqlDialect.on_connect_url.use: execute": "a name in quotes, to icesql's parser",
     "superset.py: _cancel_when_stopped: query": "Superset's own model, with a number",
     "planned.py: explain_only: execute": "EXPLAIN of a caller's query, to icesql's parser, which "
     "has read the same text before and found no ANALYZE",
