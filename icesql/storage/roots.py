@@ -75,9 +75,15 @@ class Roots(Struct, frozen=True):
         if is_local(path):
             # One folder may be known by several links.
             places = [os.path.realpath(each) for each in local_spellings(path)]
+            # A root that is a URI, too, has the meanings that the paths below it have.
+            roots = [
+                os.path.realpath(each)
+                for text in self.texts
+                if is_local(text)
+                for each in local_spellings(os.path.expanduser(text))
+            ]
             return all(
-                any(each != real and _below(each, real) for _, real in self.local)
-                for each in places
+                any(each != real and _below(each, real) for real in roots) for each in places
             )
         scheme, authority, rest = split_path(path)
         store = _ONE_STORE.get(scheme, scheme), authority
