@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,3 +77,37 @@ def test_prepared_statements_and_names_stay(connection: icesql.Connection) -> No
         assert connection.execute("SELECT count(*) FROM w").fetchall() == [(4,)]
         sql = "SELECT id FROM t WHERE id > getvariable('low') ORDER BY id"
         assert connection.execute(sql).fetchall() == [(10,), (11,)]
+
+
+def test_a_table_that_is_replaced_under_its_path_is_read_anew(tmp_path: Path) -> None:
+    for name, value in (("a", "1::BIGINT"), ("b", "2::DOUBLE")):
+        (tmp_path / name).mkdir()
+        with icesql.connect(warehouse=str(tmp_path / name)) as one:
+            one.execute("CREATE SCHEMA n")
+            one.execute(f"CREATE TABLE n.t AS SELECT {value} AS v, 5 AS id")
+    place = tmp_path / "w" / "n" / "t"
+    sql = f"SELECT v, count(*) FROM iceberg_scan('{place}') WHERE id = 5 GROUP BY v"
+    rows = f"SELECT v FROM iceberg_scan('{place}')"
+    with icesql.connect() as connection:
+        for name, value in (("a", 1), ("b", 2.0), ("a", 1)):
+            shutil.rmtree(tmp_path / "w", ignore_errors=True)
+            shutil.copytree(tmp_path / name / "n" / "t", place, copy_function=shutil.copyfile)
+            for _ in range(6):
+                assert repr(connection.execute(sql).fetchall()) == repr([(value, 1)])
+                assert repr(connection.execute(rows).fetchall()) == repr([(value,)])
+
+
+def test_a_footer_is_that_of_the_file_that_is_there(tmp_path: Path) -> None:
+    import duckdb
+
+    from icesql.engine.duckdb.relations.footer import FooterCache
+
+    footers, cursor, path = FooterCache(), duckdb.connect(), str(tmp_path / "f.parquet")
+    counts = []
+    for number in (3, 3, 8):
+        duckdb.sql(f"FROM range({number})").write_parquet(path)
+        footers.load(cursor, [(path, 1)])
+        facts = footers.facts(path, 1)
+        assert facts is not None
+        counts.append(facts.rows)
+    assert counts == [3, 3, 8]

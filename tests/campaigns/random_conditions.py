@@ -323,7 +323,16 @@ class Conditions:
         pick = self.chance
         name = self.column("ilcfretzsbkwg")
         first, second = self.value("i"), self.value("k")
+        decimal, double, moment = self.value("c"), self.value("f"), self.value("t")
         forms = (
+            f"i IN [{first}, NULL]", f"k NOT IN [NULL, {second}]", "NOT (s IN ['ab', NULL])",
+            f"c IN [{decimal}, 0.10000000000000000555]", f"c NOT IN [{decimal}]",
+            f"c = {decimal}::FLOAT", f"c < CAST({decimal} AS FLOAT)", f"l >= {first}::FLOAT",
+            f"f = {double}::FLOAT", "f <> 9007199254740992.0::FLOAT", f"r <= {double}::FLOAT",
+            f"c BETWEEN {decimal} AND {double}", f"l BETWEEN {first} AND f", f"f BETWEEN {decimal} AND 1e3",
+            f"i NOT BETWEEN {first} AND c", f"t BETWEEN {moment} AND z", f"z = ANY([{moment}])",
+            f"z IN [{moment}]", f"e = ANY([{moment}])", f"t <> ALL([{moment}])", f"f = ANY([{double}])",
+            "s = ANY(['ab', 'a'])", f"c = ANY([{decimal}, 1.5])", f"list_contains([{moment}, NULL], z)",
             f"{name} IS NULL", f"{name} IS NOT NULL", "b", "NOT b", "b = true", "b <> false",
             "b IS TRUE", "b IS NOT TRUE", "b IS FALSE", "b IS NOT FALSE", "isnan(f)", "NOT isnan(r)",
             f"({self.simple()}) = true", f"({self.simple()}) IS TRUE", "true", "NULL",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from functools import cached_property
 from io import BytesIO
@@ -73,7 +74,8 @@ class FileFacts(Struct, frozen=True):
     """What is kept of a footer: its schema, the rows it counts and the length of the file.
 
     ``problem`` is what is wrong with it: in itself, or in the pages of ``checked`` columns.
-    ``counts`` are kept only of a file whose length is not the recorded one.
+    ``counts`` are kept only of a file whose length is not the recorded one. ``changed`` is the time
+    of change in ns, None of a file that is not on this machine.
     """
 
     footer: Footer
@@ -82,11 +84,13 @@ class FileFacts(Struct, frozen=True):
     problem: str | None
     checked: frozenset[int]
     counts: RowCounts | None
+    changed: int | None
 
 
 class FooterCache:
-    """Footers by location and recorded length; files never change, so nothing is ever stale.
+    """Footers by location and recorded length, of local files as long as they do not change.
 
+    Files never change, but a table that is restored or made anew under the same names does.
     Shared by the results of one connection, safe for threads. Holds one Footer per distinct
     schema, so 10,000 files of one table cost 10,000 small records.
     """
@@ -124,6 +128,8 @@ class FooterCache:
         wanted = frozenset(columns)
         for key in files:
             known = self._facts.get(key)
+            if known is not None and known.changed != _changed(key[0]):
+                known = None
             checked = frozenset[int]() if known is None else known.checked
             if known is None or not (known.problem or wanted <= checked):
                 facts = self._look_at(cursor, key, opened, wanted - checked, wanted | checked)
@@ -141,6 +147,7 @@ class FooterCache:
         checked: frozenset[int],
     ) -> FileFacts | None:
         location, length = key
+        changed = _changed(location)
         try:
             with opened.open(location) as found:
                 file = found
@@ -161,7 +168,14 @@ class FooterCache:
             footer = self._interned.setdefault(rows, Footer(_tree(rows)))
             self._footers[counts.schema] = footer
         kept = None if counts.length == length else counts
-        return FileFacts(footer, counts.rows, counts.length, problem, checked, kept)
+        return FileFacts(footer, counts.rows, counts.length, problem, checked, kept, changed)
+
+
+def _changed(location: str) -> int | None:
+    try:
+        return os.stat(location).st_mtime_ns
+    except (OSError, ValueError):
+        return None
 
 
 def _tree(rows: Sequence[tuple[Any, ...]]) -> tuple[Element, ...]:
