@@ -12,7 +12,7 @@ from icesql.errors import CommitConflictError
 from icesql.iceberg.metadata.changes.apply import apply_updates
 from icesql.iceberg.metadata.changes.requirements import AssertTableUuid, Requirement
 from icesql.iceberg.metadata.changes.updates import Update
-from icesql.iceberg.metadata.file_names import is_gzipped, metadata_folder, next_metadata_name
+from icesql.iceberg.metadata.file_names import metadata_folder, next_metadata_name, wants_gzip
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import metadata_document
 from icesql.storage import sizes
@@ -99,7 +99,7 @@ def swap_file(change: TableChange, base_location: str | None, point: Callable[[s
     """
     document = change.document(base_location)
     properties = document["properties"]
-    gzipped = is_gzipped(properties)
+    gzipped = wants_gzip(properties)
     name = next_metadata_name(base_location, str(uuid.uuid4()), gzipped=gzipped)
     location = f"{metadata_folder(document['location'], properties)}/{name}"
     change.write(document, location, gzipped=gzipped)

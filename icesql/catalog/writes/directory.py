@@ -23,7 +23,7 @@ from icesql.catalog.table import Identifier
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
 from icesql.errors import CatalogError, Error, NotSupportedError, StorageError
 from icesql.iceberg.metadata.changes.seen import has_lost_snapshots, has_snapshots, snapshot_ids
-from icesql.iceberg.metadata.file_names import is_gzipped
+from icesql.iceberg.metadata.file_names import wants_gzip
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage import sizes
@@ -67,7 +67,7 @@ def swap(
     _check(document, folder, name)
     # All spellings of a version count as taken. Which one is taken follows from what all
     # writers of that version read, so that two of them never take one each.
-    gzipped = is_gzipped({} if base is None else base.properties)
+    gzipped = wants_gzip({} if base is None else base.properties)
     final = os.path.join(metadata, f"v{version + 1}{'.gz' if gzipped else ''}.metadata.json")
     if base is None:
         _make_folder(metadata)

@@ -9,9 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from icesql.errors import ProgrammingError
+
 _NUMBERED: Final = re.compile(r"(\d+)-", re.ASCII)
-METADATA_COMPRESSION: Final = "write.metadata.compression-codec"
-CODECS: Final = ("none", "gzip")
+_CODEC: Final = "write.metadata.compression-codec"
 _FOLDER: Final = "write.metadata.path"
 
 
@@ -21,11 +22,19 @@ def metadata_folder(location: str, properties: Mapping[str, str]) -> str:
 
 
 def is_gzipped(properties: Mapping[str, str]) -> bool:
-    """Whether metadata files are to be compressed; a codec that there is not is none.
+    """Whether metadata files are to be compressed. Raises ProgrammingError for another codec."""
+    codec = (properties.get(_CODEC) or "none").lower()
+    if codec not in ("none", "gzip"):
+        raise ProgrammingError(f"{_CODEC} is {codec!r}; it can be none or gzip")
+    return codec == "gzip"
+
+
+def wants_gzip(properties: Mapping[str, str]) -> bool:
+    """The same, and a codec that there is not is none.
 
     The statement that mends such a property writes a metadata file.
     """
-    return properties.get(METADATA_COMPRESSION, "none").lower() == "gzip"
+    return (properties.get(_CODEC) or "none").lower() == "gzip"
 
 
 def next_metadata_name(base: str | None, unique: str, *, gzipped: bool) -> str:

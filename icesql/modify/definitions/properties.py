@@ -12,7 +12,7 @@ from typing import Final
 from icesql.commit.manifests.settings import ManifestSettings
 from icesql.commit.retries import check_retries
 from icesql.errors import CorruptFileError, ProgrammingError, UnsupportedTableError
-from icesql.iceberg.metadata.file_names import CODECS, METADATA_COMPRESSION
+from icesql.iceberg.metadata.file_names import is_gzipped
 from icesql.iceberg.metadata.name_mapping import PROPERTY, parse_name_mapping
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.maintain.delete_files import delete_granularity
@@ -35,6 +35,7 @@ def check_properties(given: Mapping[str, str]) -> None:
     """Raise ProgrammingError naming a property whose value a statement could not use."""
     try:
         check_retries(given)
+        is_gzipped(given)
         ManifestSettings.of(given)
         check_ages(given)
         check_modes(given)
@@ -53,7 +54,6 @@ def check_properties(given: Mapping[str, str]) -> None:
         _check(given, name, lambda text: _is_number(text) and int(text) > 0, "a number from 1 on")
     for name in FORMATS:
         _check(given, name, lambda text: text.lower() in _FILES, "parquet, orc or avro")
-    _check(given, METADATA_COMPRESSION, lambda text: text.lower() in CODECS, "none or gzip")
 
 
 def _is_number(text: str) -> bool:

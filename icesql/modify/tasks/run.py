@@ -19,6 +19,7 @@ from icesql.modify.tasks.division import Division, light, parts_of
 from icesql.modify.tasks.job import ChangeJob, QueryRows, SharedWork
 from icesql.modify.tasks.shipped import ShippedTable, ship
 from icesql.modify.tasks.told import decode_changed, key_of
+from icesql.scan.repeated_files import refuse_repeated
 from icesql.scan.tasks.task import FileScanTask, without_metrics
 from icesql.storage.leftovers import remove_leftovers
 from icesql.storage.new_file import remove_file
@@ -38,8 +39,11 @@ def change_in_tasks(
     """What the tasks have written, for the driver to commit, and what each told besides.
 
     Raises what a task does, QueryCancelledError, and OperationalError for one that ends its worker
-    every time; then no file is left.
+    every time; then no file is left. Raises ProgrammingError where one of the files is listed more
+    than once.
     """
+    # Two tasks may have one each.
+    refuse_repeated(division.files, target.table.name)
     return _Run(target, division, rows, work).run()
 
 

@@ -39,7 +39,7 @@ class LocalServer(WritableServer):
 
 @pytest.fixture(params=SPELLINGS)
 def server(request: Any, tmp_path: Path) -> Iterator[LocalServer]:
-    made = LocalServer(tmp_path / "w h%20", request.param, "")
+    made = LocalServer(tmp_path / "w h", request.param, "")
     yield made
     made.close()
 

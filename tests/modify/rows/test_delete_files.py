@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import icesql
 from icesql import errors
+from icesql.catalog.directory import DirectoryCatalog
+from icesql.commit.change import change_table
+from icesql.iceberg.metadata.changes import updates as u
 
 DELETES = (
     "SELECT file_format, record_count, referenced_data_file FROM s.t.delete_files ORDER BY 2, 3"
@@ -129,7 +133,11 @@ def test_a_write_that_fails_leaves_no_file(
 @pytest.mark.parametrize("name", ["mode", "isolation-level"])
 def test_a_property_that_says_nothing_known(con: icesql.Connection, name: str) -> None:
     table(con, 2)
-    con.execute(f"ALTER TABLE s.t SET TBLPROPERTIES ('write.delete.{name}' = 'x')")
+    (path,) = con.execute("SELECT file_path FROM s.t.files LIMIT 1").fetchone()
+    folder = DirectoryCatalog(str(Path(path).parents[3]))
+    # Another writer's: here it could not be set.
+    spoiled = u.SetProperties({f"write.delete.{name}": "x"})
+    change_table(folder, folder.load(("s", "t")), lambda _: [spoiled])
     with pytest.raises(errors.UnsupportedTableError, match=f"write.delete.{name} = 'x'; it is"):
         con.execute("DELETE FROM s.t WHERE i = 1")
 
