@@ -36,7 +36,7 @@ class Operation(Protocol):
 
     @property
     def files(self) -> Sequence[str]:
-        """The paths that ``failed`` deletes."""
+        """The paths that were written for it, which stay while nobody knows how it ended."""
 
     def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
         """The updates that make the change of ``base``; none where there is nothing to do.

@@ -16,15 +16,21 @@ MakeUpdates = Callable[[TableMetadata], Sequence[Update]]
 
 
 def change_table(
-    catalog: Catalog, table: Table, make_updates: MakeUpdates, *, query: QueryContext | None = None
+    catalog: Catalog,
+    table: Table,
+    make_updates: MakeUpdates,
+    *,
+    files: Sequence[str] = (),
+    query: QueryContext | None = None,
 ) -> CommitResult:
     """Apply what ``make_updates`` makes of the table's metadata, in one commit.
 
     It is called again with what other writers left, whenever they were first, so it looks at
     nothing but the metadata that it is given; it may raise to refuse the change. Without updates
-    nothing is committed. Raises as ``commit_append`` does.
+    nothing is committed. ``files`` are those that the updates name, which the caller wrote and
+    removes. Raises as ``commit_append`` does.
     """
-    after = commit(catalog, table, _MetadataChange(make_updates), query or QueryContext())
+    after = commit(catalog, table, _MetadataChange(make_updates, files), query or QueryContext())
     return CommitResult(after)
 
 
@@ -32,12 +38,11 @@ class _MetadataChange:
     """An operation without files."""
 
     snapshot_id = None
-    files = ()
     # Another attempt makes it of whatever there is.
     reapplies = True
 
-    def __init__(self, make_updates: MakeUpdates) -> None:
-        self._make = make_updates
+    def __init__(self, make_updates: MakeUpdates, files: Sequence[str]) -> None:
+        self._make, self.files = make_updates, tuple(files)
 
     def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
         updates = tuple(self._make(base.metadata))

@@ -455,3 +455,26 @@ def test_a_session_that_dies_with_its_request_leaves_a_table_that_reads(server: 
             con.execute("INSERT INTO ns.t VALUES (2)")
     server.deliver()
     changed(server, "insert")
+
+
+# ------------------------------------------------------------------ files that no snapshot names
+
+
+def test_statistics_that_may_be_the_table_s_stay(server: Gateway) -> None:
+    server.relays = [Relay("late", 504)]
+    with icesql.connect(uri=server.uri) as con:
+        with pytest.raises(icesql.CommitStateUnknownError, match="outcome is unknown") as caught:
+            con.execute("CALL system.compute_table_stats('ns.t')")
+        assert [Path(each).exists() for each in caught.value.files] == [True]
+        server.deliver()
+        assert len(server.tables["ns", "t"]["metadata"]["statistics"]) == 1
+
+
+@pytest.mark.parametrize("answer", UNSURE)
+def test_a_registered_table_that_can_be_seen(server: Gateway, answer: int) -> None:
+    place = server.tables["ns", "t"]["metadata-location"]
+    server.config["endpoints"].append("POST /v1/{prefix}/namespaces/{namespace}/register")
+    server.relays = [Relay("once", answer)]
+    with icesql.connect(uri=server.uri) as con:
+        con.execute(f"CALL system.register_table('ns.r', '{place}')")
+        assert con.execute("SELECT a FROM ns.r").fetchall() == [(1,)]

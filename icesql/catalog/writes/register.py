@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from icesql.catalog.writes.change import Conflict, Swap, Unknown
@@ -43,6 +44,10 @@ def register(
         location = os.path.abspath(location)
     found = catalog.register(identifier, location)
     if isinstance(found, Unknown):
+        with suppress(Error):
+            seen = query.wait_for(lambda: catalog.load(identifier))
+            if seen.metadata_location == location:
+                return seen
         raise CommitStateUnknownError(
             f"register_table of {name} was sent and its outcome is unknown: {found.reason}; look "
             "whether the table is there before running the statement again"

@@ -33,7 +33,7 @@ def set_statistics(
         return (update,)
 
     try:
-        change_table(catalog, table, updates, query=query)
+        change_table(catalog, table, updates, files=[path], query=query)
     except CommitStateUnknownError:
         raise  # the table may name it
     except BaseException:

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from tests.catalog.writes.rest_writes import WritableServer
@@ -73,6 +74,8 @@ class Gateway(WritableServer):
                 return not json.loads(request.body)["stage-create"]
             case "POST", ["namespaces", _, "tables", _] | ["transactions", "commit"]:
                 return True
+            case "POST", ["namespaces", _, "register"]:
+                return True
         return False
 
     def _relayed(self, request: Any, parts: list[str], query: Any, headers: Any) -> None:
@@ -106,6 +109,9 @@ class Gateway(WritableServer):
             self.send(request, relay.answer, {"error": told})
 
     def _applied(self, request: _Relayed, parts: list[str], query: Any, headers: Any) -> None:
+        if parts[-1] == "register":
+            self._registered(request, parts)
+            return
         if parts != ["transactions", "commit"]:
             super().catalog(request, parts, query, headers)
             return
@@ -120,6 +126,17 @@ class Gateway(WritableServer):
                 self.send(request, status, answer)
                 return
         self.send(request, 204, None)
+
+    def _registered(self, request: _Relayed, parts: list[str]) -> None:
+        body = json.loads(request.body)
+        name = (parts[1], body["name"])
+        if name in self.tables:
+            self.send(request, 409, {"error": {"message": "there is one"}})
+            return
+        place = body["metadata-location"]
+        metadata = json.loads(Path(place).read_text())
+        self.tables[name] = {"metadata-location": place, "metadata": metadata, "config": {}}
+        self.send(request, 200, self.tables[name])
 
     def send(self, request: Any, status: int, content: Any, headers: Any = None) -> None:
         if isinstance(request, _Relayed):
