@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import unquote
 
@@ -74,28 +74,20 @@ class Roots(Struct, frozen=True):
             return False
         if is_local(path):
             # One folder may be known by several links.
-            places = [os.path.realpath(each) for each in local_spellings(path)]
-            # A root that is a URI, too, has the meanings that the paths below it have.
-            roots = [
-                os.path.realpath(each)
-                for text in self.texts
-                if is_local(text)
-                for each in local_spellings(os.path.expanduser(text))
-            ]
-            return all(
-                any(each != real and _below(each, real) for real in roots) for each in places
+            found = [_split(os.path.realpath(each)) for each in local_spellings(path)]
+            return any(
+                _all_below(found, [_split(real), *(_split(each) for each in _decoded(real))])
+                for _, real in self.local
             )
         scheme, authority, rest = split_path(path)
-        store = _ONE_STORE.get(scheme, scheme), authority
-        texts = [rest]
-        while (plain := unquote(texts[-1]).replace("\\", "/")) != texts[-1]:
-            texts.append(plain)
+        texts = [rest, *_decoded(rest)]
         if any("\0" in each for each in texts):
             return False
-        readings = {components(f"file:///{each}") for each in texts}
+        store = _ONE_STORE.get(scheme, scheme), authority
+        found = [_split(each) for each in texts]
         return any(
             store == (name, own)
-            and all(each[: len(names)] == names and len(each) > len(names) for each in readings)
+            and _all_below(found, [names, *(_split(each) for each in _decoded("/".join(names)))])
             for name, own, names in self.remote
         )
 
@@ -106,6 +98,33 @@ class Roots(Struct, frozen=True):
             return False
         resolved = os.path.realpath(place)
         return any(_below(resolved, real) for _, real in self.local)
+
+
+def _decoded(text: str) -> list[str]:
+    """What a text means with its escapes decoded, as often as there are some."""
+    found = [text]
+    while (plain := unquote(found[-1]).replace("\\", "/")) != found[-1]:
+        found.append(plain)
+    return found[1:]
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return components(f"file:///{text}")
+
+
+def _all_below(found: Sequence[tuple[str, ...]], roots: Sequence[tuple[str, ...]]) -> bool:
+    """Whether a path as written lies below a root as written, and all else that it may mean too.
+
+    The root may have escapes in its own name: what they mean is below what those of it mean.
+    """
+
+    def below(names: tuple[str, ...], root: tuple[str, ...]) -> bool:
+        return len(names) > len(root) and names[: len(root)] == root
+
+    first, *others = found
+    return below(first, roots[0]) and all(
+        any(below(each, root) for root in roots) for each in others
+    )
 
 
 def _below(place: str, root: str) -> bool:
