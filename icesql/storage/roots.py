@@ -75,9 +75,13 @@ class Roots(Struct, frozen=True):
         if is_local(path):
             # One folder may be known by several links.
             found = [_split(os.path.realpath(each)) for each in local_spellings(path)]
+            # A root that is a URI, too, has several meanings.
             return any(
-                _all_below(found, [_split(real), *(_split(each) for each in _decoded(real))])
-                for _, real in self.local
+                _all_below(found, [_split(each) for each in (*places, *_decoded(places[0]))])
+                for text in self.texts
+                if is_local(text)
+                for spelled in (local_spellings(os.path.expanduser(text)),)
+                for places in ([os.path.realpath(each) for each in spelled],)
             )
         scheme, authority, rest = split_path(path)
         texts = [rest, *_decoded(rest)]

@@ -331,6 +331,7 @@ def test_the_owner_of_a_service_names_folders(lake: Lake) -> None:
         ("/no/w h%20", "file:/no/w h%20/x", True), ("/no/w h%20", "/no/w h%20/x", True),
         ("/no/w h%20", "/no/w h /x", False), ("/no/w h%20", "file:/no/w h /x", False),
         ("/no/w h%20", "file:/no/w h%20/%2e%2e/x", False),
+        ("file://no/t", "file://no/t/x", True), ("file://no/t", "file://other/t/x", False),
         ("s3://b/w%20h", "s3://b/w%20h/x", True), ("s3://b/w%20h", "s3://b/w h/x", False),
         ("s3://b/w%20h", "s3://b/w%20h/%2e%2e/x", False),
         ("abfss://c@a.dfs/t", "abfss://c@a.dfs/t/x", True),
