@@ -67,9 +67,10 @@ def assert_printed(expected: str, printed: str) -> None:
 
 
 @pytest.mark.parametrize(("note", "text"), blocks("console"))
-def test_console(note: str | None, text: str, folder: Path, monkeypatch: Any) -> None:
+def test_console(note: str | None, text: str, folder: Path, plain: Path, monkeypatch: Any) -> None:
+    """Commands run in an environment that has nothing but ``pip install .``."""
     monkeypatch.chdir(folder)
-    steps = re.split(r"^(\$|icesql>|icesql @ [^>]*>) ", text, flags=re.MULTILINE)[1:]
+    steps = re.split(r"^(\$|icesql\*?>|icesql @ [^>]*>) ", text, flags=re.MULTILINE)[1:]
     shell = None
     for prompt, step in zip(steps[::2], steps[1::2], strict=True):
         if prompt == "$":
@@ -77,7 +78,7 @@ def test_console(note: str | None, text: str, folder: Path, monkeypatch: Any) ->
             while command.endswith("\\"):
                 more, _, expected = expected.partition("\n")
                 command = command[:-1] + more
-            assert_printed(expected, _printed_by(command, folder))
+            assert_printed(expected, _printed_by(command, folder, plain))
         else:
             shell = shell or _Shell(folder)
             statement, expected = _statement(step)
@@ -86,13 +87,13 @@ def test_console(note: str | None, text: str, folder: Path, monkeypatch: Any) ->
         shell.close()
 
 
-def _printed_by(command: str, folder: Path) -> str:
+def _printed_by(command: str, folder: Path, plain: Path) -> str:
     words = shlex.split(command)
     assert words[0] == "icesql", command
     done = subprocess.run(
-        [sys.executable, "-m", *words],
+        [str(plain), "-m", *words],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,

@@ -17,14 +17,6 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module")
-def wheel_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    builder = pytest.importorskip("hatchling.builders.wheel", reason="hatchling is not installed")
-    folder = str(tmp_path_factory.mktemp("wheel"))
-    (built,) = builder.WheelBuilder(str(ROOT)).build(directory=folder, versions=["standard"])
-    return Path(built)
-
-
 def test_the_wheel_ships_the_grammar(wheel_file: Path) -> None:
     with zipfile.ZipFile(wheel_file) as wheel:
         names = set(wheel.namelist())
