@@ -102,8 +102,9 @@ def test_every_type_reads_back_as_the_value_it_was(con, engine, form: str, tmp_p
         != (True, True)
     ]
     if "json" in form:
-        # Its reader takes numbers for doubles and text for bytes; ours are told exactly.
-        assert different == ["price", "bytes"]
+        # Its reader takes text for bytes, and in 2.0.0 numbers for doubles; ours are exact.
+        inexact = ["price"] if duckdb.__version__ == "2.0.0" else []
+        assert different == [*inexact, "bytes"]
         told = json.loads(
             path.read_text().strip().removeprefix("[").removesuffix("]"), parse_float=Decimal
         )

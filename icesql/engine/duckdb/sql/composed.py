@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from icesql.engine.duckdb.sql.engine_tree import plain_spaces, starts_of
+from icesql.engine.duckdb.sql.engine_tree import counted, starts_of
 from icesql.engine.duckdb.types import quoted
 from icesql.sql.user_text import ALIAS, LIST, NAME, SQL, TABLE, VALUE, Edit, UserText
 
@@ -38,7 +38,7 @@ class Composed(Struct, frozen=True):
         """
 
         def place(byte: int) -> int | None:
-            starts = starts_of(plain_spaces(given))
+            starts = starts_of(counted(given))
             offset = bisect_left(starts, byte) if starts else byte
             offset -= max(given.find(self.sql), 0)
             return self.user_offset(offset) if 0 <= offset <= len(self.sql) else None

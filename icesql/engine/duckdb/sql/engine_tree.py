@@ -1,11 +1,12 @@
 """A text as DuckDB's own parser reads it: the nodes of its tree and where each stands in the text.
 
-``json_serialize_sql`` gives the tree of a SELECT. It counts places in bytes of UTF-8, in a text
-whose Unicode spaces have become plain ones; here they are characters of the text that was given.
+``json_serialize_sql`` gives the tree of a SELECT. It counts places in bytes of UTF-8, DuckDB 2.0.0
+in a text whose Unicode spaces have become plain ones; here they are characters of the given text.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from bisect import bisect_left
@@ -89,7 +90,7 @@ def parse(cursor: Any, text: str) -> EngineTree:
         tree = json.loads(found)
     except RecursionError:
         tree = _decode_deep(found)
-    starts = starts_of(plain_spaces(text))
+    starts = starts_of(counted(text))
     if not tree["error"]:
         statements = tuple(each["node"] for each in tree["statements"])
         return EngineTree(text, statements, starts)
@@ -102,10 +103,22 @@ def parse(cursor: Any, text: str) -> EngineTree:
 
 
 def plain_spaces(text: str) -> str:
-    """The text as DuckDB's parser begins to read it: Unicode spaces are plain, one for one."""
+    """The text as DuckDB splits it into tokens: Unicode spaces are plain, one for one."""
     if text.isascii():
         return text
     return re.sub(_STRIPPED, lambda found: " " if found[2] else found[0], text)
+
+
+def counted(text: str) -> str:
+    """The text in which DuckDB counts the places of nodes and errors."""
+    return plain_spaces(text) if not text.isascii() and _makes_spaces_plain() else text
+
+
+@functools.cache
+def _makes_spaces_plain() -> bool:
+    import duckdb
+
+    return str(duckdb.__version__) == "2.0.0"
 
 
 def starts_of(text: str) -> tuple[int, ...]:

@@ -242,8 +242,9 @@ def test_relations_of_unknown_size_are_what_the_hash_table_is_made_of(tmp_path):
         con.register("known", keys)
         con.register("unknown", of_unknown_size(keys))
         sql = f"SELECT count(*) FROM {files} AS f ANTI JOIN %s AS d ON f.k = d.k"
-        # What DuckDB does with a size: should this change, the detour can go.
-        assert "RIGHT_ANTI" in plan_of(con, sql % "known")
+        # What DuckDB does with a size; 2.0.1 knows the rows of the files, too. Once 2.0.0 is not
+        # allowed any more, the detour can go.
+        assert ("RIGHT_ANTI" in plan_of(con, sql % "known")) == (duckdb.__version__ == "2.0.0")
         assert "RIGHT_ANTI" not in plan_of(con, sql % "unknown")
         assert con.execute(sql % "unknown").fetchall() == [(900,)]
         con.unregister("unknown")
