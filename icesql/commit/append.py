@@ -26,18 +26,21 @@ def commit_append(
     *,
     branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
+    rows: int | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
     """Add data files as one snapshot of a branch; without files nothing is committed.
 
     A branch that does not exist is made. The files belong to the commit: they are deleted when it
     fails. Appends never conflict with other commits: they are tried again from what those left.
-    ``summary`` are further keys of the snapshot's summary.
+    ``summary`` are further keys of the snapshot's summary, ``rows`` is how many the files hold, if
+    that was counted.
 
     Raises CommitConflictError when all attempts lost, CommitStateUnknownError when nobody can
     know whether it was applied (the files stay then).
     """
-    changes = FileChanges("append", tuple(files), branch=branch, summary=dict(summary))
+    told = dict(summary)
+    changes = FileChanges("append", tuple(files), branch=branch, summary=told, rows=rows)
     return commit_files(catalog, table, changes, query)
 
 

@@ -92,18 +92,20 @@ def create_table(
     files: Sequence[DataFile] = (),
     *,
     summary: Mapping[str, str] = NOTHING,
+    rows: int | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
     """Create a staged table, with its first snapshot if there are ``files``, in one step.
 
-    Raises CommitConflictError where a table of its name was created meanwhile; ``files`` are
-    deleted then, as for any failure whose outcome is known.
+    ``rows`` is how many the files hold, if that was counted. Raises CommitConflictError where a
+    table of its name was created meanwhile; ``files`` are deleted then, as for any failure whose
+    outcome is known.
     """
     table, context = staged.table, query or QueryContext()
     operation = None
     updates = staged.updates
     if files:
-        changes = FileChanges("append", tuple(files), summary=dict(summary))
+        changes = FileChanges("append", tuple(files), summary=dict(summary), rows=rows)
         operation = SnapshotOperation(table, changes, context)
     sent = OpenRequests()
     try:

@@ -120,6 +120,7 @@ def commit_delete_where(
     read: Predicate | None = None,
     branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
+    rows: int | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
     """Remove all files of which every row satisfies ``predicate``, and add others.
@@ -128,7 +129,8 @@ def commit_delete_where(
     at each attempt, so those that a compaction wrote meanwhile go, too. Conflicts: a file of which
     only some rows may match (to be rewritten row by row), and, serializable, rows that came since
     snapshot ``start_id``; ``read`` as in ``commit_replace_partitions``. Where nothing is removed or
-    added nothing is committed.
+    added nothing is committed. ``rows`` is by how many the live rows of that snapshot change, if
+    that was counted.
     """
     context = query or QueryContext()
     wanted = Validation(start_id, predicate, no_added_data=isolation == "serializable")
@@ -146,7 +148,9 @@ def commit_delete_where(
                 "run the statement again"
             )
         operation = overwrite_operation(added, found.whole)
-        return replace(changes, removed=found.whole, operation=operation)
+        as_read = (None if head is None else head.snapshot_id) == start_id
+        counted = rows if as_read else None
+        return replace(changes, removed=found.whole, operation=operation, rows=counted)
 
     changes = FileChanges("delete", (*added,), branch=branch, summary=dict(summary))
     operation = SnapshotOperation(table, changes, context, validate=check, plan=plan)

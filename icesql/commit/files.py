@@ -19,6 +19,9 @@ class FileChanges(Struct, frozen=True, dict=True):
     ``sequence_number`` is the data sequence number that rewritten data keeps, None for new rows.
     ``delete_ages`` are those of new delete files by their paths, where they are not new deletes.
     Files to add that are ``borrowed`` are part of the table already: a failed commit leaves them.
+    ``rows`` is by how many the live rows change, as the statement counted them; None where it did
+    not. ``deletes_read``: removed position delete files were read, and those to add have what they
+    told of live data files.
     """
 
     operation: str
@@ -29,6 +32,8 @@ class FileChanges(Struct, frozen=True, dict=True):
     sequence_number: int | None = None
     borrowed: bool = False
     delete_ages: Mapping[str, int] = field(default_factory=dict)
+    rows: int | None = None
+    deletes_read: bool = False
 
     @cached_property
     def added_data(self) -> tuple[DataFile, ...]:

@@ -90,6 +90,7 @@ def replace_table(
     *,
     reads_itself: bool = False,
     summary: Mapping[str, str] = NOTHING,
+    rows: int | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
     """Make a table what was staged, with its first snapshot if there are ``files``, in one step.
@@ -97,10 +98,11 @@ def replace_table(
     The snapshots of before stay for time travel, other branches as they are. Rows that others
     commit meanwhile are part of that history, too, unless the new rows were made of the old ones
     (``reads_itself``): then they are a CommitConflictError, as are columns or partition fields that
-    others add. Raises as ``commit_append`` does.
+    others add. ``rows`` is how many the files hold, if that was counted. Raises as
+    ``commit_append`` does.
     """
     context = query or QueryContext()
-    operation = _Replace(staged, files, summary, context, reads_itself=reads_itself)
+    operation = _Replace(staged, files, summary, rows, context, reads_itself=reads_itself)
     after = commit(catalog, staged.base, operation, context)
     if operation.rows is None:
         return CommitResult(after)
@@ -116,6 +118,7 @@ class _Replace:
         staged: Replacement,
         files: Sequence[DataFile],
         summary: Mapping[str, str],
+        rows: int | None,
         query: QueryContext,
         *,
         reads_itself: bool,
@@ -123,7 +126,7 @@ class _Replace:
         self._staged, self._query, self._reads_itself = staged, query, reads_itself
         self.rows: SnapshotOperation | None = None
         if files:
-            changes = FileChanges("append", (*files,), summary=dict(summary))
+            changes = FileChanges("append", (*files,), summary=dict(summary), rows=rows)
             self.rows = SnapshotOperation(staged.table, changes, query)
 
     @property

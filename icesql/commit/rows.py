@@ -43,6 +43,7 @@ def commit_overwrite(
     isolation: Isolation = "serializable",
     branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
+    rows: int | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
     """Replace files by files: a copy-on-write DELETE, UPDATE or MERGE.
@@ -50,7 +51,8 @@ def commit_overwrite(
     ``removed`` are data files as the scan of snapshot ``start_id`` gave them, and the deletion
     vectors of these; ``row_filter`` is what was pushed into that scan. Conflicts: a removed file
     that is gone, or of which any rows were deleted (were they updated, where no file is added);
-    serializable, also new rows that may match. Without files nothing is committed. Raises as
+    serializable, also new rows that may match. Without files nothing is committed. ``rows`` is by
+    how many the live rows change, if that was counted; see ``validation.live_rows``. Raises as
     ``commit_append`` does.
     """
     wanted = Validation(
@@ -60,9 +62,8 @@ def commit_overwrite(
         undeleted=_data(removed),
         only_updates=not added,
     )
-    changes = FileChanges(
-        overwrite_operation(added, removed), (*added,), (*removed,), branch, dict(summary)
-    )
+    operation = overwrite_operation(added, removed)
+    changes = FileChanges(operation, (*added,), (*removed,), branch, dict(summary), rows=rows)
     return _commit(catalog, table, changes, wanted, query)
 
 
@@ -80,6 +81,7 @@ def commit_row_delta(
     isolation: Isolation = "serializable",
     branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
+    rows: int | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
     """Add delete files or deletion vectors, and rows: a merge-on-read DELETE, UPDATE or MERGE.
@@ -88,7 +90,8 @@ def commit_row_delta(
     (and data files that go as a whole); ``referenced`` the paths of all data files of which rows
     are deleted. Conflicts: a referenced file that is gone, another vector for it, a removed data
     file of which rows were updated; for UPDATE and MERGE, also new deletes that may match, or of
-    a removed file; serializable, also new rows that may match.
+    a removed file; serializable, also new rows that may match. ``rows`` is as for
+    ``commit_overwrite``.
     """
     is_delete = command == "delete"
     vectors = [each.referenced_data_file for each in deletes if each.is_deletion_vector]
@@ -107,7 +110,8 @@ def commit_row_delta(
     if both:
         raise ProgrammingError(f"{min(both)} is removed, and rows of it are deleted, in one commit")
     operation = row_delta_operation(added, deletes, _data(removed))
-    changes = FileChanges(operation, (*added, *deletes), (*removed,), branch, dict(summary))
+    told = dict(summary)
+    changes = FileChanges(operation, (*added, *deletes), (*removed,), branch, told, rows=rows)
     return _commit(catalog, table, changes, wanted, query)
 
 
@@ -186,7 +190,8 @@ def commit_rewrite(
         start_id, undeleted=_data(removed), same_age=made if keeps_age else None, own=own
     )
     number = start.sequence_number if keeps_age else None
-    changes = FileChanges("replace", (*added,), (*removed,), branch, dict(summary), number)
+    told = dict(summary)
+    changes = FileChanges("replace", (*added,), (*removed,), branch, told, number, rows=0)
     if sum(f.record_count for f in changes.added_data) > sum(
         f.record_count for f in _data(removed)
     ):

@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterable, Sequence
 from icesql.catalog.table import Table
 from icesql.commit.files import FileChanges, file_key
 from icesql.commit.manifests.added import AddedManifests
+from icesql.commit.manifests.carried import check_carried
 from icesql.commit.manifests.filtering import Filtered, ManifestFilter
 from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.manifests.merging import ManifestMerge
 from icesql.commit.manifests.own_files import OwnFiles
 from icesql.commit.manifests.store import ManifestStore
-from icesql.commit.snapshots.branches import Staged, branch_head, moved_ref
+from icesql.commit.snapshots.branches import Staged, branch_head, moved_ref, start_of
 from icesql.commit.snapshots.engine import engine_summary
 from icesql.commit.snapshots.snapshot_ids import new_snapshot_id
 from icesql.commit.snapshots.summary import SummaryCounts, totals
+from icesql.commit.validation.live_rows import LiveRows
 from icesql.commit.validation.planned import check_planned
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, StorageError, UnsupportedTableError
@@ -110,7 +112,7 @@ class SnapshotOperation:
                 self.summary = {}
                 return ()
         self._store.rebase(metadata)
-        manifests, replaced, duplicates = self._manifests(metadata, parent)
+        manifests, replaced, duplicates = self._manifests(base, parent)
         version = metadata.format_version
         number = metadata.last_sequence_number + 1 if version > 1 else 0
         first_row_id = (metadata.next_row_id or 0) if version > 2 else None
@@ -184,10 +186,10 @@ class SnapshotOperation:
                 )
 
     def _manifests(
-        self, metadata: TableMetadata, parent: Snapshot | None
+        self, base: Table, parent: Snapshot | None
     ) -> tuple[list[ManifestFile], int, int]:
         """The manifests to list, how many old ones they take the place of, repeated removals."""
-        store, old = self._store, self._store.manifests_of(parent)
+        store, old, metadata = self._store, self._store.manifests_of(parent), base.metadata
         written_as = metadata.format_version, metadata.current_schema_id
         if written_as != self._filtered_for:
             for each in (self._data, self._deletes, self._merge_data, self._merge_deletes):
@@ -207,6 +209,7 @@ class SnapshotOperation:
         ):
             live = [each.manifest for each in filtered if self._stays(each.manifest)]
             kept += merge.apply(store, [*self._added.of(store, content), *live])
+        self._check_all(base, parent, old, kept)
         listed = [each.manifest for each in kept]
         paths = {each.manifest_path for each in listed}
         return (
@@ -214,6 +217,21 @@ class SnapshotOperation:
             sum(each.manifest_path not in paths and _is_live(each) for each in old),
             duplicates,
         )
+
+    def _check_all(
+        self,
+        base: Table,
+        parent: Snapshot | None,
+        old: Sequence[ManifestFile],
+        kept: Sequence[HeldManifest],
+    ) -> None:
+        """Raise where the manifests are not the old ones, changed as the statement counted."""
+        changes, store, removed = self._changes, self._store, self._removed
+        added = [*map(file_key, changes.added_data), *map(file_key, changes.added_deletes)]
+        check_carried(store, old, kept, added=added, removed=removed)
+        planned = start_of(self.found.metadata, changes.branch)
+        moved = planned != (None if parent is None else parent.snapshot_id)
+        LiveRows(base, store, changes, removed, old, kept).check(moved=moved)
 
     def _stays(self, held: HeldManifest) -> bool:
         return held.has_live_files or held.manifest.added_snapshot_id == self._id

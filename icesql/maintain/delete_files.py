@@ -329,8 +329,9 @@ def _committed(
 ) -> RewrittenDeletes:
     removed = tuple(each for group in groups for each in group.files)
     changes = FileChanges(
-        "replace", tuple(added), removed, summary=dict(summary), delete_ages=dict(ages)
-    )
+        "replace", tuple(added), removed, summary=dict(summary), delete_ages=dict(ages),
+        deletes_read=True,
+    )  # fmt: skip
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
         # A rollback brings back files whose deletes were left out here.

@@ -177,15 +177,22 @@ def _finish(
     files: Sequence[DataFile],
     work: Work,
     scans: Sequence[TableScan] = (),
+    rows: int | None = None,
 ) -> CommitResult:
     """Let the table appear, with its rows, which ``scans`` gave."""
     if isinstance(staged, Replacement):
         base = staged.base
         own = read_of(scans, base, base.metadata.current_snapshot_id) is not None
         return replace_table(
-            place.catalog, staged, files, reads_itself=own, summary=SUMMARY, query=work.query
+            place.catalog,
+            staged,
+            files,
+            reads_itself=own,
+            summary=SUMMARY,
+            rows=rows,
+            query=work.query,
         )
-    return create_table(place.catalog, staged, files, summary=SUMMARY, query=work.query)
+    return create_table(place.catalog, staged, files, summary=SUMMARY, rows=rows, query=work.query)
 
 
 def default_value(column: ColumnDefinition, type: t.IcebergType, work: Work) -> Any:
@@ -243,7 +250,7 @@ def _create_as(statement: CreateTable, place: _Place, work: Work) -> Modified:
         written = write_files(result, task, work.query, reader)
     finally:
         result.close()
-    done = _finish(place, staged, written.files, work, scans)
+    done = _finish(place, staged, written.files, work, scans, written.rows)
     return Modified.of(written, done.snapshot_id)
 
 

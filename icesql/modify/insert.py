@@ -71,7 +71,13 @@ def insert(statement: Insert, work: Work) -> Modified:
         done = overwrite(statement, (catalog, table, branch), values, written.files, scans, work)
     else:
         done = commit_append(
-            catalog, table, written.files, branch=branch, summary=SUMMARY, query=work.query
+            catalog,
+            table,
+            written.files,
+            branch=branch,
+            summary=SUMMARY,
+            rows=written.rows,
+            query=work.query,
         )
     return Modified.of(written, done.snapshot_id)
 
@@ -108,7 +114,13 @@ def insert_many(statements: Iterable[Insert], work: Work) -> Modified:
         for result in open_results:
             result.close()
     done = commit_append(
-        catalog, table, written.files, branch=branch, summary=SUMMARY, query=work.query
+        catalog,
+        table,
+        written.files,
+        branch=branch,
+        summary=SUMMARY,
+        rows=written.rows,
+        query=work.query,
     )
     return Modified.of(written, done.snapshot_id)
 

@@ -78,6 +78,7 @@ class ManifestFilter:
             if not gone:
                 self._known[manifest] = Filtered(HeldManifest(manifest))
                 continue
+            store.note(manifest, entries)
             form = store.form(manifest.partition_spec_id, manifest.content)
             written = HeldManifest(store.write(made, form), tuple(made))
             self._known[manifest] = Filtered(written, tuple(gone))

@@ -66,6 +66,7 @@ class ManifestMerge:
         if member.entries is not None:
             return [*member.entries]
         ((manifest, entries),) = store.read([member.manifest])
+        store.note(manifest, entries)
         found = []
         for index, status in enumerate(entries.status):
             if status == DELETED:

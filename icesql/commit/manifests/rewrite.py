@@ -12,6 +12,8 @@ from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
+from icesql.commit.manifests.carried import check_carried
+from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.manifests.own_files import OwnFiles
 from icesql.commit.manifests.store import ManifestStore
 from icesql.commit.snapshots.branches import moved_ref
@@ -123,7 +125,7 @@ class _ManifestRewrite:
         self._sort_by = sort_by
         self._fields(table.metadata)
         # By all that is known of the manifests: entries inherit their row ids and numbers.
-        self._written: dict[ManifestGroup, list[ManifestFile]] = {}
+        self._written: dict[ManifestGroup, list[HeldManifest]] = {}
         self._written_as: tuple[int, int] | None = None
         self.summary: dict[str, str] = {}
 
@@ -172,9 +174,12 @@ class _ManifestRewrite:
         if self._written_as != written_as:
             self._written.clear()
             self._written_as = written_as
-        made = [each for group in groups for each in self._rewritten(group)]
+        written = [each for group in groups for each in self._rewritten(group)]
+        made = [each.manifest for each in written]
         gone = {each.manifest_path for group in groups for each in group.manifests}
-        kept = [e for e in self._store.manifests_of(head) if e.manifest_path not in gone]
+        old = self._store.manifests_of(head)
+        kept = [each for each in old if each.manifest_path not in gone]
+        check_carried(self._store, old, [*written, *map(HeldManifest, kept)])
         # Data before deletes, as all lists have them.
         listed_order = sorted([*made, *kept], key=lambda each: each.content)
         version = metadata.format_version
@@ -226,14 +231,15 @@ class _ManifestRewrite:
         """Delete everything that was written."""
         self._own.keep_only(())
 
-    def _rewritten(self, group: ManifestGroup) -> list[ManifestFile]:
+    def _rewritten(self, group: ManifestGroup) -> list[HeldManifest]:
         if group not in self._written:
             self._written[group] = [*self._write(group)]
         return self._written[group]
 
-    def _write(self, group: ManifestGroup) -> Iterator[ManifestFile]:
+    def _write(self, group: ManifestGroup) -> Iterator[HeldManifest]:
         entries: list[ManifestEntry] = []
         for manifest, found in self._store.read(group.manifests):
+            self._store.note(manifest, found)
             for index, status in enumerate(found.status):
                 if status != DELETED:
                     file = found.data_file(index)
@@ -248,7 +254,8 @@ class _ManifestRewrite:
         form = self._store.form(group.manifests[0].partition_spec_id, group.content)
         size = max(-(-len(entries) // group.count), 1)
         for start in range(0, len(entries), size):
-            yield self._store.write(entries[start : start + size], form)
+            part = tuple(entries[start : start + size])
+            yield HeldManifest(self._store.write(part, form), part)
 
 
 def _key(value: Any) -> tuple[bool, Any]:

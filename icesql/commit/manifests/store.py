@@ -9,6 +9,7 @@ from itertools import count
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
+from icesql.commit.manifests.carried import Carried, live_of
 from icesql.commit.manifests.own_files import OwnFiles
 from icesql.commit.manifests.settings import ManifestSettings
 from icesql.context import QueryContext
@@ -43,6 +44,7 @@ class ManifestStore:
         self._reader = ManifestReader(table.storage, query, table.name)
         self._unique, self._numbers = str(uuid.uuid4()), count()
         self._bytes_per_entry: float = _GUESSED_BYTES
+        self._live: dict[ManifestFile, tuple[Carried, ...]] = {}
         self.rebase(table.metadata)
 
     def rebase(self, metadata: TableMetadata) -> None:
@@ -66,6 +68,17 @@ class ManifestStore:
     ) -> Iterator[tuple[ManifestFile, ManifestEntries]]:
         """Each manifest with its entries, inherited values filled in."""
         return self._reader.entries_of(manifests, self.spec_of)
+
+    def note(self, manifest: ManifestFile, entries: ManifestEntries) -> None:
+        """Remember the live files of a manifest that others will take the place of."""
+        self._live[manifest] = live_of(entries)
+
+    def live_of(self, manifest: ManifestFile) -> tuple[Carried, ...]:
+        """The live files of a manifest, read again where they are not remembered."""
+        if manifest not in self._live:
+            ((_, entries),) = self.read([manifest])
+            self.note(manifest, entries)
+        return self._live[manifest]
 
     def spec_of(self, manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
         """The spec of a manifest and the types of its partition values."""

@@ -135,6 +135,7 @@ def commit_files(target: RowTarget, changed: ChangedFiles, work: Work) -> Change
             isolation=target.isolation,
             branch=target.branch,
             summary=SUMMARY,
+            rows=changed.added - changed.gone,
             query=work.query,
         )
     else:
@@ -148,6 +149,7 @@ def commit_files(target: RowTarget, changed: ChangedFiles, work: Work) -> Change
             isolation=target.isolation,
             branch=target.branch,
             summary=SUMMARY,
+            rows=changed.added - changed.gone,
             query=work.query,
         )
     count = len(changed.data) + len(changed.deletes)

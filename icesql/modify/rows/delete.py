@@ -125,6 +125,7 @@ def _delete_files(rows: Query, catalog: Catalog, branch: Branch, work: Work) -> 
         isolation=target.isolation,
         branch=branch,
         summary=SUMMARY,
+        rows=-count,
         query=work.query,
     )
     return Modified(count, snapshot_id=done.snapshot_id)
@@ -147,6 +148,7 @@ def _delete_all(
         start_id=start_id,
         branch=branch,
         summary=SUMMARY,
+        rows=-count,
         query=work.query,
     )
     return Modified(count, snapshot_id=done.snapshot_id)

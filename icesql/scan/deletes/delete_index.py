@@ -190,7 +190,7 @@ class _ByPath:
         return bool(self._by_name)
 
     def add(self, path: str, delete: DataFile) -> None:
-        self._by_name.setdefault(_last_part(path), {}).setdefault(path, []).append(delete)
+        self._by_name.setdefault(last_part(path), {}).setdefault(path, []).append(delete)
 
     def find(self, path: str) -> list[DataFile]:
         """The deletes that name ``path``, oldest manifest first.
@@ -198,7 +198,7 @@ class _ByPath:
         Spellings of one file share its name, so the key, which may ask the file system, is needed
         only where another spelling of the same name is about.
         """
-        name = _last_part(path)
+        name = last_part(path)
         spellings = self._by_name.get(name)
         if spellings is None:
             return []
@@ -212,7 +212,8 @@ class _ByPath:
         return keys.get(self._key(path), [])
 
 
-def _last_part(path: str) -> str:
+def last_part(path: str) -> str:
+    """The name of a file, which all spellings of its path share."""
     name = path.rpartition("/")[2]
     return unquote(name) if "%" in name else name
 

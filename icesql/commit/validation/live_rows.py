@@ -1,0 +1,306 @@
+"""Whether a commit changes the live rows of a branch by as many as its statement counted.
+
+What is compared, at each attempt, with the base of this very attempt:
+
+- Data files and vectors say exactly how many rows live: those added, less those of the data files
+  removed, less what new vectors delete beyond the ones they take the place of. A commit to a table
+  without other deletes has to give the very number.
+- Position delete files (format version 2) may tell of a row twice, or of one that is gone. A data
+  file that goes, and to which some apply, counts as having between its rows less all of their
+  positions and its rows.
+- How many rows an equality delete takes is known by reading alone. A data file that goes, and to
+  which one applies, counts as having any number of live rows up to those it holds; whether one
+  came since the file was read is a matter of ``checks``.
+- Where a data file that goes is listed twice, or does not know its rows, no numbers are compared.
+
+Deletes go with a reason only, whatever was counted: their data file goes, or new ones take their
+place, or they apply to no live data file (which positions in several files do is for those to know
+who read them). Only where neither of the first two is the case are manifests read for it that the
+commit does not read anyway. An append reads none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from icesql.catalog.table import Table
+from icesql.commit.files import FileChanges, file_key
+from icesql.commit.manifests.filtering import may_hold
+from icesql.commit.manifests.held import HeldManifest
+from icesql.commit.manifests.store import ManifestStore
+from icesql.errors import CommitConflictError, InternalError
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.entries import DELETED
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.scan.deletes.delete_index import DeleteIndex, last_part, partition_key
+
+
+class LiveRows:
+    """What a commit does to live rows: by ``changes``, of which ``removed`` are found in the base.
+
+    ``old`` are the manifests of the base, ``kept`` those of the new snapshot.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        store: ManifestStore,
+        changes: FileChanges,
+        removed: Sequence[DataFile],
+        old: Sequence[ManifestFile],
+        kept: Sequence[HeldManifest],
+    ) -> None:
+        self._table, self._store, self._changes = table, store, changes
+        self._old, self._kept = old, kept
+        self._key_of = _SameFiles(table.storage.same_file_key).key
+        self._is_certain = len({file_key(each) for each in removed}) == len(removed)
+        self._gone = {
+            self._key_of(each.path): each for each in removed if each.content is FileContent.DATA
+        }
+        # Where bounds name the one data file, the planner has told it.
+        self._named = {file_key(each): each.referenced_data_file for each in changes.removed}
+        self._removed = [each for each in removed if each.content is not FileContent.DATA]
+        self._removed_of: dict[str, list[DataFile]] = {}
+        for each in self._removed:
+            if (path := self._path(each)) is not None:
+                self._removed_of.setdefault(path, []).append(each)
+        self._new = {
+            path: each for each in changes.added_deletes if (path := self._path(each)) is not None
+        }
+
+        self._several = {
+            _scope(each)
+            for each in changes.added_deletes
+            if _is_position_file(each) and self._path(each) is None
+        }
+
+    def check(self, *, moved: bool) -> None:
+        """Raise where the numbers disagree, or deletes are lost.
+
+        That is a CommitConflictError where others have ``moved`` the branch since the statement
+        read it, else an InternalError.
+        """
+        problem = self._lost_deletes() or self._miscounted()
+        if problem is None:
+            return
+        if moved:
+            raise CommitConflictError(
+                f"another commit to {self._table.name} conflicts with this statement: {problem}; "
+                "nothing was changed, run the statement again"
+            )
+        raise InternalError(
+            f"cannot commit to {self._table.name}: {problem}; nothing was changed. Either files of "
+            "the table are not what its metadata says (SET verify = 'full' reads them), or this is "
+            "a bug in icesql"
+        )
+
+    def _path(self, delete: DataFile) -> str | None:
+        """The one data file that a delete tells of, as a key; None where it may be several."""
+        named = delete.referenced_data_file or self._named.get(file_key(delete))
+        return None if named is None else self._key_of(named)
+
+    # ------------------------------------------------------------------ deletes that go
+
+    def _lost_deletes(self) -> str | None:
+        """The problem with a delete that goes although it applies to a data file that stays."""
+        open_ = [each for each in self._removed if not self._has_successor(each)]
+        if not open_:
+            return None
+        asked = self._changes.removed_keys
+        by_age = [each for each in open_ if file_key(each) not in asked]
+        oldest = self._oldest() if by_age else 0
+        for each in by_age:
+            if each.sequence_number >= oldest:
+                return f"the deletes of {each.path} would be lost"
+        found = self._applied([each for each in open_ if file_key(each) in asked])
+        return None if found is None else f"the deletes of {found.path} would be lost"
+
+    def _has_successor(self, delete: DataFile) -> bool:
+        """Whether the data file of a delete goes, or new deletes take its place."""
+        path = self._path(delete)
+        if path is not None and path in self._gone:
+            return True
+        many = path is None or _scope(delete) in self._several
+        if many and self._changes.deletes_read and _is_position_file(delete):
+            return True
+        if path is None:
+            return False
+        # Only vectors count each row once.
+        new = self._new.get(path)
+        least = delete.record_count if delete.is_deletion_vector else 0
+        return new is not None and new.record_count >= least
+
+    def _applied(self, deletes: Sequence[DataFile]) -> DataFile | None:
+        """The first of some deletes that go which applies to a live data file of afterwards."""
+        if not deletes:
+            return None
+        vectors = {self._path(each): each for each in deletes if each.is_deletion_vector}
+        going = {file_key(each): each for each in deletes if not each.is_deletion_vector}
+        # A vector takes the place of all other positions of its file.
+        staying = [
+            each
+            for each in self._live(self._kept if going else (), ManifestContent.DELETES)
+            if each.is_deletion_vector
+        ]
+        index = self._index([*going.values(), *staying])
+        for file in self._live(self._holding(deletes), ManifestContent.DATA):
+            if vectors and (vector := vectors.get(self._key_of(file.path))) is not None:
+                return vector
+            for delete in index.deletes_of(file) if going else ():
+                if file_key(delete) in going:
+                    return going[file_key(delete)]
+        return None
+
+    def _holding(self, deletes: Sequence[DataFile]) -> Iterator[HeldManifest]:
+        """The manifests that may list a data file to which one of the deletes applies."""
+        specs = self._table.metadata.specs
+        everywhere = any(specs[each.spec_id].is_unpartitioned for each in deletes)
+        partitions: dict[int, set[tuple[object, ...]]] = {}
+        for each in deletes:
+            partitions.setdefault(each.spec_id, set()).add(each.partition)
+        for held in self._kept:
+            spec_id = held.manifest.partition_spec_id
+            if not everywhere:
+                _, types = self._store.spec(spec_id)
+                wanted = partitions.get(spec_id)
+                if not wanted or not may_hold(held.manifest.partitions, types, wanted):
+                    continue
+            yield held
+
+    # ------------------------------------------------------------------ numbers
+
+    def _miscounted(self) -> str | None:
+        """How the numbers contradict what the statement counted."""
+        counted, added = self._changes.rows, self._changes.added_data
+        held = [each.record_count for each in (*added, *self._gone.values())]
+        if counted is None or not self._is_certain or any(each < 0 for each in held):
+            return None
+        exact = sum(each.record_count for each in added)
+        for path, file in self._gone.items():
+            exact -= file.record_count - self._in_vector(path)
+        for path, new in self._new.items():
+            if path not in self._gone:
+                replaced = self._removed_of.get(path, ())
+                exact -= new.record_count - sum(each.record_count for each in replaced)
+        if exact == counted:
+            return None
+        least, most = self._range(exact)
+        if least <= counted <= most:
+            return None
+        told = f"{most:+,}" if least == most else f"{least:+,} to {most:+,}"
+        return f"its files change the number of live rows by {told}, its rows by {counted:+,}"
+
+    def _range(self, exact: int) -> tuple[int, int]:
+        """What the number may be, where deletes apply that do not tell how many rows they take."""
+        least = most = exact
+        index = self._index(
+            each
+            for each in self._live(map(HeldManifest, self._old), ManifestContent.DELETES)
+            if not each.is_deletion_vector
+        )
+        for path, file in self._gone.items():
+            known = self._in_vector(path)
+            applied = index.deletes_of(file)
+            left = file.record_count - known
+            if any(each.equality_ids for each in applied):
+                most += left
+            elif not known:
+                most += min(left, sum(each.record_count for each in applied))
+        for path, new in self._new.items():
+            if path in self._gone:
+                continue
+            replaced = self._removed_of.get(path, ())
+            least -= sum(each.record_count for each in replaced if not each.is_deletion_vector)
+            if new.is_deletion_vector and not self._in_vector(path):
+                # The first vector of a file has the positions of its delete files, too.
+                file = replace(new, path=new.referenced_data_file or "", sequence_number=0)
+                applied = index.deletes_of(file)
+                most += sum(each.record_count for each in applied if not each.equality_ids)
+        return least, most
+
+    def _in_vector(self, path: str) -> int:
+        """The rows that the vector deletes which goes for a data file."""
+        replaced = self._removed_of.get(path, ())
+        return sum(each.record_count for each in replaced if each.is_deletion_vector)
+
+    # ------------------------------------------------------------------ files
+
+    def _index(self, deletes: Iterable[DataFile]) -> DeleteIndex:
+        metadata = self._table.metadata
+        return DeleteIndex(
+            deletes,
+            metadata.specs,
+            metadata.file_schema,
+            self._table.storage.same_file_key,
+            compare_bounds=False,
+        )
+
+    def _live(
+        self, manifests: Iterable[HeldManifest], content: ManifestContent
+    ) -> Iterator[DataFile]:
+        """The live files of manifests, as old as they are in the new snapshot."""
+        new = self._table.metadata.last_sequence_number + 1
+        for held in manifests:
+            manifest = held.manifest
+            if manifest.content is not content or not manifest.has_live_files:
+                continue
+            if held.entries is not None:
+                for each in held.entries:
+                    if each.is_live:
+                        number = each.sequence_number
+                        yield replace(each.file, sequence_number=new if number is None else number)
+                continue
+            ((_, entries),) = self._store.read([manifest])
+            for index, status in enumerate(entries.status):
+                if status != DELETED:
+                    yield entries.data_file(index)
+
+    def _oldest(self) -> int:
+        """The least sequence number of the data that stays."""
+        found = [self._table.metadata.last_sequence_number + 1]
+        for held in self._kept:
+            manifest = held.manifest
+            if manifest.content is not ManifestContent.DATA or not manifest.has_live_files:
+                continue
+            if held.entries is None:
+                found.append(manifest.min_sequence_number)
+            else:
+                numbers = [each.sequence_number for each in held.entries if each.is_live]
+                found += [each for each in numbers if each is not None]
+        return min(found)
+
+
+class _SameFiles:
+    """One spelling for each file: the first that was asked for.
+
+    Spellings of a file share its name, so that only paths of one name are compared as files.
+    """
+
+    def __init__(self, same_file_key: Callable[[str], str]) -> None:
+        self._same = same_file_key
+        self._known: dict[str, str] = {}
+        self._first: dict[str, str] = {}
+        self._others: dict[str, str] = {}
+
+    def key(self, path: str) -> str:
+        """The spelling that stands for all of this file."""
+        found = self._known.get(path)
+        if found is None:
+            first = self._first.setdefault(last_part(path), path)
+            found = path
+            if first != path:
+                self._others.setdefault(self._same(first), first)
+                found = self._others.setdefault(self._same(path), path)
+            self._known[path] = found
+        return found
+
+
+def _scope(file: DataFile) -> tuple[int, tuple[Any, ...]]:
+    return file.spec_id, partition_key(file.partition)
+
+
+def _is_position_file(file: DataFile) -> bool:
+    return file.content is FileContent.POSITION_DELETES and not file.is_deletion_vector
