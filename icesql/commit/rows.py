@@ -211,7 +211,7 @@ def _commit(
     context = query or QueryContext()
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
-        _check_lineage(table, base, changes)
+        _check_lineage(table, base, head, wanted.start_id, changes)
         validate(wanted, base, head, query)
 
     operation = SnapshotOperation(table, changes, context, validate=check)
@@ -226,17 +226,22 @@ def _applied(
     return CommitResult(after, operation.snapshot_id, told)
 
 
-def _check_lineage(found: Table, base: Table, changes: FileChanges) -> None:
+def _check_lineage(
+    found: Table, base: Table, head: Snapshot | None, start_id: int | None, changes: FileChanges
+) -> None:
     """Raise CommitConflictError where rows that stay would lose what others know them by.
 
-    Files that were written for format version 2 do not say the ids of their rows, nor when each
-    was last changed.
+    Files that were written for format version 2, or of rows that had no ids yet because nobody
+    committed since an upgrade, do not say the ids of their rows, nor when each was last changed.
     """
-    if found.metadata.format_version < 3 <= base.metadata.format_version and changes.added_data:
+    planned, version = found.metadata, base.metadata.format_version
+    start = None if start_id is None else planned.snapshot(start_id)
+    if not changes.added_data or version < 3 or start is None or start.first_row_id is not None:
+        return
+    if planned.format_version < 3 or (head is not None and head.first_row_id is not None):
         raise CommitConflictError(
-            f"{base.name} was upgraded to format version {base.metadata.format_version} since the "
-            "statement read it, and its rows have ids now; nothing was changed, run the statement "
-            "again"
+            f"{base.name} was upgraded to format version {version}, and its rows got ids since the "
+            "statement read them; nothing was changed, run the statement again"
         )
 
 

@@ -475,6 +475,7 @@ def test_rows_that_others_read_not_are_no_matter(con, other, meanwhile) -> None:
 # ------------------------------------------------------------------ row lineage
 
 
+@pytest.mark.parametrize("upgraded", ["before", "meanwhile"])
 @pytest.mark.parametrize(
     "sql",
     [
@@ -485,7 +486,10 @@ def test_rows_that_others_read_not_are_no_matter(con, other, meanwhile) -> None:
         "CALL system.rewrite_data_files('s.t', options => map('rewrite-all', 'true'))",
     ],
 )
-def test_rows_that_got_ids_meanwhile_keep_them(con, other, meanwhile, sql: str) -> None:
+def test_rows_that_got_ids_meanwhile_keep_them(
+    con, other, meanwhile, sql: str, upgraded: str
+) -> None:
+    """Rows of before an upgrade get them with the first commit after it."""
     con.execute(
         "CREATE TABLE s.t (id INT, x INT) TBLPROPERTIES ("
         "'write.update.isolation-level' = 'snapshot', 'write.delete.isolation-level' = 'snapshot',"
@@ -495,13 +499,18 @@ def test_rows_that_got_ids_meanwhile_keep_them(con, other, meanwhile, sql: str) 
     lineage = "SELECT id, _row_id, _last_updated_sequence_number FROM s.t ORDER BY id"
     seen = []
 
-    def upgrade() -> None:
-        other.execute("ALTER TABLE s.t SET TBLPROPERTIES ('format-version' = '3')")
+    upgrade = "ALTER TABLE s.t SET TBLPROPERTIES ('format-version' = '3')"
+
+    def give_ids() -> None:
+        if upgraded == "meanwhile":
+            other.execute(upgrade)
         other.execute("INSERT INTO s.t VALUES (9, 9)")
         seen.extend(rows(other, lineage))
 
-    meanwhile(upgrade)
-    with pytest.raises(errors.CommitConflictError, match="was upgraded to format version 3"):
+    if upgraded == "before":
+        con.execute(upgrade)
+    meanwhile(give_ids)
+    with pytest.raises(errors.CommitConflictError, match="its rows got ids since"):
         con.execute(sql)
     assert rows(other, lineage) == seen
     con.execute(sql)

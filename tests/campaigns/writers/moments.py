@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import icesql.commit.attempts as attempts
-import icesql.commit.transaction as transaction
+import icesql.commit.outcomes.together as together
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.catalog.rest.catalog import RestCatalog
 from icesql.catalog.sqlite import SqliteCatalog
@@ -117,7 +117,7 @@ class Moments:
                 if name in kind.__dict__:
                     replace(kind, name, lambda old: self._wrapped(old, after="loaded"))
             replace(kind, "swap", self._swap)
-        replace(transaction, "swap_several", self._swap)
+        replace(together, "swap_several", self._swap)
         replace(ManifestReader, "manifests_of", lambda old: self._wrapped(old, before="planning"))
         replace(NewFile, "__init__", lambda old: self._wrapped(old, before="opened"))
         replace(OwnFiles, "keep_only", lambda old: self._wrapped(old, before="cleaning"))

@@ -142,6 +142,8 @@ def _apply_snapshots(made: Json, update: Json, now: int) -> None:
                     raise Refused(f"sequence number {number} is too old")
                 made["last-sequence-number"] = max(number, made["last-sequence-number"])
             if made["format-version"] > 2:
+                if "first-row-id" not in snapshot:
+                    raise Refused("a snapshot of format version 3 has first-row-id")
                 if snapshot["first-row-id"] < made["next-row-id"]:
                     raise Refused(f"row id {snapshot['first-row-id']} was given before")
                 made["next-row-id"] = snapshot["first-row-id"] + snapshot["added-rows"]
