@@ -596,6 +596,14 @@ class History:
             if each.table == table.name and each.branch == branch
         ]  # fmt: skip
         now = table.at(branch)
+        if statement.kind == "branch":
+            # Of a table without a snapshot it is an empty one, on whatever is there by now.
+            assert table.document is not None
+            head = table.document["refs"][branch]["snapshot-id"]
+            parents = {s["snapshot-id"]: s.get("parent-snapshot-id")
+                       for s in table.document["snapshots"]}  # fmt: skip
+            table.new_head(branch, [table.snapshots.get(parents[head]) or ()])
+            return
         if not parts:
             raise Fault(f"{table.name} {branch} has a new snapshot by {statement.text}")
         candidates = [now]
@@ -653,6 +661,9 @@ class History:
                 if not any(self._is_nothing(table, part, each) for each in seen):
                     raise Fault(f"committed, and nothing is changed: {statement.text}")
             return
+        if statement.makes is not None and not self.tables[statement.makes].at("main"):
+            # A table without rows gets its uuid from the server: nothing tells it from another's.
+            applied = applied and "fault" not in self._raced
         if applied and not statement.many:
             raise Fault(
                 f"refused, and it is committed: {statement.text}: {type(error).__name__} {error}"
@@ -680,7 +691,8 @@ class History:
             return True
         if "fault" in self._raced and self.warehouse.kind == "rest":
             return True  # of the gateway's own words, as long as nothing was changed
-        if self._raced & _RESHAPED and isinstance(error, icesql.ProgrammingError):
+        reshaped = (icesql.ProgrammingError, icesql.errors.CatalogError)
+        if self._raced & _RESHAPED and isinstance(error, reshaped):
             return True
         return bool(statement.reads and self._raced & _CLEANED and "no such file" in text)
 

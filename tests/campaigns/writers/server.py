@@ -34,6 +34,10 @@ class Refused(Exception):
     """A requirement does not hold."""
 
 
+class Unfit(Exception):
+    """A change does not fit the table's format version."""
+
+
 # ------------------------------------------------------------------ metadata as JSON
 
 
@@ -142,8 +146,8 @@ def _apply_snapshots(made: Json, update: Json, now: int) -> None:
                     raise Refused(f"sequence number {number} is too old")
                 made["last-sequence-number"] = max(number, made["last-sequence-number"])
             if made["format-version"] > 2:
-                if "first-row-id" not in snapshot:
-                    raise Refused("a snapshot of format version 3 has first-row-id")
+                if snapshot.get("first-row-id") is None:
+                    raise Unfit("a snapshot of version 3 needs a first row id")
                 if snapshot["first-row-id"] < made["next-row-id"]:
                     raise Refused(f"row id {snapshot['first-row-id']} was given before")
                 made["next-row-id"] = snapshot["first-row-id"] + snapshot["added-rows"]
@@ -222,6 +226,8 @@ class Lake:
                 made[name] = apply(metadata or empty(), body["updates"])
         except Refused as error:
             return 409, _error(str(error), "CommitFailedException")
+        except Unfit as error:
+            return 400, _error(str(error), "ValidationException")
         for name, metadata in made.items():
             self.keep(name, metadata)
         last = self.tables[changes[-1][0]]
