@@ -16,7 +16,7 @@ from icesql.commit.attempts import is_same, now_ms, refreshed
 from icesql.commit.change import change_table
 from icesql.commit.own_places import OwnPlaces
 from icesql.context import QueryContext
-from icesql.errors import Error, NotSupportedError
+from icesql.errors import Error, NotSupportedError, StorageError
 from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.changes.updates import (
@@ -144,12 +144,18 @@ def expire_snapshots(
     for _ in range(_LOOKS):
         # What was committed since may need files of the snapshots that are gone.
         left = tuple(each for each in expiry.snapshot_ids if after.metadata.snapshot(each) is None)
-        found = unneeded(after, base, Expiry(expiry.refs, left), context)
+        found, problem = Unneeded(), None
+        try:
+            found = unneeded(after, base, Expiry(expiry.refs, left), context)
+        except StorageError as error:
+            problem = error  # another one may have expired a snapshot that was to stay
         try:
             latest = refreshed(catalog, after)
         except Error:
             break  # the table is gone, and nobody adds files to it any more
         if is_same(latest, after):
+            if problem is not None:
+                raise problem
             break
         after = latest
     files, kept = found.where(places.hold), found.where(places.lack)

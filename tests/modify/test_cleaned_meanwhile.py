@@ -10,6 +10,7 @@ import pytest
 
 import icesql
 from icesql.catalog.directory import DirectoryCatalog
+from icesql.maintain import expire
 from icesql.scan.manifest_reader import ManifestReader
 
 FORGETS = (
@@ -102,3 +103,22 @@ def test_the_snapshot_of_a_commit_is_expired_before_its_clean_up(
     con.execute(text)
     wanted = 5 if text.startswith("INSERT") else 4
     assert len(con.execute("SELECT * FROM s.t").fetchall()) == wanted
+
+
+def test_two_expiries_at_once(both: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    con, other = both
+    for number in (3, 4, 5):
+        con.execute(f"INSERT INTO s.t VALUES ({number})")
+    text = (
+        "CALL system.expire_snapshots('s.t', older_than => now() + INTERVAL 1 HOUR, "
+        "retain_last => {})"
+    )
+
+    def expires() -> None:
+        other.execute("INSERT INTO s.t VALUES (6)")
+        other.execute(text.format(1)).fetchall()
+
+    once(monkeypatch, expire, "unneeded", expires, after=False)
+    con.execute(text.format(2)).fetchall()
+    assert len(con.execute("SELECT * FROM s.t").fetchall()) == 6
+    assert len([*tmp_path.rglob("snap-*.avro")]) == 1
