@@ -150,6 +150,15 @@ class Lake:
         found = self.files() - self.needed()
         return {each for each in found if not each.endswith(_HINT)}
 
+    def is_refused(self) -> bool:
+        """Whether icesql removes no orphans, for metadata that may be of another table."""
+        with icesql.connect(**self.connect) as con:
+            try:
+                con.execute("EXPLAIN CALL system.remove_orphan_files('ns.t')").fetchall()
+            except icesql.NotSupportedError as error:
+                return "any commit to the table makes it old" in str(error)
+        return False
+
     def remove_orphans(self) -> set[str]:
         """Let icesql remove what it takes for orphans, however young; what it says that it did."""
         age(self.live)
