@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.access import Access
-from icesql.catalog.search_path import SearchPath
+from icesql.catalog.search_path import SearchPath, forget
 from icesql.config import Settings, check_folder
 from icesql.context import QueryContext
 from icesql.engine.engines import EngineChoice, Engines, choose_engine
@@ -120,7 +120,7 @@ class Session:
     def forget(self) -> None:
         """Keep nothing of the statements before; see ``Settings.caches``."""
         self.forget_texts()
-        self.names.forget()
+        forget(self.names)
         self.engines.forget()
         self._blocks.forget()
 

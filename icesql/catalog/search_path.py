@@ -251,14 +251,6 @@ class SearchPath:
         where = f" in catalog {name}" if name is not None else ""
         raise ProgrammingError(f'namespace "{text}" not found{where}{hint}')
 
-    def forget(self) -> None:
-        """Keep nothing that was loaded or decoded."""
-        self._cache.clear()
-        for each in (self._catalog, *self._others.opened):
-            forget = getattr(each, "forget", None)
-            if forget is not None:
-                forget()
-
     def close(self) -> None:
         """Close the catalogs; none is opened again. Whoever opens one is not waited for."""
         self._closed = True
@@ -406,6 +398,15 @@ def _at_once(
     except WouldWait:
         return None
     return table
+
+
+def forget(names: SearchPath) -> None:
+    """Keep nothing that was loaded or decoded."""
+    names._cache.clear()
+    for each in (names._catalog, *names._others.opened):
+        drop = getattr(each, "forget", None)
+        if drop is not None:
+            drop()
 
 
 def _load_from(catalog: Catalog, parts: tuple[str, ...]) -> Table:
