@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
+from typing import cast as typing_cast
 
 from msgspec import Struct
 from sqlglot import exp
@@ -35,7 +36,7 @@ from icesql.query.constants.time_units import (
     unit_name,
     unit_of,
 )
-from icesql.query.dialects.spark.instants import CALLS, FIRST_INSTANT, plain
+from icesql.query.dialects.instant_calls import FIRST_INSTANT, INSTANTS
 from icesql.query.pushdown.comparison import FLIPPED, all_of, any_of
 from icesql.query.pushdown.like import left_of
 
@@ -86,7 +87,9 @@ class _Inversion(Struct, frozen=True):
                 return self._year(node.this)
             case exp.Extract() if unit_name(node.name) == "year":
                 return self._year(node.expression)
-            case exp.Anonymous() if node.name in CALLS:
+            case exp.Anonymous() if node.name in INSTANTS:
+                from icesql.query.dialects.spark.instants import plain
+
                 return self.of(plain(node))
             case exp.Anonymous() if _is_year_part(node):
                 return self._year(node.expressions[1])
@@ -348,13 +351,11 @@ class _Inversion(Struct, frozen=True):
 def _clock_of(node: exp.Expr) -> exp.Expr | None:
     """What is made an instant in the session's zone; None for all else."""
     zoned = (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ)
-    match node:
-        case exp.Anonymous(expressions=[exp.Expr() as inner]) if node.name == FIRST_INSTANT:
-            return inner
-        case exp.Cast(this=exp.Expr() as inner) if node.to.this in zoned:
-            return None if isinstance(node, exp.TryCast) else inner
-        case _:
-            return None
+    if isinstance(node, exp.Anonymous) and node.name == FIRST_INSTANT:
+        return typing_cast("exp.Expr", node.expressions[0]) if len(node.expressions) == 1 else None
+    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast) and node.to.this in zoned:
+        return typing_cast("exp.Expr", node.this)
+    return None
 
 
 class _Numbers(Struct, frozen=True):

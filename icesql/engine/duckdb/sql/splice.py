@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from icesql.engine.duckdb.types import quoted
+from icesql.query.dialects.instant_calls import INSTANTS
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -36,10 +37,13 @@ def renamed_sql(tree: exp.Expr, names: Mapping[str, str]) -> str:
     """The tree in DuckDB's dialect, its tables called by other ``names``; aliases stay."""
     from sqlglot import exp
 
-    from icesql.query.dialects.spark.instants import written
     from icesql.sql.parser.writing import write_sql
 
-    tree = written(tree.copy())
+    tree = tree.copy()
+    if any(each.name in INSTANTS for each in tree.find_all(exp.Anonymous)):
+        from icesql.query.dialects.spark.instants import written
+
+        tree = written(tree)
     for table in tree.find_all(exp.Table):
         if table.name in names:
             table.set("this", exp.to_identifier(names[table.name], quoted=True))

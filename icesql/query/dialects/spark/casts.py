@@ -11,8 +11,9 @@ from typing import Final
 
 from sqlglot import exp
 
+from icesql.query.dialects.instant_calls import FIRST_INSTANT
 from icesql.query.dialects.spark import types as t
-from icesql.query.dialects.spark.instants import FIRST_INSTANT, first_instant
+from icesql.query.dialects.spark.instants import first_instant
 from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import duckdb
 

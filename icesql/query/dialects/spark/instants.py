@@ -1,6 +1,6 @@
 """Instants by the clock: of an hour that clocks repeat Spark takes the first, DuckDB the second.
 
-Such an expression is a call of a name in ``CALLS`` while a tree is bound and pruned; what DuckDB
+Such an expression is a call of a name in ``INSTANTS`` while a tree is bound and pruned; what DuckDB
 computes in its stead is written with the statement. May import: what ``query/dialects`` may.
 """
 
@@ -13,14 +13,14 @@ from typing import Final
 from sqlglot import exp
 
 from icesql.config import time_zone
+from icesql.query.dialects.instant_calls import (
+    FIRST_INSTANT,
+    INSTANTS,
+    MOVED,
+    MOVED_BACK,
+    TRUNCATED,
+)
 from icesql.query.dialects.templates import call, duckdb
-
-# A DATE or TIMESTAMP in the session's zone or that of a text; a unit and an instant; an instant
-# and the months to go.
-FIRST_INSTANT: Final = "first_instant"
-TRUNCATED: Final = "instant_truncated"
-MOVED: Final = "instant_moved"
-MOVED_BACK: Final = "instant_moved_back"
 
 # What DuckDB makes of the same, up to repeated hours.
 CALLS: Final = {
@@ -78,7 +78,7 @@ def truncated(unit: str, instant: exp.Expr) -> exp.Expr:
 
 
 def plain(node: exp.Anonymous) -> exp.Expr:
-    """What DuckDB makes of a call in ``CALLS``: another instant in repeated hours, near it."""
+    """What DuckDB makes of a call in ``INSTANTS``: another instant in repeated hours, near it."""
     # sqlglot knows a truncation by its unit, which therefore is no gap of the template.
     text = CALLS[node.name].replace("{unit}", node.expressions[0].name)
     return duckdb(text, *node.expressions, exact=False)
@@ -112,7 +112,7 @@ def written(tree: exp.Expr) -> exp.Expr:
 
 
 def _replaced(tree: exp.Expr, replacement: Callable[[exp.Anonymous], exp.Expr | None]) -> exp.Expr:
-    found = [each for each in tree.find_all(exp.Anonymous) if each.name in CALLS]
+    found = [each for each in tree.find_all(exp.Anonymous) if each.name in INSTANTS]
     for node in reversed(found):
         made = replacement(node)
         if made is None:

@@ -6,9 +6,10 @@ from typing import Final
 
 from sqlglot import exp
 
+from icesql.query.dialects.instant_calls import FIRST_INSTANT, MOVED, MOVED_BACK
 from icesql.query.dialects.spark import types as t
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted, unified
-from icesql.query.dialects.spark.instants import FIRST_INSTANT, MOVED, MOVED_BACK, first_instant
+from icesql.query.dialects.spark.instants import first_instant
 from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import call, duckdb
 from icesql.sql.positions import unsupported

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from icesql.query.dialects.instant_calls import FIRST_INSTANT, MOVED
 from icesql.query.dialects.spark import types as t
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
-from icesql.query.dialects.spark.instants import FIRST_INSTANT, MOVED, first_instant, truncated
+from icesql.query.dialects.spark.instants import first_instant, truncated
 from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import call, duckdb
 from icesql.sql.positions import unsupported
