@@ -11,6 +11,7 @@ one that is not there proves anything: a request may arrive late.
 | catalog | sent | came back | then seen | known | deleted |
 |---|---|---|---|---|---|
 | REST | one table, CREATE, several | 200 | - | applied | nothing |
+| REST | one table, CREATE, several | 200 | no answer | unknown | nothing |
 | REST | one table, CREATE, several | 400, 403, 422 | - | not applied | its files |
 | REST | one table, CREATE, several | 429 | - | conflict | its files |
 | REST | one table, CREATE, several | 409 | its snapshot | applied | nothing |
@@ -60,5 +61,6 @@ one that is not there proves anything: a request may arrive late.
 408, 460, 499 and all other answers from 500 on but 501 and 505 mean what 502 does. A conflict of
 one table is tried again, of what is there then, as often as the table wants it. A new table in
 Glue, and changes of several tables anywhere but in REST catalogs, are refused before anything is
-sent.
+sent. A commit that is applied for certain, and whose table cannot be looked at then, is told as one
+of unknown outcome, too: its error says that it was applied.
 """

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from icesql.catalog.current_metadata import is_metadata_name
 from icesql.catalog.table import Catalog, Table
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
-from icesql.commit.outcomes.requests import OpenRequests, Sent
+from icesql.commit.outcomes.requests import OpenRequests, Sent, files_of
 from icesql.commit.retries import RetryPolicy
 from icesql.context import Progress, QueryContext
 from icesql.errors import CommitConflictError, CommitStateUnknownError, Error, StorageError
@@ -224,6 +224,7 @@ def _finished(catalog: Catalog, base: Table, operation: Operation) -> Table:
             f"the commit to {base.name} was applied, but the table could not be looked at after "
             f"it: {error}",
             snapshot_ids=() if made is None else (made,),
+            files=files_of(operation),
         ) from error
     return table
 

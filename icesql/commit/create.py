@@ -14,7 +14,7 @@ from icesql.catalog.writes.change import Conflict, Done, TableChange, Unknown
 from icesql.commit.append import NOTHING
 from icesql.commit.attempts import looks, now_ms, swapped, wait
 from icesql.commit.files import FileChanges
-from icesql.commit.outcomes.requests import OpenRequests, Sent
+from icesql.commit.outcomes.requests import OpenRequests, Sent, files_of
 from icesql.commit.result import CommitResult
 from icesql.commit.retries import RetryPolicy, check_retries
 from icesql.commit.snapshot_operation import SnapshotOperation
@@ -111,7 +111,9 @@ def create_table(
     try:
         if operation is not None:
             updates = (*updates, *operation.updates(table, 1, now_ms()))
-        made = _created(catalog, table, _change(updates, table.storage), context, sent)
+        made = _created(catalog, table, _change(updates, table.storage), operation, context, sent)
+    except CommitStateUnknownError:
+        raise
     except BaseException as error:
         if sent:
             raise _unknown(table, operation, sent) from error
@@ -124,7 +126,12 @@ def create_table(
 
 
 def _created(
-    catalog: Catalog, table: Table, change: TableChange, query: QueryContext, sent: OpenRequests
+    catalog: Catalog,
+    table: Table,
+    change: TableChange,
+    operation: SnapshotOperation | None,
+    query: QueryContext,
+    sent: OpenRequests,
 ) -> Table:
     """The table once it is there.
 
@@ -136,7 +143,7 @@ def _created(
         query.report(Progress("committing", attempt))
         outcome = swapped(catalog, table, None, change, sent)
         if isinstance(outcome, Done):
-            return _looked_at(catalog, table, change)
+            return _looked_at(catalog, table, change, operation)
         refused = CommitConflictError(f"cannot create {table.name}: {outcome.reason}")
         if isinstance(outcome, Conflict) and not outcome.may_be_ours:
             raise refused
@@ -166,13 +173,16 @@ def _found(catalog: Catalog, table: Table) -> Table | None:
     return found if found.identifier == table.identifier else None
 
 
-def _looked_at(catalog: Catalog, table: Table, change: TableChange) -> Table:
+def _looked_at(
+    catalog: Catalog, table: Table, change: TableChange, operation: SnapshotOperation | None
+) -> Table:
     try:
         return catalog.load(table.identifier)
     except BaseException as error:
         raise CommitStateUnknownError(
             f"{table.name} was created, but could not be looked at after it: {error}",
             snapshot_ids=snapshot_ids(change.updates),
+            files=files_of(operation),
         ) from error
 
 

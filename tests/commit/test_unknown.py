@@ -119,6 +119,19 @@ def test_what_cannot_be_looked_at_keeps_its_files(server: Gateway, what: str, an
     told_all(error, server, files(server) - before)
 
 
+@asked
+def test_what_was_applied_for_certain_and_cannot_be_looked_at(server: Gateway, what: str) -> None:
+    def down() -> None:
+        server.looks = [503] * 100
+
+    server.relays, server.after = [Relay()], down
+    error = run(server, what)
+    server.looks = []
+    assert isinstance(error, icesql.CommitStateUnknownError)
+    assert "could not be looked at after it" in str(error)
+    changed(server, what)
+
+
 def told_all(error: icesql.CommitStateUnknownError, server: Gateway, left: set[str]) -> None:
     """The error names the snapshots, and every file that is there by this commit."""
     made = {

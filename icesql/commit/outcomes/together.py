@@ -51,6 +51,7 @@ def commit_together(catalog: Catalog, parts: Sequence[Part], query: QueryContext
             f"the transaction over {together.names} was applied, but the tables could not be "
             f"looked at after it: {error}",
             snapshot_ids=together.snapshot_ids,
+            files=together.files,
         ) from error
     return tables[-1]
 
@@ -71,6 +72,12 @@ class _Together:
     def is_open(self) -> bool:
         """Whether it may be applied, or be so later."""
         return bool(self._reasons)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What the tables need of it."""
+        found = (path for each in self.parts for path in files_of(each.operation))
+        return (*dict.fromkeys(found),)
 
     def send(self, catalog: Catalog) -> Swap:
         """Send it once more; the same each time, so that it is applied once at most."""
@@ -115,7 +122,7 @@ class _Together:
             f"{self._reasons[-1]}{self._seen}; look at the latest snapshots of each table before "
             "running it again",
             snapshot_ids=self.snapshot_ids,
-            files=dict.fromkeys(path for each in self.parts for path in files_of(each.operation)),
+            files=self.files,
         )
 
 
