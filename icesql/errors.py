@@ -380,7 +380,10 @@ class CorruptFileError(DataError):
     """A metadata, manifest, delete or data file that is not what it should be.
 
     ``path`` is the file as it was opened; ``offset`` a byte position, None when unknown.
+    ``was_kept``: what was read had been kept on disk, and is fetched from its store next time.
     """
+
+    was_kept = False
 
     def __init__(self, path: str, problem: str, *, offset: int | None = None) -> None:
         self.path, self.problem, self.offset = path, problem, offset

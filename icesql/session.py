@@ -19,6 +19,7 @@ from icesql.engine.engines import EngineChoice, Engines, choose_engine
 from icesql.engine.static import StaticResult
 from icesql.errors import (
     AccessDeniedError,
+    CorruptFileError,
     InterfaceError,
     NotSupportedError,
     OperationalError,
@@ -227,10 +228,13 @@ class Session:
         if self.names.access.service:
             _check_leaves_nothing(statement)
         match statement:
-            case Asked():
-                return _asked(self, statement, query)
-            case kinds.Query():
-                return self.run(statement, query)
+            case Asked() | kinds.Query():
+                try:
+                    return self._read(statement, query)
+                except CorruptFileError as error:
+                    if not error.was_kept:
+                        raise
+                return self._read(statement, query)
             case kinds.Explain():
                 return self._explain(statement, query)
             case kinds.Copy():
@@ -276,6 +280,11 @@ class Session:
             case _:
                 told, notes = _shown(_answered(statement, self, query), self, query)
                 return Outcome(told, notes=notes)
+
+    def _read(self, statement: Asked | Query, query: QueryContext) -> Outcome:
+        if isinstance(statement, Asked):
+            return _asked(self, statement, query)
+        return self.run(statement, query)
 
     def run(self, statement: Query, query: QueryContext) -> Outcome:
         """Bind a query and run it."""

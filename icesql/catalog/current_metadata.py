@@ -105,8 +105,8 @@ def read_metadata(path: str, storage: Storage) -> TableMetadata:
         try:
             # Parsed metadata takes a few times the bytes of its JSON.
             return parse_metadata(data, path), 4 * len(data)
-        except CorruptFileError:
-            storage.forget(path)
+        except CorruptFileError as error:
+            error.was_kept = storage.forget(path)
             raise
 
     version = storage.version_of(path)

@@ -79,7 +79,7 @@ def _read(place: tuple[Shelf, str] | None) -> dict[str, _Kept]:
     try:
         return msgspec.msgpack.decode(data, type=dict[str, _Kept])
     except msgspec.DecodeError:
-        place[0].remove_whole(place[1])
+        place[0].remove(place[1])
         return {}
 
 

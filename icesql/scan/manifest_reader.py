@@ -75,9 +75,9 @@ class ManifestReader:
             try:
                 found = snapshot_manifests(snapshot, self._read_list, storage.location)
                 self._check_contents(snapshot, found)
-            except CorruptFileError:
+            except CorruptFileError as error:
                 if path is not None:
-                    storage.forget(path)
+                    error.was_kept = storage.forget(path)
                 raise
             return found, 500 * len(found)
 
@@ -324,8 +324,8 @@ class ManifestReader:
         long = len(data if isinstance(data, bytes) else data.data) > _LONG
         try:
             found = self._query.wait_for(decode) if long else decode()
-        except CorruptFileError:
-            self._storage.forget(manifest.manifest_path)
+        except CorruptFileError as error:
+            error.was_kept = self._storage.forget(manifest.manifest_path)
             raise
         if self._storage.cache is not None:
             self._storage.cache.put(self._manifest_key(manifest), True, 1)

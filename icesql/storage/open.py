@@ -179,11 +179,13 @@ class Storage:
         location = self.location(path)
         return None if is_local(location) else self.remote_files().kept(location, most)
 
-    def forget(self, path: str) -> None:
-        """Fetch a file of a store anew next time: what came was not what it should be."""
+    def forget(self, path: str, length: int | None = None) -> bool:
+        """Fetch a file of a store anew next time: what came was not what it should be.
+
+        ``length`` is the recorded one of a data file. Whether anything of it was kept.
+        """
         location = self.location(path)
-        if not is_local(location):
-            self.remote_files().forget(location)
+        return not is_local(location) and self.remote_files().forget(location, length)
 
     def _read_whole(self, location: str, most: int) -> bytes:
         if not is_local(location):

@@ -167,11 +167,13 @@ class RemoteFiles:
             check_size(uri, len(found), most)
         return found
 
-    def forget(self, uri: str) -> None:
-        """Keep what ``read_whole`` gave of a file no longer."""
+    def forget(self, uri: str, length: int | None = None) -> bool:
+        """Keep no longer what was read of a file, also as one of ``length`` bytes; if it was."""
         shelf = self.shelf(uri)
-        if shelf is not None:
-            shelf.remove_whole(shelf.name(uri, None))
+        if shelf is None:
+            return False
+        found = [shelf.remove(shelf.name(uri, each)) for each in {None, length}]
+        return any(found)
 
     def open(self, uri: str) -> BinaryIO:
         """The file as a seekable binary stream."""

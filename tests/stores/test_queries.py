@@ -333,3 +333,35 @@ def test_the_command_shows_and_clears_the_cache(connect: Connect, tmp_path: Path
     assert f"in {SMALL_FILES + 3} files" in run()
     assert "in 0 files" in run("clear")
     assert "kept             0 B of" in run()
+
+
+@pytest.mark.parametrize("times", [1, 6])
+@pytest.mark.parametrize("table", ["small", "large"])
+def test_a_corrupt_file_of_the_cache_is_fetched_once_more(
+    connect: Connect, store: Store, bucket: Path, tmp_path: Path, table: str, times: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Also where its checksum says nothing: a disk that gives other bytes than were compared."""
+    from icesql.storage.stores import blocks
+
+    monkeypatch.setattr(blocks, "_is_intact", lambda path, found: True)
+    sql = f"SELECT count(*), sum(id), max(name) FROM lake.{table} WHERE price >= 0"
+    answer = expected(bucket, sql)
+    with connect() as first:
+        for _ in range(times):
+            assert first.execute(sql).fetchall() == answer
+    kept = [each for each in (tmp_path / "cache" / "v1").rglob("*") if _is_block(each)]
+    assert len(kept) >= 5
+    for damaged in kept:
+        if not damaged.exists():
+            continue
+        stat = damaged.stat()
+        damaged.write_bytes(bytes(stat.st_size))
+        os.utime(damaged, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        for _ in range(2):
+            with connect() as again:
+                assert again.execute(sql).fetchall() == answer, damaged
+
+
+def _is_block(path: Path) -> bool:
+    return path.is_file() and (len(path.name) == 64 or path.parent.name.endswith(".d"))

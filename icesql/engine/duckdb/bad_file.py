@@ -50,6 +50,16 @@ def name_bad_file(cause: Error, scans: Sequence[CombinedScanTask], query: QueryC
         raise _class_of(cause)(f"{cause} (while reading {many})") from cause
 
 
+def forget_bad_file(error: CorruptFileError, scans: Sequence[CombinedScanTask]) -> bool:
+    """Have the file of an error fetched anew; whether what was read of it was kept on disk."""
+    for context, task in _files(scans):
+        for file in (task.data_file, *task.deletes):
+            if error.path in (file.path, context.storage.location(file.path)):
+                error.was_kept = context.storage.forget(file.path, file.file_size_in_bytes)
+                return error.was_kept
+    return False
+
+
 def _class_of(error: Error) -> type[Error]:
     """The class of an error where it takes a message alone, else the class for a bad table."""
     plain = type(error).__init__ is Exception.__init__

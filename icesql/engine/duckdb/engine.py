@@ -14,7 +14,12 @@ from icesql.config import time_zone
 from icesql.context import Progress, QueryContext
 from icesql.engine.chunk_sizes import MOST_ROWS, ChunkSize, are_many, batch_rows, batches
 from icesql.engine.duckdb.asked_again import LOOKUPS, expects_few
-from icesql.engine.duckdb.bad_file import ask_named_file, is_reading_problem, name_bad_file
+from icesql.engine.duckdb.bad_file import (
+    ask_named_file,
+    forget_bad_file,
+    is_reading_problem,
+    name_bad_file,
+)
 from icesql.engine.duckdb.described import Described, describe_once, with_relations
 from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import InstancePool
@@ -41,7 +46,7 @@ from icesql.engine.result_schema import (
     declared_expression,
 )
 from icesql.engine.threads.query_thread import Threads, Worker
-from icesql.errors import Error
+from icesql.errors import CorruptFileError, Error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -184,7 +189,9 @@ class LocalResult:
         )
         try:
             self._start(arrow_only=False)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, CorruptFileError):
+                forget_bad_file(error, _scans(self._plans))
             self.close()
             raise
 
@@ -256,6 +263,17 @@ class LocalResult:
         raise self._bound.placed(translate(error, _locations(self._plans), place)) from error
 
     def _first(self, function: Any, again: Callable[[], bool] = lambda: True) -> Any:
+        """As ``_by_any_reader``; a corrupt file that was kept on disk is fetched once more."""
+        try:
+            return self._by_any_reader(function, again)
+        except CorruptFileError as error:
+            if not forget_bad_file(error, _scans(self._plans)) or not again():
+                raise
+        self._run(self._open.release)
+        self._start(arrow_only=False)
+        return self._by_any_reader(function, again)
+
+    def _by_any_reader(self, function: Any, again: Callable[[], bool]) -> Any:
         """``function()``; if DuckDB cannot read a file, run the query again with ``read/``.
 
         This is the first read of the result, so no row is returned twice. ``again`` says whether
@@ -278,8 +296,12 @@ class LocalResult:
         try:
             return self._run(function)
         except Error as error:
-            name_bad_file(error, _scans(self._plans), self._query)
-            raise
+            try:
+                name_bad_file(error, _scans(self._plans), self._query)
+                raise
+            except CorruptFileError as corrupt:
+                forget_bad_file(corrupt, _scans(self._plans))
+                raise
 
     # ------------------------------------------------------------------ rows
 

@@ -134,10 +134,15 @@ class Shelf:
         place = self._place(name)
         return read_own(place) if use(place, None) else None
 
-    def remove_whole(self, name: str) -> None:
-        """Do not keep an object any longer, if it is here."""
-        with suppress(OSError):
-            os.unlink(self._place(name))
+    def remove(self, name: str) -> bool:
+        """Do not keep an object any longer, whole or in parts; whether anything of it was here."""
+        place, is_here = self._place(name), False
+        parts = [f"{place}.d/{first}-{end}" for first, end in self.parts(name)]
+        for each in (place, *parts):
+            with suppress(OSError):
+                os.unlink(each)
+                is_here = True
+        return is_here
 
     # ------------------------------------------------------------------ parts
 
