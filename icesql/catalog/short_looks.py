@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -73,6 +73,20 @@ def connect(place: str, **options: Any) -> sqlite3.Connection:
     database.text_factory = _text
     database.row_factory = _row
     return database
+
+
+def undo_unfinished(file: str, seconds: float) -> None:
+    """Undo what a writer that was killed in the middle of its commit has left in a file.
+
+    Any other reader of SQLite does so by itself; a connection that is read-only may not, and
+    refuses to read. What cannot be undone here is told by whoever reads next.
+    """
+    if os.path.exists(f"{file}-journal"):
+        with (
+            suppress(sqlite3.Error),
+            closing(connect(f"file:{quote(file)}?mode=rw", uri=True, timeout=seconds)) as database,
+        ):
+            database.execute("SELECT name FROM sqlite_master").fetchone()
 
 
 def _text(data: bytes) -> str:

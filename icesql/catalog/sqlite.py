@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from icesql.catalog.current_metadata import read_where_it_is
 from icesql.catalog.identifiers import matching, not_found
-from icesql.catalog.short_looks import ShortLooks, WouldWait, connect
+from icesql.catalog.short_looks import ShortLooks, WouldWait, connect, undo_unfinished
 from icesql.catalog.table import Identifier, Table, table_from_metadata
 from icesql.errors import (
     CatalogError,
@@ -497,6 +497,7 @@ def _version_of(file: str) -> tuple[int, int, int] | None:
 @contextmanager
 def _opened(file: str) -> Iterator[sqlite3.Connection]:
     uri = f"file:{quote(file)}?mode=ro"
+    undo_unfinished(file, 10)
     try:
         with closing(connect(uri, uri=True, timeout=10)) as database:
             yield database

@@ -262,3 +262,23 @@ def test_rows_of_other_types_than_texts(tmp_path: Path, value: object) -> None:
             for name in ("t", "T"):
                 with suppress(Error):
                     made.load(("ns", name))
+
+
+def test_a_commit_that_was_killed_in_its_middle(tmp_path: Path) -> None:
+    file = tmp_path / "c.db"
+    make(file, V1, ("c", "s", "t", "/w/t.metadata.json", "TABLE"))
+    writer = sqlite3.connect(file, isolation_level=None)
+    writer.execute("PRAGMA cache_size = 1")  # pages go to the file before the commit
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute("CREATE TABLE other (a)")
+    for _ in range(200):
+        writer.execute("INSERT INTO other VALUES (randomblob(1000))")
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    for each in ("c.db", "c.db-journal"):
+        shutil.copy(tmp_path / each, killed / each)
+    writer.close()
+    catalog = SqliteCatalog(str(killed / "c.db"), "c")
+    assert catalog.tables() == [("s", "t")]
+    assert not (killed / "c.db-journal").exists()
+    catalog.close()

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from icesql.catalog.short_looks import connect
+from icesql.catalog.short_looks import connect, undo_unfinished
 from icesql.catalog.table import Identifier
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown, swap_file
 from icesql.errors import CatalogError, TableNotFoundError
@@ -270,6 +270,7 @@ def writing(file: str) -> Iterator[sqlite3.Connection]:
 @contextmanager
 def _reading(file: str) -> Iterator[sqlite3.Connection]:
     uri = f"file:{quote(file)}?mode=ro"
+    undo_unfinished(file, _BUSY_SECONDS)
     try:
         with closing(connect(uri, uri=True, timeout=_BUSY_SECONDS)) as database:
             yield database
