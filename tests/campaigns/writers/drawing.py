@@ -109,7 +109,6 @@ class Drawing:
         self._chance, self.shape, self.namespace = chance, shape, namespace
         self._tables = tables
         self._last = 0
-        self._in_transaction = False
 
     # ------------------------------------------------------------------ values
 
@@ -170,11 +169,8 @@ class Drawing:
         return f"{self.namespace}.{table}" + ("" if branch == "main" else f".branch_{branch}")
 
     def _as_seen(self, command: str) -> bool:
-        """Whether a statement may change what it saw, and not what is there by now.
-
-        A transaction of more than appends is made of nothing else than what it read.
-        """
-        return self.shape.isolation[command] == "snapshot" and not self._in_transaction
+        """Whether a statement may change what it saw, and not what is there by now."""
+        return self.shape.isolation[command] == "snapshot"
 
     # ------------------------------------------------------------------ rows
 
@@ -326,12 +322,10 @@ class Drawing:
         chance = self._chance
         only = chance.random() < 0.4
         drawn = []
-        self._in_transaction = True
         for number in range(chance.randint(2, 4)):
             table = tables[number] if number < len(tables) else chance.choice(tables)
             kinds = [self.insert] if only else [self.insert, self.delete, self.update, self.merge]
             drawn.append(chance.choice(kinds)(table))
-        self._in_transaction = False
         texts = [text for each in drawn for text in each.texts]
         parts = [part for each in drawn for part in each.parts]
         return Statement(

@@ -26,6 +26,16 @@ class Row:
         self.row_id: int | None = None if parent is None else parent.row_id
 
 
+class Made(dict[Any, Row]):
+    """The rows that a statement makes, each once: by what it makes them of."""
+
+    def of(self, key: Any, cells: dict[int, Any], parent: Row | None = None) -> Row:
+        """The row made of ``key``."""
+        if key not in self:
+            self[key] = Row(dict(cells), parent)
+        return self[key]
+
+
 Rows = tuple[Row, ...]
 # What a statement makes of the rows that are there when it commits, and of those that it read.
 Effect = Callable[[Rows, Rows], Rows]
@@ -46,9 +56,10 @@ class Part:
 
 def inserted(cells: Sequence[dict[int, Any]]) -> Effect:
     """New rows."""
+    made = Made()
 
     def effect(now: Rows, seen: Rows) -> Rows:
-        return (*now, *(Row(dict(each)) for each in cells))
+        return (*now, *(made.of(number, each) for number, each in enumerate(cells)))
 
     return effect
 
@@ -86,14 +97,18 @@ def deleted(test: Test, *, as_seen: bool = False, vectors: bool = False) -> Effe
 
 def updated(test: Test, change: Callable[[Row], dict[int, Any]], *, as_seen: bool) -> Effect:
     """Rows that become others. ``as_seen``: those that the statement saw, which must be there."""
+    made = Made()
+
+    def new(row: Row) -> Row:
+        return made.of(row, change(row), row)
 
     def effect(now: Rows, seen: Rows) -> Rows:
         if not as_seen:
-            return tuple(Row(change(each), each) if test(each) else each for each in now)
+            return tuple(new(each) if test(each) else each for each in now)
         wanted = {id(each) for each in seen if test(each)}
         if wanted - {id(each) for each in now}:
             raise MustConflict("a row that it updates is gone")
-        return tuple(Row(change(each), each) if id(each) in wanted else each for each in now)
+        return tuple(new(each) if id(each) in wanted else each for each in now)
 
     return effect
 
@@ -107,6 +122,7 @@ def merged(
     as_seen: bool,
 ) -> Effect:
     """A MERGE by key: matched rows become others or go, the rest of the source comes."""
+    new_rows = Made()
 
     def effect(now: Rows, seen: Rows) -> Rows:
         read = seen if as_seen else now
@@ -119,10 +135,10 @@ def merged(
                 made.append(each)
                 continue
             cells = matched(each, source[key(each)])
-            made += [] if cells is None else [Row(cells, each)]
+            made += [] if cells is None else [new_rows.of(each, cells, each)]
         known = {key(each) for each in read}
-        new = [cells for found, cells in source.items() if found not in known] if inserts else []
-        return (*made, *(Row(dict(each)) for each in new))
+        new = [found for found in source if found not in known] if inserts else []
+        return (*made, *(new_rows.of(each, source[each]) for each in new))
 
     return effect
 
