@@ -500,6 +500,7 @@ class History:
         self._raced = set()
         if statement.makes is not None:
             self.tables[statement.makes] = TableModel(statement.makes)
+        self._ids = {name: dict(table.ids) for name, table in self.tables.items()}
         self._candidates = {
             (name, branch): [rows]
             for name, table in self.tables.items()
@@ -615,6 +616,9 @@ class History:
             else:
                 candidates = [*self._candidates.get((table.name, branch), ()), now]
         found = [*outcomes(parts, now, candidates)]
+        if who == "own" and "replace table" in self._raced:
+            # A later statement of a transaction may be the first that sees the new table.
+            found += [self._renamed(table, now, each[-1]) for each in found]
         if not found:
             raise Fault(f"{statement.text} had to conflict, and was committed")
         states = found[0]
@@ -624,6 +628,16 @@ class History:
                 (each for each in found if not difference(shown, table.shown(each[-1]))), states
             )
         table.new_head(branch, states)
+
+    def _renamed(self, table: TableModel, now: Rows, rows: Rows) -> list[Rows]:
+        """New rows by the field ids that the columns of a table have by now."""
+        before, known = self._ids.get(table.name, {}), {id(each) for each in now}
+        ids = {number: table.ids[name] for name, number in before.items() if name in table.ids}
+
+        def renamed(row: Row) -> Row:
+            return Row({ids.get(key, key): value for key, value in row.cells.items()})
+
+        return [tuple(each if id(each) in known else renamed(each) for each in rows)]
 
     def _grown_before(self, table: TableModel, branch: str) -> bool:
         key = f"{table.name} {branch}"

@@ -6,7 +6,6 @@ import json
 import os
 import struct
 import subprocess
-import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -172,9 +171,8 @@ class Java:
             "uri": warehouse.front.uri if warehouse.front else "",
         }  # fmt: skip
         self._process = subprocess.Popen(
-            [python, "-c", "from tests.campaigns.writers.others import serve; serve()"],
+            [python, str(Path(__file__).with_name("java_side.py"))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            cwd=Path(__file__).parents[3],
         )  # fmt: skip
         self._ask(given)
 
@@ -200,45 +198,3 @@ class Java:
         if self._process.stdin:
             self._process.stdin.close()
         self._process.wait(30)
-
-
-def serve() -> None:
-    """The process beside: a session, and the answers to what comes on the standard input."""
-    from pyspark.sql import SparkSession
-
-    given = json.loads(sys.stdin.readline())
-    catalog = "spark.sql.catalog.c"
-    settings = {
-        "spark.master": "local[1]", "spark.driver.memory": "1g", "spark.ui.enabled": "false",
-        "spark.driver.extraClassPath": given["jars"], "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1",
-        "spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-        "spark.sql.extensions":
-            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        catalog: "org.apache.iceberg.spark.SparkCatalog", f"{catalog}.cache-enabled": "false",
-        f"{catalog}.warehouse": given["warehouse"],
-    }  # fmt: skip
-    if given["kind"] == "folder":
-        settings[f"{catalog}.type"] = "hadoop"
-    elif given["kind"] == "rest":
-        settings |= {f"{catalog}.type": "rest", f"{catalog}.uri": given["uri"]}
-    else:
-        settings |= {
-            f"{catalog}.type": "jdbc", f"{catalog}.uri": f"jdbc:sqlite:{given['database']}",
-            f"{catalog}.clients": "1", f"{catalog}.jdbc.schema-version": "V1",
-        }  # fmt: skip
-    builder = SparkSession.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    print(json.dumps({"rows": []}), flush=True)
-    for line in sys.stdin:
-        try:
-            found = spark.sql(json.loads(line)["sql"]).collect()
-            told = {"rows": [[*each] for each in found]}
-        except Exception as error:
-            told = {"error": f"{type(error).__name__}: {str(error)[:500]}"}
-        print(json.dumps(told, default=str), flush=True)
