@@ -198,7 +198,7 @@ class _Walk:
             if not matching:
                 continue
             entries, kept = columns.narrowed_to(matching)
-            yield from self._tasks_of(manifest, entries, kept, spec)
+            yield from self._tasks_of(manifest, entries, kept, spec, columns.count)
             if rows_wanted is not None and rows_wanted <= 0:
                 self.limit_reached = True
                 return
@@ -348,7 +348,9 @@ class _Walk:
         entries: ManifestEntries,
         indexes: Sequence[int],
         spec: SpecScan,
+        count: int,
     ) -> Iterator[FileScanTask]:
+        """The files at some ``indexes`` of a manifest that has so many entries in all."""
         if not indexes:
             return
         encrypted = entries.rare.get("key_metadata")
@@ -361,7 +363,7 @@ class _Walk:
             known = len(places)
             places.add(paths[index])
             if len(places) == known:
-                self.repeated.setdefault(paths[index])
+                self._repeat(paths[index], manifest, count)
             data_file = entries.data_file(index)
             size = data_file.file_size_in_bytes
             deletes: tuple[DataFile, ...] = ()
@@ -373,6 +375,21 @@ class _Walk:
             yield FileScanTask(data_file, 0, size, deletes, residual_of(partitions[index]))
         counts.result_data_files += len(indexes)
         self.survivors.append(Survivors(entries, indexes))
+
+    def _repeat(self, path: str, manifest: ManifestFile, count: int) -> None:
+        """Note a live file that is listed once more; its rows come as often, as in Java.
+
+        Raises CorruptFileError where the manifest list knows of fewer entries: then its writer did
+        not mean it.
+        """
+        expected = manifest.entries_count
+        if expected is not None and count > expected:
+            raise CorruptFileError(
+                self.scan.table.storage.location(manifest.manifest_path),
+                f"lists the live file {path} again, and has {count} entries where the manifest "
+                f"list says {expected}",
+            )
+        self.repeated.setdefault(path)
 
     def _encrypted(self, path: str) -> UnsupportedTableError:
         return UnsupportedTableError(

@@ -602,6 +602,14 @@ def test_a_file_that_is_listed_twice_is_read_twice_and_told(tmp_path: Path) -> N
     assert found.repeated == ("b", "a")
 
 
+def test_an_entry_that_the_list_does_not_count_is_no_second_listing(tmp_path: Path) -> None:
+    table = MetadataOnly(tmp_path)
+    path = table.manifest(data_file("a"), data_file("b"), data_file("a"), added_files_count=2)
+    with pytest.raises(CorruptFileError, match="lists the live file a again") as caught:
+        planned(table.table())
+    assert caught.value.path == path
+
+
 def test_a_removed_file_may_be_added_again(tmp_path: Path) -> None:
     table = MetadataOnly(tmp_path)
     table.manifest(data_file("a", status=DELETED, sequence_number=1), data_file("b"))
