@@ -229,12 +229,7 @@ class Session:
             _check_leaves_nothing(statement)
         match statement:
             case Asked() | kinds.Query():
-                try:
-                    return self._read(statement, query)
-                except CorruptFileError as error:
-                    if not error.was_kept:
-                        raise
-                return self._read(statement, query)
+                return _queried(self, statement, query)
             case kinds.Explain():
                 return self._explain(statement, query)
             case kinds.Copy():
@@ -280,11 +275,6 @@ class Session:
             case _:
                 told, notes = _shown(_answered(statement, self, query), self, query)
                 return Outcome(told, notes=notes)
-
-    def _read(self, statement: Asked | Query, query: QueryContext) -> Outcome:
-        if isinstance(statement, Asked):
-            return _asked(self, statement, query)
-        return self.run(statement, query)
 
     def run(self, statement: Query, query: QueryContext) -> Outcome:
         """Bind a query and run it."""
@@ -408,6 +398,22 @@ class _Cleaning:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception):
             self._session.clean(error)
+
+
+def _queried(session: Session, statement: Asked | Query, query: QueryContext) -> Outcome:
+    """Run a query, once more where a file that was kept on disk proved to be corrupt."""
+
+    def run() -> Outcome:
+        if isinstance(statement, Asked):
+            return _asked(session, statement, query)
+        return session.run(statement, query)
+
+    try:
+        return run()
+    except CorruptFileError as error:
+        if not error.was_kept:
+            raise
+    return run()
 
 
 def _asked(session: Session, asked: Asked, query: QueryContext) -> Outcome:

@@ -265,31 +265,13 @@ class LocalResult:
     def _first(self, function: Any, again: Callable[[], bool] = lambda: True) -> Any:
         """As ``_by_any_reader``; a corrupt file that was kept on disk is fetched once more."""
         try:
-            return self._by_any_reader(function, again)
+            return _by_any_reader(self, function, again)
         except CorruptFileError as error:
             if not forget_bad_file(error, _scans(self._plans)) or not again():
                 raise
         self._run(self._open.release)
         self._start(arrow_only=False)
-        return self._by_any_reader(function, again)
-
-    def _by_any_reader(self, function: Any, again: Callable[[], bool]) -> Any:
-        """``function()``; if DuckDB cannot read a file, run the query again with ``read/``.
-
-        This is the first read of the result, so no row is returned twice. ``again`` says whether
-        what was made of the rows can be made anew.
-        """
-        try:
-            return self._run(function)
-        except Error as error:
-            by_duckdb = any(name != grouping.ARROW for name in self.groups)
-            if not by_duckdb or not is_reading_problem(error) or not again():
-                raise
-            ask_named_file(error, _scans(self._plans), self._query)
-            self._run(self._open.release)
-            self._start(arrow_only=True)
-            self.notes = (*self.notes, f"read again without DuckDB's Parquet reader: {error}")
-            return self._run(function)
+        return _by_any_reader(self, function, again)
 
     def _later(self, function: Any) -> Any:
         """``function()`` after rows were returned; DuckDB does not always name the bad file."""
@@ -466,6 +448,25 @@ class LocalResult:
         self._worker.close()
         # At exit nothing of DuckDB's may be left.
         self.engine_types = []
+
+
+def _by_any_reader(result: LocalResult, function: Any, again: Callable[[], bool]) -> Any:
+    """``function()``; if DuckDB cannot read a file, run the query again with ``read/``.
+
+    This is the first read of the result, so no row is returned twice. ``again`` says whether
+    what was made of the rows can be made anew.
+    """
+    try:
+        return result._run(function)
+    except Error as error:
+        by_duckdb = any(name != grouping.ARROW for name in result.groups)
+        if not by_duckdb or not is_reading_problem(error) or not again():
+            raise
+        ask_named_file(error, _scans(result._plans), result._query)
+        result._run(result._open.release)
+        result._start(arrow_only=True)
+        result.notes = (*result.notes, f"read again without DuckDB's Parquet reader: {error}")
+        return result._run(function)
 
 
 def _expect_few(bound: BoundQuery, count: int | None) -> None:
