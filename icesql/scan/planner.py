@@ -363,7 +363,7 @@ class _Walk:
             known = len(places)
             places.add(paths[index])
             if len(places) == known:
-                self._repeat(paths[index], manifest, count)
+                self.repeated.setdefault(_listed_again(self.scan, paths[index], manifest, count))
             data_file = entries.data_file(index)
             size = data_file.file_size_in_bytes
             deletes: tuple[DataFile, ...] = ()
@@ -375,21 +375,6 @@ class _Walk:
             yield FileScanTask(data_file, 0, size, deletes, residual_of(partitions[index]))
         counts.result_data_files += len(indexes)
         self.survivors.append(Survivors(entries, indexes))
-
-    def _repeat(self, path: str, manifest: ManifestFile, count: int) -> None:
-        """Note a live file that is listed once more; its rows come as often, as in Java.
-
-        Raises CorruptFileError where the manifest list knows of fewer entries: then its writer did
-        not mean it.
-        """
-        expected = manifest.entries_count
-        if expected is not None and count > expected:
-            raise CorruptFileError(
-                self.scan.table.storage.location(manifest.manifest_path),
-                f"lists the live file {path} again, and has {count} entries where the manifest "
-                f"list says {expected}",
-            )
-        self.repeated.setdefault(path)
 
     def _encrypted(self, path: str) -> UnsupportedTableError:
         return UnsupportedTableError(
@@ -458,6 +443,22 @@ class _Walk:
                 "delete",
             )
         return kept
+
+
+def _listed_again(scan: TableScan, path: str, manifest: ManifestFile, count: int) -> str:
+    """The path of a live file that is listed once more; its rows come as often, as in Java.
+
+    Raises CorruptFileError where the manifest list knows of fewer entries than the ``count`` that
+    the manifest has: then its writer did not mean it.
+    """
+    expected = manifest.entries_count
+    if expected is not None and count > expected:
+        raise CorruptFileError(
+            scan.table.storage.location(manifest.manifest_path),
+            f"lists the live file {path} again, and has {count} entries where the manifest list "
+            f"says {expected}",
+        )
+    return path
 
 
 def _live(entries: FilterColumns) -> Sequence[int]:
