@@ -226,6 +226,21 @@ def _equality_ids(
     return found
 
 
+def _paths_of_gone(
+    reader: ManifestReader, base: TableMetadata, manifests: Sequence[ManifestFile]
+) -> dict[str, FileContent]:
+    """The live files of manifests that no snapshot has any more, which others may delete, too."""
+    try:
+        return live_paths(reader, base, manifests)
+    except StorageError:
+        if len(manifests) == 1:
+            return {}  # left to the removal of orphans
+    found: dict[str, FileContent] = {}
+    for each in manifests:
+        found |= _paths_of_gone(reader, base, [each])
+    return found
+
+
 def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryContext) -> Unneeded:
     """The files that only expired snapshots of ``base`` need; ``table`` has those that stay.
 
@@ -251,7 +266,7 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
             each.manifest_path: each for each in listed if each.manifest_path not in kept_manifests
         }
     # Of before: specs that only these manifests were of may be gone with them.
-    found = live_paths(reader, base, [*candidates.values()])
+    found = _paths_of_gone(reader, base, [*candidates.values()])
     statistics = [each.statistics_path for each in _statistics(base) if each.snapshot_id in gone]
     needed: Iterable[str] = ()
     if found or statistics:

@@ -105,7 +105,10 @@ def test_the_snapshot_of_a_commit_is_expired_before_its_clean_up(
     assert len(con.execute("SELECT * FROM s.t").fetchall()) == wanted
 
 
-def test_two_expiries_at_once(both: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["unneeded", "live_paths"])
+def test_two_expiries_at_once(
+    both: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, moment: str
+) -> None:
     con, other = both
     for number in (3, 4, 5):
         con.execute(f"INSERT INTO s.t VALUES ({number})")
@@ -115,10 +118,10 @@ def test_two_expiries_at_once(both: Any, monkeypatch: pytest.MonkeyPatch, tmp_pa
     )
 
     def expires() -> None:
-        other.execute("INSERT INTO s.t VALUES (6)")
+        other.execute("INSERT OVERWRITE s.t VALUES (6)")
         other.execute(text.format(1)).fetchall()
 
-    once(monkeypatch, expire, "unneeded", expires, after=False)
+    once(monkeypatch, expire, moment, expires, after=False)
     con.execute(text.format(2)).fetchall()
-    assert len(con.execute("SELECT * FROM s.t").fetchall()) == 6
+    assert con.execute("SELECT * FROM s.t").fetchall() == [(6,)]
     assert len([*tmp_path.rglob("snap-*.avro")]) == 1
