@@ -409,7 +409,7 @@ class Drawing:
 
     def orphans(self, table: TableModel) -> Statement:
         return Statement(
-            "orphans", (self._call("remove_orphan_files", table),), table=table.name,
+            "orphans", (self._call("remove_orphan_files", table),), reads=True, table=table.name,
         )  # fmt: skip
 
     # ------------------------------------------------------------------ history and shape

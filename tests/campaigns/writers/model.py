@@ -248,7 +248,12 @@ def outcomes(parts: Sequence[Part], now: Rows, candidates: Iterable[Rows]) -> It
 
     A part of a transaction that changed none of the rows that it read is no change.
     """
+    candidates = [*candidates]
     for seen in candidates:
+        first = parts[0].effect(seen, seen) if len(parts) > 1 else ()
+        if len(parts) > 1 and [*map(id, first)] == [*map(id, seen)]:
+            # The table is the transaction's from its first change on: the next part looks again.
+            yield from outcomes(parts[1:], now, candidates)
         state, states = now, list[Rows]()
         try:
             for part in parts:
