@@ -454,6 +454,7 @@ BUILT = {
     "numbers.py: _logarithm": _TEMPLATES,
     "numbers.py: _log": _TEMPLATES,
     "numbers.py: _round": _TEMPLATES,
+    "numbers.py: _rounded": _TEMPLATES,
     "numbers.py: _whole": _TEMPLATES,
     "operators.py: _add": _TEMPLATES,
     "operators.py: _shift": _TEMPLATES + "; the amount is digits",

@@ -116,9 +116,9 @@ def counted(text: str) -> str:
 
 @functools.cache
 def _makes_spaces_plain() -> bool:
-    import duckdb
+    import _duckdb  # the command starts without the package around it
 
-    return str(duckdb.__version__) == "2.0.0"
+    return str(_duckdb.__version__) == "2.0.0"
 
 
 def starts_of(text: str) -> tuple[int, ...]:

@@ -165,13 +165,35 @@ def _round(node: exp.Round) -> exp.Expr:
         raise refuse("round() to a computed number of digits")
     if digits <= 0:
         return spelled(f"ROUND({{0}}, {digits})", node.this, like=node)
-    scale = f"1E{digits}D"
-    return spelled(
-        f"IF(ABS(({{0}}) * {scale}) = DOUBLE('Infinity'), {{0}},"
-        f" ROUND(({{0}}) * {scale}) / {scale})",
-        node.this,
-        like=node,
-    )
+    return spelled(f"transform(array({{0}}), own_x -> {_rounded(digits)})[0]", node.this, like=node)
+
+
+def _rounded(digits: int) -> str:
+    """``own_x`` to so many places as DuckDB rounds: half away from zero, of the exact value.
+
+    A product that ends in .5 may have been rounded to it: its error, by Dekker, says which way.
+    DuckDB 2.0.0 does not ask.
+    """
+    import _duckdb
+
+    scale = float(10**digits)
+    product = f"(own_x * {scale!r}D)"
+    plain = f"ROUND({product})"
+    if str(_duckdb.__version__) != "2.0.0":
+        split = 134217729.0
+        high = split * scale - (split * scale - scale)
+        low = scale - high
+        x_high = f"({split!r}D * own_x - ({split!r}D * own_x - own_x))"
+        x_low = f"(own_x - {x_high})"
+        error = (
+            f"((({x_high} * {high!r}D - {product}) + {x_high} * ({low!r}D) + {x_low} * {high!r}D)"
+            f" + {x_low} * ({low!r}D))"
+        )
+        plain += (
+            f" - IF(ABS({product}) % 1D = 0.5D AND {error} * SIGN({product}) < 0D,"
+            f" SIGN({product}), 0D)"
+        )
+    return f"IF(ABS({product}) = DOUBLE('Infinity'), own_x, ({plain}) / {scale!r}D)"
 
 
 def trunc(node: exp.Expr) -> exp.Expr:
