@@ -249,10 +249,15 @@ def test_what_a_server_quotes_of_an_unknown_secret_is_masked_behind_the_error_to
 
 
 def test_no_line_of_a_log_holds_a_secret_of_an_address(
-    echo: str, caplog: pytest.LogCaptureFixture
+    echo: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """urllib3 tells each request at DEBUG, with its query."""
     caplog.set_level("DEBUG")
+    for name in ("urllib3", "urllib3.connectionpool"):
+        # What other packages made of these loggers in this process.
+        caplog.set_level("DEBUG", logger=name)
+        monkeypatch.setattr(logging.getLogger(name), "disabled", False)
+        monkeypatch.setattr(logging.getLogger(name), "propagate", True)
     with (
         icesql.connect(
             "c", uri=f"http://{echo}/?token={QUOTED}&sig=S3CRET9", properties={"type": "rest"}
