@@ -46,6 +46,25 @@ def work():
 threading.Thread(target=work, daemon=True).start()
 time.sleep(0.3)
 """,
+    # DuckDB's module waits at exit for what runs, in the order of registration.
+    "a query that an exit function of before would meet": f"""
+import atexit, duckdb
+from icesql.engine.threads import query_thread
+atexit.register(lambda: query_thread._LIVE and print("still running"))
+def work():
+    try:
+        connection.execute({ENDLESS!r}).fetchall()
+    except icesql.Error:
+        pass
+threading.Thread(target=work, daemon=True).start()
+while not query_thread._LIVE:
+    time.sleep(0.01)
+""",
+    "a query of a function that runs at exit": """
+import atexit
+atexit.register(lambda: connection.execute("SELECT 1").fetchall() == [(1,)] or print("no row"))
+connection.execute("SELECT 1").fetchall()
+""",
     "a circle of references": f"""
 cursor = connection.execute({ORDERS!r})
 cursor.fetchone()

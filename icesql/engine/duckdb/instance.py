@@ -145,6 +145,9 @@ def _started(settings: Settings) -> Any:
     """A connection to a new instance, which is not closed off from files yet."""
     import duckdb
 
+    from icesql.engine.threads.query_thread import end_before_others
+
+    end_before_others()
     config: dict[str, Any] = {
         **_CLOSED_OFF,
         "memory_limit": f"{settings.memory_limit}B",

@@ -229,7 +229,8 @@ class Worker:
         ``progress`` is asked now and then while it runs, and the context told.
         Raises QueryCancelledError when the context is cancelled or its deadline passes, at most
         0.2 s later, even if the call is blocked; its thread then ends with the call. Raises
-        InterfaceError when the worker is closed, or stayed behind in another process, and
+        InterfaceError when the worker is closed, stayed behind in another process, or the
+        interpreter is ending, and
         ScanLimitError when the process takes more memory than the query may have.
         """
         caller = threading.current_thread()
@@ -247,6 +248,9 @@ class Worker:
         progress: Callable[[], Progress] | None,
     ) -> T:
         query.check()
+        # A function of the program that runs at exit may still ask; it waits for its answer.
+        if _Exit.has_begun and threading.current_thread() is not threading.main_thread():
+            raise InterfaceError("the interpreter is ending: no query can run any more")
         call = _Call(function)
         self._calls.put(call)
         try:
@@ -295,17 +299,37 @@ class Worker:
         return self._is_over()
 
 
+class _Exit:
+    """Whether the interpreter ends: from then on no thread but the main one begins a query."""
+
+    has_begun = False
+
+
+def end_before_others() -> None:
+    """At exit, stop what runs before anything runs that was registered until now.
+
+    DuckDB's module waits at exit for results that are being computed, and stops none of them.
+    """
+    atexit.unregister(_end_all)
+    atexit.register(_end_all)
+
+
 @atexit.register
 def _end_all() -> None:
     """What an engine still holds when the interpreter is gone is reported on standard error."""
+    _Exit.has_begun = True
     tasks = list(_LIVE)
     for task in tasks:
-        with suppress(Exception):
-            task.interrupt()
         task.calls.put(None)
     end = time.monotonic() + _EXIT_SECONDS
-    for task in tasks:
-        task.ended.wait(max(0.0, end - time.monotonic()))
+    while (running := [each for each in tasks if not each.ended.is_set()]) and (
+        time.monotonic() < end
+    ):
+        # An interrupt that comes before the engine starts is forgotten by it: repeat.
+        for task in running:
+            with suppress(Exception):
+                task.interrupt()
+        running[0].ended.wait(STEP_SECONDS)
     # Other threads of the program still hold what their queries gave, until they hear of the end.
     while _CALLERS - {threading.current_thread()} and time.monotonic() < end:
         time.sleep(STEP_SECONDS)
