@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LONGEST_CLASS, LONGEST_FUNCTION, MOST_FILES = 300, 90, 16
 SOURCES = sorted((ROOT / "icesql").rglob("*.py"))
 
 
@@ -36,21 +35,9 @@ def test_spark_is_known_to_its_engine_and_its_data_source_only() -> None:
     } == set()
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_file_says_what_it_is_in_classes_and_functions_that_one_can_read(source: Path) -> None:
-    tree = ast.parse(source.read_text(encoding="utf-8"))
-    assert ast.get_docstring(tree), "a module opens with one sentence"
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            assert _lines(node) <= LONGEST_CLASS, node.name
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert _lines(node) <= LONGEST_FUNCTION, node.name
-
-
-def test_a_folder_can_be_taken_in_at_a_glance() -> None:
-    for folder in {source.parent for source in SOURCES}:
-        files = [each.name for each in folder.glob("*.py") if each.name != "__init__.py"]
-        assert len(files) <= MOST_FILES, f"{folder.relative_to(ROOT)}: {len(files)} files"
+def test_a_file_opens_with_a_sentence_that_says_what_it_is() -> None:
+    trees = {source: ast.parse(source.read_text(encoding="utf-8")) for source in SOURCES}
+    assert [str(source) for source, tree in trees.items() if not ast.get_docstring(tree)] == []
 
 
 @pytest.mark.parametrize("room", ["catalog", "read"])
@@ -69,10 +56,6 @@ def test_rooms_say_what_they_may_import_and_hold_no_code() -> None:
     for init in (ROOT / "icesql").glob("*/**/__init__.py"):
         body = ast.parse(init.read_text(encoding="utf-8")).body
         assert len(body) == 1, f"{init} holds code"
-
-
-def _lines(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def _module(source: Path) -> str:
