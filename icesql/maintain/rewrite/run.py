@@ -227,7 +227,10 @@ class _Rewrite:
 
     def _remove_dangling(self) -> None:
         """Remove what deletes rows of no file any more, in a commit of its own."""
-        head = self._table.metadata.refs[self._plan.request.branch].snapshot_id
+        ref = self._table.metadata.refs.get(self._plan.request.branch)
+        if ref is None:
+            return  # the table was replaced, or the branch dropped, since the last commit
+        head = ref.snapshot_id
         snapshot = self._table.metadata.snapshots[head]
         useless = dangling_deletes(self._table, snapshot, self._query)
         done = commit_rewrite(

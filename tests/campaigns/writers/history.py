@@ -401,7 +401,12 @@ class History:
         text = f"CREATE TABLE {self.draw.name(name)} (a INT)"
         self._tell(f"   OTHER at {moment}: {text}")
         self._raced.add("create")
-        self.other.execute(text)
+        try:
+            self.other.execute(text)
+        except icesql.Error as error:
+            # In a folder without a catalog the files of a table that is being made are in the way.
+            self._tell(f"   -> {error}")
+            return
         self._look(model)
         model.ids = {}
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 import icesql
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
+from icesql.maintain.rewrite import run
 from icesql.maintain.rewrite.dangling import dangling_deletes
 from icesql.maintain.rewrite.run import rewrite
 from tests.maintain.rewrite.tables import catalog_of, new_table, planned, read, rows
@@ -96,3 +98,22 @@ def test_a_vector_that_spells_the_path_of_its_file_otherwise_is_needed(tmp_path)
         ((count,),) = con.execute("SELECT count(*) FROM ns.t.delete_files").fetchall()
     assert count == 1, "the new vector takes the place of the old one"
     assert len(read(catalog)) == 8
+
+
+def test_a_branch_that_is_gone_after_the_commit_has_no_dangling_deletes(tmp_path, monkeypatch):
+    table = new_table(tmp_path)
+    table.commit([table.data_file(rows(0, 10)), table.data_file(rows(10, 10))])
+    catalog = catalog_of(table)
+    plan = planned(catalog, rewrite_all=True, remove_dangling_deletes=True)
+    commit = run.commit_rewrite
+
+    def replaced_meanwhile(*args, **options):
+        done = commit(*args, **options)
+        # REPLACE TABLE by another writer, before the answer is read.
+        metadata = replace(done.table.metadata, refs={})
+        return replace(done, table=replace(done.table, metadata=metadata))
+
+    monkeypatch.setattr(run, "commit_rewrite", replaced_meanwhile)
+    done = run.rewrite(catalog, plan, QueryContext())
+    assert len(done.snapshot_ids) == 1
+    assert done.removed_delete_files_count == 0
