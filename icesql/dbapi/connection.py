@@ -26,13 +26,13 @@ from icesql.errors import (
     ProgrammingError,
     Warning,
 )
-from icesql.session import Session
+from icesql.session.session import Session
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
     from icesql.context import Progress
     from icesql.doctor.finding import Diagnosis
-    from icesql.session import Parameters
+    from icesql.session.session import Parameters
     from icesql.storage.cache import BoundedCache
 
 

@@ -13,7 +13,7 @@ from icesql.query.views.temporary import Temporary, TemporaryTable
 
 if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection
-    from icesql.session import Session
+    from icesql.session.session import Session
 
 
 def register(connection: Connection, session: Session, name: str, rows: Any) -> None:

@@ -10,7 +10,7 @@ from icesql.context import QueryContext
 
 if TYPE_CHECKING:
     from icesql.context import Progress
-    from icesql.session import Outcome, Parameters, Session
+    from icesql.session.session import Outcome, Parameters, Session
 
 
 class Script:

@@ -8,7 +8,7 @@ from icesql.dbapi.connection import Connection, connect
 from icesql.errors import ProgrammingError
 
 if TYPE_CHECKING:
-    from icesql.session import Parameters
+    from icesql.session.session import Parameters
 
 
 def sql(session: Any, query: str, parameters: Parameters = None, **options: Any) -> Any:
