@@ -27,7 +27,7 @@ def register(connection: Connection, session: Session, name: str, rows: Any) -> 
     before = made.find((_checked(name),))
     table = _table(session, made, name, rows)
     made.keep(table)
-    session.forget_texts()
+    session.drop_prepared()
     try:
         quoted = '"' + name.replace('"', '""') + '"'
         with connection.execute(f"SELECT * FROM {quoted} LIMIT 0") as cursor:
@@ -51,7 +51,7 @@ def unregister(session: Session, name: str) -> None:
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ProgrammingError(f'nothing is registered as "{name}"{hint}')
     made.forget(name)
-    session.forget_texts()
+    session.drop_prepared()
 
 
 def tables_of(session: Session, tables: Mapping[str, Any] | None) -> dict[str, TemporaryTable]:

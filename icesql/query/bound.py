@@ -103,8 +103,6 @@ class BoundQuery(Struct, frozen=True):
     spark: BoundSparkText | None = None
     user_text: UserText | None = None
     about: str = ""
-    # What an engine noted of this query, which is asked again and again; None for all others.
-    found_before: dict[Any, Any] | None = None
     only_text: str = ""
     edges: tuple[KeyEdge, ...] = ()
     temporary: tuple[Any, ...] = ()

@@ -31,7 +31,7 @@ from icesql.errors import (
     placing,
     similar_names,
 )
-from icesql.query.kept.texts import Asked, Texts
+from icesql.session.prepared import PreparedStatements, QueryText
 from icesql.sql.parser.row_count import RowCount, read_row_count
 from icesql.stack import with_room
 from icesql.storage.cache import BoundedCache
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from icesql.engine.protocol import Result
     from icesql.modify.modified import Modified, Work
     from icesql.query.bound import BoundQuery, KeyEdge
-    from icesql.query.kept.bound_queries import KeptQuery
     from icesql.query.pushdown.same import MarkSame
     from icesql.query.views.stored import StoredViews
     from icesql.scan.plan import ScanPlan
     from icesql.scan.report import ScanReport
     from icesql.scan.table_scan import TableScan
+    from icesql.session.prepared import PreparedStatement
     from icesql.sql.statement import (
         Copy,
         Created,
@@ -66,7 +66,7 @@ _CACHE_BYTES = 128 << 20
 # Spellings in which the text itself is what the local engine reads.
 _ENGINE_DIALECTS = ("", "icesql", "duckdb")
 
-Readable: TypeAlias = "Statement | RowCount | Asked"
+Readable: TypeAlias = "Statement | RowCount | QueryText"
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 
@@ -111,16 +111,17 @@ class Session:
         self.names.defaults = settings
         self._prepared: dict[str, str] = {}
         self.engines = Engines(spark)
-        self._texts = Texts()
+        self._statements = PreparedStatements()
         self._closed, self._process = False, os.getpid()
 
-    def forget_texts(self) -> None:
+    def drop_prepared(self) -> None:
         """Names may mean something else from now on."""
-        self._texts = Texts()
+        # What another thread is binding meanwhile goes into the one before.
+        self._statements = PreparedStatements()
 
     def forget(self) -> None:
         """Keep nothing of the statements before; see ``Settings.caches``."""
-        self.forget_texts()
+        self.drop_prepared()
         forget(self.names)
         self.engines.forget()
         self._blocks.forget()
@@ -169,12 +170,12 @@ class Session:
         counted = read_row_count(sql) if plain else None
         if counted is not None:
             return [counted]
-        kept = self._texts.find(sql, parameters)
-        if kept is not None:
-            return [Asked(sql, parameters, kept=kept)]
+        prepared = self._statements.find(sql, parameters)
+        if prepared is not None:
+            return [QueryText(sql, parameters, prepared=prepared)]
         statements = self.parse(sql, parameters)
         if len(statements) == 1 and type(statements[0]).__name__ == "Query":
-            return [Asked(sql, parameters, cast("Query", statements[0]))]
+            return [QueryText(sql, parameters, cast("Query", statements[0]))]
         return [*statements]
 
     def parse(self, sql: str, parameters: Parameters = None) -> list[Statement]:
@@ -210,8 +211,8 @@ class Session:
         self._blocks.choose(query.settings)
         if not query.settings.caches:
             self.forget()
-            if isinstance(statement, Asked):
-                statement = replace(statement, kept=None)
+            if isinstance(statement, QueryText):
+                statement = replace(statement, prepared=None)
         if isinstance(statement, RowCount) and (self.names.temporary or query.tables):
             (statement,) = self.parse(statement.text)
         if isinstance(statement, RowCount):
@@ -228,7 +229,7 @@ class Session:
         if self.names.access.service:
             _check_leaves_nothing(statement)
         match statement:
-            case Asked() | kinds.Query():
+            case QueryText() | kinds.Query():
                 return _queried(self, statement, query)
             case kinds.Explain():
                 return self._explain(statement, query)
@@ -309,7 +310,7 @@ class Session:
         statement: Query,
         bound: BoundQuery,
         query: QueryContext,
-        kept: KeptQuery | None = None,
+        prepared: PreparedStatement | None = None,
     ) -> Outcome:
         from icesql.query.metadata_answers import answer_from_metadata, with_counts
 
@@ -322,7 +323,7 @@ class Session:
         from icesql.scan.planner import plan
 
         bound = bound if bound.spark is not None else with_counts(bound)
-        plans, found = _plans_to_read(bound, query, kept, self._texts)
+        plans, found = _plans_to_read(bound, query, prepared, self._statements)
         notes = bound.notes + found
         choice = _choice(bound, plans, query)
         if choice.name == "spark" and statement.spark is not None and bound.spark is None:
@@ -335,7 +336,11 @@ class Session:
             choice = replace(choice, name="spark")
         _send_reports(bound.scans, plans)
         notes += () if choice.reason is None else (choice.reason,)
-        result: Result = self.engines.named(choice.name).execute(bound, plans, query)
+        result: Result
+        if prepared is not None and choice.name == "local":
+            result = self.engines.local().execute(bound, plans, query, prepared.run)
+        else:
+            result = self.engines.named(choice.name).execute(bound, plans, query)
         if any(each.counted for each in plans):
             from icesql.engine.counted import CountedResult
 
@@ -400,12 +405,12 @@ class _Cleaning:
             self._session.clean(error)
 
 
-def _queried(session: Session, statement: Asked | Query, query: QueryContext) -> Outcome:
+def _queried(session: Session, statement: QueryText | Query, query: QueryContext) -> Outcome:
     """Run a query, once more where a file that was kept on disk proved to be corrupt."""
 
     def run() -> Outcome:
-        if isinstance(statement, Asked):
-            return _asked(session, statement, query)
+        if isinstance(statement, QueryText):
+            return _run_text(session, statement, query)
         return session.run(statement, query)
 
     try:
@@ -416,79 +421,78 @@ def _queried(session: Session, statement: Asked | Query, query: QueryContext) ->
     return run()
 
 
-def _asked(session: Session, asked: Asked, query: QueryContext) -> Outcome:
-    """Run a query whose text may have come before."""
-    kept, statement = asked.kept, asked.statement
-    if kept is not None and not query.tables and session.names.transaction is None:
-        found = _looked_up(session, kept, asked.parameters, query)
+def _run_text(session: Session, text: QueryText, query: QueryContext) -> Outcome:
+    """Run a query whose text may be prepared."""
+    prepared, statement = text.prepared, text.statement
+    if prepared is not None:
+        found = _looked_up(session, prepared, text.parameters, query)
         if found is not None:
             return found
-        scans = kept.scans_now(asked.parameters, session.names, query)
+        scans = prepared.query.current_scans(text.parameters, session.names, query)
         if scans is not None:
-            scans = session._texts.plans.with_known_tables(kept, scans)
-            bound = kept.over(scans, asked.parameters)
-            return session._run(kept.statement, bound, query, kept)
+            bound = prepared.query.over(scans, text.parameters)
+            return session._run(prepared.query.statement, bound, query, prepared)
     if statement is None:
-        statement = cast("Query", session.parse(asked.sql, asked.parameters)[0])
+        statement = cast("Query", session.parse(text.sql, text.parameters)[0])
     # What another thread makes meanwhile may have a name of this text.
-    texts = session._texts
+    statements = session._statements
     expanded, bound = session.bound(statement, query)
     if expanded is statement and statement.sources is None:
-        texts.keep(asked, statement, bound, query)
+        statements.note(text, statement, bound, query)
     return session._placed(expanded, bound, query)
 
 
 def _looked_up(
-    session: Session, kept: KeptQuery, values: Any, query: QueryContext
+    session: Session, prepared: PreparedStatement, values: Any, query: QueryContext
 ) -> Outcome | None:
     """The outcome of a text that the local engine answers from memory; None for all others."""
-    before = kept.bound.found_before
-    if not before or not session.engines.local().has_lookups(before):
+    if not prepared.run.has_lookups:
         return None
-    found = kept.scan_at_once(values, session.names, query)
+    found = prepared.query.current_scans(values, session.names, query, cached=True)
     if found is None:
         return None
-    from icesql.query.kept.bound_queries import literals
+    from icesql.query.prepared_query import literals
     from icesql.scan.limits import check_limits
     from icesql.scan.planner import plan
 
     scans, plans = found, [plan(scan, query) for scan in found]
     check_limits(plans, query.settings)
+    bound, local = prepared.query, session.engines.local()
 
     def whole() -> Result:
-        return session.engines.local().execute(kept.over(scans, values), plans, query)
+        return local.execute(bound.over(scans, values), plans, query, prepared.run)
 
-    result = session.engines.local().look_up(before, plans, literals(values), query, whole)
+    result = local.look_up(prepared.run, plans, literals(values), query, whole)
     if result is None:
         return None
     _send_reports(scans, plans)
-    return Outcome(result, tuple(plans), (), replace(kept.bound, scans=scans), scans)
+    return Outcome(result, tuple(plans), (), replace(bound.bound, scans=scans), scans)
 
 
 def _planned(
-    bound: BoundQuery, query: QueryContext, kept: KeptQuery | None, texts: Texts
+    bound: BoundQuery,
+    query: QueryContext,
+    prepared: PreparedStatement | None,
+    statements: PreparedStatements,
 ) -> list[ScanPlan]:
-    """A plan for each scan, which a query that comes again may still have."""
+    """A plan for each scan, which a prepared query may still have."""
+    if prepared is not None:
+        return statements.plan(prepared, bound.scans, query)
     from icesql.scan.planner import plan
 
-    started = time.perf_counter()
-    known = None if kept is None else texts.plans.find(kept, bound.scans)
-    if known is not None:
-        seconds = time.perf_counter() - started
-        return [replace(each, planning_seconds=seconds) for each in known]
-    plans = [plan(scan, query) for scan in bound.scans]
-    if kept is not None:
-        texts.plans.keep(kept, bound.scans, plans)
-    return plans
+    return [plan(scan, query) for scan in bound.scans]
 
 
 def _plans_to_read(
-    bound: BoundQuery, query: QueryContext, kept: KeptQuery | None, texts: Texts
+    bound: BoundQuery,
+    query: QueryContext,
+    prepared: PreparedStatement | None,
+    statements: PreparedStatements,
 ) -> tuple[list[ScanPlan], tuple[str, ...]]:
     """What is to be read for each scan, within the limits, and notes of what was verified."""
     from icesql.scan.limits import check_limits
 
-    plans = _planned(bound, query, kept, texts)
+    plans = _planned(bound, query, prepared, statements)
     keys = _keys(bound, plans)
     check_limits(plans, query.settings, [each.source for each in keys])
     notes: tuple[str, ...] = ()
@@ -630,7 +634,7 @@ def _changed_macros(statement: MacroStatement, session: Session) -> Outcome:
     from icesql.sql.macros.macro import changed
 
     session.names.macros = changed(session.names.macros, statement)
-    session.forget_texts()
+    session.drop_prepared()
     return Outcome(None)
 
 
@@ -737,7 +741,7 @@ def _work(session: Session, query: QueryContext) -> Work:
         statement, bound = session.bound(read, own)
         with nullcontext() if statement.sources is None else statement.sources.placing():
             bound = replace(bound, scans=narrow(bound.scans))
-            return bound, tuple(_plans_to_read(bound, own, None, session._texts)[0])
+            return bound, tuple(_plans_to_read(bound, own, None, session._statements)[0])
 
     def here(tables: Mapping[str, Any]) -> QueryContext:
         settings = replace(query.settings, engine="local")
@@ -830,7 +834,7 @@ def _created(statement: Created, session: Session, query: QueryContext) -> Outco
         return TemporaryTable(table.name, columns, data, data.nbytes)
 
     count = create(statement, session.names, session.dialect, describe, materialize)
-    session.forget_texts()
+    session.drop_prepared()
     if count is None:
         return Outcome(None)
     return Outcome(StaticResult([("Count", "bigint")], [(count,)]))

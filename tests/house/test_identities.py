@@ -24,7 +24,6 @@ HELD = {
     "iceberg/manifest/entry_shape.py:_Learner.data_file": FIELDS,
     "iceberg/manifest/schema.py:partition_fields": FIELDS,
     "maintain/rewrite/grouping.py:_of_partition": "the list of candidates",
-    "query/kept/plans.py:KeptPlans.keep": "the caller",
     "query/names.py:_Builder.visit": TREE,
     "query/names.py:_Builder._visit_operation": TREE,
     "query/nullability.py:nullable_columns": "the scope",

@@ -14,8 +14,6 @@ from icesql.engine.struct_names import true_name
 
 # Types whose text says all of them.
 _PLAIN: Final = r"[A-Z][A-Z0-9_ ]*|DECIMAL\([0-9]+,[0-9]+\)"
-# Of the SQL that reads the scans of one query.
-_MOST_SHAPES: Final = 8
 _QUERIES: Final = ("select", "with", "from")
 
 
@@ -49,26 +47,6 @@ def describe(cursor: Any, sql: str, parameters: Mapping[str, Any] | None) -> Des
         # These know their place in the SQL.
         cursor.execute(f"EXPLAIN {sql}", parameters)
         raise
-
-
-def describe_once(
-    cursor: Any,
-    sql: str,
-    parameters: Mapping[str, Any] | None,
-    sources: Mapping[str, str],
-    before: dict[Any, Any] | None,
-) -> Described:
-    """``describe``, noted in ``before`` for the same query over the same SQL of its tables.
-
-    What else is in its SQL are the values of parameters, on which no type depends.
-    """
-    shape = tuple(sources.items())
-    found: Described | None = None if before is None else before.get(shape)
-    if found is None:
-        found = describe(cursor, sql, parameters)
-        if before is not None and len(before) < _MOST_SHAPES:
-            before[shape] = found
-    return found
 
 
 def with_relations() -> None:

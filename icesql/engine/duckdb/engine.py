@@ -13,17 +13,22 @@ from weakref import WeakSet
 from icesql.config import time_zone
 from icesql.context import Progress, QueryContext
 from icesql.engine.chunk_sizes import MOST_ROWS, ChunkSize, are_many, batch_rows, batches
-from icesql.engine.duckdb.asked_again import LOOKUPS, expects_few
 from icesql.engine.duckdb.bad_file import (
     ask_named_file,
     forget_bad_file,
     is_reading_problem,
     name_bad_file,
 )
-from icesql.engine.duckdb.described import Described, describe_once, with_relations
+from icesql.engine.duckdb.described import Described, describe, with_relations
 from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.open_query import OpenQuery
+from icesql.engine.duckdb.prepared_run import (
+    FEW_ROWS,
+    PreparedRun,
+    need_checks,
+    quick_expression,
+)
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.same_reading import EngineReading
@@ -91,22 +96,25 @@ class LocalEngine:
         return self._reading.ask(sql, parameters, query)
 
     def execute(
-        self, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext
+        self,
+        bound: BoundQuery,
+        plans: Sequence[ScanPlan],
+        query: QueryContext,
+        prepared: PreparedRun | None = None,
     ) -> LocalResult:
-        """Bind a query and return its result; nothing is read but footers and small scans."""
+        """Bind a query and return its result; nothing is read but footers and small scans.
+
+        ``prepared`` is what earlier runs of a prepared query found; None where it is none.
+        """
         result = LocalResult(
-            bound, plans, query, self._pool, self._footers, self._texts, self._threads
+            bound, plans, query, prepared, self._pool, self._footers, self._texts, self._threads
         )
         self._open.add(result)
         return result
 
-    def has_lookups(self, before: dict[Any, Any]) -> bool:
-        """Whether ``look_up`` may know a query of which ``before`` was noted."""
-        return LOOKUPS in before and expects_few(before)
-
     def look_up(
         self,
-        before: dict[Any, Any],
+        prepared: PreparedRun,
         plans: Sequence[ScanPlan],
         values: Sequence[str],
         query: QueryContext,
@@ -115,7 +123,7 @@ class LocalEngine:
         """See ``lookups.look_up``."""
         from icesql.engine.duckdb.lookups import look_up
 
-        return look_up(before, plans, values, self._pool, query, whole)
+        return look_up(prepared, plans, values, self._pool, query, whole)
 
     def write(
         self,
@@ -163,16 +171,17 @@ class LocalResult:
         bound: BoundQuery,
         plans: Sequence[ScanPlan],
         query: QueryContext,
+        prepared: PreparedRun | None,
         pool: InstancePool,
         footers: FooterCache,
         texts: KeptTexts,
         threads: Threads,
     ) -> None:
         self._bound, self._plans, self._query = bound, tuple(plans), query
-        self._pool, self._texts = pool, texts
+        self._prepared, self._pool, self._texts = prepared, pool, texts
         self._zone = time_zone(query.settings.timezone)
         self._open = OpenQuery()
-        self._sources = Sources(bound, plans, query, pool, footers, self._open)
+        self._sources = Sources(bound, plans, query, pool, footers, self._open, prepared)
         self._sql, self._given, self._parameters = "", "", dict[str, Any]()
         self._composed: Composed | None = None
         self.engine_types: list[Any] = []
@@ -206,10 +215,11 @@ class LocalResult:
         sources = read()
         self._parameters.update(self._sources.parameters)
         self.groups = self._sources.groups
-        bound, before = self._bound_sql(self._open.cursor, sources), self._bound.found_before
+        bound = self._bound_sql(self._open.cursor, sources)
         self.engine_types = list(bound.types)
         self.columns = bound.declared
-        self._few = None if before is None else self._fetch_few(before)
+        if self._prepared is not None and self._prepared.gives_few_rows:
+            self._few = self._fetch_few()
 
     def _bound_sql(self, cursor: Any, sources: Mapping[str, str]) -> Described:
         """The columns of the query over the SQL of its scans, as DuckDB binds it."""
@@ -217,8 +227,7 @@ class LocalResult:
         def run(sql: str, parameters: Mapping[str, Any], composed: Composed | None) -> Described:
             self._parameters.update(parameters)
             self._sql, self._given, self._composed = sql, f"EXPLAIN {sql}", composed
-            used, before = self._used_parameters(sql), self._bound.found_before
-            return describe_once(cursor, sql, used, sources, before)
+            return self._described(cursor, sql, tuple(sources.items()))
 
         return bind_sql(
             self._bound,
@@ -228,7 +237,17 @@ class LocalResult:
             self._query.settings,
             _scanned_rows(self._plans),
             self._texts,
+            self._prepared,
         )
+
+    def _described(self, cursor: Any, sql: str, scans: tuple[tuple[str, str], ...]) -> Described:
+        known = None if self._prepared is None else self._prepared.described(scans)
+        if known is not None:
+            return known
+        columns = describe(cursor, sql, self._used_parameters(sql))
+        if self._prepared is not None:
+            self._prepared.note_described(scans, columns)
+        return columns
 
     def _used_parameters(self, sql: str) -> dict[str, Any] | None:
         # A scan that is named by no part of the tree leaves its parameters unused.
@@ -316,7 +335,7 @@ class LocalResult:
         self._few = None
         fetch = partial(self._fetch_first, row_expression, size.rows)
         rows = few if few is not None else self._first(fetch)
-        _expect_few(self._bound, len(rows) if len(rows) < size.rows else None)
+        self._note_row_count(len(rows) if len(rows) < size.rows else None)
         is_last = few is not None or len(rows) < size.rows
         size.measure(rows)
         while rows:
@@ -341,20 +360,22 @@ class LocalResult:
         rows: list[tuple[Any, ...]] = cursor.fetchmany(count)
         return rows
 
-    def _fetch_few(self, before: dict[Any, Any]) -> list[tuple[Any, ...]] | None:
-        """All rows, where few are expected; None if there are more, or something may be wrong."""
-        from icesql.engine.duckdb import asked_again as again
-
+    def _fetch_few(self) -> list[tuple[Any, ...]] | None:
+        """All rows, if they are few; None if there are more, or something may be wrong."""
         types = [column.type for column in self.columns]
-        if not again.expects_few(before) or any(map(needs_arrow_rows, types)):
+        if any(map(needs_arrow_rows, types)):
             return None
         with suppress(Exception):  # whoever reads the rows meets it again
-            rows = self._fetch_first(again.quick_expression, again.MOST_ROWS + 1)
-            if len(rows) <= again.MOST_ROWS and not again.have_doubt(rows, types):
+            rows = self._fetch_first(quick_expression, FEW_ROWS + 1)
+            if len(rows) <= FEW_ROWS and not need_checks(rows, types):
                 self._sources.note_lookup(self.columns, (self._given, self._sql, self._composed))
                 return rows
         self._open.cursor.abort()
         return None
+
+    def _note_row_count(self, count: int | None) -> None:
+        if self._prepared is not None:
+            self._prepared.note_row_count(count)
 
     def _rows_from_arrow(self) -> Iterator[list[tuple[Any, ...]]]:
         from icesql.engine.arrow.values import rows_of
@@ -363,7 +384,7 @@ class LocalResult:
         for batch in self._batches(None if self._all_at_once else MOST_ROWS):
             count += batch.num_rows
             yield from rows_of(batch, self.columns, self._zone, self._bound.tree)
-        _expect_few(self._bound, count)
+        self._note_row_count(count)
 
     # ------------------------------------------------------------------ Arrow
 
@@ -374,7 +395,7 @@ class LocalResult:
     def _batches(self, rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """In batches of at most ``rows``, where somebody waits for the first of them."""
         self._few = None
-        _expect_few(self._bound, None)
+        self._note_row_count(None)
         schema = arrow_schema(self.columns)
         self._first(partial(self._open_reader, rows))
         while found := self._later(lambda: batches(self._open.reader, several=rows is not None)):
@@ -467,14 +488,6 @@ def _by_any_reader(result: LocalResult, function: Any, again: Callable[[], bool]
         result._start(arrow_only=True)
         result.notes = (*result.notes, f"read again without DuckDB's Parquet reader: {error}")
         return result._run(function)
-
-
-def _expect_few(bound: BoundQuery, count: int | None) -> None:
-    """Note how many rows a query gave in all; None if they were many, or not read as rows."""
-    if bound.found_before is not None:
-        from icesql.engine.duckdb.asked_again import expect_few
-
-        expect_few(bound.found_before, count)
 
 
 def _locations(plans: Sequence[ScanPlan]) -> list[str]:

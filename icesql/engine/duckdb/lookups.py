@@ -18,8 +18,8 @@ from msgspec import Struct
 from sqlglot import exp
 
 from icesql.config import time_zone
-from icesql.engine.duckdb import asked_again as again
 from icesql.engine.duckdb.errors import is_fatal
+from icesql.engine.duckdb.prepared_run import FEW_ROWS, need_checks
 from icesql.engine.duckdb.sql.composed import around_values
 from icesql.engine.result_reader import Reading
 from icesql.engine.result_rows import Converter, converted, row_converter
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from icesql.context import QueryContext
     from icesql.engine.duckdb.instance import Instance, InstancePool
+    from icesql.engine.duckdb.prepared_run import PreparedRun
     from icesql.engine.duckdb.sql.composed import Composed
     from icesql.engine.protocol import Result, Sink, WritableResult
     from icesql.engine.result_schema import ResultColumn
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
 
-_MOST: Final = 16
 # The engine walks the tree on the caller's stack, which may be small.
 _MOST_NODES: Final = 400
 # Nodes whose time does not depend on values: no function is among them.
@@ -68,23 +68,24 @@ class Lookup(Struct, frozen=True):
 
 
 def note_lookup(
+    prepared: PreparedRun,
     bound: BoundQuery,
     columns: tuple[ResultColumn, ...],
     ran: tuple[str, str, Composed | None],
-    kept: tuple[str, ...],
+    tables: tuple[str, ...],
     instance: Instance,
     query: QueryContext,
 ) -> None:
     """Keep how a query ran that gave few rows, if it is a lookup.
 
     ``ran`` are the SQL that gave the rows, the part of it that is the query's own, and how that is
-    made; ``kept`` the tables in memory that stand for all of its scans.
+    made; ``tables`` those in memory that stand for all of its scans.
     """
-    before, text, (given, sql, composed) = bound.found_before, bound.user_text, ran
-    if before is None or text is None or composed is None or not kept:
+    text, (given, sql, composed) = bound.user_text, ran
+    if text is None or composed is None:
         return
     # Names of tables are those of one instance.
-    noted: Lookup | None = before.get(again.LOOKUPS, {}).get(kept)
+    noted = prepared.lookup(tables)
     if (noted and noted.instance() is instance) or not _is_lookup(bound, query):
         return
     pieces = around_values(text, composed)
@@ -95,10 +96,7 @@ def note_lookup(
     pieces = (*pieces[:-1], pieces[-1] + behind_sql)
     zone = time_zone(query.settings.timezone)
     converters = tuple(row_converter(each.type, zone) for each in columns)
-    known = before.setdefault(again.LOOKUPS, {})
-    if len(known) >= _MOST:
-        known.clear()
-    known[kept] = Lookup(pieces, columns, converters, ref(instance))
+    prepared.note_lookup(tables, Lookup(pieces, columns, converters, ref(instance)))
 
 
 def _is_lookup(bound: BoundQuery, query: QueryContext) -> bool:
@@ -122,7 +120,7 @@ def _is_plain(tree: exp.Expr) -> bool:
 
 
 def look_up(
-    before: dict[Any, Any],
+    prepared: PreparedRun,
     plans: Sequence[ScanPlan],
     values: Sequence[str],
     pool: InstancePool,
@@ -136,7 +134,7 @@ def look_up(
     """
     import duckdb
 
-    known = again.known_scans(before, plans)
+    known = prepared.known_scans(plans)
     if known is None:
         return None
     query.check()
@@ -149,13 +147,13 @@ def look_up(
             for plan, scan in zip(plans, known, strict=True)
             for part, tasks in scan.parts
         ]
-        lookup: Lookup | None = before[again.LOOKUPS].get(tuple(names))
+        lookup = prepared.lookup(names)
         if lookup is None or lookup.instance() is not instance:
             is_clean = True
             return None
         cursor.execute(lookup.sql(values))
-        rows = cursor.fetchmany(again.MOST_ROWS + 1)
-        is_clean = len(rows) <= again.MOST_ROWS
+        rows = cursor.fetchmany(FEW_ROWS + 1)
+        is_clean = len(rows) <= FEW_ROWS
     except (duckdb.Error, UnicodeDecodeError) as error:
         if is_fatal(error):
             pool.discard(instance)
@@ -164,10 +162,10 @@ def look_up(
         lease.close()
         instance.give_back(cursor, is_clean=is_clean)
     query.check()
-    if not is_clean or again.have_doubt(rows, [each.type for each in lookup.columns]):
+    if not is_clean or need_checks(rows, [each.type for each in lookup.columns]):
         return None
     groups = tuple(name for scan in known for name in scan.groups)
-    return LookedUp(before, lookup, rows, groups, whole)
+    return LookedUp(prepared, lookup, rows, groups, whole)
 
 
 class LookedUp:
@@ -177,14 +175,14 @@ class LookedUp:
 
     def __init__(
         self,
-        before: dict[Any, Any],
+        prepared: PreparedRun,
         lookup: Lookup,
         rows: list[tuple[Any, ...]],
         groups: tuple[str, ...],
         whole: Callable[[], Result],
     ) -> None:
         self.columns, self.groups = lookup.columns, groups
-        self._before, self._lookup, self._rows, self._whole = before, lookup, rows, whole
+        self._prepared, self._lookup, self._rows, self._whole = prepared, lookup, rows, whole
         self._reading = Reading(self._chunks, self._batches, self._finish)
 
     def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
@@ -208,8 +206,8 @@ class LookedUp:
             yield rows
 
     def _other(self) -> Result:
-        """The result of the same query, which has not begun; next time it runs so at once."""
-        again.expect_few(self._before, None)
+        """Run the query normally, and stop using the lookup for it."""
+        self._prepared.note_row_count(None)
         return self._whole()
 
     def arrow_reader(self) -> pa.RecordBatchReader:

@@ -15,9 +15,9 @@ from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
-    from icesql.engine.duckdb.asked_again import KnownScan
     from icesql.engine.duckdb.instance import Instance, InstancePool
     from icesql.engine.duckdb.open_query import OpenQuery
+    from icesql.engine.duckdb.prepared_run import KnownScan, PreparedRun
     from icesql.engine.duckdb.relations.footer import FooterCache
     from icesql.engine.duckdb.sql.composed import Composed
     from icesql.engine.result_schema import ResultColumn
@@ -40,25 +40,24 @@ class Sources:
         pool: InstancePool,
         footers: FooterCache,
         open_query: OpenQuery,
+        prepared: PreparedRun | None,
     ) -> None:
         self._bound, self._plans, self._query = bound, tuple(plans), query
         self._pool, self._footers, self._open = pool, footers, open_query
+        self._prepared = prepared
         self.instance: Instance | None = None
         self.parameters: dict[str, Any] = {}
         self.groups: tuple[str, ...] = ()
         # The tables in memory that stand for all of the scans, if they do.
-        self._kept: tuple[str, ...] = ()
+        self._in_memory: tuple[str, ...] = ()
 
     def planned(self, *, arrow_only: bool) -> Callable[[], Mapping[str, str]]:
         """What is left to do in the query's own thread, which gives the SQL by table.
 
         ``read/`` reads every file if ``arrow_only``.
         """
-        before = self._bound.found_before
-        if before is not None and not arrow_only:
-            from icesql.engine.duckdb.asked_again import known_scans
-
-            known = known_scans(before, self._plans)
+        if self._prepared is not None and not arrow_only:
+            known = self._prepared.known_scans(self._plans)
             if known is not None:
                 return lambda: self._again(known)
         groups = [self._groups(plan, arrow_only=arrow_only) for plan in self._plans]
@@ -76,11 +75,11 @@ class Sources:
     def _first_time(
         self, folders: Sequence[set[str]], groups: Sequence[tuple[FileGroup, ...]]
     ) -> Mapping[str, str]:
-        cursor, before = self._begin(folders), self._bound.found_before
+        cursor, prepared = self._begin(folders), self._prepared
         used: list[str] = []
         opened = OpenedFiles(self._query, self._open.begin_files)
         # A query that comes once reads its files once.
-        kept = None if before is None else self._open.begin_kept()
+        kept = None if prepared is None else self._open.begin_kept()
         builder = RelationBuilder(
             cursor, self._footers, self._query, self._open.streams, opened, kept
         )
@@ -90,10 +89,9 @@ class Sources:
             used.extend(group.name for group in confirmed for _ in group.tasks)
             used.extend(grouping.ARROW for _ in plan.files if plan.rows_read is not None)
             found = builder.of_plan(index, plan, own, confirmed)
-            if before is not None:
-                from icesql.engine.duckdb.asked_again import note_scan
-
-                note_scan(before, index, plan, folders[index], confirmed, builder.take_plain())
+            if prepared is not None:
+                parts = builder.take_plain()
+                prepared.note_scan(index, plan, folders[index], confirmed, parts)
             for name, source in found.registered.items():
                 register(cursor, name, source)
             sources[f"__scan_{index}"] = found.sql
@@ -113,17 +111,20 @@ class Sources:
             self.parameters.update(found.parameters)
         self.groups = tuple(name for scan in known for name in scan.groups)
         if len(kept.names) == sum(len(scan.parts) for scan in known):
-            self._kept = kept.names
+            self._in_memory = kept.names
         return {**sources, **self._files()}
 
     def note_lookup(
         self, columns: tuple[ResultColumn, ...], ran: tuple[str, str, Composed | None]
     ) -> None:
         """Keep how the query ran, if it is a lookup of tables in memory; see ``lookups``."""
-        if self._kept and self.instance is not None:
-            from icesql.engine.duckdb.lookups import note_lookup
+        if self._prepared is None or not self._in_memory or self.instance is None:
+            return
+        from icesql.engine.duckdb.lookups import note_lookup
 
-            note_lookup(self._bound, columns, ran, self._kept, self.instance, self._query)
+        note_lookup(
+            self._prepared, self._bound, columns, ran, self._in_memory, self.instance, self._query
+        )
 
     def _begin(self, folders: Iterable[Set[str]]) -> Any:
         """The cursor of the query."""

@@ -7,7 +7,7 @@ user's. All else is written from the tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlglot import exp
 
@@ -27,11 +27,10 @@ from icesql.sql.positions import unsupported
 from icesql.sql.user_text import ONLY_TEXT
 
 if TYPE_CHECKING:
+    from icesql.engine.duckdb.prepared_run import PreparedRun
     from icesql.query.bound import BoundQuery
 
 T = TypeVar("T")
-# Where the tree runs, as a type or a name has to be written in another way.
-_UNCHANGED: Final = "unchanged tree"
 _ONLY_TEXT_HINT = "put the rest of it into a derived table"
 
 
@@ -43,16 +42,17 @@ def bind_sql(
     settings: Settings,
     scanned: int | None,
     texts: KeptTexts,
+    prepared: PreparedRun | None = None,
 ) -> T:
     """``run(SQL, parameters of its long lists, how the SQL is made of the user's words)``.
 
     ``sources`` are the SQL of the tree's tables, ``scanned`` how many rows its one table has;
-    ``texts`` keeps what checks of texts found.
+    ``texts`` keeps what checks of texts found, ``prepared`` what earlier runs of the query did.
     Raises UnsupportedSqlError, SqlSyntaxError, AmbiguousColumnError, ScanLimitError.
     """
     if bound.about:
         run = _about(bound.about, run)
-    tree = _adapted(bound)
+    tree = _adapted(bound, prepared)
     if bound.user_text is not None and (tree is bound.tree or tree == bound.tree):
         words = OwnWords(bound.user_text, tree, bound.has_lists, cursor, texts)
         words.guard(settings, scanned)
@@ -82,15 +82,15 @@ def bind_sql(
     return written(tree, {})
 
 
-def _adapted(bound: BoundQuery) -> exp.Expr:
-    """The tree as DuckDB has to run it; the same one if it may run as it is."""
-    before, schemas = bound.found_before, [scan.projection for scan in bound.scans]
+def _adapted(bound: BoundQuery, prepared: PreparedRun | None) -> exp.Expr:
+    """The tree adapted for DuckDB; the input tree itself if nothing changes."""
     # Whether a tree changes is not up to the values that are compared in it.
-    if before is not None and _UNCHANGED in before:
+    if prepared is not None and prepared.runs_unchanged:
         return bound.tree
+    schemas = [scan.projection for scan in bound.scans]
     tree = named_apart(adapted_types(bound.tree, schemas), schemas)
-    if before is not None and tree is bound.tree:
-        before[_UNCHANGED] = True
+    if prepared is not None and tree is bound.tree:
+        prepared.runs_unchanged = True
     return tree
 
 

@@ -12,8 +12,8 @@ import duckdb
 import pytest
 
 import icesql
-from icesql.query.kept import plans as kept_plans
 from icesql.scan import planner
+from icesql.session import prepared
 
 FILES = 20
 SUM = "SELECT count(*), sum(x) FROM n.t WHERE id >= 0"
@@ -169,13 +169,13 @@ def test_parameters_are_planned_each_time(connection: Any, planned: list[Any]) -
 def test_the_oldest_plans_go_first(
     connection: Any, monkeypatch: pytest.MonkeyPatch, planned: list[Any]
 ) -> None:
-    monkeypatch.setattr(kept_plans, "_MOST_FILES", 3 * (FILES + 1))
+    monkeypatch.setattr(prepared, "_FILE_BYTES", 1_000_000)
+    monkeypatch.setattr(prepared, "_MOST_BYTES", 3_500_000 * FILES)
     texts = [f"{SUM} AND x < {1000 + number}" for number in range(5)]
     for text in texts:
         for _ in range(4):
             assert rows(connection, text) == EXPECTED
-    kept = connection._session._texts.plans._kept
-    assert len(kept) == 3
+    assert len(connection._session._statements) == 3
     planned.clear()
     assert rows(connection, texts[4]) == EXPECTED
     assert planned == []
@@ -184,8 +184,8 @@ def test_the_oldest_plans_go_first(
 
 
 def test_a_plan_of_very_many_files_is_not_kept(
-    connection: Any, monkeypatch: pytest.MonkeyPatch
+    connection: Any, monkeypatch: pytest.MonkeyPatch, planned: list[Any]
 ) -> None:
-    monkeypatch.setattr(kept_plans, "_MOST_FILES_EACH", FILES)
+    monkeypatch.setattr(prepared, "_MOST_FILES", FILES)
     assert [rows(connection) for _ in range(5)] == [EXPECTED] * 5
-    assert not connection._session._texts.plans._kept
+    assert len(planned) == 5

@@ -1,16 +1,14 @@
-"""Bound queries by their text: a text that comes again is neither parsed nor bound again.
+"""PreparedQuery: a bound query for when its text comes again, which is not parsed or bound again.
 
-Kept is what depends on nothing but the text, the settings and the metadata of the tables. Each use
-looks up the names anew, so a commit, another catalog or a table of another name is seen; and what
-tells the time or travels in time is not kept at all. Parameters are values of ``=``, ``<`` and
+Prepared is what depends on nothing but the text, the settings and the metadata of the tables. Each
+use looks up the names anew, so a commit, another catalog or a table of another name is seen; and
+what tells the time or travels in time is never prepared. Parameters are values of ``=``, ``<`` and
 their like against a column in the WHERE of one table; only what is pushed into its scan is made
 anew with each of them. All else goes the whole way.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -44,10 +42,6 @@ if TYPE_CHECKING:
     from icesql.scan.table_scan import TableScan
     from icesql.sql.statement import Query
 
-_MOST_KEPT: Final = 64
-_LONGEST: Final = 10_000
-# Of all trees that are kept; one is about 1 kB.
-_MOST_NODES: Final = 10_000
 _LARGEST_TREE: Final = 1_000
 # An integer that no type of the engine is too narrow for.
 _LARGEST: Final = (1 << 63) - 1
@@ -73,7 +67,7 @@ class Compared(Struct, frozen=True):
     type: t.IcebergType
 
 
-class KeptQuery(Struct, frozen=True):
+class PreparedQuery(Struct, frozen=True):
     """A bound query with what it depends on.
 
     ``tables`` are the versions of the tables of its scans, which hold no table.
@@ -89,53 +83,61 @@ class KeptQuery(Struct, frozen=True):
     kinds: tuple[type, ...]
     conditions: tuple[Predicate | Compared, ...]
 
-    def scans_now(
-        self, values: Sequence[Any], names: SearchPath, query: QueryContext
+    def takes(self, parameters: object) -> bool:
+        """Whether the query was bound with values of the kinds of these."""
+        return parameter_kinds(parameters) == self.kinds
+
+    def current_scans(
+        self, values: Sequence[Any], names: SearchPath, query: QueryContext, *, cached: bool = False
     ) -> tuple[TableScan, ...] | None:
-        """The scans of its tables as they are now, None where it has to be bound again."""
-        if query.settings != self.settings:
+        """The scans of its tables as they are now; None if the query is stale: bind it again.
+
+        This is the one place that tells. Stale is a query under other settings (the time zone is
+        one of them), in a transaction, with tables that the statement brings, and one of whose
+        names means nothing or another table by now, or a table that changed in any way. Whoever
+        changes views, macros or tables of the session drops all that is prepared; what depends on
+        variables, the clock or the search path in any other way is never prepared.
+        ``cached``: of one table, which its catalog knows without waiting; None for all others. The
+        table is then the same object while nothing has changed.
+        """
+        if query.settings != self.settings or query.tables or names.transaction is not None:
             return None
         try:
-            tables = open_tables(self.bound.references, names, query)
+            tables = self._cached_tables(names) if cached else self._open_tables(names, query)
         except Error:
-            return None  # the whole way says where in the SQL it is
-        scans: list[TableScan] = []
-        for scan, known, found in zip(self.bound.scans, self.tables, tables, strict=True):
-            if found is None or known != _version(found.table):
-                return None
-            if found.travel is not None or found.metadata_table != scan.metadata_table:
-                return None
-            scans.append(replace(scan, table=found.table))
+            return None  # binding says where in the SQL it is
+        if tables is None or tuple(map(_version, tables)) != self.tables:
+            return None
+        scans = tuple(
+            replace(scan, table=table) for scan, table in zip(self.bound.scans, tables, strict=True)
+        )
         if not self.kinds:
-            return tuple(scans)
+            return scans
         (scan,) = scans
         return (replace(scan, row_filter=_pushed(self.conditions, values, scan, query)),)
 
-    def scan_at_once(
-        self, values: Sequence[Any], names: SearchPath, query: QueryContext
-    ) -> tuple[TableScan, ...] | None:
-        """As ``scans_now`` of one table, where its catalog can tell at once; None for all others.
+    def _open_tables(self, names: SearchPath, query: QueryContext) -> list[Table] | None:
+        tables = []
+        found = open_tables(self.bound.references, names, query)
+        for scan, each in zip(self.bound.scans, found, strict=True):
+            if each is None or each.travel is not None:
+                return None
+            if each.metadata_table != scan.metadata_table:
+                return None
+            tables.append(each.table)
+        return tables
 
-        The table is the same object while nothing has changed.
-        """
-        if query.settings != self.settings or len(self.bound.scans) != 1:
+    def _cached_tables(self, names: SearchPath) -> list[Table] | None:
+        if len(self.bound.scans) != 1:
             return None
         (reference,), (scan,) = self.bound.references, self.bound.scans
         if scan.metadata_table or reference.metadata_table or reference.place is not None:
             return None
-        try:
-            table = kept_table(names, reference.parts, reference.path)
-        except Error:
-            return None  # the whole way says where in the SQL it is
-        if table is None or self.tables[0] != _version(table):
-            return None
-        scan = replace(scan, table=table)
-        if self.kinds:
-            scan = replace(scan, row_filter=_pushed(self.conditions, values, scan, query))
-        return (scan,)
+        table = kept_table(names, reference.parts, reference.path)
+        return None if table is None else [table]
 
     def over(self, scans: tuple[TableScan, ...], values: Sequence[Any]) -> BoundQuery:
-        """The query over the scans that ``scans_now`` gave for these values."""
+        """The query over the scans that ``current_scans`` gave for these values."""
         if not self.kinds:
             return replace(self.bound, scans=scans)
         text = self.bound.user_text
@@ -149,44 +151,7 @@ class KeptQuery(Struct, frozen=True):
         )
 
 
-class KeptQueries:
-    """The latest bound queries of one session. Safe for threads."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[str, KeptQuery] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def find(self, sql: str, parameters: object) -> KeptQuery | None:
-        """What was kept of a text with values of these kinds."""
-        with self._lock:
-            found = self._kept.get(sql)
-            if found is None or found.kinds != _kinds(parameters):
-                return None
-            self._kept.move_to_end(sql)
-            return found
-
-    def keep(
-        self, sql: str, parameters: object, statement: Query, bound: BoundQuery, query: QueryContext
-    ) -> None:
-        """Remember a bound query, if its text says all that it depends on."""
-        kept = None if len(sql) > _LONGEST else _kept(parameters, statement, bound, query)
-        with self._lock:
-            if kept is None:
-                self._kept.pop(sql, None)
-                return
-            self._kept[sql] = kept
-            self._kept.move_to_end(sql)
-            while len(self._kept) > _MOST_KEPT or self._nodes() > _MOST_NODES:
-                self._kept.popitem(last=False)
-
-    def _nodes(self) -> int:
-        return sum(each.nodes for each in self._kept.values())
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-
-def _kinds(parameters: object) -> tuple[type, ...] | None:
+def parameter_kinds(parameters: object) -> tuple[type, ...] | None:
     """The types of values that may be exchanged for others of theirs; None for all others."""
     if parameters is None:
         return ()
@@ -203,14 +168,15 @@ def _kinds(parameters: object) -> tuple[type, ...] | None:
 
 
 def literals(values: Sequence[Any] | None) -> list[str]:
-    """The SQL of values of a kept query."""
+    """The SQL of values of a prepared query."""
     return [write_literal(literal(each)) for each in values or ()]
 
 
-def _kept(
+def prepare(
     parameters: object, statement: Query, bound: BoundQuery, query: QueryContext
-) -> KeptQuery | None:
-    kinds = _kinds(parameters)
+) -> PreparedQuery | None:
+    """A query as it was bound with values; None if its text does not say all it depends on."""
+    kinds = parameter_kinds(parameters)
     nodes = sum(1 for _ in statement.tree.dfs())
     travels = any(
         each.travel is not None or each.changes is not None or each.shown is not None
@@ -235,9 +201,9 @@ def _kept(
     tables = tuple(_version(each.table) for each in bound.scans)
     # The metadata of a table may be large, and old when the text comes again.
     bare = tuple(replace(each, table=cast("Table", None)) for each in bound.scans)
-    made = replace(bound, scans=bare, found_before={})
+    made = replace(bound, scans=bare)
     if not kinds:
-        return KeptQuery(statement, made, tables, nodes, query.settings, (), ())
+        return PreparedQuery(statement, made, tables, nodes, query.settings, (), ())
     conditions = _conditions(statement, bound, len(kinds), query)
     if conditions is None:
         return None
@@ -251,7 +217,7 @@ def _kept(
         return None
     if _tree_with_values(bound.tree, parameters) != bound.tree:
         return None
-    return KeptQuery(statement, made, tables, nodes, query.settings, kinds, conditions)
+    return PreparedQuery(statement, made, tables, nodes, query.settings, kinds, conditions)
 
 
 def _version(table: Table) -> Version:

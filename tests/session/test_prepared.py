@@ -46,8 +46,7 @@ def connection(moving: Path) -> Iterator[Any]:
 
 
 def kept(connection: Any) -> int:
-    queries = connection._session._texts._queries
-    return 0 if queries is None else len(queries)
+    return len(connection._session._statements)
 
 
 def test_a_text_that_comes_again_is_neither_parsed_nor_bound(
@@ -145,7 +144,7 @@ def test_texts_are_kept_up_to_a_number(connection: Any) -> None:
         for _ in range(2):
             connection.execute(f"SELECT id FROM shop.orders WHERE id = {number}").close()
     assert kept(connection) == 64
-    assert len(connection._session._texts._seen) <= 256
+    assert len(connection._session._statements._texts) <= 256
 
 
 # ---------------------------------------------------------------------------- any order of them
@@ -193,7 +192,7 @@ def test_any_order_of_statements_gives_the_same_with_and_without_keeping(
     uri = f"sqlite:///{moving}"
     hits = 0
     with icesql.connect(uri=uri) as keeping, icesql.connect(uri=uri) as forgetful:
-        forgetful._session._texts.find = lambda *_: None
+        forgetful._session._statements.find = lambda *_: None
         both = (keeping, forgetful)
         for connection in both:
             connection.execute("USE shop")
@@ -214,7 +213,7 @@ def test_any_order_of_statements_gives_the_same_with_and_without_keeping(
                 sql, kinds = chance.choice(queries)
                 values = [_value(chance, each) for each in kinds]
                 given = values or None
-                hits += keeping._session._texts.find(sql, given) is not None
+                hits += keeping._session._statements.find(sql, given) is not None
                 assert answer(keeping, sql, given) == answer(forgetful, sql, given), (sql, given)
     assert hits > 10
 

@@ -1,0 +1,185 @@
+"""PreparedRun: what the local engine knows of a prepared query, and need not find out once more.
+
+It belongs to one prepared statement, so to one text, one metadata file of each table and one set of
+settings; only values of parameters differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from icesql.engine.duckdb.relations import grouping
+from icesql.engine.result_rows import row_expression
+from icesql.engine.result_schema import ResultType
+
+if TYPE_CHECKING:
+    from icesql.engine.duckdb.described import Described
+    from icesql.engine.duckdb.lookups import Lookup
+    from icesql.engine.duckdb.relations.grouping import FileGroup
+    from icesql.engine.duckdb.relations.relation import Relation
+    from icesql.scan.plan import ScanPlan
+    from icesql.scan.tasks.task import FileScanTask
+
+_MOST_FILES: Final = 16
+_MOST_SCANS: Final = 64
+_MOST_LOOKUPS: Final = 16
+# Of the SQL that reads the scans of one query.
+_MOST_DESCRIBED: Final = 8
+# So few rows are fetched as the query is bound.
+FEW_ROWS: Final = 64
+_CHECKED: Final = ("date", "timestamp")
+# What the engine gives for an infinity, too.
+_ENDS: Final = frozenset((date.min, date.max, datetime.min, datetime.max))
+
+
+class KnownScan(Struct, frozen=True):
+    """How the engine reads some files of a scan; ``parts`` are united."""
+
+    folders: frozenset[str]
+    groups: tuple[str, ...]
+    parts: tuple[tuple[Relation, tuple[FileScanTask, ...]], ...]
+
+
+class PreparedRun:
+    """What the runs of one prepared query found. Safe for threads: each note is one assignment.
+
+    ``gives_few_rows``: the last run gave at most ``FEW_ROWS``, and they were read as rows.
+    ``runs_unchanged``: DuckDB may run the tree as it is, whatever values are compared in it.
+    """
+
+    def __init__(self) -> None:
+        self.gives_few_rows = False
+        self.runs_unchanged = False
+        # By the index of the scan and the paths of its files.
+        self._scans: dict[tuple[int, tuple[str, ...]], KnownScan] = {}
+        # Of plans with more files, by index: only for the very files of a plan that is kept.
+        self._large_scans: dict[int, tuple[Sequence[FileScanTask], KnownScan]] | None = None
+        # By the SQL of each scan: what else the query has are values, on which no type depends.
+        self._described: dict[tuple[tuple[str, str], ...], Described] = {}
+        # By the names of the tables in memory that stand for the scans.
+        self._lookups: dict[tuple[str, ...], Lookup] = {}
+
+    def begin_plans(self) -> None:
+        """The plans of this query are kept from now on, in the place of those before."""
+        self._large_scans = {}
+
+    def known_scans(self, plans: Sequence[ScanPlan]) -> list[KnownScan] | None:
+        """One for each plan; None where one is unknown, or gives other rows than its files'."""
+        if not all(map(_is_of_files, plans)):
+            return None
+        found = []
+        for index, plan in enumerate(plans):
+            known = self._known_scan(index, plan)
+            if known is None:
+                return None
+            found.append(known)
+        return found
+
+    def _known_scan(self, index: int, plan: ScanPlan) -> KnownScan | None:
+        if len(plan.files) <= _MOST_FILES:
+            return self._scans.get((index, _paths(plan)))
+        files, known = (self._large_scans or {}).get(index, (None, None))
+        return known if files is plan.files else None
+
+    def note_scan(
+        self,
+        index: int,
+        plan: ScanPlan,
+        folders: set[str],
+        confirmed: Sequence[FileGroup],
+        parts: Sequence[tuple[Relation, tuple[FileScanTask, ...]]],
+    ) -> None:
+        """Remember how a plan is read, if it is plain: all files by the engine alone."""
+        is_plain = (
+            _is_of_files(plan)
+            and bool(parts)
+            and all(group.name == grouping.DUCKDB for group in confirmed)
+            and _are_local(plan)
+        )
+        if not is_plain:
+            return
+        groups = tuple(group.name for group in confirmed for _ in group.tasks)
+        known = KnownScan(frozenset(folders), groups, tuple(parts))
+        if len(plan.files) > _MOST_FILES:
+            if self._large_scans is not None:
+                self._large_scans[index] = plan.files, known
+            return
+        if len(self._scans) >= _MOST_SCANS:
+            self._scans.clear()
+        self._scans[index, _paths(plan)] = known
+
+    def described(self, scans: tuple[tuple[str, str], ...]) -> Described | None:
+        """The columns of the query over this SQL of its scans, by name."""
+        return self._described.get(scans)
+
+    def note_described(self, scans: tuple[tuple[str, str], ...], columns: Described) -> None:
+        """Remember the columns of the query over this SQL of its scans."""
+        if len(self._described) < _MOST_DESCRIBED:
+            self._described[scans] = columns
+
+    def note_row_count(self, count: int | None) -> None:
+        """Note how many rows a run gave; None if they were many, or not read as rows."""
+        self.gives_few_rows = count is not None and count <= FEW_ROWS
+
+    @property
+    def has_lookups(self) -> bool:
+        """Whether the query may be answered by ``lookups.look_up``."""
+        return bool(self._lookups) and self.gives_few_rows
+
+    def lookup(self, tables: Sequence[str | None]) -> Lookup | None:
+        """The lookup of these tables in memory; None where there is none for a scan."""
+        names = tuple(each for each in tables if each is not None)
+        return self._lookups.get(names) if len(names) == len(tables) else None
+
+    def note_lookup(self, tables: tuple[str, ...], lookup: Lookup) -> None:
+        """Remember the lookup of these tables in memory."""
+        if len(self._lookups) >= _MOST_LOOKUPS:
+            self._lookups.clear()
+        self._lookups[tables] = lookup
+
+
+def _is_of_files(plan: ScanPlan) -> bool:
+    """Whether the rows of a plan are all rows of its files, and no others."""
+    return (
+        bool(plan.files)
+        and not plan.constants
+        and plan.metadata is None
+        and plan.rows_read is None
+        and plan.changes is None
+        and plan.scan.limit is None
+    )
+
+
+def _are_local(plan: ScanPlan) -> bool:
+    """True if all files are local; downloaded copies live for one query only."""
+    storage = plan.context.storage
+    return storage.reroot is not None or all(
+        storage.local_path(task.data_file.path) is not None for task in plan.files
+    )
+
+
+def _paths(plan: ScanPlan) -> tuple[str, ...]:
+    # The metadata file says all else of a file.
+    return tuple(task.data_file.path for task in plan.files)
+
+
+def quick_expression(column: str, declared: ResultType, *, infinite: bool) -> str:
+    """As ``row_expression``, without checks that cost more than looking at a few values."""
+    if declared.kind in _CHECKED:
+        return column
+    return row_expression(column, declared, infinite=infinite)
+
+
+def need_checks(rows: Sequence[tuple[Any, ...]], types: Sequence[ResultType]) -> bool:
+    """Whether a check that ``quick_expression`` leaves out might have found something.
+
+    A value beyond the years 1 to 9999 comes as text, an infinity as the first or last moment.
+    """
+    places = [place for place, each in enumerate(types) if each.kind in _CHECKED]
+    return any(
+        isinstance(row[place], str) or row[place] in _ENDS for place in places for row in rows
+    )

@@ -1,0 +1,162 @@
+"""Prepared statements: a query that comes again, from its text to what the engine runs.
+
+A text is prepared when it comes for the second time, as most come once. One object holds its parsed
+statement, its bound query, its plans and what the engine found as it ran.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Table
+    from icesql.context import QueryContext
+    from icesql.engine.duckdb.prepared_run import PreparedRun
+    from icesql.query.bound import BoundQuery
+    from icesql.query.prepared_query import PreparedQuery
+    from icesql.scan.plan import ScanPlan
+    from icesql.scan.table_scan import TableScan
+    from icesql.sql.statement import Query
+
+_MOST_TEXTS: Final = 256
+_LONGEST_TEXT: Final = 10_000
+_MOST_STATEMENTS: Final = 64
+_MOST_BYTES: Final = 30_000_000
+_NODE_BYTES: Final = 1_000
+_FILE_BYTES: Final = 2_500
+# Of one statement.
+_MOST_FILES: Final = 2_000
+
+
+class QueryText(Struct, frozen=True):
+    """A query by its text: as it was parsed, or as it is prepared."""
+
+    sql: str
+    parameters: Any
+    statement: Query | None = None
+    prepared: PreparedStatement | None = None
+
+
+class PreparedStatement:
+    """One text: its statement and bound query, the latest plans, and what the engine found.
+
+    Plans are kept of queries without parameters, and hold for the tables they were made of.
+    """
+
+    def __init__(self, query: PreparedQuery, run: PreparedRun) -> None:
+        self.query, self.run = query, run
+        self._plans: tuple[ScanPlan, ...] = ()
+        self._size = query.nodes * _NODE_BYTES
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, roughly."""
+        files = sum(1 + len(plan.files) for plan in self._plans)
+        return self._size + files * _FILE_BYTES
+
+    def plans(self, scans: Sequence[TableScan]) -> list[ScanPlan] | None:
+        """The plans of these scans, if they are kept and the tables are the same."""
+        plans = self._plans
+        if not plans or not all(
+            _is_same(plan.scan.table, scan.table) for plan, scan in zip(plans, scans, strict=True)
+        ):
+            return None
+        return list(plans)
+
+    def keep_plans(self, plans: Sequence[ScanPlan]) -> bool:
+        """Keep plans, unless they are of values, of very many files or of metadata."""
+        plain = all(each.metadata is None and each.planned_by is None for each in plans)
+        few = sum(1 + len(each.files) for each in plans) <= _MOST_FILES
+        if self.query.kinds or not plain or not few:
+            return False
+        self._plans = tuple(plans)
+        self.run.begin_plans()
+        return True
+
+
+class PreparedStatements:
+    """The latest prepared statements of one session, by their texts. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._texts: OrderedDict[int, None] = OrderedDict()
+        self._statements: OrderedDict[str, PreparedStatement] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, sql: str, parameters: object) -> PreparedStatement | None:
+        """The statement of a text that was prepared with values of these kinds."""
+        with self._lock:
+            found = self._statements.get(sql)
+            if found is None or not found.query.takes(parameters):
+                return None
+            self._statements.move_to_end(sql)
+            return found
+
+    def note(
+        self, text: QueryText, statement: Query, bound: BoundQuery, query: QueryContext
+    ) -> None:
+        """Note a text; prepare it, if it came before and says all that it depends on."""
+        key = hash(text.sql)
+        with self._lock:
+            if key not in self._texts:
+                self._texts[key] = None
+                if len(self._texts) > _MOST_TEXTS:
+                    self._texts.popitem(last=False)
+                return
+        from icesql.engine.duckdb.prepared_run import PreparedRun
+        from icesql.query.prepared_query import prepare
+
+        short = len(text.sql) <= _LONGEST_TEXT
+        found = prepare(text.parameters, statement, bound, query) if short else None
+        with self._lock:
+            self._statements.pop(text.sql, None)
+            if found is not None:
+                self._statements[text.sql] = PreparedStatement(found, PreparedRun())
+                self._trim()
+
+    def plan(
+        self, prepared: PreparedStatement, scans: Sequence[TableScan], query: QueryContext
+    ) -> list[ScanPlan]:
+        """A plan for each scan, kept for the next time if it may be."""
+        from icesql.scan.planner import plan
+
+        started = time.perf_counter()
+        known = prepared.plans(scans)
+        if known is not None:
+            seconds = time.perf_counter() - started
+            return [replace(each, planning_seconds=seconds) for each in known]
+        plans = [plan(scan, query) for scan in scans]
+        if prepared.keep_plans(plans):
+            with self._lock:
+                self._trim()
+        return plans
+
+    def _trim(self) -> None:
+        size = sum(each.size for each in self._statements.values())
+        while len(self._statements) > _MOST_STATEMENTS or size > _MOST_BYTES:
+            _, dropped = self._statements.popitem(last=False)
+            size -= dropped.size
+
+    def __len__(self) -> int:
+        return len(self._statements)
+
+
+def _is_same(known: Table, found: Table) -> bool:
+    """Whether two loads of a local table gave the same metadata and the same way to its files."""
+    return (
+        known.metadata is found.metadata
+        and known.metadata_location == found.metadata_location
+        and known.identifier == found.identifier
+        and known.storage.properties == found.storage.properties
+        and found.storage.reroot is not None
+        # A link in the place of a folder may lead elsewhere by now.
+        and found.storage.confine is None
+        and found.planning is None
+        and found.reports is None
+    )
