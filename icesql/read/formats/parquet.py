@@ -13,7 +13,6 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.types import TimestampNanoType, TimestamptzNanoType
 from icesql.read.columns.arrow_schema import FIELD_ID
-from icesql.read.formats.chunk_values import ChunkValues
 from icesql.read.formats.data_stream import open_data_stream
 from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import (
@@ -103,8 +102,7 @@ class ParquetFileReader:
     ) -> Iterator[FileBatch]:
         """Rows of the row groups whose midpoint lies in the range (see ``FileReader``)."""
         with decoding(self.path):
-            values = self._chunk_values() if predicate is not ALWAYS_TRUE else None
-            groups = RowGroups(self.metadata, self.fields, self._leaves, self._schema, values)
+            groups = RowGroups(self.metadata, self.fields, self._leaves, self._schema)
             chosen = [
                 group
                 for group in range(self.metadata.num_row_groups)
@@ -123,17 +121,6 @@ class ParquetFileReader:
             else:
                 for begin in range(0, rows, BATCH_ROWS):
                     yield FileBatch((), min(BATCH_ROWS, rows - begin), first + begin)
-
-    def _chunk_values(self) -> ChunkValues | None:
-        """Of a file whose bytes are all at hand: dictionaries are not worth requests."""
-        stream = self._stream
-        if not isinstance(stream, pa.OSFile | pa.BufferReader):
-            return None
-
-        def read_at(position: int, count: int) -> bytes:
-            return bytes(stream.read_at(count, position))
-
-        return ChunkValues(self.metadata, stream.size(), read_at)
 
     def _run(
         self, groups: list[int], wanted: Sequence[FileField], first: int, rows: int

@@ -1,8 +1,7 @@
 """Which row groups of a Parquet file a range holds, and which cannot hold a matching row.
 
 Errs towards reading: what the footer does not say for certain "may match". NaN is in no minimum
-or maximum, and no comparison is true for it. What statistics leave is asked for its dictionary and
-bloom filter, where these are at hand. Source: Iceberg Java, ParquetMetricsRowGroupFilter.
+or maximum, and no comparison is true for it. Source: Iceberg Java, ParquetMetricsRowGroupFilter.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from msgspec import Struct
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, And, Leaf, Operation, Or, Predicate
 from icesql.iceberg.schema import Schema
-from icesql.read.formats.chunk_values import ChunkValues
 from icesql.read.formats.file_fields import FileField, is_list, walk
 
 _NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -46,10 +44,9 @@ class RowGroups:
         fields: Sequence[FileField],
         leaves: Sequence[tuple[int, ...]],
         schema: Schema,
-        values: ChunkValues | None = None,
     ) -> None:
         self._metadata, self._fields, self._leaves = metadata, fields, leaves
-        self._schema, self._values = schema, values
+        self._schema = schema
 
     @cached_property
     def row_counts(self) -> list[int]:
@@ -111,11 +108,7 @@ class RowGroups:
         if table_field is None:
             return True
         facts = self._facts(group, column, file_field.type, table_field.type)
-        if facts is not None and not _may_match(leaf, facts):
-            return False
-        return self._values is None or self._values.may_match(
-            group, column, leaf, file_field.type, table_field.type
-        )
+        return facts is None or _may_match(leaf, facts)
 
     def _facts(
         self, group: int, column: int, stored: pa.DataType, type: t.IcebergType
