@@ -95,6 +95,10 @@ class DirectoryCatalog:
 
     # ------------------------------------------------------------------ changes
 
+    def load_at_once(self, identifier: Sequence[str], *, cached: bool = False) -> Table | None:
+        """As ``Catalog.load_at_once``: this catalog has to be waited for."""
+        return None
+
     def swap(
         self, identifier: Sequence[str], base_location: str | None, change: TableChange
     ) -> Swap:

@@ -20,7 +20,7 @@ from icesql.errors import (
 )
 
 if TYPE_CHECKING:
-    from icesql.catalog.table import Catalog, Identifier, Table
+    from icesql.catalog.table import Catalog, Table
     from icesql.catalog.view import StoredView
     from icesql.context import QueryContext
     from icesql.storage.cache import BoundedCache
@@ -135,7 +135,7 @@ class SearchPath:
             return self.open_table(parts, path)
         is_own = not (place or path or self.place[0] or self._registered_path(parts))
         own = self._seen(self._catalog) if is_own else None
-        found = _at_once(own, (*self.place[1], *parts))
+        found = None if own is None else own.load_at_once((*self.place[1], *parts))
         return found or query.wait_for(lambda: self.open_table(parts, path, place))
 
     def open_view(
@@ -342,14 +342,17 @@ class SearchPath:
         raise missing[parts if len(parts) > 1 else candidates[0]]
 
 
-def kept_table(names: SearchPath, parts: Sequence[str], path: str | None) -> Table | None:
+def cached_table(names: SearchPath, parts: Sequence[str], path: str | None) -> Table | None:
     """The table of a name as ``load`` gives it, the same object while nothing has changed.
 
     Only where the connection's own catalog can tell at once; None for all others.
     """
     if path or names.place[0] or names._registered_path(parts) or names._closed:
         return None
-    return _at_once(names._catalog, (*names.place[1], *parts), "kept_at_once")
+    own = names._catalog
+    if own is None:
+        return None
+    return own.load_at_once((*names.place[1], *parts), cached=True)
 
 
 def _no_catalog(name: str, kinds: Mapping[str, str]) -> ProgrammingError:
@@ -382,22 +385,6 @@ def _reached(
     """The connection's own catalog; None for a view of another one that does not name it."""
     is_named = own is not None and len(parts) > 2 and parts[0].lower() == own.name.lower()
     return None if stored and used is not None and not is_named else own
-
-
-def _at_once(
-    catalog: Catalog | None, identifier: Identifier, how: str = "load_at_once"
-) -> Table | None:
-    """The table of an exact name, where the catalog can tell without waiting for anybody."""
-    look = getattr(catalog, how, None)
-    if look is None:
-        return None
-    from icesql.catalog.short_looks import WouldWait
-
-    try:
-        table: Table = look(identifier)
-    except WouldWait:
-        return None
-    return table
 
 
 def forget(names: SearchPath) -> None:

@@ -6,7 +6,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
@@ -40,8 +40,8 @@ _HEADER: Final = b"SQLite format 3\0"
 # PyIceberg's name for it; here the default is not to make a file of a mistyped path.
 _INIT: Final = "init_catalog_tables"
 _SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
-# Tables that ``kept_at_once`` remembers.
-_MOST_GIVEN: Final = 16
+# Tables that ``load_at_once`` remembers.
+_MOST_CACHED: Final = 16
 
 # Metadata location and kind.
 _Row = tuple[str | None, str | None]
@@ -116,7 +116,7 @@ class SqliteCatalog:
         self.file, self.properties, self.cache = file, dict(properties or {}), cache
         self.confine = confine
         self._looks = ShortLooks(file)
-        self._given: dict[Identifier, tuple[_Row, tuple[int, int, int], Table]] = {}
+        self._cached: dict[Identifier, tuple[_Row, tuple[int, int, int], Table]] = {}
         if str(self.properties.get(_INIT, "false")).lower() == "true":
             from icesql.catalog.writes.sqlite import make_catalog
 
@@ -165,8 +165,8 @@ class SqliteCatalog:
 
     def load(self, identifier: Sequence[str]) -> Table:
         """As ``Catalog.load``; UnsupportedTableError for a view."""
-        with suppress(WouldWait):
-            return self.load_at_once(identifier)
+        if (table := self.load_at_once(identifier)) is not None:
+            return table
         wanted = tuple(identifier)
         with _opened(self.file) as database:
             row = self._row(database, wanted)
@@ -177,26 +177,23 @@ class SqliteCatalog:
                 wanted, row = found, self._row(database, found)
         return self._table(wanted, row)
 
-    def load_at_once(self, identifier: Sequence[str]) -> Table:
-        """As ``load`` for an exact name, where nobody is waited for. Raises WouldWait."""
-        wanted = tuple(identifier)
-        with self._looks.look() as database:
-            row = self._row(database, wanted)
-        if row is None or row[0] is None or not is_local(row[0]):
-            raise WouldWait
-        return self._table(wanted, row)
+    def load_at_once(self, identifier: Sequence[str], *, cached: bool = False) -> Table | None:
+        """As ``Catalog.load_at_once``; None while a writer has the file, and for every problem.
 
-    def kept_at_once(self, identifier: Sequence[str]) -> Table:
-        """As ``load_at_once``; the same object while the catalog names the same metadata file.
-
-        What such a table knows of where its files lie is not looked up again.
+        What a cached table knows of where its files lie is not looked up again.
         """
         wanted = tuple(identifier)
-        with self._looks.look() as database:
-            row = self._row(database, wanted)
+        try:
+            with self._looks.look() as database:
+                row = self._row(database, wanted)
+        except WouldWait:
+            return None
         if row is None or row[0] is None or not is_local(row[0]):
-            raise WouldWait
-        known = self._given.get(wanted)
+            return None
+        return self._cached_table(wanted, row) if cached else self._table(wanted, row)
+
+    def _cached_table(self, wanted: Identifier, row: _Row) -> Table:
+        known = self._cached.get(wanted)
         if known is not None:
             before, version, table = known
             if before == row and version == _version_of(table.metadata_location):
@@ -204,9 +201,9 @@ class SqliteCatalog:
         table = self._table(wanted, row)
         found = _version_of(table.metadata_location)
         if found is not None:
-            if len(self._given) >= _MOST_GIVEN:
-                self._given.clear()
-            self._given[wanted] = row, found, table
+            if len(self._cached) >= _MOST_CACHED:
+                self._cached.clear()
+            self._cached[wanted] = row, found, table
         return table
 
     def _table(self, wanted: Identifier, row: _Row | None) -> Table:
@@ -315,12 +312,12 @@ class SqliteCatalog:
 
     def forget(self) -> None:
         """Keep no table that was given."""
-        self._given.clear()
+        self._cached.clear()
 
     def close(self) -> None:
         """Close the file."""
         self._looks.close()
-        self._given.clear()
+        self._cached.clear()
 
     # ------------------------------------------------------------------ rows
 

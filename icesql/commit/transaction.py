@@ -272,9 +272,6 @@ class _Whole:
 class CatalogInTransaction:
     """A catalog of which one table is as the transaction has changed it."""
 
-    # What the catalog knows at once is the table as others see it.
-    load_at_once = None
-
     def __init__(self, inner: Catalog, transaction: Transaction) -> None:
         self.inner, self._transaction = inner, transaction
 
@@ -306,6 +303,10 @@ class CatalogInTransaction:
     def load(self, identifier: Sequence[str]) -> Table:
         """The table, with the changes so far where it is the transaction's."""
         return self._transaction.table_of(self.inner, identifier) or self.inner.load(identifier)
+
+    def load_at_once(self, identifier: Sequence[str], *, cached: bool = False) -> Table | None:
+        """None: what the catalog knows at once is the table as others see it."""
+        return None
 
     def swap(
         self, identifier: Sequence[str], base_location: str | None, change: TableChange

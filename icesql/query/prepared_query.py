@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlglot import exp
 
-from icesql.catalog.search_path import kept_table
+from icesql.catalog.search_path import cached_table
 from icesql.errors import Error
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Operation, Predicate, Term
@@ -133,7 +133,7 @@ class PreparedQuery(Struct, frozen=True):
         (reference,), (scan,) = self.bound.references, self.bound.scans
         if scan.metadata_table or reference.metadata_table or reference.place is not None:
             return None
-        table = kept_table(names, reference.parts, reference.path)
+        table = cached_table(names, reference.parts, reference.path)
         return None if table is None else [table]
 
     def over(self, scans: tuple[TableScan, ...], values: Sequence[Any]) -> BoundQuery:
