@@ -10,7 +10,7 @@ import pytest
 
 from tests.spark.processes import run
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(300)]
 
 SECRET = "hush-hush-4711"
 PROGRAM = """

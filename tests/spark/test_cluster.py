@@ -14,7 +14,7 @@ import pytest
 from tests.spark.conftest import QUICK_JVM, SOURCES, needs
 from tests.spark.processes import Cluster, Driver, is_alive, members, running, until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.cluster
 
 ROWS = "SELECT x, k FROM numbers"
 GROUPED = "SELECT k, count(*), sum(x), avg(x), count(DISTINCT x) FROM numbers GROUP BY k"

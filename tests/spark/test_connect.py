@@ -18,7 +18,7 @@ CHANGES = [
     "MERGE INTO w.t USING (SELECT 1 AS x) s ON s.x = t.x WHEN MATCHED THEN UPDATE SET k = NULL "
     "WHEN NOT MATCHED BY SOURCE AND t.x > 11000 THEN DELETE",
 ]
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ FIELDS = [
     {"id": 2, "name": "k", "required": False, "type": "string"},
 ]
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")

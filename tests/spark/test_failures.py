@@ -225,7 +225,7 @@ DEAD = """
 TOLD = "OperationalError Spark has ended or does not answer"
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 @pytest.mark.parametrize("way", ["kill", "stop"])
 def test_a_dead_spark_is_told_and_started_again(spark_here: None, tmp_path: Path, way: str) -> None:
     done = run(DEAD, two_files(tmp_path)[0], way)
@@ -253,7 +253,7 @@ STOPPED = """
 """
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_a_session_that_its_user_stopped_is_told(spark_here: None, tmp_path: Path) -> None:
     done = run(STOPPED, two_files(tmp_path)[0], PYSPARK_PYTHON=sys.executable)
     lines = done.stdout.splitlines()
@@ -305,7 +305,7 @@ SECRETS = """
 """
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_credentials_show_in_no_error_plan_or_log(spark_here: None, tmp_path: Path) -> None:
     done = run(SECRETS, two_files(tmp_path)[0], SECRET)
     assert "FOUND StorageError" in done.stdout, done.stdout[-2000:] + done.stderr[-3000:]
@@ -382,7 +382,7 @@ INTERRUPTED = """
 """
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_control_c_ends_the_jobs(spark_here: None, tmp_path: Path) -> None:
     done = run(INTERRUPTED, two_files(tmp_path)[0], SLOW)
     assert done.stdout.splitlines() == ["ended True", "[(10,)]"], done.stderr[-3000:]

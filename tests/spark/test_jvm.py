@@ -115,7 +115,7 @@ SOCKETS = """
 """
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_spark_is_silent_and_its_sockets_are_gone_with_the_process(spark_here: None) -> None:
     done = run(SOCKETS)
     rows, mapped, folder = done.stdout.splitlines()
@@ -156,7 +156,7 @@ ENDING = """
 """
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_workers_end_before_the_jvm_that_they_read_from(spark_here: None) -> None:
     """One that still writes when its JVM goes tells stderr of a broken pipe, 1 time in 10."""
     done = run(ENDING)
