@@ -268,8 +268,8 @@ class Session:
             case kinds.Execute(name, values):
                 text = _text_of(name, self._prepared)
                 with placing(text):
-                    (prepared,) = self.parse(text, values or None)
-                    return self._execute(prepared, query)
+                    (statement,) = self.read(text, values or None)
+                    return self._execute(statement, query)
             case kinds.Use(parts):
                 self.names.place = query.wait_for(lambda: self.names.find_place(parts))
                 return Outcome(None)

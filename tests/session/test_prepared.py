@@ -60,6 +60,18 @@ def test_a_text_that_comes_again_is_neither_parsed_nor_bound(
     assert [connection.execute(ONE, [key]).fetchall() for key in range(8)] == every
 
 
+def test_execute_takes_what_is_prepared(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection.execute(f"PREPARE one AS {ONE}")
+    every = [connection.execute(f"EXECUTE one({key})").fetchall() for key in range(8)]
+    assert every == [connection.execute(ONE, [key]).fetchall() for key in range(8)]
+    assert kept(connection) == 1
+    monkeypatch.setattr("icesql.query.bind.bind", None)
+    assert [connection.execute(f"EXECUTE one({key})").fetchall() for key in range(8)] == every
+    connection.execute("DEALLOCATE one")
+    with pytest.raises(icesql.ProgrammingError, match="no statement is prepared"):
+        connection.execute("EXECUTE one(1)")
+
+
 @pytest.mark.parametrize(
     ("sql", "parameters"),
     [
