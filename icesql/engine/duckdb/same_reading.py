@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.sql.engine_tree import EngineTree, parse
 from icesql.errors import Error
+from icesql.storage.cache import BoundedCache, kept
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from icesql.context import QueryContext
 
-_MOST_KEPT: Final = 64
+_MOST_BYTES: Final = 16 << 20
 _LONGEST_KEPT: Final = 10_000
+# Of a tree, by letters of its text.
+_LETTER_BYTES: Final = 100
 
 
 class EngineReading:
@@ -25,8 +26,7 @@ class EngineReading:
 
     def __init__(self, pool: InstancePool) -> None:
         self._pool = pool
-        self._kept: OrderedDict[str, EngineTree | None] = OrderedDict()
-        self._lock = threading.Lock()
+        self._trees = BoundedCache(_MOST_BYTES)
 
     def mark(self, tree: exp.Expr, text: str, start: int, query: QueryContext) -> None:
         """Mark the nodes of ``tree`` that say what DuckDB reads; none where it cannot read it."""
@@ -38,8 +38,7 @@ class EngineReading:
 
     def forget(self) -> None:
         """Parse every text anew."""
-        with self._lock:
-            self._kept.clear()
+        self._trees.clear()
 
     def ask(
         self, sql: str, parameters: Sequence[Any], query: QueryContext
@@ -56,17 +55,11 @@ class EngineReading:
             return None
 
     def _tree(self, text: str, query: QueryContext) -> EngineTree | None:
-        with self._lock:
-            if text in self._kept:
-                self._kept.move_to_end(text)
-                return self._kept[text]
-        found = self._parsed(text, query)
-        if len(text) <= _LONGEST_KEPT:
-            with self._lock:
-                self._kept[text] = found
-                if len(self._kept) > _MOST_KEPT:
-                    self._kept.popitem(last=False)
-        return found
+        def parsed() -> tuple[tuple[EngineTree | None], int]:
+            return (self._parsed(text, query),), _LETTER_BYTES * len(text)
+
+        (tree,) = kept(self._trees, text if len(text) <= _LONGEST_KEPT else None, parsed)
+        return tree
 
     def _parsed(self, text: str, query: QueryContext) -> EngineTree | None:
         try:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
@@ -23,6 +21,7 @@ from icesql.errors import SqlSyntaxError
 from icesql.sql.parser.literal_list import held
 from icesql.sql.positions import syntax_error
 from icesql.sql.user_text import ALIAS, CUT, LIST, NAME, SQL, TABLE, VALUE, Edit, UserText
+from icesql.storage.cache import BoundedCache, kept
 
 T = TypeVar("T")
 
@@ -31,42 +30,33 @@ T = TypeVar("T")
 Names = Mapping[int, str]
 
 _UNMARKED: Final = (CUT, SQL)
-_MOST_KEPT: Final = 64
+_MOST_BYTES: Final = 1 << 20
 _LONGEST_KEPT: Final = 10_000
+# Of what was found of a text, beside its letters.
+_FOUND_BYTES: Final = 1_000
 
 
 class KeptTexts:
     """What checks found of the latest texts, for texts that are run again. Safe for threads."""
 
     def __init__(self) -> None:
-        self._nonces: OrderedDict[str, str] = OrderedDict()
-        self._kept: OrderedDict[str, tuple[Facts, Names]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._nonces = BoundedCache(_MOST_BYTES)
+        self._found = BoundedCache(_MOST_BYTES)
 
     def nonce(self, text: str) -> str:
         """The same for a text that is kept, and known to nobody who writes one."""
-        with self._lock:
-            if (found := self._nonces.get(text)) is None:
-                found = os.urandom(16).hex()
-                if len(text) <= _LONGEST_KEPT:
-                    self._nonces[text] = found
-                if len(self._nonces) > _MOST_KEPT:
-                    self._nonces.popitem(last=False)
-            return found
+        key = text if len(text) <= _LONGEST_KEPT else None
+        return kept(self._nonces, key, lambda: (os.urandom(16).hex(), _FOUND_BYTES + len(text)))
 
     def find(self, sql: str) -> tuple[Facts, Names] | None:
         """What was found of a text with its marks."""
-        with self._lock:
-            return self._kept.get(sql)
+        found: tuple[Facts, Names] | None = self._found.get(sql)
+        return found
 
     def keep(self, sql: str, found: tuple[Facts, Names]) -> None:
         """Remember it, unless it is long."""
-        if len(sql) > _LONGEST_KEPT or found[0].chains:
-            return
-        with self._lock:
-            self._kept[sql] = found
-            if len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
+        if len(sql) <= _LONGEST_KEPT and not found[0].chains:
+            self._found.put(sql, found, _FOUND_BYTES + len(sql))
 
 
 class OwnWords:
