@@ -446,7 +446,7 @@ def _looked_up(
     session: Session, prepared: PreparedStatement, values: Any, query: QueryContext
 ) -> Outcome | None:
     """The outcome of a text that the local engine answers from memory; None for all others."""
-    if not prepared.run.has_lookups:
+    if not (prepared.run.gives_few_rows and prepared.run.lookups):
         return None
     found = prepared.query.current_scans(values, session.names, query, cached=True)
     if found is None:

@@ -241,12 +241,12 @@ class LocalResult:
         )
 
     def _described(self, cursor: Any, sql: str, scans: tuple[tuple[str, str], ...]) -> Described:
-        known = None if self._prepared is None else self._prepared.described(scans)
+        known = None if self._prepared is None else self._prepared.described.get(scans)
         if known is not None:
             return known
         columns = describe(cursor, sql, self._used_parameters(sql))
         if self._prepared is not None:
-            self._prepared.note_described(scans, columns)
+            self._prepared.described.note(scans, columns)
         return columns
 
     def _used_parameters(self, sql: str) -> dict[str, Any] | None:
@@ -368,10 +368,21 @@ class LocalResult:
         with suppress(Exception):  # whoever reads the rows meets it again
             rows = self._fetch_first(quick_expression, FEW_ROWS + 1)
             if len(rows) <= FEW_ROWS and not need_checks(rows, types):
-                self._sources.note_lookup(self.columns, (self._given, self._sql, self._composed))
+                self._note_lookup()
                 return rows
         self._open.cursor.abort()
         return None
+
+    def _note_lookup(self) -> None:
+        """Keep how the query ran, if it is a lookup of tables in memory; see ``lookups``."""
+        sources, prepared = self._sources, self._prepared
+        if prepared is None or sources.instance is None or not sources.in_memory:
+            return
+        from icesql.engine.duckdb.lookups import note_lookup
+
+        ran = self._given, self._sql, self._composed
+        tables, instance = sources.in_memory, sources.instance
+        note_lookup(prepared, self._bound, self.columns, ran, tables, instance, self._query)
 
     def _note_row_count(self, count: int | None) -> None:
         if self._prepared is not None:

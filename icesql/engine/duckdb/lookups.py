@@ -85,7 +85,7 @@ def note_lookup(
     if text is None or composed is None:
         return
     # Names of tables are those of one instance.
-    noted = prepared.lookup(tables)
+    noted = prepared.lookups.get(tables)
     if (noted and noted.instance() is instance) or not _is_lookup(bound, query):
         return
     pieces = around_values(text, composed)
@@ -96,7 +96,7 @@ def note_lookup(
     pieces = (*pieces[:-1], pieces[-1] + behind_sql)
     zone = time_zone(query.settings.timezone)
     converters = tuple(row_converter(each.type, zone) for each in columns)
-    prepared.note_lookup(tables, Lookup(pieces, columns, converters, ref(instance)))
+    prepared.lookups.note(tables, Lookup(pieces, columns, converters, ref(instance)))
 
 
 def _is_lookup(bound: BoundQuery, query: QueryContext) -> bool:
@@ -147,7 +147,7 @@ def look_up(
             for plan, scan in zip(plans, known, strict=True)
             for part, tasks in scan.parts
         ]
-        lookup = prepared.lookup(names)
+        lookup = prepared.lookups.get(tuple(names))
         if lookup is None or lookup.instance() is not instance:
             is_clean = True
             return None

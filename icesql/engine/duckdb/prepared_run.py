@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from icesql.engine.duckdb.relations.relation import Relation
     from icesql.scan.plan import ScanPlan
     from icesql.scan.tasks.task import FileScanTask
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _MOST_FILES: Final = 16
 _MOST_SCANS: Final = 64
@@ -44,24 +47,38 @@ class KnownScan(Struct, frozen=True):
     parts: tuple[tuple[Relation, tuple[FileScanTask, ...]], ...]
 
 
+class Notes(dict[K, V]):
+    """A dict of so many entries at most: one more takes the place of all."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def note(self, key: K, value: V) -> None:
+        """Set an entry."""
+        if len(self) >= self._most:
+            self.clear()
+        self[key] = value
+
+
 class PreparedRun:
     """What the runs of one prepared query found. Safe for threads: each note is one assignment.
 
     ``gives_few_rows``: the last run gave at most ``FEW_ROWS``, and they were read as rows.
     ``runs_unchanged``: DuckDB may run the tree as it is, whatever values are compared in it.
+    ``scans`` are by index and paths of the files. ``described`` are the query's columns by name and
+    SQL of each scan; what else the query has are values, on which no type depends. ``lookups`` are
+    by the names of the tables in memory that stand for the scans.
     """
 
     def __init__(self) -> None:
         self.gives_few_rows = False
         self.runs_unchanged = False
-        # By the index of the scan and the paths of its files.
-        self._scans: dict[tuple[int, tuple[str, ...]], KnownScan] = {}
+        self.scans: Notes[tuple[int, tuple[str, ...]], KnownScan] = Notes(_MOST_SCANS)
+        self.described: Notes[tuple[tuple[str, str], ...], Described] = Notes(_MOST_DESCRIBED)
+        self.lookups: Notes[tuple[str | None, ...], Lookup] = Notes(_MOST_LOOKUPS)
         # Of plans with more files, by index: only for the very files of a plan that is kept.
         self._large_scans: dict[int, tuple[Sequence[FileScanTask], KnownScan]] | None = None
-        # By the SQL of each scan: what else the query has are values, on which no type depends.
-        self._described: dict[tuple[tuple[str, str], ...], Described] = {}
-        # By the names of the tables in memory that stand for the scans.
-        self._lookups: dict[tuple[str, ...], Lookup] = {}
 
     def begin_plans(self) -> None:
         """The plans of this query are kept from now on, in the place of those before."""
@@ -81,7 +98,7 @@ class PreparedRun:
 
     def _known_scan(self, index: int, plan: ScanPlan) -> KnownScan | None:
         if len(plan.files) <= _MOST_FILES:
-            return self._scans.get((index, _paths(plan)))
+            return self.scans.get((index, _paths(plan)))
         files, known = (self._large_scans or {}).get(index, (None, None))
         return known if files is plan.files else None
 
@@ -107,39 +124,12 @@ class PreparedRun:
         if len(plan.files) > _MOST_FILES:
             if self._large_scans is not None:
                 self._large_scans[index] = plan.files, known
-            return
-        if len(self._scans) >= _MOST_SCANS:
-            self._scans.clear()
-        self._scans[index, _paths(plan)] = known
-
-    def described(self, scans: tuple[tuple[str, str], ...]) -> Described | None:
-        """The columns of the query over this SQL of its scans, by name."""
-        return self._described.get(scans)
-
-    def note_described(self, scans: tuple[tuple[str, str], ...], columns: Described) -> None:
-        """Remember the columns of the query over this SQL of its scans."""
-        if len(self._described) < _MOST_DESCRIBED:
-            self._described[scans] = columns
+        else:
+            self.scans.note((index, _paths(plan)), known)
 
     def note_row_count(self, count: int | None) -> None:
         """Note how many rows a run gave; None if they were many, or not read as rows."""
         self.gives_few_rows = count is not None and count <= FEW_ROWS
-
-    @property
-    def has_lookups(self) -> bool:
-        """Whether the query may be answered by ``lookups.look_up``."""
-        return bool(self._lookups) and self.gives_few_rows
-
-    def lookup(self, tables: Sequence[str | None]) -> Lookup | None:
-        """The lookup of these tables in memory; None where there is none for a scan."""
-        names = tuple(each for each in tables if each is not None)
-        return self._lookups.get(names) if len(names) == len(tables) else None
-
-    def note_lookup(self, tables: tuple[str, ...], lookup: Lookup) -> None:
-        """Remember the lookup of these tables in memory."""
-        if len(self._lookups) >= _MOST_LOOKUPS:
-            self._lookups.clear()
-        self._lookups[tables] = lookup
 
 
 def _is_of_files(plan: ScanPlan) -> bool:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from icesql.engine.duckdb.open_query import OpenQuery
     from icesql.engine.duckdb.prepared_run import KnownScan, PreparedRun
     from icesql.engine.duckdb.relations.footer import FooterCache
-    from icesql.engine.duckdb.sql.composed import Composed
-    from icesql.engine.result_schema import ResultColumn
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
 
@@ -29,7 +27,8 @@ class Sources:
     """The tables of one query.
 
     Once they are read: ``parameters`` of their SQL, ``groups`` as in ``protocol.Result``, and
-    the ``instance`` whose cursor ``open_query`` then holds.
+    the ``instance`` whose cursor ``open_query`` then holds. ``in_memory`` are the names of
+    tables in memory that stand for all of the scans, () where they do not.
     """
 
     def __init__(
@@ -48,8 +47,7 @@ class Sources:
         self.instance: Instance | None = None
         self.parameters: dict[str, Any] = {}
         self.groups: tuple[str, ...] = ()
-        # The tables in memory that stand for all of the scans, if they do.
-        self._in_memory: tuple[str, ...] = ()
+        self.in_memory: tuple[str, ...] = ()
 
     def planned(self, *, arrow_only: bool) -> Callable[[], Mapping[str, str]]:
         """What is left to do in the query's own thread, which gives the SQL by table.
@@ -111,20 +109,8 @@ class Sources:
             self.parameters.update(found.parameters)
         self.groups = tuple(name for scan in known for name in scan.groups)
         if len(kept.names) == sum(len(scan.parts) for scan in known):
-            self._in_memory = kept.names
+            self.in_memory = kept.names
         return {**sources, **self._files()}
-
-    def note_lookup(
-        self, columns: tuple[ResultColumn, ...], ran: tuple[str, str, Composed | None]
-    ) -> None:
-        """Keep how the query ran, if it is a lookup of tables in memory; see ``lookups``."""
-        if self._prepared is None or not self._in_memory or self.instance is None:
-            return
-        from icesql.engine.duckdb.lookups import note_lookup
-
-        note_lookup(
-            self._prepared, self._bound, columns, ran, self._in_memory, self.instance, self._query
-        )
 
     def _begin(self, folders: Iterable[Set[str]]) -> Any:
         """The cursor of the query."""
