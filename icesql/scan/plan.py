@@ -65,6 +65,21 @@ class Survivors(Struct, frozen=True):
         return total
 
 
+class NeededFiles(Struct, frozen=True):
+    """The ``files`` to read, and what metadata knows of ``left_out`` others.
+
+    Those add ``counts`` to the outputs of the query, () for nothing, or ``rows`` of the projection
+    stand for them, in the internal form of ``iceberg.types``: each as often as ``copies`` say, ()
+    for once.
+    """
+
+    files: tuple[FileScanTask, ...]
+    left_out: int = 0
+    counts: tuple[int, ...] = ()
+    rows: tuple[tuple[Any, ...], ...] = ()
+    copies: tuple[int, ...] = ()
+
+
 class ScanPlan(Struct, frozen=True, dict=True):
     """What to read for one scan; immutable.
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
@@ -22,7 +24,7 @@ from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.types import IcebergType
 from icesql.scan.manifest_reader import ManifestReader, WantedOf
-from icesql.scan.plan import ScanPlan, SkipRecord, Survivors, scan_context
+from icesql.scan.plan import NeededFiles, ScanPlan, SkipRecord, Survivors, scan_context
 from icesql.scan.report import ScanCounts
 from icesql.scan.spec_scan import SpecScan
 from icesql.scan.table_scan import TableScan
@@ -64,41 +66,45 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
     if scan.changes is not None:
         return _plan_changes(scan, scan.changes, query, started)
     walk = _Walk(scan, query)
-    files = tuple(walk.file_tasks())
-    counted: tuple[int, ...] = ()
-    files_counted = 0
-    # Counts of files that nobody opens verify nothing.
-    reads_all = not query.settings.prune or (scan.counts and query.settings.verify == "full")
-    if (scan.extremes or scan.counts) and not reads_all:
-        from icesql.scan.extreme_files import needed_files
-
-        needed = needed_files(files, walk)
-        files, counted, files_counted = needed.files, needed.counts, needed.files_counted
-    constants: tuple[tuple[Any, ...], ...] = ()
-    constant_counts: tuple[int, ...] = ()
-    is_alike = scan.values_only or scan.rows_alike
-    if is_alike and query.settings.prune and query.settings.verify != "full":
-        from icesql.scan.constant_files import without_constant_files
-
-        found = without_constant_files(files, walk, counted=not scan.values_only)
-        files, files_counted = found.files, found.left_out
-        constants, constant_counts = found.rows, found.counts
+    needed = _needed_files(tuple(walk.file_tasks()), walk)
     return ScanPlan(
         scan=scan,
         context=scan_context(scan),
-        files=files,
+        files=needed.files,
         settings=query.settings,
         skipped=tuple(walk.skipped),
         counts=walk.counts,
         survivors=tuple(walk.survivors),
         planning_seconds=time.perf_counter() - started,
         limit_reached=walk.limit_reached,
-        counted=counted,
-        files_counted=files_counted,
-        constants=constants,
-        constant_counts=constant_counts,
+        counted=needed.counts,
+        files_counted=needed.left_out,
+        constants=needed.rows,
+        constant_counts=needed.copies,
         repeated=tuple(walk.repeated),
     )
+
+
+def _needed_files(files: tuple[FileScanTask, ...], walk: _Walk) -> NeededFiles:
+    """What has to be read of the files that may match, without those of which metadata knows all.
+
+    What ``walk`` says is changed as if no others had been found.
+    """
+    scan, settings = walk.scan, walk.query.settings
+    needed, verifies = NeededFiles(files), settings.verify == "full"
+    if not settings.prune:
+        return needed
+    # Counts of files that nobody opens verify nothing.
+    if (scan.extremes or scan.counts) and not (scan.counts and verifies):
+        from icesql.scan.extreme_files import needed_for_extremes
+
+        needed = needed_for_extremes(files, walk)
+    if (scan.values_only or scan.rows_alike) and not verifies:
+        from icesql.scan.constant_files import without_constant_files
+
+        found = without_constant_files(needed.files, walk, counted=not scan.values_only)
+        needed = replace(found, counts=needed.counts, left_out=found.left_out + needed.left_out)
+    return needed
 
 
 def _plan_metadata(scan: TableScan, query: QueryContext, started: float) -> ScanPlan:

@@ -24,9 +24,9 @@ def count_of(file: Candidate, wanted: Sequence[Counted | None]) -> tuple[int, ..
 
     An output that counts nothing, which is None, gets 0.
     """
-    if file.deleted is None or not 0 <= file.deleted <= file.rows:
+    left = live_rows(file.rows, file.deleted)
+    if left is None:
         return None
-    left = file.rows - file.deleted
     counts = []
     for each in wanted:
         if each is None or each.field_id is None:
@@ -38,3 +38,8 @@ def count_of(file: Candidate, wanted: Sequence[Counted | None]) -> tuple[int, ..
             return None
         counts.append(left - nulls)
     return tuple(counts)
+
+
+def live_rows(rows: int, deleted: int | None) -> int | None:
+    """The rows of a file that deletes leave; None where either number is not known."""
+    return None if deleted is None or not 0 <= deleted <= rows else rows - deleted
