@@ -23,7 +23,7 @@ from icesql.scan.plan import ScanPlan
 from icesql.scan.planner import plan
 from icesql.sql.parse import parse
 from icesql.sql.statement import Explain, Query
-from tests.query.tables import Tables
+from tests.query.tables import session_of
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def explained(sales: Table) -> Explained:
     def run(sql: str) -> tuple[BoundQuery, list[ScanPlan]]:
         (query,) = parse(sql)
         assert isinstance(query, Query)
-        bound = bind(query, Tables({"sales": sales}), QueryContext())
+        bound = bind(query, session_of({"sales": sales}), QueryContext())
         plans = [plan(replace(scan, explain=True), QueryContext()) for scan in bound.scans]
         return bound, plans
 
@@ -141,7 +141,7 @@ def test_a_query_without_tables_says_so() -> None:
     (query,) = parse("SELECT 1")
     assert isinstance(query, Query)
 
-    bound = bind(query, Tables({}), QueryContext())
+    bound = bind(query, session_of({}), QueryContext())
     assert as_text(described(bound, [])) == ["no tables are read"]
 
 

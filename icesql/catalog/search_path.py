@@ -11,7 +11,6 @@ from icesql.access import Access
 from icesql.catalog.configuration import kind_of
 from icesql.catalog.identifiers import listed_name
 from icesql.catalog.other_catalogs import OtherCatalogs
-from icesql.config import Settings
 from icesql.errors import (
     InterfaceError,
     ProgrammingError,
@@ -42,12 +41,23 @@ class PlaceOfView(Protocol):
         """Whether the view is one of a catalog."""
 
 
+class OpenTransaction(Protocol):
+    """The changes that are not committed yet; see ``commit.transaction.Transaction``."""
+
+    def catalog(self, catalog: Catalog) -> Catalog:
+        """The catalog with these changes."""
+
+    def check_target(self, seen: Catalog, identifier: Sequence[str]) -> None:
+        """Raise NotSupportedError for one table more than the transaction can change."""
+
+
 class SearchPath:
     """The names of one session, in the order in which they are looked up.
 
     First the registered tables, then the current namespace and the whole catalog of the connection,
     then the other catalogs of the user's PyIceberg configuration. Catalogs are opened when first
-    asked for; ``access`` says which names and paths SQL may use.
+    asked for; ``access`` says which names and paths SQL may use. Tables are those that
+    ``transaction`` gives, which is None while none is open.
     """
 
     def __init__(
@@ -56,23 +66,14 @@ class SearchPath:
         cache: BoundedCache,
         access: Access,
         properties: Mapping[str, Any] | None = None,
+        transaction: Callable[[], OpenTransaction | None] = lambda: None,
     ) -> None:
-        self.access = access
+        self._access = access
+        self._transaction = transaction
         # Of the connection: with these its tables by path are opened, too.
         self._given = dict(properties or {})
         # Where USE has led: the name of another catalog, None for the own one, and a namespace.
         self.place: tuple[str | None, tuple[str, ...]] = None, ()
-        # What the settings of the session began with.
-        self.defaults = Settings()
-        # The constants of SET VARIABLE, by their names in lower case.
-        self.variables: dict[str, Any] = {}
-        # The temporary views and tables of the session; None before the first one.
-        self.temporary: Any = None
-        # The macros of the session by their names in lower case.
-        self.macros: dict[str, Any] = {}
-        # What BEGIN has opened (``commit.transaction``), and whether each statement is a commit.
-        self.transaction: Any = None
-        self.autocommit = True
         self._open_catalog, self._opened = open_catalog, False
         self._catalog: Catalog | None = None
         self._closed = False
@@ -105,6 +106,11 @@ class SearchPath:
     def storage_properties(self) -> list[Mapping[str, Any]]:
         """The storage properties of each opened table, vended credentials included, for masking."""
         return list(self._properties.values())
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether tables are as an open transaction has changed them."""
+        return self._transaction() is not None
 
     def register(self, name: str, path: str | os.PathLike[str]) -> None:
         """Let ``name`` mean the table at ``path``, before any catalog's table."""
@@ -251,11 +257,13 @@ class SearchPath:
         where = f" in catalog {name}" if name is not None else ""
         raise ProgrammingError(f'namespace "{text}" not found{where}{hint}')
 
+    def refuse(self) -> None:
+        """Give no catalog to anybody from now on."""
+        self._closed = True
+
     def close(self) -> None:
         """Close the catalogs; none is opened again. Whoever opens one is not waited for."""
-        self._closed = True
-        if self.transaction is not None:
-            self.transaction.rollback()
+        self.refuse()
         if self._catalog is not None:
             self._catalog.close()
         self._others.close()
@@ -265,9 +273,9 @@ class SearchPath:
     def _table(self, parts: tuple[str, ...], path: str | None, view: PlaceOfView | None) -> Table:
         from icesql.catalog.open import denied_path, open_table
 
-        confine = self.access.confine
+        confine = self._access.confine
         if path is not None:
-            allowed = self.access.tables_by_path
+            allowed = self._access.tables_by_path
             if allowed is False:
                 raise denied_path()
             return open_table(
@@ -291,8 +299,11 @@ class SearchPath:
         place = self.place if view is None else (view.catalog, view.namespace)
         return self._catalog_table(parts, place, stored)[1]
 
-    def _seen(self, catalog: Any) -> Any:
-        return catalog and (self.transaction.catalog(catalog) if self.transaction else catalog)
+    def _seen(self, catalog: Catalog | None) -> Catalog | None:
+        transaction = self._transaction()
+        if catalog is None or transaction is None:
+            return catalog
+        return transaction.catalog(catalog)
 
     def _registered_path(self, parts: Sequence[str]) -> str | None:
         if len(parts) != 1:

@@ -24,8 +24,9 @@ def table_to_change(names: SearchPath, parts: Sequence[str]) -> tuple[Catalog, T
             "which of its metadata files is the current one"
         )
     catalog, table = names._catalog_table(tuple(parts), names.place)
-    if names.transaction is not None:
-        names.transaction.check_target(catalog, table.identifier)
+    transaction = names._transaction()
+    if transaction is not None:
+        transaction.check_target(catalog, table.identifier)
     if table.storage.properties:
         names._properties[table.name] = table.storage.properties
     return catalog, table

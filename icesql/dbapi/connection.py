@@ -115,7 +115,7 @@ class Connection:
     def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
         """Let ``name`` mean the table at ``path``: a table folder or a metadata file."""
         self._session.check_open()
-        self._session.names.register(name, path)
+        self._session.state.names.register(name, path)
 
     def register(self, name: str, rows: Any) -> None:
         """Let ``name`` mean rows that the program holds, in the place of what had the name.
@@ -143,18 +143,18 @@ class Connection:
     def catalog(self) -> Catalog | None:
         """The catalog this connection was opened with."""
         self._session.check_open()
-        return self._session.names.catalog
+        return self._session.state.names.catalog
 
     @property
     def settings(self) -> Settings:
         """The settings as they are now; ``SET`` changes them."""
         self._session.check_open()
-        return self._session.settings
+        return self._session.state.settings
 
     @property
     def access(self) -> Access:
         """What SQL may do on this connection, as given to ``connect``; never changes."""
-        return self._session.names.access
+        return self._session.state.access
 
     def tables(self, catalog: str | None = None) -> list[str]:
         """Names of all tables: those of the session, registered ones and those of the catalog.
@@ -166,19 +166,22 @@ class Connection:
         """
         self._session.check_open()
         with self._session.without_secrets():
-            names = self._session.names
+            names = self._session.state.names
             if catalog is not None:
                 return names.tables_of(catalog)
-            made = names.temporary.all if names.temporary else ()
             return [
-                *(listed_name((each.name,)) for each in made if each.kind == "table"),
+                *(
+                    listed_name((each.name,))
+                    for each in self._session.state.temporary.all
+                    if each.kind == "table"
+                ),
                 *names.table_names(),
             ]
 
     def catalogs(self) -> list[str]:
         """Names of the catalogs that SQL may use: this connection's own first, then configured."""
         self._session.check_open()
-        return list(self._session.names.catalog_kinds())
+        return list(self._session.state.names.catalog_kinds())
 
     def columns(self, table: str) -> list[str]:
         """Names of the columns of a table, as ``DESCRIBE`` lists them.
@@ -189,7 +192,7 @@ class Connection:
 
         self._session.check_open()
         with self._session.without_secrets():
-            return column_names(table, self._session.names)
+            return column_names(table, self._session.state)
 
     @property
     def autocommit(self) -> bool:
@@ -198,14 +201,14 @@ class Connection:
         False: a change of a table begins a transaction, which ``commit`` applies as one commit.
         Setting it to True applies one that is open.
         """
-        return self._session.names.autocommit
+        return self._session.state.autocommit
 
     @autocommit.setter
     def autocommit(self, value: bool) -> None:
         self._session.check_open()
         if value:
             self.commit()
-        self._session.names.autocommit = bool(value)
+        self._session.state.autocommit = bool(value)
 
     def doctor(self, table: str) -> Diagnosis:
         """What ails a table, from its metadata alone, with the statements that mend it.
@@ -223,7 +226,7 @@ class Connection:
                 rows = cursor.fetchall() if cursor.description else []
                 return Answer(rows, tuple(cursor.notes))
 
-        names, parts = self._session.names, name_parts(table)
+        names, parts = self._session.state.names, name_parts(table)
         with self._session.without_secrets():
             query = QueryContext.begin(self.settings, progress=self.progress)
             return diagnose(parts, ask, names.load(parts, None, query), query)
@@ -242,12 +245,12 @@ class Connection:
 
     def _end(self, *, apply: bool) -> None:
         self._session.check_open()
-        if self._session.names.transaction is not None:
+        if self._session.state.transaction is not None:
             from icesql.context import QueryContext
             from icesql.modify.transactions import end
 
             with self._session.without_secrets():
-                end(self._session.names, QueryContext(settings=self.settings), apply=apply)
+                end(self._session.state, QueryContext(settings=self.settings), apply=apply)
 
     def cancel(self) -> None:
         """Stop every statement of this connection, from any thread."""
@@ -290,7 +293,7 @@ class Connection:
 
 def macros_of(connection: Connection) -> dict[str, str]:
     """The macros of its session by name, and what each takes: ``(a, b)``."""
-    macros = connection._session.names.macros
+    macros = connection._session.state.macros
     return {name: each.signatures.replace(each.name, "") for name, each in macros.items()}
 
 

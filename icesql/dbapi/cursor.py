@@ -372,7 +372,7 @@ def _insert_many(
 
     session, started, before = cursor._session, time.perf_counter(), cursor._sql
     cursor._cancel, cursor._sql = threading.Event(), sql
-    query = QueryContext.begin(session.settings, cursor._cancel, cursor.progress)
+    query = QueryContext.begin(session.state.settings, cursor._cancel, cursor.progress)
     try:
         with cursor._at_work():
             outcome = insert_many(session, sql, parameters, query)
@@ -406,7 +406,7 @@ def write_rows(cursor: Cursor, form: FileFormat, sink: Sink) -> int:
 
     with cursor._at_work():
         session = cursor._session
-        query = QueryContext.begin(session.settings, cursor._cancel)
+        query = QueryContext.begin(session.state.settings, cursor._cancel)
         return write(cursor._rows(), session.engines, form, sink, query)
 
 

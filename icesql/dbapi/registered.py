@@ -21,9 +21,7 @@ def register(connection: Connection, session: Session, name: str, rows: Any) -> 
 
     OperationalError where what is copied would not fit into ``memory_limit``.
     """
-    made = session.names.temporary
-    if made is None:
-        made = session.names.temporary = Temporary()
+    made = session.state.temporary
     before = made.find((_checked(name),))
     table = _table(session, made, name, rows)
     made.keep(table)
@@ -45,7 +43,7 @@ def register(connection: Connection, session: Session, name: str, rows: Any) -> 
 
 def unregister(session: Session, name: str) -> None:
     """Take back what ``register`` did. Raises ProgrammingError where nothing has the name."""
-    made = session.names.temporary or Temporary()
+    made = session.state.temporary
     if not isinstance(made.find((name,)), TemporaryTable):
         near = similar_names(name, [each.name for each in made.all])
         hint = f"; did you mean {near[0]}?" if near else ""
@@ -64,7 +62,7 @@ def tables_of(session: Session, tables: Mapping[str, Any] | None) -> dict[str, T
 
 
 def _table(session: Session, made: Temporary, name: str, rows: Any) -> TemporaryTable:
-    limit = session.settings.memory_limit
+    limit = session.state.settings.memory_limit
     names, data, size = as_arrow(rows, lambda copied: made.check_room(copied, limit, name))
     return TemporaryTable(name, tuple((column, "", "") for column in names), data, size)
 

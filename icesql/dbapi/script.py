@@ -61,5 +61,5 @@ class Script:
         session.check_open()
         statement = self._statements[self._position]
         self._position += 1
-        query = QueryContext.begin(session.settings, cancel, progress, self._tables)
+        query = QueryContext.begin(session.state.settings, cancel, progress, self._tables)
         return session.execute(statement, query)

@@ -27,10 +27,11 @@ from icesql.modify.column_types import column_fields
 from icesql.modify.definitions.layout import partition_request, sort_request
 from icesql.modify.definitions.properties import check_properties
 from icesql.modify.engine_name import SUMMARY
-from icesql.modify.modified import Modified, Work
+from icesql.modify.modified import Modified
 from icesql.modify.own_rows import read_of
 from icesql.modify.result_types import result_fields
 from icesql.modify.rows.query_files import rows_here, write_files
+from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_named
 from icesql.sql.writes.statements import (
     ColumnDefinition,
@@ -65,7 +66,7 @@ _OF_ITS_PLACE: Final = (
 )
 
 
-def create(statement: CreateTable, work: Work) -> Modified:
+def create(statement: CreateTable, work: StatementServices) -> Modified:
     """Make a table; with a query it appears together with its rows, or not at all.
 
     Columns that are listed before a query are filled by position, as INSERT does.
@@ -73,7 +74,7 @@ def create(statement: CreateTable, work: Work) -> Modified:
     Raises CatalogError where it exists or its namespace is missing, ProgrammingError for columns
     and properties that no table can have, and what running the query raises.
     """
-    catalog, identifier = new_place(work.names, statement.table.parts)
+    catalog, identifier = new_place(work.state.names, statement.table.parts)
     before = None
     if statement.if_not_exists or statement.or_replace:
         before = _existing(catalog, identifier)
@@ -97,7 +98,9 @@ def create(statement: CreateTable, work: Work) -> Modified:
     return Modified()
 
 
-def _alike(statement: CreateTable, like: TableName, work: Work) -> tuple[CreateTable, Schema]:
+def _alike(
+    statement: CreateTable, like: TableName, work: StatementServices
+) -> tuple[CreateTable, Schema]:
     """The statement with all that the other table is made of: CREATE TABLE … LIKE."""
     _, table, _ = find_named(like, work)
     metadata = table.metadata
@@ -175,7 +178,7 @@ def _finish(
     place: _Place,
     staged: StagedTable | Replacement,
     files: Sequence[DataFile],
-    work: Work,
+    work: StatementServices,
     scans: Sequence[TableScan] = (),
     rows: int | None = None,
 ) -> CommitResult:
@@ -195,15 +198,15 @@ def _finish(
     return create_table(place.catalog, staged, files, summary=SUMMARY, rows=rows, query=work.query)
 
 
-def default_value(column: ColumnDefinition, type: t.IcebergType, work: Work) -> Any:
+def default_value(column: ColumnDefinition, type: t.IcebergType, work: StatementServices) -> Any:
     """The value of DEFAULT, in internal form."""
     assert column.default is not None
     return constant_value(column, type, asked_value(column.default, work), work, "default")
 
 
-def asked_value(query: Query, work: Work) -> pa.Array:
+def asked_value(query: Query, work: StatementServices) -> pa.Array:
     """The one value of a constant, as the engine gives it: each time another of ``random()``."""
-    result = work.ask(query)
+    result = work.run(query)[0]
     try:
         return result.arrow_reader().read_all().column(0).combine_chunks()
     finally:
@@ -211,7 +214,11 @@ def asked_value(query: Query, work: Work) -> pa.Array:
 
 
 def constant_value(
-    column: ColumnDefinition, type: t.IcebergType, values: pa.Array, work: Work, what: str
+    column: ColumnDefinition,
+    type: t.IcebergType,
+    values: pa.Array,
+    work: StatementServices,
+    what: str,
 ) -> Any:
     """The value that the engine gave for a column, in internal form."""
     field = t.NestedField(1, column.name, type)
@@ -231,10 +238,10 @@ def constant_value(
     return internal_array(made, type)[0].as_py()
 
 
-def _create_as(statement: CreateTable, place: _Place, work: Work) -> Modified:
+def _create_as(statement: CreateTable, place: _Place, work: StatementServices) -> Modified:
     """Write the rows of the query first, then let the table appear with them."""
     assert statement.query is not None
-    result, scans = work.ask_scanned(statement.query)
+    result, scans = work.run(statement.query)
     try:
         reader = rows_here(result)
         version = dict(statement.properties).get("format-version")
@@ -255,7 +262,7 @@ def _create_as(statement: CreateTable, place: _Place, work: Work) -> Modified:
 
 
 def _schema_of(
-    statement: CreateTable, columns: Sequence[ResultColumn], unknown: bool, work: Work
+    statement: CreateTable, columns: Sequence[ResultColumn], unknown: bool, work: StatementServices
 ) -> Schema:
     """The columns that the statement lists, filled by position; else those of the query."""
     if not statement.columns:
@@ -282,20 +289,20 @@ def _named(columns: Sequence[ResultColumn]) -> Sequence[ResultColumn]:
     return columns
 
 
-def create_namespace(statement: CreateNamespace, work: Work) -> Modified:
+def create_namespace(statement: CreateNamespace, work: StatementServices) -> Modified:
     """Make a namespace. Raises CatalogError where it exists."""
     if statement.properties:
         raise UnsupportedSqlError("properties of a namespace", hint="leave them out")
-    catalog, namespace = namespace_place(work.names, statement.parts)
+    catalog, namespace = namespace_place(work.state.names, statement.parts)
     if statement.if_not_exists and _has_namespace(catalog, namespace):
         return Modified(note=f"{'.'.join(namespace)} exists already; nothing was done")
     catalog.create_namespace(namespace)
     return Modified()
 
 
-def drop_namespace(statement: DropNamespace, work: Work) -> Modified:
+def drop_namespace(statement: DropNamespace, work: StatementServices) -> Modified:
     """Remove a namespace without tables. Raises CatalogError where there are some, or none."""
-    catalog, namespace = namespace_place(work.names, statement.parts)
+    catalog, namespace = namespace_place(work.state.names, statement.parts)
     if statement.if_exists and not _has_namespace(catalog, namespace):
         return Modified(note=f"there is no {'.'.join(namespace)}; nothing was done")
     catalog.drop_namespace(namespace)

@@ -19,9 +19,10 @@ from icesql.errors import (
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.modify.engine_name import SUMMARY
-from icesql.modify.modified import Modified, Work
+from icesql.modify.modified import Modified
 from icesql.modify.partition_clause import as_defaults, partition_values, with_values
 from icesql.modify.rows.query_files import write_files
+from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.sql.writes.statements import Insert
 from icesql.write.write_task import write_task, write_task_for
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from icesql.engine.protocol import Result
 
 
-def insert(statement: Insert, work: Work) -> Modified:
+def insert(statement: Insert, work: StatementServices) -> Modified:
     """Run the query and append its rows, or put them in the place of others.
 
     OVERWRITE replaces all rows, those of the partition that PARTITION names, or, with the setting
@@ -51,7 +52,7 @@ def insert(statement: Insert, work: Work) -> Modified:
     if statement.copied is not None:
         statement = _read_by_columns(statement, schema)
     values = partition_values(statement, table.metadata, work) if statement.partition else ()
-    result, scans = work.ask_scanned(statement.query)
+    result, scans = work.run(statement.query)
     try:
         given = [each.name for each in result.columns]
         sources = column_sources(statement, schema, given)
@@ -82,7 +83,7 @@ def insert(statement: Insert, work: Work) -> Modified:
     return Modified.of(written, done.snapshot_id)
 
 
-def insert_many(statements: Iterable[Insert], work: Work) -> Modified:
+def insert_many(statements: Iterable[Insert], work: StatementServices) -> Modified:
     """Append the rows of several statements that insert into one table, in one commit."""
     several = iter(statements)
     first = next(several, None)
@@ -96,7 +97,7 @@ def insert_many(statements: Iterable[Insert], work: Work) -> Modified:
 
     def batches() -> Iterator[pa.RecordBatch]:
         for statement in (first, *several):
-            result = work.ask(statement.query)
+            result = work.run(statement.query)[0]
             open_results.append(result)
             column_sources(statement, schema, [each.name for each in result.columns])
             yield from result.arrow_reader()

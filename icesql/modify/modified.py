@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from icesql.catalog.search_path import SearchPath
-    from icesql.context import QueryContext
-    from icesql.engine.engines import Engines
     from icesql.engine.protocol import Result
-    from icesql.query.bound import BoundQuery
-    from icesql.scan.plan import ScanPlan
-    from icesql.scan.table_scan import TableScan
-    from icesql.sql.statement import Query
     from icesql.write.write_task import WriteResult
 
 
@@ -70,37 +62,3 @@ def _count(number: int, what: str) -> str:
         if number >= size:
             return f"{number / size:.1f} {unit} {what}s"
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-# The query, tables that it alone knows, and what is put in the place of its scans.
-AskWith = Callable[
-    ["Query", Mapping[str, Any], Callable[["tuple[TableScan, ...]"], "tuple[TableScan, ...]"]],
-    "tuple[Result, tuple[TableScan, ...]]",
-]
-
-# The same, planned and not run.
-PlanWith = Callable[
-    ["Query", Mapping[str, Any], Callable[["tuple[TableScan, ...]"], "tuple[TableScan, ...]"]],
-    "tuple[BoundQuery, tuple[ScanPlan, ...]]",
-]
-
-
-class Work(Struct, frozen=True):
-    """What every such statement is given: names, context, dialect, and engines for queries.
-
-    ``ask`` runs a query; ``ask_scanned`` also tells what it reads, in the order of its text;
-    ``bind`` tells what it would read, ``scans`` the same of a text, and they run nothing.
-    ``ask_with`` runs one on this machine that knows more tables, by their names, and whose scans
-    may be narrowed; ``plan_with`` tells what that would read.
-    """
-
-    names: SearchPath
-    query: QueryContext
-    ask: Callable[[Query], Result]
-    ask_scanned: Callable[[Query], tuple[Result, tuple[TableScan, ...]]]
-    scans: Callable[[str], tuple[TableScan, ...]]
-    bind: Callable[[Query], tuple[TableScan, ...]]
-    ask_with: AskWith
-    plan_with: PlanWith
-    dialect: str = ""
-    engines: Engines | None = None

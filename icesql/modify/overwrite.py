@@ -20,12 +20,13 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.engine_name import SUMMARY
 from icesql.modify.insert import column_sources
-from icesql.modify.modified import Modified, Work
+from icesql.modify.modified import Modified
 from icesql.modify.own_rows import read_of
 from icesql.modify.partition_clause import FixedValue
 from icesql.modify.rows.changes import NewRows, RowBatch
 from icesql.modify.rows.commit import change_rows
 from icesql.modify.rows.target import row_target
+from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.sql.writes.statements import Insert
 from icesql.storage.new_file import remove_file
@@ -44,7 +45,7 @@ def overwrite(
     values: Sequence[FixedValue],
     files: Sequence[DataFile],
     scans: Sequence[TableScan],
-    work: Work,
+    work: StatementServices,
 ) -> CommitResult:
     """Commit the files of new rows in the place of those that the statement replaces.
 
@@ -90,7 +91,9 @@ def overwrite(
     )
 
 
-def _is_dynamic(statement: Insert, metadata: TableMetadata, work: Work, has_rows: bool) -> bool:
+def _is_dynamic(
+    statement: Insert, metadata: TableMetadata, work: StatementServices, has_rows: bool
+) -> bool:
     """As in Spark: PARTITION of values alone is static, and so are rows for a whole table.
 
     A table without partitions counts as one, which stays as it is where no rows come to it.
@@ -114,7 +117,11 @@ def _is(given: FixedValue) -> Predicate:
 
 
 def _check_whole(
-    statement: Insert, table: Table, head: Snapshot | None, wanted: Predicate, work: Work
+    statement: Insert,
+    table: Table,
+    head: Snapshot | None,
+    wanted: Predicate,
+    work: StatementServices,
 ) -> None:
     partly = matched_files(table, head, wanted, work.query).partly
     if partly:
@@ -129,7 +136,7 @@ def _check_whole(
 # ------------------------------------------------------------------ REPLACE WHERE
 
 
-def replace_where(statement: Insert, work: Work) -> Modified:
+def replace_where(statement: Insert, work: StatementServices) -> Modified:
     """Remove the rows that satisfy the condition and add those of the query, in one commit.
 
     Raises DataError for a new row that does not satisfy it; nothing is changed then.
@@ -138,10 +145,10 @@ def replace_where(statement: Insert, work: Work) -> Modified:
     assert replaced is not None
     catalog, _, branch = find_target(statement.table, work)
     with shifted(replaced.shift):
-        gone, scans = work.ask_scanned(replaced.rows)
+        gone, scans = work.run(replaced.rows)
     try:
         with shifted(replaced.query_shift):
-            coming, sources = work.ask_scanned(statement.query)
+            coming, sources = work.run(statement.query)
         try:
             start = scans[0].snapshot
             start_id = None if start is None else start.snapshot_id

@@ -13,7 +13,7 @@ from icesql.errors import ColumnNotFoundError, ProgrammingError, similar_names
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.create import asked_value, constant_value
-from icesql.modify.modified import Work
+from icesql.modify.services import StatementServices
 from icesql.sql.writes.statements import ColumnDefinition, Insert, PartitionValue, TypeName
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class FixedValue(Struct, frozen=True):
 
 
 def partition_values(
-    statement: Insert, metadata: TableMetadata, work: Work
+    statement: Insert, metadata: TableMetadata, work: StatementServices
 ) -> tuple[FixedValue, ...]:
     """The values of PARTITION, in its order.
 
@@ -59,7 +59,7 @@ def _column(given: PartitionValue, metadata: TableMetadata) -> t.NestedField:
     return found
 
 
-def _value(field: t.NestedField, given: PartitionValue, work: Work) -> FixedValue:
+def _value(field: t.NestedField, given: PartitionValue, work: StatementServices) -> FixedValue:
     assert given.value is not None
     column = ColumnDefinition(field.name, TypeName(""), default=given.value, offset=given.offset)
     # Asked for once: the rows go where those that they replace were.

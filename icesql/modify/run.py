@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from icesql.access import Access
 from icesql.errors import AccessDeniedError
-from icesql.modify.modified import Modified, Work
+from icesql.modify.modified import Modified
 from icesql.modify.present import check_present
+from icesql.modify.services import StatementServices
 from icesql.modify.transactions import as_pending, check_statement
 from icesql.sql.statement import Write
 from icesql.sql.writes import statements as w
@@ -16,21 +17,21 @@ from icesql.sql.writes.merge.statement import Merge
 from icesql.sql.writes.procedures.call import CallProcedure
 
 
-def modify(statement: Write, work: Work) -> Modified:
+def modify(statement: Write, work: StatementServices) -> Modified:
     """What the statement has done. Raises AccessDeniedError where the connection only reads."""
     if isinstance(statement, CallProcedure) and statement.explain:
         from icesql.modify.procedures.run import call
 
         return call(statement, work)  # it changes nothing
-    check_writes(work.names.access)
+    check_writes(work.state.access)
     # Which procedures change something, they say themselves.
     if not (isinstance(statement, CallProcedure) or _saves_rows(statement)):
         check_present(work.query.settings)
-    check_statement(statement, work.names)
-    return as_pending(_done(statement, work), work.names)
+    check_statement(statement, work.state)
+    return as_pending(_done(statement, work), work.state)
 
 
-def _done(statement: Write, work: Work) -> Modified:
+def _done(statement: Write, work: StatementServices) -> Modified:
     match statement:
         case CallProcedure():
             from icesql.modify.procedures.run import call

@@ -15,7 +15,7 @@ from icesql.errors import (
     similar_names,
 )
 from icesql.iceberg.metadata.table_metadata import MAIN
-from icesql.modify.modified import Work
+from icesql.modify.services import StatementServices
 from icesql.sql.writes.statements import TableName
 from icesql.storage.new_file import check_writable
 
@@ -26,7 +26,7 @@ _BRANCH: Final = "branch_"
 _WAP: Final = "write.wap.enabled"
 
 
-def find_target(name: TableName, work: Work) -> tuple[Catalog, Table, Branch]:
+def find_target(name: TableName, work: StatementServices) -> tuple[Catalog, Table, Branch]:
     """The catalog, table and branch that a statement writes to; ``t.branch_x`` is branch x of t.
 
     Without a branch in the statement, and where the table says ``write.wap.enabled``, the settings
@@ -39,11 +39,10 @@ def find_target(name: TableName, work: Work) -> tuple[Catalog, Table, Branch]:
     return catalog, table, _of_session(table, work) if branch is None else branch
 
 
-def find_named(name: TableName, work: Work) -> tuple[Catalog, Table, str | None]:
+def find_named(name: TableName, work: StatementServices) -> tuple[Catalog, Table, str | None]:
     """As ``find_target``, whatever the settings are; None where the name has no branch."""
-    names = work.names
-    made = names.temporary
-    if made is not None and made.find(name.parts) is not None:
+    names = work.state.names
+    if work.state.temporary.find(name.parts) is not None:
         raise UnsupportedSqlError(
             f"a change of {name.text}, which this session made",
             hint="CREATE OR REPLACE TEMP TABLE … AS SELECT",
@@ -87,7 +86,7 @@ def _check_branch(table: Table, branch: str) -> None:
         )
 
 
-def _of_session(table: Table, work: Work) -> Branch:
+def _of_session(table: Table, work: StatementServices) -> Branch:
     """Where write-audit-publish leads rows that the statement gives no branch."""
     settings = work.query.settings
     if settings.wap_id is None and settings.wap_branch is None:

@@ -11,8 +11,8 @@ from icesql.modify.modified import PENDING, Modified
 from icesql.sql.statement import Write
 
 if TYPE_CHECKING:
-    from icesql.catalog.search_path import SearchPath
     from icesql.context import QueryContext
+    from icesql.modify.services import ChangedState
 
 # Statements that change one table by a commit, by the names of their values.
 _ALLOWED: Final = frozenset({
@@ -21,28 +21,28 @@ _ALLOWED: Final = frozenset({
 })  # fmt: skip
 
 
-def control(verb: str, names: SearchPath, query: QueryContext) -> Modified:
+def control(verb: str, state: ChangedState, query: QueryContext) -> Modified:
     """BEGIN, COMMIT or ROLLBACK. Raises ProgrammingError where one is open already."""
     if verb != "begin":
-        if names.transaction is None:
+        if state.transaction is None:
             return Modified(note="no transaction is open; nothing was done")
-        return end(names, query, apply=verb == "commit")
-    if names.transaction is not None:
+        return end(state, query, apply=verb == "commit")
+    if state.transaction is not None:
         raise ProgrammingError("a transaction is open already; COMMIT or ROLLBACK ends it")
-    begin(names)
+    begin(state)
     return Modified()
 
 
-def begin(names: SearchPath) -> None:
+def begin(state: ChangedState) -> None:
     """From now on changes are seen by this connection alone."""
     from icesql.commit.transaction import Transaction
 
-    names.transaction = Transaction()
+    state.transaction = Transaction()
 
 
-def end(names: SearchPath, query: QueryContext, *, apply: bool) -> Modified:
+def end(state: ChangedState, query: QueryContext, *, apply: bool) -> Modified:
     """Apply or forget the changes; whatever comes of it, no transaction is open then."""
-    transaction, names.transaction = names.transaction, None
+    transaction, state.transaction = state.transaction, None
     if transaction is None:
         return Modified()
     if apply:
@@ -52,30 +52,30 @@ def end(names: SearchPath, query: QueryContext, *, apply: bool) -> Modified:
     return Modified()
 
 
-def as_pending(done: Modified, names: SearchPath) -> Modified:
+def as_pending(done: Modified, state: ChangedState) -> Modified:
     """What a statement has done, told as not committed yet where a transaction is open.
 
     The snapshot of it has no name that stays: ROLLBACK forgets it.
     """
-    if names.transaction is None or (done.rows is not None and done.snapshot_id is None):
+    if state.transaction is None or (done.rows is not None and done.snapshot_id is None):
         return done
     note = f"{PENDING}: COMMIT applies it, ROLLBACK forgets it"
     notes = "; ".join(filter(None, (done.note, note)))
     return replace(done, pending=True, note=notes)
 
 
-def begin_by_itself(names: SearchPath) -> None:
+def begin_by_itself(state: ChangedState) -> None:
     """Begin a transaction where the connection does so and none is open."""
-    if names.transaction is None and not names.autocommit:
-        begin(names)
+    if state.transaction is None and not state.autocommit:
+        begin(state)
 
 
-def check_statement(statement: Write, names: SearchPath) -> None:
+def check_statement(statement: Write, state: ChangedState) -> None:
     """Before a statement runs. Raises UnsupportedSqlError for one that no transaction can have."""
     allowed = type(statement).__name__ in _ALLOWED
     if allowed:
-        begin_by_itself(names)
-    elif names.transaction is not None:
+        begin_by_itself(state)
+    elif state.transaction is not None:
         raise UnsupportedSqlError(
             "a statement in a transaction that does more than change one table",
             hint="COMMIT or ROLLBACK first",

@@ -20,8 +20,9 @@ from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
 from icesql.iceberg.metadata.view_changes import NewView
 from icesql.iceberg.schema import Schema
 from icesql.modify.engine_name import SUMMARY
-from icesql.modify.modified import Modified, Work
+from icesql.modify.modified import Modified
 from icesql.modify.result_types import result_fields
+from icesql.modify.services import StatementServices
 from icesql.sql.writes.statements import TableName
 from icesql.sql.writes.views import AlterStoredView, CreateStoredView, DropStoredView
 
@@ -34,13 +35,13 @@ _QUERY_COLUMNS: Final = "spark.query-column-names"
 _OWN: Final = "duckdb"
 
 
-def create_view(statement: CreateStoredView, work: Work) -> Modified:
+def create_view(statement: CreateStoredView, work: StatementServices) -> Modified:
     """Make a view, or give it another version, with the columns that its query has now.
 
     Raises CatalogError where the name is taken, NotSupportedError for a catalog without views,
     UnsupportedSqlError for a query over what only this session has, and what binding it raises.
     """
-    catalog, identifier = new_place(work.names, statement.view.parts)
+    catalog, identifier = new_place(work.state.names, statement.view.parts)
     held = with_views(catalog)
     if held is None:
         raise refused(catalog, "CREATE VIEW")
@@ -57,13 +58,13 @@ def create_view(statement: CreateStoredView, work: Work) -> Modified:
     return Modified()
 
 
-def alter_view(statement: AlterStoredView, work: Work) -> Modified:
+def alter_view(statement: AlterStoredView, work: StatementServices) -> Modified:
     """Give a view another name, or other properties; its query stays.
 
     Raises ProgrammingError for one that is not there and a property that it has not, CatalogError
     where the new name is taken, NotSupportedError, CommitConflictError.
     """
-    catalog, identifier = new_place(work.names, statement.view.parts)
+    catalog, identifier = new_place(work.state.names, statement.view.parts)
     held = with_views(catalog)
     if held is None:
         raise refused(catalog, "ALTER VIEW")
@@ -80,7 +81,7 @@ def alter_view(statement: AlterStoredView, work: Work) -> Modified:
         return Modified()
     new: Identifier = (*old.identifier[:-1], *statement.new)
     if len(statement.new) > 1:
-        target, new = new_place(work.names, statement.new)
+        target, new = new_place(work.state.names, statement.new)
         if target is not catalog:
             raise ProgrammingError("a view cannot be renamed into another catalog")
     rename_view(catalog, old.identifier, new)
@@ -91,25 +92,25 @@ def _missing(view: TableName) -> ProgrammingError:
     return ProgrammingError(f"there is no view {view.text}")
 
 
-def drop_stored_view(statement: DropStoredView, work: Work) -> Modified:
+def drop_stored_view(statement: DropStoredView, work: StatementServices) -> Modified:
     """Take a view out of its catalog; nothing else lies behind it but its metadata files."""
     name = statement.view.text
-    found = work.query.wait_for(lambda: work.names.open_view(statement.view.parts))
+    found = work.query.wait_for(lambda: work.state.names.open_view(statement.view.parts))
     if found is None:
         if statement.if_exists:
             return Modified(note=f"there is no view {name}; nothing was done")
         raise ProgrammingError(f"there is no view {name}")
-    catalog, _ = new_place(work.names, statement.view.parts)
+    catalog, _ = new_place(work.state.names, statement.view.parts)
     if not drop_view(catalog, found[0].identifier) and not statement.if_exists:
         raise ProgrammingError(f"there is no view {name} any more")
     return Modified()
 
 
 def _check_sources(
-    statement: CreateStoredView, catalog: Catalog, old: StoredView | None, work: Work
+    statement: CreateStoredView, catalog: Catalog, old: StoredView | None, work: StatementServices
 ) -> None:
     """Refuse what nobody else could read: files, paths, and names of this session."""
-    query, names = statement.query, work.names
+    query, names = statement.query, work.state.names
     with shifted(statement.shift):
         if query.files:
             raise UnsupportedSqlError(
@@ -118,8 +119,7 @@ def _check_sources(
                 offset=query.files[0].offset,
             )
         for each in query.references:
-            made = names.temporary
-            own = made is not None and made.find(each.parts) is not None
+            own = work.state.temporary.find(each.parts) is not None
             given = ".".join(each.parts).lower() in work.query.tables
             if own or given or each.path or names._registered_path(each.parts) is not None:
                 raise UnsupportedSqlError(
@@ -139,10 +139,10 @@ def _check_sources(
 
 
 def _new(
-    statement: CreateStoredView, catalog: Catalog, identifier: Identifier, work: Work
+    statement: CreateStoredView, catalog: Catalog, identifier: Identifier, work: StatementServices
 ) -> NewView:
     with shifted(statement.shift):
-        result = work.ask(statement.query)
+        result = work.run(statement.query)[0]
         try:
             columns = [each.name for each in result.columns]
             fields = result_fields(result.columns)
@@ -161,8 +161,8 @@ def _new(
         if any("," in each for each in columns):
             raise UnsupportedSqlError("a list of columns over one with a comma in its name")
         properties[_QUERY_COLUMNS] = ",".join(columns)
-    used, namespace = work.names.place
-    current = work.names.catalog if used is None else None
+    used, namespace = work.state.names.place
+    current = work.state.names.catalog if used is None else None
     reached = used if used is not None else None if current is None else current.name
     return NewView(
         with_fresh_ids(Schema(fields)),

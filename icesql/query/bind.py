@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.query.bound import KeyEdge
     from icesql.query.names import SelectScope
+    from icesql.query.session_state import SessionState
     from icesql.query.snapshot_selection import SelectedSnapshot
     from icesql.sql.change_range import ChangeRange
     from icesql.sql.statement import Query, TableReference
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 def bind(
     statement: Query,
-    names: SearchPath,
+    session: SessionState,
     query: QueryContext,
     mark: MarkSame | None = None,
     *,
@@ -63,8 +64,8 @@ def bind(
     whether EXPLAIN shows what became of the conditions, whose text takes time to write.
     ``ask`` asks the engine what conditions are pruned by; None where they mean other things to it.
     Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError,
-    what ``names.load`` raises, and for files what ``bind_files`` raises. Never touches manifests
-    or data.
+    what ``SearchPath.load`` raises, and for files what ``bind_files`` raises. Never touches
+    manifests or data.
     """
     conditions = spark = None
     if on_spark and statement.spark is not None:
@@ -79,10 +80,10 @@ def bind(
     # A wrong time is an error before any catalog is asked.
     references = translated_travels(statement, query.settings.timezone)
     travels = [at_instant(reference.travel, query) for reference in references]
-    tables = open_tables(references, names, query)
+    tables = open_tables(references, session.names, query)
     scans, resolved, notes = [], [], [*statement.notes]
     for reference, written, found in zip(statement.references, travels, tables, strict=True):
-        scan, selected = _scan(reference, written, found, names, query)
+        scan, selected = _scan(reference, written, found, session, query)
         scans.append(scan)
         if selected.note is not None and selected.note not in notes:
             notes.append(selected.note)
@@ -96,10 +97,10 @@ def bind(
         )
     _name_columns(tree, statement, query)
     if statement.translated and spark is None:
-        _translate(tree, statement, scans, names, query)
+        _translate(tree, statement, scans, session, query)
     edits = stop_clock(tree, query)
     if statement.user_text is not None:
-        edits += put_session_values(tree, names, query)
+        edits += put_session_values(tree, session, query)
     scopes = select_scopes(tree, [scan.schema for scan in scans])
     has_lists = type_lists(scopes, scans)
     marked = mark is not None and query.settings.prune and may_be_pushed(tree, scopes)
@@ -121,7 +122,7 @@ def bind(
         notes=tuple(notes),
         pushed=pushed,
         resolved=tuple(resolved),
-        files=bind_files(statement.files, names.access.files, query),
+        files=bind_files(statement.files, session.access.files, query),
         has_lists=has_lists,
         spark=spark,
         user_text=statement.user_text and statement.user_text.with_edits(edits).named(),
@@ -152,12 +153,12 @@ def _translate(
     tree: exp.Expr,
     statement: Query,
     scans: Sequence[TableScan],
-    names: SearchPath,
+    session: SessionState,
     query: QueryContext,
 ) -> None:
     """Put the tree of another dialect into DuckDB's meaning, in place."""
     dialect, zone = statement.translated, query.settings.timezone
-    put_session_literals(tree, dialect, names, query)
+    put_session_literals(tree, dialect, session, query)
     translate(tree, [scan.schema for scan in scans], dialect, zone, statement.temporary)
 
 
@@ -169,10 +170,10 @@ def _check_engine(statement: Query, query: QueryContext) -> None:
         raise unsupported(what, None, "it runs with engine = 'local'")
 
 
-def scan_of(reference: TableReference, names: SearchPath, query: QueryContext) -> TableScan:
+def scan_of(reference: TableReference, session: SessionState, query: QueryContext) -> TableScan:
     """The scan of one table. Raises what ``bind`` raises for its name and time."""
-    (found,) = open_tables((reference,), names, query)
-    return _scan(reference, at_instant(reference.travel, query), found, names, query)[0]
+    (found,) = open_tables((reference,), session.names, query)
+    return _scan(reference, at_instant(reference.travel, query), found, session, query)[0]
 
 
 def _changes(
@@ -187,14 +188,14 @@ def _scan(
     reference: TableReference,
     written: TimeTravel | None,
     found: Found | None,
-    names: SearchPath,
+    session: SessionState,
     query: QueryContext,
 ) -> tuple[TableScan, SelectedSnapshot]:
     """The scan of a reference at the snapshot that is asked for; of no table for a statement."""
     if found is None:
         from icesql.query.shown.scan import shown_scan
 
-        scan = shown_scan(reference, names, query)
+        scan = shown_scan(reference, session, query)
         return scan, select_snapshot(scan.table, None, query)
     table = found.table
     travel = _one_travel(reference, written, found.travel)

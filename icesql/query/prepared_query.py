@@ -100,7 +100,7 @@ class PreparedQuery(Struct, frozen=True):
         ``cached``: of one table, which its catalog knows without waiting; None for all others. The
         table is then the same object while nothing has changed.
         """
-        if query.settings != self.settings or query.tables or names.transaction is not None:
+        if query.settings != self.settings or query.tables or names.in_transaction:
             return None
         try:
             tables = self._cached_tables(names) if cached else self._open_tables(names, query)

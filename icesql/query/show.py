@@ -15,6 +15,7 @@ from icesql.query.like import is_like
 from icesql.query.shown.of_session import of_session
 from icesql.query.shown.of_table import described, found_table, of_table, transforms_by_column
 from icesql.query.shown.rows import Columns, Rows
+from icesql.query.views.temporary import TemporaryTable
 from icesql.sql import statement as kinds
 from icesql.sql.table_name import name_parts
 from icesql.storage.credentials import redact_urls
@@ -22,19 +23,22 @@ from icesql.storage.credentials import redact_urls
 if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
     from icesql.catalog.table import Table
+    from icesql.query.session_state import SessionState
+    from icesql.query.views.temporary import Temporary
     from icesql.sql.statement import Statement, TableReference
 
 
 def show(
-    statement: Statement, names: SearchPath, query: QueryContext
+    statement: Statement, session: SessionState, query: QueryContext
 ) -> tuple[Columns, Rows, tuple[str, ...]]:
     """Columns (name, kind), rows and notes that answer a SHOW or DESCRIBE statement."""
+    names, temporary = session.names, session.temporary
     match statement:
         case kinds.ShowTables(namespace, like):
-            rows = _tables(names, namespace, like)
+            rows = _tables(names, temporary, namespace, like)
             return [("table", "varchar")], rows, _why_empty(rows, names, like)
         case kinds.ShowViews(namespace, like):
-            found = query.wait_for(lambda: _views(names, namespace, like))
+            found = query.wait_for(lambda: _views(names, temporary, namespace, like))
             return [("view", "varchar"), ("temporary", "boolean")], found, ()
         case kinds.ShowCatalogs(like):
             return [("catalog", "varchar"), ("type", "varchar")], _catalogs(names, like), ()
@@ -57,18 +61,18 @@ def show(
         case kinds.ShowOfTable():
             return *_wide(*of_table(statement, names, query)), ()
         case kinds.ShowSession():
-            return of_session(statement, names, query)
+            return of_session(statement, session, query)
         case _:
             raise UnsupportedSqlError(type(statement).__name__)
 
 
-def column_names(name: str, names: SearchPath) -> list[str]:
+def column_names(name: str, session: SessionState) -> list[str]:
     """The columns of a table by its name, which is never read as other SQL."""
     parts = name_parts(name)
-    made = names.temporary.find(parts) if names.temporary else None
-    if made is not None and made.kind == "table":
+    made = session.temporary.find(parts)
+    if isinstance(made, TemporaryTable):
         return [column for column, _, _ in made.columns]
-    table = names.open_table(parts)
+    table = session.names.open_table(parts)
     return [column.name for column in table.metadata.schema.fields]
 
 
@@ -112,9 +116,11 @@ def _catalogs(names: SearchPath, like: str | None) -> Rows:
     return [(name, kind) for name, kind in names.catalog_kinds().items() if _like(name, like)]
 
 
-def _tables(names: SearchPath, namespace: tuple[str, ...] | None, like: str | None) -> Rows:
+def _tables(
+    names: SearchPath, temporary: Temporary, namespace: tuple[str, ...] | None, like: str | None
+) -> Rows:
     catalog = names.catalog
-    made = [] if namespace is not None or not names.temporary else names.temporary.all
+    made = temporary.all if namespace is None else []
     if namespace is None:
         used, inside = names.place
         namespace = inside if used is None else (used, *inside)
@@ -131,11 +137,13 @@ def _tables(names: SearchPath, namespace: tuple[str, ...] | None, like: str | No
     return [(name,) for name in found if _like(name_parts(name)[-1], like)]
 
 
-def _views(names: SearchPath, namespace: tuple[str, ...] | None, like: str | None) -> Rows:
+def _views(
+    names: SearchPath, temporary: Temporary, namespace: tuple[str, ...] | None, like: str | None
+) -> Rows:
     """The views of a namespace; without one, the temporary ones and those of where USE has led."""
-    made = names.temporary.all if names.temporary and namespace is None else []
-    temporary = [each.name for each in made if each.kind == "view"]
-    rows: Rows = [(name, True) for name in temporary if _like(name, like)]
+    made = temporary.all if namespace is None else []
+    views = [each.name for each in made if each.kind == "view"]
+    rows: Rows = [(name, True) for name in views if _like(name, like)]
     if namespace is None:
         used, inside = names.place
         namespace = inside if used is None else (used, *inside)

@@ -110,7 +110,7 @@ class Shell:
         """The prompt, which says if tables are read as they were."""
         at = self.travels_to()
         # As in psql: an open transaction is a star.
-        open_here = "*" if self.connection._session.names.transaction is not None else ""
+        open_here = "*" if self.connection._session.state.transaction is not None else ""
         name = f"icesql{open_here}"
         return f"{name} @ {one_line(at)}> " if at else f"{name}> "
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.access import Access
-from icesql.catalog.search_path import SearchPath, forget
+from icesql.catalog.search_path import forget
 from icesql.config import Settings, check_folder
 from icesql.context import QueryContext
 from icesql.engine.engines import EngineChoice, Engines, choose_engine
@@ -32,6 +32,8 @@ from icesql.errors import (
     similar_names,
 )
 from icesql.session.prepared import PreparedStatements, QueryText
+from icesql.session.services import Services
+from icesql.session.state import State
 from icesql.sql.parser.row_count import RowCount, read_row_count
 from icesql.stack import with_room
 from icesql.storage.cache import BoundedCache
@@ -41,7 +43,7 @@ from icesql.storage.stores.cached import Blocks
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
     from icesql.engine.protocol import Result
-    from icesql.modify.modified import Modified, Work
+    from icesql.modify.modified import Modified
     from icesql.query.bound import BoundQuery, KeyEdge
     from icesql.query.pushdown.same import MarkSame
     from icesql.query.views.stored import StoredViews
@@ -104,12 +106,10 @@ class Session:
         properties: Mapping[str, Any] | None = None,
     ) -> None:
         self._properties = dict(properties or {})
-        self.settings, self.dialect = settings, dialect
+        self.dialect = dialect
         self._blocks = Blocks(settings)
         cache = BoundedCache(_CACHE_BYTES, self._blocks)
-        self.names = SearchPath(open_catalog, cache, access or Access(), self._properties)
-        self.names.defaults = settings
-        self._prepared: dict[str, str] = {}
+        self.state = State(open_catalog, cache, access or Access(), settings, self._properties)
         self.engines = Engines(spark)
         self._statements = PreparedStatements()
         self._closed, self._process = False, os.getpid()
@@ -122,7 +122,7 @@ class Session:
     def forget(self) -> None:
         """Keep nothing of the statements before; see ``Settings.caches``."""
         self.drop_prepared()
-        forget(self.names)
+        forget(self.state.names)
         self.engines.forget()
         self._blocks.forget()
 
@@ -159,14 +159,14 @@ class Session:
         spell_out(error)
 
     def _secrets(self) -> dict[str, Any]:
-        sources = [self._properties, *self.names.storage_properties]
+        sources = [self._properties, *self.state.names.storage_properties]
         return {str(number): each for number, each in enumerate(sources)}
 
     def read(self, sql: str, parameters: Parameters = None) -> list[Readable]:
         """The statements of a text, in order. Raises what ``parse`` raises."""
         if not self.is_engines_dialect:
             return [*self.parse(sql, parameters)]
-        plain = parameters is None and not self.names.macros
+        plain = parameters is None and not self.state.macros
         counted = read_row_count(sql) if plain else None
         if counted is not None:
             return [counted]
@@ -182,14 +182,14 @@ class Session:
         """The statements of a text, read anew."""
         from icesql.sql.parse import parse
 
-        access = self.names.access
+        access = self.state.access
         return parse(
             sql,
             dialect=self.dialect,
             parameters=parameters,
             files=access.files is not False,
             copies=access.copy_to is not False,
-            macros=self.names.macros,
+            macros=self.state.macros,
         )
 
     @property
@@ -213,12 +213,12 @@ class Session:
             self.forget()
             if isinstance(statement, QueryText):
                 statement = replace(statement, prepared=None)
-        if isinstance(statement, RowCount) and (self.names.temporary or query.tables):
+        if isinstance(statement, RowCount) and (self.state.temporary or query.tables):
             (statement,) = self.parse(statement.text)
         if isinstance(statement, RowCount):
             from icesql.query.metadata_answers import answer_row_count
 
-            answer = answer_row_count(statement, self.names, query)
+            answer = answer_row_count(statement, self.state.names, query)
             if answer is not None:
                 scan, counted = answer
                 result = StaticResult([("count_star()", "bigint")], [(counted,)])
@@ -226,7 +226,7 @@ class Session:
             (statement,) = self.parse(statement.text)
         from icesql.sql import statement as kinds
 
-        if self.names.access.service:
+        if self.state.access.service:
             _check_leaves_nothing(statement)
         match statement:
             case QueryText() | kinds.Query():
@@ -246,32 +246,32 @@ class Session:
                 return Outcome(None)
             case kinds.ResetSetting(None):
                 # Locked settings keep their defaults.
-                self.settings = self.names.defaults
+                self.state.settings = self.state.defaults
                 return Outcome(None)
             case kinds.ResetSetting(str() as name):
-                self.names.access.check_setting(name)
-                self.settings = self.settings.with_default(name, self.names.defaults)
+                self.state.access.check_setting(name)
+                self.state.settings = self.state.settings.with_default(name, self.state.defaults)
                 return Outcome(None)
             case kinds.SetSnapshotTime():
                 return _pin(statement, self, query)
             case kinds.SetVariable(name, value):
-                self.names.variables.pop(name, None)
+                self.state.variables.pop(name, None)
                 if value is not None:
-                    self.names.variables[name] = value
+                    self.state.variables[name] = value
                 return Outcome(None)
             case kinds.Prepare(name, sql):
-                self._prepared[name] = sql
+                self.state.prepared[name] = sql
                 return Outcome(None)
             case kinds.Deallocate(name):
-                _deallocate(name, self._prepared)
+                _deallocate(name, self.state.prepared)
                 return Outcome(None)
             case kinds.Execute(name, values):
-                text = _text_of(name, self._prepared)
+                text = _text_of(name, self.state.prepared)
                 with placing(text):
                     (statement,) = self.read(text, values or None)
                     return self._execute(statement, query)
             case kinds.Use(parts):
-                self.names.place = query.wait_for(lambda: self.names.find_place(parts))
+                self.state.names.place = query.wait_for(lambda: self.state.names.find_place(parts))
                 return Outcome(None)
             case _:
                 told, notes = _shown(_answered(statement, self, query), self, query)
@@ -279,9 +279,9 @@ class Session:
 
     def run(self, statement: Query, query: QueryContext) -> Outcome:
         """Bind a query and run it."""
-        return self._placed(*self.bound(statement, query), query)
+        return self.run_bound(*self.bound(statement, query), query)
 
-    def _placed(self, statement: Query, bound: BoundQuery, query: QueryContext) -> Outcome:
+    def run_bound(self, statement: Query, bound: BoundQuery, query: QueryContext) -> Outcome:
         """Run a bound query; errors are at places of the texts that they are of."""
         with nullcontext() if statement.sources is None else statement.sources.placing():
             return self._run(statement, bound, query)
@@ -291,7 +291,7 @@ class Session:
     ) -> tuple[Query, BoundQuery]:
         """The statement with the views that it reads in it, and bound. Runs nothing."""
         made = statement
-        own = self.names.temporary or query.tables
+        own = self.state.temporary or query.tables
         if own or any(each.shown is not None for each in statement.references):
             made = _with_views(statement, self, query, told=told)
         try:
@@ -304,6 +304,10 @@ class Session:
             ]:
                 raise
         return _bound(found, self, query, told=told)
+
+    def plan(self, bound: BoundQuery, query: QueryContext) -> tuple[ScanPlan, ...]:
+        """What a query reads, within the limits."""
+        return tuple(_plans_to_read(bound, query, None, self._statements)[0])
 
     def _run(
         self,
@@ -329,7 +333,7 @@ class Session:
         if choice.name == "spark" and statement.spark is not None and bound.spark is None:
             from icesql.query.bind import bind
 
-            bound = bind(statement, self.names, query, on_spark=True, told=False)
+            bound = bind(statement, self.state, query, on_spark=True, told=False)
             plans = [plan(scan, query) for scan in bound.scans]
             check_limits(plans, query.settings)
         elif bound.spark is not None:
@@ -366,7 +370,7 @@ class Session:
         plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
         choice, measured = _choice(bound, plans, query), None
         if choice.name == "spark" and explained.spark is not None and bound.spark is None:
-            bound = bind(explained, self.names, query, on_spark=True)
+            bound = bind(explained, self.state, query, on_spark=True)
             plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
         elif bound.spark is not None:
             choice = replace(choice, name="spark")
@@ -388,7 +392,7 @@ class Session:
         if closed or not self.is_here:
             return
         self.engines.close()
-        self.names.close()
+        self.state.close()
 
 
 class _Cleaning:
@@ -428,7 +432,7 @@ def _run_text(session: Session, text: QueryText, query: QueryContext) -> Outcome
         found = _looked_up(session, prepared, text.parameters, query)
         if found is not None:
             return found
-        scans = prepared.query.current_scans(text.parameters, session.names, query)
+        scans = prepared.query.current_scans(text.parameters, session.state.names, query)
         if scans is not None:
             bound = prepared.query.over(scans, text.parameters)
             return session._run(prepared.query.statement, bound, query, prepared)
@@ -439,7 +443,7 @@ def _run_text(session: Session, text: QueryText, query: QueryContext) -> Outcome
     expanded, bound = session.bound(statement, query)
     if expanded is statement and statement.sources is None:
         statements.note(text, statement, bound, query)
-    return session._placed(expanded, bound, query)
+    return session.run_bound(expanded, bound, query)
 
 
 def _looked_up(
@@ -448,7 +452,7 @@ def _looked_up(
     """The outcome of a text that the local engine answers from memory; None for all others."""
     if not (prepared.run.gives_few_rows and prepared.run.lookups):
         return None
-    found = prepared.query.current_scans(values, session.names, query, cached=True)
+    found = prepared.query.current_scans(values, session.state.names, query, cached=True)
     if found is None:
         return None
     from icesql.query.prepared_query import literals
@@ -613,27 +617,27 @@ def _pin(statement: SetSnapshotTime, session: Session, query: QueryContext) -> O
     """SET SNAPSHOT TIME: the time is told now, not anew by each query."""
     from icesql.query.snapshot_selection import pinned_time
 
-    session.names.access.check_setting("snapshot_time")
+    session.state.access.check_setting("snapshot_time")
     text = pinned_time(_answered(statement, session, query).time, query)
-    session.settings = session.settings.with_text("snapshot_time", text)
+    session.state.settings = session.state.settings.with_text("snapshot_time", text)
     note = f"SNAPSHOT TIME {text}: tables are read as they were then, until RESET SNAPSHOT TIME"
     return Outcome(None, notes=(note,))
 
 
 def _set(session: Session, name: str, value: str) -> None:
-    session.names.access.check_setting(name)
-    changed = session.settings.with_text(name, value)
-    if changed.temp_directory != session.settings.temp_directory:
+    session.state.access.check_setting(name)
+    changed = session.state.settings.with_text(name, value)
+    if changed.temp_directory != session.state.settings.temp_directory:
         check_folder("temp_directory", changed.temp_directory)
-    if changed.cache_directory not in (None, session.settings.cache_directory):
+    if changed.cache_directory not in (None, session.state.settings.cache_directory):
         check_folder("cache_directory", changed.cache_directory)
-    session.settings = changed
+    session.state.settings = changed
 
 
 def _changed_macros(statement: MacroStatement, session: Session) -> Outcome:
     from icesql.sql.macros.macro import changed
 
-    session.names.macros = changed(session.names.macros, statement)
+    session.state.macros = changed(session.state.macros, statement)
     session.drop_prepared()
     return Outcome(None)
 
@@ -658,7 +662,7 @@ def _copy(statement: Copy, session: Session, query: QueryContext) -> Outcome:
     from icesql.engine.writing import write
     from icesql.storage.output_file import OutputFile
 
-    allowed = session.names.access.copy_to
+    allowed = session.state.access.copy_to
     with OutputFile(statement.path, overwrite=statement.overwrite, allowed=allowed) as file:
         outcome = session.run(statement.query, query)
         result = outcome.result
@@ -679,86 +683,16 @@ def _modified(statement: Write, session: Session, query: QueryContext) -> Outcom
     if isinstance(statement, TransactionControl):
         from icesql.modify.transactions import control
 
-        return modified_outcome(control(statement.verb, session.names, query))
-    if session.names.temporary:
+        return modified_outcome(control(statement.verb, session.state, query))
+    if session.state.temporary:
         from icesql.query.views.create import drop_of
 
-        dropped = drop_of(statement, session.names)
+        dropped = drop_of(statement, session.state.temporary)
         if dropped is not None:
             return _created(dropped, session, query)
     from icesql.modify.run import modify
 
-    return modified_outcome(modify(statement, _work(session, query)))
-
-
-# What a query of no more than a condition has.
-_OF_CONDITION = frozenset({"expressions", "from_", "where"})
-
-
-def _work(session: Session, query: QueryContext) -> Work:
-    from icesql.modify.modified import Work
-
-    def ask(read: Query) -> Result:
-        return ask_scanned(read)[0]
-
-    def ask_scanned(read: Query) -> tuple[Result, tuple[TableScan, ...]]:
-        outcome = session.run(read, query)
-        assert outcome.result is not None
-        return outcome.result, outcome.scans
-
-    def scans(text: str) -> tuple[TableScan, ...]:
-        from icesql.sql.statement import Query
-
-        read = session.parse(text)
-        if len(read) != 1 or not isinstance(read[0], Query):
-            raise ProgrammingError("it is more than a condition")
-        if {part for part, value in read[0].tree.args.items() if value} - _OF_CONDITION:
-            raise ProgrammingError("it is more than a condition")
-        return session.bound(read[0], query)[1].scans
-
-    def bind(read: Query) -> tuple[TableScan, ...]:
-        return session.bound(read, query)[1].scans
-
-    def ask_with(
-        read: Query,
-        tables: Mapping[str, Any],
-        narrow: Callable[[tuple[TableScan, ...]], tuple[TableScan, ...]],
-    ) -> tuple[Result, tuple[TableScan, ...]]:
-        # Tables in memory are the local engine's, also where ``auto`` might choose.
-        own = here(tables)
-        statement, bound = session.bound(read, own)
-        bound = replace(bound, scans=narrow(bound.scans))
-        outcome = session._placed(statement, bound, own)
-        assert outcome.result is not None
-        return outcome.result, outcome.scans
-
-    def plan_with(
-        read: Query,
-        tables: Mapping[str, Any],
-        narrow: Callable[[tuple[TableScan, ...]], tuple[TableScan, ...]],
-    ) -> tuple[BoundQuery, tuple[ScanPlan, ...]]:
-        own = here(tables)
-        statement, bound = session.bound(read, own)
-        with nullcontext() if statement.sources is None else statement.sources.placing():
-            bound = replace(bound, scans=narrow(bound.scans))
-            return bound, tuple(_plans_to_read(bound, own, None, session._statements)[0])
-
-    def here(tables: Mapping[str, Any]) -> QueryContext:
-        settings = replace(query.settings, engine="local")
-        return replace(query, tables={**query.tables, **tables}, settings=settings)
-
-    return Work(
-        session.names,
-        query,
-        ask,
-        ask_scanned,
-        scans,
-        bind,
-        ask_with,
-        plan_with,
-        session.dialect or "",
-        session.engines,
-    )
+    return modified_outcome(modify(statement, Services(session, query)))
 
 
 def modified_outcome(done: Modified) -> Outcome:
@@ -784,9 +718,9 @@ def insert_many(
 
     if [each.text.upper() for each in first_tokens(sql, session.dialect)[:1]] != ["INSERT"]:
         raise NotSupportedError("executemany() takes one INSERT")
-    check_writes(session.names.access)
+    check_writes(session.state.access)
     check_present(query.settings)
-    begin_by_itself(session.names)
+    begin_by_itself(session.state)
 
     def statements() -> Iterator[Insert]:
         for values in sets:
@@ -795,8 +729,8 @@ def insert_many(
                 raise NotSupportedError("executemany() takes one INSERT")
             yield read[0]
 
-    done = insert(statements(), _work(session, query))
-    return modified_outcome(as_pending(done, session.names))
+    done = insert(statements(), Services(session, query))
+    return modified_outcome(as_pending(done, session.state))
 
 
 def _created(statement: Created, session: Session, query: QueryContext) -> Outcome:
@@ -806,10 +740,10 @@ def _created(statement: Created, session: Session, query: QueryContext) -> Outco
     from icesql.sql.writes.views import DropStoredView
 
     if isinstance(statement, Drop) and statement.kind == "VIEW":
-        made = session.names.temporary
-        if made is None or made.find((statement.name,)) is None:
+        made = session.state.temporary
+        if made.find((statement.name,)) is None:
             name = TableName((statement.name,), statement.offset)
-            stored = session.names.catalog and session.names.open_view(name.parts)
+            stored = session.state.names.catalog and session.state.names.open_view(name.parts)
             if stored:
                 return _modified(DropStoredView(name, statement.if_exists), session, query)
     from icesql.query.views.create import create
@@ -829,11 +763,18 @@ def _created(statement: Created, session: Session, query: QueryContext) -> Outco
         columns, data = keep_rows(
             result,
             table.columns,
-            lambda size: session.names.temporary.check_room(size, limit, table.name),
+            lambda size: session.state.temporary.check_room(size, limit, table.name),
         )
         return TemporaryTable(table.name, columns, data, data.nbytes)
 
-    count = create(statement, session.names, session.dialect, describe, materialize)
+    count = create(
+        statement,
+        session.state.temporary,
+        session.state.names.place,
+        session.dialect,
+        describe,
+        materialize,
+    )
     session.drop_prepared()
     if count is None:
         return Outcome(None)
@@ -853,7 +794,7 @@ def _bound(
     # Where the tree is what runs, it means the same everywhere.
     mark = None if statement.user_text is None else session.mark(query)
     with nullcontext() if statement.sources is None else statement.sources.placing():
-        bound = bind(statement, session.names, query, mark, on_spark=on_spark, told=told, ask=ask)
+        bound = bind(statement, session.state, query, mark, on_spark=on_spark, told=told, ask=ask)
     return statement, bound
 
 
@@ -878,7 +819,7 @@ def _with_views(
             assert result is not None
         elif (isinstance(shown, kinds.ShowSession) and shown.what == "PROCEDURES") or (
             isinstance(shown, kinds.Describe | kinds.ShowOfTable)
-            and (stored or named(shown, session.names) is not None)
+            and (stored or named(shown, session.state.temporary) is not None)
         ):
             result, _ = _shown(shown, session, query)
         else:
@@ -887,10 +828,10 @@ def _with_views(
         return TemporaryTable("", columns, data, data.nbytes)
 
     find = _stored_views(session, query).find if stored else None
-    files = session.names.access.files is not False
+    files = session.state.access.files is not False
     return with_temporary(
         statement,
-        session.names,
+        session.state.temporary,
         session.dialect,
         rows,
         find,
@@ -903,7 +844,7 @@ def _stored_views(session: Session, query: QueryContext) -> StoredViews:
     from icesql.query.views.stored import StoredViews
 
     return StoredViews(
-        session.names, session.dialect, query, lambda read: _columns_of(read, session, query)
+        session.state, session.dialect, query, lambda read: _columns_of(read, session, query)
     )
 
 
@@ -925,12 +866,12 @@ def _shown(
         from icesql.maintain.procedures.shown import shown_procedures
 
         return StaticResult(*shown_procedures(statement.like)), ()
-    if session.names.temporary and isinstance(statement, Describe | ShowOfTable):
+    if session.state.temporary and isinstance(statement, Describe | ShowOfTable):
         from icesql.query.views.create import named, whole
         from icesql.query.views.shown import shown
         from icesql.query.views.temporary import TemporaryTable
 
-        made = named(statement, session.names)
+        made = named(statement, session.state.temporary)
         if isinstance(made, TemporaryTable):
             known = [(name, engine or kind) for name, kind, engine in made.columns]
             return StaticResult(*shown(statement, made, known)), ()
@@ -938,12 +879,12 @@ def _shown(
             found = _columns_of(whole(made.name, session.dialect), session, query)
             return StaticResult(*shown(statement, made, found)), ()
     try:
-        columns, rows, notes = query.wait_for(lambda: show(statement, session.names, query))
+        columns, rows, notes = query.wait_for(lambda: show(statement, session.state, query))
     except (TableNotFoundError, UnsupportedTableError):
         if not isinstance(statement, Describe | ShowOfTable) or statement.reference.path:
             raise
         parts = statement.reference.parts
-        held = query.wait_for(lambda: session.names.open_view(parts))
+        held = query.wait_for(lambda: session.state.names.open_view(parts))
         if held is None:
             raise
         from icesql.query.views.shown import shown_stored

@@ -123,7 +123,7 @@ class IcesqlDialect(IcesqlReflection):
         def use(connection: icesql.Connection) -> None:
             session = connection._session
             with session.without_secrets():
-                session.names.place = session.names.find_place(parts)
+                session.state.names.place = session.state.names.find_place(parts)
 
         return use
 

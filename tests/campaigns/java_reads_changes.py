@@ -188,7 +188,7 @@ def _pyiceberg(connection: Any, name: str, each: dict[str, Any]) -> int:
 
     from icesql.catalog.targets import table_to_change
 
-    table = table_to_change(connection._session.names, tuple(name.split(".")))[1]
+    table = table_to_change(connection._session.state.names, tuple(name.split(".")))[1]
     found = StaticTable.from_metadata(table.metadata_location).scan().to_arrow().to_pylist()
     rows = [
         [row["id"], row["p"], row["n"], row["x"], *((row["s"] or {}).get(c) for c in "ab")]

@@ -490,7 +490,7 @@ class Campaign:
 
     def files(self, sql: str) -> set[str]:
         session = self.connection._session
-        query = QueryContext.begin(session.settings)
+        query = QueryContext.begin(session.state.settings)
         (statement,) = parse(sql)
         _, bound = session.bound(statement, query)
         return {task.data_file.path for task in plan(bound.scans[0], query).files}

@@ -191,7 +191,7 @@ def test_closing_is_not_held_up_by_a_statement_that_is_just_beginning(
         released.wait(60)
         raise OSError("whatever comes of it")
 
-    monkeypatch.setattr(type(connection._session.names), "open_table", slow)
+    monkeypatch.setattr(type(connection._session.state.names), "open_table", slow)
     cursor = connection.cursor()
     heard: list[BaseException] = []
 

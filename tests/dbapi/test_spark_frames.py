@@ -38,9 +38,9 @@ def test_what_would_change_later_queries_is_refused_and_changes_nothing(
     assert isinstance(caught.value, icesql.ProgrammingError)
     (connection,) = session._icesql["connections"].values()
     inner = connection._session
-    assert inner.settings == inner.names.defaults
-    assert not inner.names.temporary
-    assert not inner._prepared
+    assert inner.state.settings == inner.state.defaults
+    assert not inner.state.temporary
+    assert not inner.state.prepared
     # Another connection is made where one was closed.
     connection.close()
     with pytest.raises(icesql.SqlSyntaxError):

@@ -262,7 +262,7 @@ def test_rows_of_another_engine_are_written_alike(con, form: str, tmp_path: Path
     columns, session = cursor._result.columns, cursor._session
     own = save(con.execute(QUERY), tmp_path / "own", named_format(form))
     sink = Bytes()
-    context = QueryContext.begin(session.settings)
+    context = QueryContext.begin(session.state.settings)
     count = session.engines.local().write(
         cursor.arrow_reader(), columns, named_format(form), sink, context
     )

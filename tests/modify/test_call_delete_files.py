@@ -253,7 +253,7 @@ def test_no_plan_of_a_catalog_is_asked_for(con: icesql.Connection) -> None:
 
     filled(con, 2)
     before = rows(con)
-    catalog, table = table_to_change(con._session.names, ("s", "t"))
+    catalog, table = table_to_change(con._session.state.names, ("s", "t"))
     given, query = DeleteOptions.of({"rewrite-all": "true"}, {}), QueryContext()
     table = replace(table, planning=Nothing())
     rewrite_delete_files(

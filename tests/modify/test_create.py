@@ -45,7 +45,7 @@ def test_everything_comes_back(con: icesql.Connection) -> None:
     shown = told(con, "s.t")
     for part in ("bucket", "NOT NULL", "'key'", "of things", "1000"):
         assert part in shown
-    table = table_to_change(con._session.names, ("s", "t"))[1].metadata
+    table = table_to_change(con._session.state.names, ("s", "t"))[1].metadata
     assert [(f.name, f.transform) for f in table.spec.fields] == [
         ("ts_day", "day"), ("id_bucket", "bucket[16]"), ("name_trunc", "truncate[4]"), ("st.d", "identity"),
     ]  # fmt: skip
@@ -199,7 +199,7 @@ def test_properties(con: icesql.Connection) -> None:
     con.execute("CREATE TABLE s.t (i INT) TBLPROPERTIES ('a' = '1')")
     con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('b' = '2', 'format-version' = '3')")
     con.execute("ALTER TABLE s.t UNSET TBLPROPERTIES ('a')")
-    table = table_to_change(con._session.names, ("s", "t"))[1].metadata
+    table = table_to_change(con._session.state.names, ("s", "t"))[1].metadata
     assert table.format_version == 3
     assert {k: v for k, v in table.properties.items() if k in "ab"} == {"b": "2"}
     with pytest.raises(errors.ProgrammingError, match="no property a"):
@@ -265,7 +265,7 @@ def test_writes_stay_inside_the_roots(
 
 def test_a_registered_table_has_no_catalog(con: icesql.Connection) -> None:
     con.execute("CREATE TABLE s.t (i INT)")
-    location = table_to_change(con._session.names, ("s", "t"))[1].metadata_location
+    location = table_to_change(con._session.state.names, ("s", "t"))[1].metadata_location
     con.register_table("r", location)
     with pytest.raises(errors.UnsupportedTableError, match="registered by its path"):
         con.execute("INSERT INTO r VALUES (1)")

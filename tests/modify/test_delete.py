@@ -98,7 +98,7 @@ def test_merge_on_read_writes_no_data(con: icesql.Connection) -> None:
     assert sum(count for _, count in files) == 3
     from pyiceberg.table import StaticTable
 
-    table = table_to_change(con._session.names, ("s", "t"))[1]
+    table = table_to_change(con._session.state.names, ("s", "t"))[1]
     found = StaticTable.from_metadata(table.metadata_location).scan().to_arrow()
     assert found.num_rows == 59
     assert not {3, 4, 6} & set(found["i"].to_pylist())
@@ -233,7 +233,7 @@ def test_a_branch(con: icesql.Connection, mode: str) -> None:
     from icesql.commit.refs import create_ref
 
     filled(con, 3, mode)
-    catalog, table = table_to_change(con._session.names, ("s", "t"))
+    catalog, table = table_to_change(con._session.state.names, ("s", "t"))
     change_table(catalog, table, create_ref("b", kind="branch"))
     main = rows(con)
     con.execute("INSERT INTO s.t.branch_b VALUES (1000, 'late', 0)")

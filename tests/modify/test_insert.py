@@ -240,7 +240,7 @@ def test_pyiceberg_reads_the_same(
     )
     con.execute(f"INSERT INTO s.t VALUES ({ROW})")
     con.execute("INSERT INTO s.t (i, s) VALUES (7, 'zebra'), (8, NULL)")
-    location = table_to_change(con._session.names, ("s", "t"))[1].metadata_location
+    location = table_to_change(con._session.state.names, ("s", "t"))[1].metadata_location
     table = StaticTable.from_metadata(location)
     found = table.scan().to_arrow().sort_by("i").to_pylist()
     assert [each["i"] for each in found] == [1, 7, 8]

@@ -17,7 +17,7 @@ COLUMNS = "(id BIGINT NOT NULL, c VARCHAR, ts TIMESTAMP, d DATE, s STRUCT<x: INT
 
 
 def metadata(con: icesql.Connection) -> TableMetadata:
-    return table_to_change(con._session.names, ("s", "t"))[1].metadata
+    return table_to_change(con._session.state.names, ("s", "t"))[1].metadata
 
 
 def partitioned(con: icesql.Connection) -> list[tuple[str, str, str]]:

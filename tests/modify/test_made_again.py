@@ -64,7 +64,7 @@ def rows(con: icesql.Connection, sql: str) -> list[tuple[Any, ...]]:
 
 def equality_delete(con: icesql.Connection, *ids: int) -> None:
     """Delete rows of s.t by a key, its first column ``id`` of type BIGINT, as Flink does."""
-    catalog, table = table_to_change(con._session.names, ("s", "t"))
+    catalog, table = table_to_change(con._session.state.names, ("s", "t"))
     place = f"{table.metadata.location}/data/{uuid.uuid4()}.parquet"
     field = pa.field("id", pa.int64(), False, metadata={"PARQUET:field_id": "1"})
     local = Path(local_spellings(place)[0])

@@ -176,7 +176,7 @@ def test_a_table_like_another(con: icesql.Connection, spelling: str) -> None:
     con.execute("ALTER TABLE s.t SET IDENTIFIER FIELDS i")
     con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('write.data.path' = '/nowhere')")
     con.execute(f"CREATE TABLE s.u {spelling} TBLPROPERTIES ('comment' = 'new')")
-    old, new = (table_to_change(con._session.names, ("s", name))[1].metadata for name in "tu")
+    old, new = (table_to_change(con._session.state.names, ("s", name))[1].metadata for name in "tu")
     assert new.format_version == 3
     assert new.location != old.location
     assert "write.data.path" not in new.properties

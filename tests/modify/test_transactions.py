@@ -66,7 +66,7 @@ def test_all_changes_are_one_commit(
         assert values(each, "s.t VERSION AS OF 'loaded'") == [2, 3, 12, 13]
     after = {each for each in files(tmp_path) if each.name.endswith(".metadata.json")}
     assert len(after - before) == 1
-    metadata = table_to_change(other._session.names, ("s", "t"))[1].metadata
+    metadata = table_to_change(other._session.state.names, ("s", "t"))[1].metadata
     assert len(metadata.snapshot_log) == 2, "what was superseded inside is not in the history"
     assert metadata.properties["x"] == "0"
     numbers = [each.sequence_number for each in metadata.snapshots.values()]

@@ -17,7 +17,7 @@ from icesql.query.bound import BoundQuery
 from icesql.sql.parse import parse
 from icesql.sql.statement import Query
 from icesql.storage.open import Storage
-from tests.query.tables import Tables
+from tests.query.tables import session_of
 
 Columns = Mapping[str, Any]
 
@@ -138,6 +138,6 @@ def bind_sql(tables: dict[str, Table]) -> BindSql:
         context = QueryContext(settings=Settings(timezone=zone, **settings))
         (query,) = parse(sql)
         assert isinstance(query, Query)
-        return bind(query, Tables(tables), context)
+        return bind(query, session_of(tables), context)
 
     return bound

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from icesql.access import Access
 from icesql.catalog.search_path import PlaceOfView, SearchPath
 from icesql.catalog.table import Table
+from icesql.config import Settings
 from icesql.errors import TableNotFoundError
+from icesql.session.state import State
 from icesql.storage.cache import BoundedCache
 
 
@@ -28,3 +30,10 @@ class Tables(SearchPath):
 
     def is_near(self, parts: Sequence[str], path: str | None = None) -> bool:
         return True
+
+
+def session_of(tables: Mapping[str, Table]) -> State:
+    """A session in which nothing was said, that has these tables."""
+    state = State(lambda _: None, BoundedCache(1), Access(), Settings())
+    state.names = Tables(tables)
+    return state

@@ -345,13 +345,13 @@ def test_a_service_leaves_nothing_for_the_next(
     (tmp_path / "ns").mkdir()
     table(tmp_path / "ns" / "t", 1)
     with icesql.connect(warehouse=str(tmp_path), service=True, **more) as connection:
-        before = dict(vars(connection._session.names)), connection.settings
+        before = _remembered(connection)
         with pytest.raises(AccessDeniedError) as caught:
             connection.execute(statement)
         assert caught.value.argument in ("service", "locked")
         with pytest.raises(AccessDeniedError):
             list(connection.execute_script(f"{statement}; SELECT 1"))
-        assert (dict(vars(connection._session.names)), connection.settings) == before
+        assert _remembered(connection) == before
         assert connection.execute("SELECT * FROM ns.t").fetchall() == [(1,)]
         for other in ("SELECT * FROM v", "SELECT * FROM t", "EXECUTE p", "SELECT m(1)"):
             with pytest.raises(icesql.Error):
@@ -372,3 +372,10 @@ def test_what_every_session_may_do_a_service_may(tmp_path: Path) -> None:
             "RESET ALL",
         ):
             connection.execute(statement)
+
+
+def _remembered(connection: Any) -> list[Any]:
+    """All that a session keeps for the statements after this one."""
+    state = connection._session.state
+    made = [dict(each) for each in (state.variables, state.macros, state.prepared)]
+    return [dict(vars(state)), dict(vars(state.names)), state.temporary.all, *made]

@@ -47,7 +47,7 @@ def _next_rows(cursor: Cursor) -> list[tuple[Any, ...]]:
         from icesql.engine.result_rows import may_be_infinite
 
         infinite = may_be_infinite([each.type for each in result.columns], outcome.bound.tree)
-    zone = time_zone(cursor._session.settings.timezone)
+    zone = time_zone(cursor._session.state.settings.timezone)
     try:
         shown = ShownResult(result, zone, infinite=infinite, most=MOST_ROWS)
     except InterfaceError:  # fetched from already: what comes next is put back

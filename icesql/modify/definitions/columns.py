@@ -13,12 +13,13 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.schema import Schema
 from icesql.modify.column_types import column_fields
 from icesql.modify.create import default_value
-from icesql.modify.modified import Modified, Work
+from icesql.modify.modified import Modified
+from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.sql.writes.statements import AlterColumns, ColumnChange
 
 
-def alter_columns(statement: AlterColumns, work: Work) -> Modified:
+def alter_columns(statement: AlterColumns, work: StatementServices) -> Modified:
     """Change the columns of a table.
 
     Raises ProgrammingError, ColumnNotFoundError and TypeMismatchError for what the table cannot
@@ -36,7 +37,9 @@ def alter_columns(statement: AlterColumns, work: Work) -> Modified:
     return Modified()
 
 
-def _changed(schema: Schema, last_id: int, change: ColumnChange, work: Work) -> tuple[Schema, int]:
+def _changed(
+    schema: Schema, last_id: int, change: ColumnChange, work: StatementServices
+) -> tuple[Schema, int]:
     path = change.path
     match change.kind:
         case "add":
@@ -61,7 +64,7 @@ def _changed(schema: Schema, last_id: int, change: ColumnChange, work: Work) -> 
             return evolve.set_default(schema, path, value), last_id
 
 
-def _field(change: ColumnChange, work: Work) -> t.NestedField:
+def _field(change: ColumnChange, work: StatementServices) -> t.NestedField:
     assert change.column is not None
     (field,) = column_fields(
         (change.column,), work.dialect, lambda column, type: default_value(column, type, work)
@@ -74,7 +77,9 @@ def _position(change: ColumnChange) -> evolve.Position:
     return evolve.Position(place, change.sibling)
 
 
-def _added(schema: Schema, last_id: int, change: ColumnChange, work: Work) -> tuple[Schema, int]:
+def _added(
+    schema: Schema, last_id: int, change: ColumnChange, work: StatementServices
+) -> tuple[Schema, int]:
     field = _field(change, work)
     more: dict[str, Any] = {}
     if field.write_default is not t.MISSING:

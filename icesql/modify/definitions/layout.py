@@ -18,7 +18,8 @@ from icesql.iceberg.new_spec import PartitionRequest, SortRequest, new_sort_orde
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.modify.definitions.tables import property_updates
-from icesql.modify.modified import Modified, Work
+from icesql.modify.modified import Modified
+from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.sql.writes.alter.layout import ChangeLayout, SetIdentifierFields
 from icesql.sql.writes.statements import PartitionTerm, SortTerm
@@ -26,7 +27,9 @@ from icesql.sql.writes.statements import PartitionTerm, SortTerm
 _DISTRIBUTION: Final = "write.distribution-mode"
 
 
-def change_layout(statement: ChangeLayout | SetIdentifierFields, work: Work) -> Modified:
+def change_layout(
+    statement: ChangeLayout | SetIdentifierFields, work: StatementServices
+) -> Modified:
     """Make the change in one commit; files that are there keep their spec and order.
 
     Raises ProgrammingError, ColumnNotFoundError and TypeMismatchError for what the table cannot

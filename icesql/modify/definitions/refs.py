@@ -6,13 +6,14 @@ from icesql.commit import refs
 from icesql.commit.change import change_table
 from icesql.errors import found_at
 from icesql.iceberg.metadata.snapshot import SnapshotRef
-from icesql.modify.modified import Modified, Work
+from icesql.modify.modified import Modified
+from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.query.snapshot_selection import select_snapshot
 from icesql.sql.writes.alter.refs import CreateRef, DropRef, FastForward
 
 
-def change_ref(statement: CreateRef | DropRef | FastForward, work: Work) -> Modified:
+def change_ref(statement: CreateRef | DropRef | FastForward, work: StatementServices) -> Modified:
     """Make the change in one commit.
 
     Raises ProgrammingError where the name is taken, or not there to be replaced or dropped;

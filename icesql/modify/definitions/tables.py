@@ -12,22 +12,25 @@ from icesql.errors import ProgrammingError, TableNotFoundError, found_at
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.definitions.properties import check_properties
-from icesql.modify.modified import Modified, Work
+from icesql.modify.modified import Modified
+from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.sql.statement import Drop
 from icesql.sql.writes.statements import DropTable, RenameTable, SetProperties
 
 
-def drop_table(statement: DropTable, work: Work) -> Modified:
+def drop_table(statement: DropTable, work: StatementServices) -> Modified:
     """Take a table out of its catalog; one of the session goes first. Raises TableNotFoundError."""
     name = statement.table
-    made = work.names.temporary
-    if made is not None and made.find(name.parts) is not None:
+    made = work.state.temporary
+    if made.find(name.parts) is not None:
         made.drop(Drop("TABLE", name.parts[-1], statement.if_exists, name.offset))
         return Modified()
     try:
         with found_at(name.offset):
-            catalog, table = work.query.wait_for(lambda: table_to_change(work.names, name.parts))
+            catalog, table = work.query.wait_for(
+                lambda: table_to_change(work.state.names, name.parts)
+            )
     except TableNotFoundError:
         if not statement.if_exists:
             raise
@@ -44,21 +47,21 @@ def drop_table(statement: DropTable, work: Work) -> Modified:
     return Modified(note="; ".join(notes))
 
 
-def rename_table(statement: RenameTable, work: Work) -> Modified:
+def rename_table(statement: RenameTable, work: StatementServices) -> Modified:
     """Give a table another name in the same catalog. Raises CatalogError where that exists."""
     catalog, table, _ = find_target(statement.table, work)
     new = statement.new
     if len(new) == 1:
         identifier = (*table.identifier[:-1], *new)
     else:
-        target, identifier = new_place(work.names, new)
+        target, identifier = new_place(work.state.names, new)
         if target is not catalog:
             raise ProgrammingError("a table cannot be renamed into another catalog")
     catalog.rename(table.identifier, identifier)
     return Modified()
 
 
-def set_properties(statement: SetProperties, work: Work) -> Modified:
+def set_properties(statement: SetProperties, work: StatementServices) -> Modified:
     """Set or remove properties; ``format-version`` upgrades the table."""
     catalog, table, _ = find_target(statement.table, work)
 

@@ -24,12 +24,13 @@ from icesql.modify.merge.in_tasks import MergedRows, RepeatedRow, all_matches, v
 from icesql.modify.merge.keys import matching_filter, table_columns
 from icesql.modify.merge.relation import Part, Relation, merge_relation
 from icesql.modify.merge.source import SourceRows, read_source
-from icesql.modify.modified import Modified, Work
+from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import NewRows
 from icesql.modify.rows.commit import change_rows, commit_files, row_files
 from icesql.modify.rows.new_files import ChangedFiles
 from icesql.modify.rows.stored_variants import StoredVariants, planned_files
 from icesql.modify.rows.target import RowTarget, check_same_columns, row_target
+from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.modify.tasks.division import Narrow, planned_division, same
 from icesql.modify.tasks.run import change_in_tasks
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from icesql.sql.statement import Query
 
 
-def merge(statement: Merge, work: Work) -> Modified:
+def merge(statement: Merge, work: StatementServices) -> Modified:
     """Join the source with the table, and change the rows that the clauses take.
 
     The rows of the answer are those that were inserted, updated and deleted. Raises
@@ -70,7 +71,7 @@ class Place(Struct, frozen=True):
 
 
 class _Merge:
-    def __init__(self, statement: Merge, work: Work) -> None:
+    def __init__(self, statement: Merge, work: StatementServices) -> None:
         self._statement, self._work = statement, work
 
     def run(self) -> Modified:
@@ -103,11 +104,11 @@ class _Merge:
     def _source(self) -> tuple[Result, tuple[TableScan, ...]]:
         """The source, asked of the engine that is set; of this machine where only that has it."""
         try:
-            return self._work.ask_scanned(self._statement.source)
+            return self._work.run(self._statement.source)
         except UnsupportedSqlError:
             if self._work.query.settings.engine == "local":
                 raise
-            return self._work.ask_with(self._statement.source, {}, same)
+            return self._work.run_here(self._statement.source, {}, same)
 
     def _relation(self, source: SourceRows, part: Part) -> Relation:
         return merge_relation(
@@ -137,12 +138,12 @@ class _Merge:
             dialect=work.dialect or None,
             given=self._statement.given,
             shown={},
-            files=work.names.access.files is not False,
+            files=work.state.access.files is not False,
         )
 
     def _ask(self, relation: Relation, source: SourceRows) -> tuple[Result, tuple[TableScan, ...]]:
         narrow = self._narrow(relation, source)
-        return self._work.ask_with(self._query(relation), {SOURCE: source.table}, narrow)
+        return self._work.run_here(self._query(relation), {SOURCE: source.table}, narrow)
 
     def _narrow(self, relation: Relation, source: SourceRows) -> Narrow:
         """The scan of the table limited by the keys of the source."""
@@ -272,7 +273,7 @@ class _Merge:
             return ChangedFiles()
         work, relation = self._work, self._relation(source, "source")
         with relation.text.placing():
-            result, _ = work.ask_with(
+            result, _ = work.run_here(
                 self._query(relation),
                 {SOURCE: source.table},
                 lambda scans: self._filtered(scans, ALWAYS_FALSE),

@@ -9,7 +9,7 @@ from msgspec import Struct
 from icesql.errors import ProgrammingError
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.maintain.procedures.arguments import Arguments
-from icesql.modify.modified import Work
+from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_named
 from icesql.sql.writes.statements import TableName
 from icesql.storage.new_file import check_writable
@@ -26,7 +26,7 @@ class Call(Struct, frozen=True):
     """
 
     arguments: Arguments
-    work: Work
+    work: StatementServices
     now_ms: int
     catalog: str = ""
     explain: bool = False

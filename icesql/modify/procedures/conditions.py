@@ -29,7 +29,7 @@ def files_condition(call: Call, parameter: str = "where") -> Predicate:
     quote = spark_name if call.work.dialect.lower() in DIALECTS else quoted
     parts = ".".join(map(quote, _without_branch(name.parts)))
     try:
-        scans = call.work.scans(f"SELECT 1 FROM {parts} WHERE {text}")
+        scans = call.work.scans_of_condition(f"SELECT 1 FROM {parts} WHERE {text}")
     except Error as error:
         # Places in a text of our own say nothing to anybody.
         said = str(error).partition("\n")[0]

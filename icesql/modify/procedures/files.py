@@ -29,7 +29,7 @@ _MODES: Final = ("ERROR", "IGNORE", "DELETE")
 def expire_snapshots(call: Call) -> Plan:
     """Snapshots, and the files that only they need."""
     catalog, table = call.target()
-    call.work.names.access.check_removal(
+    call.work.state.access.check_removal(
         everything=bool(call["delete_outside"]), named=bool(call["delete_below"])
     )
     at_once = _at_once(call)
@@ -110,7 +110,7 @@ def remove_orphan_files(call: Call) -> Plan:
         raise call.wrong(
             "older_than", "is less than 24 hours ago, and may remove files of running writes"
         )
-    call.work.names.access.check_removal(everything=False, named=bool(call["delete_below"]))
+    call.work.state.access.check_removal(everything=False, named=bool(call["delete_below"]))
     at_once, prefixes = _at_once(call), _prefixes(call)
     catalog, table = call.target()
     found = find_orphans(

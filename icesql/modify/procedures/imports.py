@@ -121,7 +121,7 @@ def _source(call: Call) -> str:
 
 def _check_access(call: Call, source: str) -> None:
     """Added files are read by every SELECT: only those that SQL may read are added."""
-    access = call.work.names.access
+    access = call.work.state.access
     if is_local(source):
         files = access.files
         places = local_spellings(source)
@@ -191,11 +191,11 @@ class _Spelling(Struct, frozen=True):
 def register_table(call: Call) -> Plan:
     """A table of a metadata file, under a new name."""
     name, place = call.table_name(), call["metadata_file"]
-    access = call.work.names.access
+    access = call.work.state.access
     by_path = access.tables_by_path
     if by_path is False or (isinstance(by_path, Roots) and not by_path.hold(place)):
         raise AccessDeniedError("SQL names no such paths", argument="tables_by_path")
-    catalog, identifier = new_place(call.work.names, name.parts)
+    catalog, identifier = new_place(call.work.state.names, name.parts)
     steps = [Step("set", "table", ".".join(identifier), f"its metadata is {place}")]
 
     def run() -> Rows:

@@ -23,9 +23,9 @@ from icesql.maintain.rewrite.run import Rewritten, rewrite, vectors_of
 from icesql.maintain.rewrite.task import Runner
 from icesql.modify.definitions.layout import sort_request
 from icesql.modify.engine_name import SUMMARY
-from icesql.modify.modified import Work
 from icesql.modify.procedures.call import Call
 from icesql.modify.procedures.conditions import files_condition
+from icesql.modify.services import StatementServices
 from icesql.sql.writes.procedures.sort_orders import SortText, read_sort_text
 from icesql.write.partition.sorting import sort_keys
 
@@ -51,19 +51,18 @@ def rewrite_data_files(call: Call) -> Plan:
 PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {"rewrite_data_files": rewrite_data_files}
 
 
-def runner_for(work: Work, planned: RewritePlan) -> Runner:
+def runner_for(work: StatementServices, planned: RewritePlan) -> Runner:
     """What runs the tasks of a plan: this machine, or Spark by the setting ``engine``."""
-    engines = work.engines
-    if engines is None or not planned.groups or _engine(work, planned).name != "spark":
+    if not planned.groups or _engine(work, planned).name != "spark":
         return run_locally
-    return run_on_spark(engines.spark())
+    return run_on_spark(work.engines.spark())
 
 
-def _engine(work: Work, planned: RewritePlan) -> EngineChoice:
+def _engine(work: StatementServices, planned: RewritePlan) -> EngineChoice:
     return engine_for(sum(each.bytes for each in planned.groups), work.query.settings)
 
 
-def _where(work: Work, planned: RewritePlan) -> str:
+def _where(work: StatementServices, planned: RewritePlan) -> str:
     choice = _engine(work, planned)
     if not planned.groups or (choice.reason is None and choice.name == "local"):
         return ""

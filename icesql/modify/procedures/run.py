@@ -14,7 +14,7 @@ from icesql.maintain.procedures.arguments import Ago, Argument, Arguments, bind
 from icesql.maintain.procedures.declared import PROCEDURES, REFUSED
 from icesql.maintain.procedures.plan import Plan
 from icesql.maintain.procedures.procedure import Procedure
-from icesql.modify.modified import Modified, Work
+from icesql.modify.modified import Modified
 from icesql.modify.present import check_present
 from icesql.modify.procedures import (
     delete_files,
@@ -26,6 +26,7 @@ from icesql.modify.procedures import (
     statistics,
 )
 from icesql.modify.procedures.call import Call
+from icesql.modify.services import StatementServices
 from icesql.sql.statement import Query
 from icesql.sql.table_name import name_parts
 from icesql.sql.writes.procedures.call import (
@@ -56,7 +57,7 @@ _EXPLAINED: Final = (
 )  # fmt: skip
 
 
-def call(statement: CallProcedure, work: Work) -> Modified:
+def call(statement: CallProcedure, work: StatementServices) -> Modified:
     """Run a procedure, or tell what it would do; the answer are its rows.
 
     Raises ProgrammingError for an unknown procedure or unfit arguments, UnsupportedSqlError for
@@ -123,7 +124,7 @@ def _at(problem: str, statement: CallProcedure, hint_length: int) -> Programming
     return error
 
 
-def _value(value: Value, work: Work) -> Any:
+def _value(value: Value, work: StatementServices) -> Any:
     """The value in Python's terms."""
     match value:
         case TimestampText(text):
@@ -135,7 +136,7 @@ def _value(value: Value, work: Work) -> Any:
         case MapValue(entries):
             return {_value(key, work): _value(each, work) for key, each in entries}
         case Query():
-            result = work.ask(value)
+            result = work.run(value)[0]
             try:
                 return result.fetch(1)[0][0]
             finally:
@@ -144,7 +145,7 @@ def _value(value: Value, work: Work) -> Any:
             return value
 
 
-def _with_tables(bound: Arguments, work: Work) -> Arguments:
+def _with_tables(bound: Arguments, work: StatementServices) -> Arguments:
     """The arguments with names of tables read."""
     values = dict(bound.values)
     for each in bound.procedure.parameters:

@@ -11,10 +11,11 @@ from icesql.commit.rows import commit_overwrite, commit_row_delta
 from icesql.errors import CommitConflictError
 from icesql.iceberg.schema import Schema
 from icesql.modify.engine_name import SUMMARY
-from icesql.modify.modified import Modified, Work
+from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import GoneRows, NewRows, RowBatch
 from icesql.modify.rows.new_files import ChangedFiles, FileNames, RowFiles
 from icesql.modify.rows.target import RowTarget
+from icesql.modify.services import StatementServices
 from icesql.scan.planner import plan
 from icesql.scan.repeated_files import refuse_repeated
 from icesql.scan.table_scan import TableScan
@@ -47,7 +48,7 @@ class ChangedRows(Struct, frozen=True):
 def change_rows(
     target: RowTarget,
     batches: Iterable[RowBatch],
-    work: Work,
+    work: StatementServices,
     *,
     new: NewRows | None = None,
     once: bool = True,
@@ -67,7 +68,9 @@ def change_rows(
     return commit_files(target, files.write(batches, by_deletes=by_deletes), work)
 
 
-def row_files(target: RowTarget, work: Work, *, new: NewRows | None, once: bool) -> RowFiles:
+def row_files(
+    target: RowTarget, work: StatementServices, *, new: NewRows | None, once: bool
+) -> RowFiles:
     """What writes the files of changed rows of a table on this machine; see ``change_rows``."""
     return RowFiles(
         target.metadata,
@@ -119,7 +122,7 @@ def files_of(
     return found, planned.context
 
 
-def commit_files(target: RowTarget, changed: ChangedFiles, work: Work) -> ChangedRows:
+def commit_files(target: RowTarget, changed: ChangedFiles, work: StatementServices) -> ChangedRows:
     """Commit new files, which are gone where that fails. Raises what the commit does."""
     if target.merges_on_read:
         done = commit_row_delta(

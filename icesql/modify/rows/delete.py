@@ -15,12 +15,13 @@ from icesql.commit.snapshots.branches import Branch, start_of
 from icesql.errors import shifted
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.modify.engine_name import SUMMARY
-from icesql.modify.modified import Modified, Work
+from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import NewRows, RowBatch
 from icesql.modify.rows.commit import ChangedRows, change_rows, commit_files
 from icesql.modify.rows.counting import live_rows
 from icesql.modify.rows.reading import counting, target_of
 from icesql.modify.rows.target import row_target
+from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.modify.tasks.division import division_of, same
 from icesql.modify.tasks.run import change_in_tasks
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from icesql.sql.statement import Query
 
 
-def delete(statement: Delete, work: Work) -> Modified:
+def delete(statement: Delete, work: StatementServices) -> Modified:
     """Remove the rows for which the condition is true, or all of them.
 
     Raises CommitConflictError where others changed these files, or added rows that may match,
@@ -57,7 +58,7 @@ def delete(statement: Delete, work: Work) -> Modified:
 
 
 def _delete_rows(
-    rows: Query, index: int, catalog: Catalog, branch: Branch, work: Work
+    rows: Query, index: int, catalog: Catalog, branch: Branch, work: StatementServices
 ) -> ChangedRows:
     division = division_of(rows, index, work)
     if division is not None and division.files:
@@ -65,7 +66,7 @@ def _delete_rows(
         target = row_target(catalog, division.scan, command="delete", branch=branch, alone=alone)
         changed, _ = change_in_tasks(target, division, DeletedRows(), work)
         return commit_files(target, changed, work)
-    result, scans = work.ask_scanned(rows) if division is None else work.ask_with(rows, {}, same)
+    result, scans = work.run(rows) if division is None else work.run_here(rows, {}, same)
     try:
         target = row_target(
             catalog, scans[index], command="delete", branch=branch, alone=len(scans) == 1
@@ -103,9 +104,11 @@ class DeletedRows(Struct, frozen=True):
         return b""
 
 
-def _delete_files(rows: Query, catalog: Catalog, branch: Branch, work: Work) -> Modified | None:
+def _delete_files(
+    rows: Query, catalog: Catalog, branch: Branch, work: StatementServices
+) -> Modified | None:
     """Remove whole files, without reading one; None where some may have rows that stay."""
-    (scan,) = work.bind(counting(rows))
+    (scan,) = work.scans_of(counting(rows))
     if not scan.counts or work.query.settings.verify == "full":
         return None
     found = whole_files(scan, work.query)
@@ -132,7 +135,7 @@ def _delete_files(rows: Query, catalog: Catalog, branch: Branch, work: Work) -> 
 
 
 def _delete_all(
-    catalog: Catalog, identifier: tuple[str, ...], branch: Branch, work: Work
+    catalog: Catalog, identifier: tuple[str, ...], branch: Branch, work: StatementServices
 ) -> Modified:
     table = catalog.load(identifier)
     check_writable(table.storage)

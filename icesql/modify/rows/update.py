@@ -9,7 +9,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from icesql.errors import UnsupportedSqlError
-from icesql.modify.modified import Modified, Work
+from icesql.modify.modified import Modified
 from icesql.modify.rows.assignments import Assigned, assigned
 from icesql.modify.rows.changes import NewRows, RowBatch
 from icesql.modify.rows.commit import change_rows, commit_files
@@ -21,6 +21,7 @@ from icesql.modify.rows.stored_variants import (
     planned_files,
 )
 from icesql.modify.rows.target import check_same_columns, row_target
+from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.modify.tasks.division import division_of, same
 from icesql.modify.tasks.run import change_in_tasks
@@ -34,7 +35,7 @@ _PLACE = ("_file", "_pos")
 _ROW_ID = "_row_id"
 
 
-def update(statement: Update, work: Work) -> Modified:
+def update(statement: Update, work: StatementServices) -> Modified:
     """Give the rows for which the condition is true new values, all at once.
 
     Each row keeps its row id in version 3 and goes to the partition of its new values. Raises
@@ -56,7 +57,7 @@ def update(statement: Update, work: Work) -> Modified:
         changed, _ = change_in_tasks(target, division, rows, work)
         done = commit_files(target, changed, work)
         return done.modified(done.gone)
-    result, scans = work.ask_scanned(read) if division is None else work.ask_with(read, {}, same)
+    result, scans = work.run(read) if division is None else work.run_here(read, {}, same)
     try:
         scan = scans[index]
         check_same_columns(scan.table, table)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from icesql.engine.engines import engine_for
 from icesql.engine.spark.fragments.division import is_divisible
 from icesql.errors import UnsupportedSqlError
-from icesql.modify.modified import Work
+from icesql.modify.services import StatementServices
 from icesql.query.bound import BoundQuery
 from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.plan import ScanPlan
@@ -52,24 +52,24 @@ def same(scans: tuple[TableScan, ...]) -> tuple[TableScan, ...]:
     return scans
 
 
-def goes_to_spark(work: Work, plans: Sequence[ScanPlan]) -> bool:
+def goes_to_spark(work: StatementServices, plans: Sequence[ScanPlan]) -> bool:
     """Whether the setting ``engine`` sends a statement that reads these plans to Spark."""
-    if work.engines is None or work.query.settings.engine == "local":
+    if work.query.settings.engine == "local":
         return False
     size = sum(each.projected_bytes for each in plans)
     return engine_for(size, work.query.settings).name == "spark"
 
 
-def division_of(read: Query, index: int, work: Work) -> Division | None:
+def division_of(read: Query, index: int, work: StatementServices) -> Division | None:
     """How tasks change the rows that a query finds in its table number ``index``.
 
     None where the statement is for this machine, or where parts of the table do not tell the rows
     of it, or each of them would read too much of other tables.
     """
-    if work.engines is None or work.query.settings.engine == "local" or read.refused is not None:
+    if work.query.settings.engine == "local" or read.refused is not None:
         return None
     try:
-        bound, plans = work.plan_with(read, {}, lambda scans: _with_all_deletes(scans, index))
+        bound, plans = work.plan_here(read, {}, lambda scans: _with_all_deletes(scans, index))
     except UnsupportedSqlError:
         if read.spark is None:
             raise
@@ -86,7 +86,7 @@ def division_of(read: Query, index: int, work: Work) -> Division | None:
 
 def planned_division(
     read: Query,
-    work: Work,
+    work: StatementServices,
     tables: Mapping[str, Any],
     narrow: Narrow,
     index_of: Callable[[tuple[TableScan, ...]], int],
@@ -101,7 +101,7 @@ def planned_division(
         made = narrow(scans)
         return _with_all_deletes(made, index_of(made))
 
-    bound, plans = work.plan_with(read, tables, changed)
+    bound, plans = work.plan_here(read, tables, changed)
     found = Division(bound, plans, index_of(bound.scans))
     if not goes_to_spark(work, plans) or not found.files:
         return None

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from icesql.context import Progress
 from icesql.errors import Error, InternalError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.modify.modified import Work
 from icesql.modify.rows.commit import check_target, files_of, repeated
 from icesql.modify.rows.new_files import ChangedFiles, FileNames
 from icesql.modify.rows.target import RowTarget
+from icesql.modify.services import StatementServices
 from icesql.modify.tasks.division import Division, light, parts_of
 from icesql.modify.tasks.job import ChangeJob, QueryRows, SharedWork
 from icesql.modify.tasks.shipped import ShippedTable, ship
@@ -34,7 +34,7 @@ _LANES: Final = 3
 
 
 def change_in_tasks(
-    target: RowTarget, division: Division, rows: QueryRows, work: Work
+    target: RowTarget, division: Division, rows: QueryRows, work: StatementServices
 ) -> tuple[ChangedFiles, list[bytes]]:
     """What the tasks have written, for the driver to commit, and what each told besides.
 
@@ -48,7 +48,9 @@ def change_in_tasks(
 
 
 class _Run:
-    def __init__(self, target: RowTarget, division: Division, rows: QueryRows, work: Work) -> None:
+    def __init__(
+        self, target: RowTarget, division: Division, rows: QueryRows, work: StatementServices
+    ) -> None:
         self._target, self._division, self._rows, self._work = target, division, rows, work
         self._by_deletes = check_target(target)
         metadata = division.scan.table.metadata
@@ -67,7 +69,6 @@ class _Run:
                 key_of(each): each for task in files for each in (task.data_file, *task.deletes)
             }
             shared = self._shared()
-            assert self._work.engines is not None
             engine = self._work.engines.spark()
             results = engine.run_jobs(
                 lambda slots: self._chunks(shared, files, slots), self._work.query, _LANES

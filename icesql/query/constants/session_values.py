@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from icesql.catalog.search_path import SearchPath
     from icesql.context import QueryContext
+    from icesql.query.session_state import SessionState
 
 GETVARIABLE: Final = "getvariable"
 _CALLS: Final = {
@@ -35,7 +36,7 @@ def asks_session(tree: exp.Expr) -> bool:
     return next(_calls(tree), None) is not None
 
 
-def put_session_values(tree: exp.Expr, names: SearchPath, query: QueryContext) -> list[Edit]:
+def put_session_values(tree: exp.Expr, session: SessionState, query: QueryContext) -> list[Edit]:
     """Replace the calls in ``tree`` by values of the session.
 
     ``current_schema()`` is NULL before USE, ``current_catalog()`` without a catalog, and
@@ -44,7 +45,7 @@ def put_session_values(tree: exp.Expr, names: SearchPath, query: QueryContext) -
     """
     edits: list[Edit] = []
     for node, what in list(_calls(tree)):
-        value = _value(node, what, names, query)
+        value = _value(node, what, session, query)
         if what == GETVARIABLE:
             value.meta["variable"] = node.expressions[0].name
         edits.append(Edit(node.meta["start"], node.meta["stop"], VALUE, write_literal(value)))
@@ -55,7 +56,7 @@ def put_session_values(tree: exp.Expr, names: SearchPath, query: QueryContext) -
 
 
 def put_session_literals(
-    tree: exp.Expr, dialect: str, names: SearchPath, query: QueryContext
+    tree: exp.Expr, dialect: str, session: SessionState, query: QueryContext
 ) -> None:
     """The same in a tree of another dialect, where ``current_database()`` is as that has it.
 
@@ -68,7 +69,7 @@ def put_session_literals(
         written = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
         if dialect == "spark" and written == "current_database":
             what = "schema"
-        value = _value(node, what, names, query)
+        value = _value(node, what, session, query)
         if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
             value = exp.alias_(value, f"{written}()", quoted=True)
         node.replace(value)
@@ -86,7 +87,8 @@ def _calls(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
         yield node, what
 
 
-def _value(node: exp.Expr, what: str, names: SearchPath, query: QueryContext) -> exp.Expr:
+def _value(node: exp.Expr, what: str, session: SessionState, query: QueryContext) -> exp.Expr:
+    names = session.names
     match what:
         case "version":
             from importlib import metadata
@@ -97,7 +99,7 @@ def _value(node: exp.Expr, what: str, names: SearchPath, query: QueryContext) ->
         case "catalog":
             found = names.place[0] or query.wait_for(lambda: _own_catalog(names))
         case _:
-            variable = names.variables.get(node.expressions[0].name.lower())
+            variable = session.variables.get(node.expressions[0].name.lower())
             return exp.Null() if variable is None else variable.copy()
     if found is None:
         return exp.cast(exp.Null(), "VARCHAR", dialect="duckdb")

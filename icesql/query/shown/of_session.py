@@ -11,11 +11,13 @@ from icesql.errors import CatalogError, MissingExtraError
 from icesql.query.like import is_like
 from icesql.query.shown.information import readable_tables
 from icesql.query.shown.rows import Columns, Rows
+from icesql.query.views.temporary import TemporaryTable
 from icesql.sql.engine_functions import known_names
 from icesql.storage.credentials import MASK
 
 if TYPE_CHECKING:
-    from icesql.catalog.search_path import SearchPath
+    from icesql.access import Access
+    from icesql.query.session_state import SessionState
     from icesql.sql.statement import ShowSession
 
 _DESCRIPTIONS: Final = {
@@ -67,7 +69,7 @@ _ALL_TABLES: Columns = (
 
 
 def of_session(
-    statement: ShowSession, names: SearchPath, query: QueryContext
+    statement: ShowSession, session: SessionState, query: QueryContext
 ) -> tuple[Columns, Rows, tuple[str, ...]]:
     """The columns and rows of a statement about the session, and notes.
 
@@ -77,13 +79,13 @@ def of_session(
     like = None if statement.like is None else statement.like.lower()
     match statement.what:
         case "ALL":
-            rows = _settings(query.settings, names.defaults, names)
+            rows = _settings(query.settings, session)
             return _SETTINGS, [row for row in rows if like is None or is_like(row[0], like)], ()
         case "SETTING":
             name = statement.name
-            return ((name, "varchar"),), [(_value(query.settings, name, names),)], ()
+            return ((name, "varchar"),), [(_value(query.settings, name, session.access),)], ()
         case "FUNCTIONS":
-            found = sorted({*_functions(statement.name), *names.macros})
+            found = sorted({*_functions(statement.name), *session.macros})
             return (
                 (("function", "varchar"),),
                 [(name,) for name in found if like is None or is_like(name, like)],
@@ -91,21 +93,21 @@ def of_session(
             )
         case _:
             unread: list[str] = []
-            return _ALL_TABLES, list(_all_tables(names, query, unread)), tuple(unread)
+            return _ALL_TABLES, list(_all_tables(session, query, unread)), tuple(unread)
 
 
-def _settings(
-    settings: Settings, defaults: Settings, names: SearchPath
-) -> Iterator[tuple[Any, ...]]:
+def _settings(settings: Settings, session: SessionState) -> Iterator[tuple[Any, ...]]:
     for name in sorted(_DESCRIPTIONS):
-        value, default = (_value(each, name, names) for each in (settings, defaults))
+        value, default = (
+            _value(each, name, session.access) for each in (settings, session.defaults)
+        )
         yield name, value, default, _DESCRIPTIONS[name]
 
 
-def _value(settings: Settings, name: str, names: SearchPath) -> str | None:
+def _value(settings: Settings, name: str, access: Access) -> str | None:
     """The value as SET takes it."""
     value = getattr(settings, name)
-    if name in _FOLDERS and value is not None and name in names.access.locked:
+    if name in _FOLDERS and value is not None and name in access.locked:
         return MASK
     if isinstance(value, bool):
         return "on" if value else "off"
@@ -124,15 +126,14 @@ def _functions(dialect: str) -> list[str]:
     return sorted(known_names())
 
 
-def _all_tables(names: SearchPath, query: QueryContext, unread: list[str]) -> Iterator[Any]:
+def _all_tables(session: SessionState, query: QueryContext, unread: list[str]) -> Iterator[Any]:
     """Of every catalog; ``unread`` gets those that do not answer."""
-    made = names.temporary.all if names.temporary else []
-    for each in made:
-        if each.kind == "table":
+    for each in session.temporary.all:
+        if isinstance(each, TemporaryTable):
             columns = [name for name, _, _ in each.columns]
             kinds = [engine or kind for _, kind, engine in each.columns]
             yield "temp", "main", each.name, columns, kinds, True
-    own = names.catalog
+    names, own = session.names, session.names.catalog
     for name in names.catalog_kinds():
         try:
             is_own = own is not None and own.name == name

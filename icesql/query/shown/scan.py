@@ -22,6 +22,7 @@ from icesql.storage.open import Storage
 
 if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
+    from icesql.query.session_state import SessionState
     from icesql.sql.statement import Shown, TableReference
 
 Row = tuple[Any, ...]
@@ -37,7 +38,7 @@ _TYPES: Final[dict[str, t.IcebergType]] = {
 }
 
 
-def shown_scan(reference: TableReference, names: SearchPath, query: QueryContext) -> TableScan:
+def shown_scan(reference: TableReference, session: SessionState, query: QueryContext) -> TableScan:
     """The scan of the statement of a reference.
 
     A SHOW or DESCRIBE is asked at once, a table of information_schema when its rows are read.
@@ -47,18 +48,18 @@ def shown_scan(reference: TableReference, names: SearchPath, query: QueryContext
     if isinstance(statement, ShowInformation):
         name, columns = statement.name, COLUMNS[statement.name]
         if statement.catalog:
-            query.wait_for(lambda: _check_catalog(statement.catalog, reference, names))
+            query.wait_for(lambda: _check_catalog(statement.catalog, reference, session.names))
         return _scan(
             reference.name,
             columns,
-            lambda scan, query: information(name, scan.row_filter, names, query),
+            lambda scan, query: information(name, scan.row_filter, session.names, query),
         )
     from icesql.query.show import show
 
     assert statement is not None
     assert not isinstance(statement, Query)
     with found_at(reference.offset):
-        columns, found, _ = query.wait_for(lambda: show(statement, names, query))
+        columns, found, _ = query.wait_for(lambda: show(statement, session, query))
     return _scan(_words(statement), columns, lambda *_: found)
 
 

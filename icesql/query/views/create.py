@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from icesql.errors import ProgrammingError, found_at
 from icesql.query.views.expansion import Find, expand, quoted_name
 from icesql.query.views.tables import with_tables
-from icesql.query.views.temporary import Temporary, TemporaryTable, View
+from icesql.query.views.temporary import TemporaryTable, View
 from icesql.sql.parse import parse_expanded
 from icesql.sql.statement import (
     Created,
@@ -24,7 +24,7 @@ from icesql.sql.statement import (
 )
 
 if TYPE_CHECKING:
-    from icesql.catalog.search_path import SearchPath
+    from icesql.query.views.temporary import Temporary
     from icesql.sql.statement import Shown, Statement, TableReference
 
 # The columns of a query, by names.
@@ -35,18 +35,17 @@ Materialize = Callable[[CreateTable], TemporaryTable]
 
 def create(
     statement: Created,
-    names: SearchPath,
+    made: Temporary,
+    place: tuple[str | None, tuple[str, ...]],
     dialect: str | None,
     columns_of: ColumnsOf,
     materialize: Materialize,
 ) -> int | None:
     """Make or drop what the statement says; how many rows a table has, None for the others.
 
-    Raises ProgrammingError where a name is taken or missing, and for a view that reads itself.
+    ``place`` is where USE has led: there a view looks its names up. Raises ProgrammingError where
+    a name is taken or missing, and for a view that reads itself.
     """
-    if names.temporary is None:
-        names.temporary = Temporary()
-    made: Temporary = names.temporary
     if isinstance(statement, Drop):
         made.drop(statement)
         return None
@@ -61,11 +60,10 @@ def create(
         made.keep(table)
         return int(table.data.num_rows)
     _check_columns(statement, columns_of(statement.query))
-    used, namespace = names.place
     # Its parameters and the statement around it are not kept with it.
     query = replace(statement.query, given=(None, 0))
-    view = View(statement.name, query, statement.columns, Place(used, namespace))
-    find = _views(names)
+    view = View(statement.name, query, statement.columns, Place(*place))
+    find = _views(made)
 
     def with_itself(reference: TableReference, place: Place | None) -> View | None:
         found = find(reference, place)
@@ -100,11 +98,9 @@ def _check_columns(statement: CreateView, found: list[str]) -> None:
         )
 
 
-def _views(names: SearchPath) -> Find:
-    made: Temporary | None = names.temporary
-
+def _views(made: Temporary) -> Find:
     def find(reference: TableReference, place: Place | None) -> View | None:
-        if made is None or (place is not None and place.stored):
+        if place is not None and place.stored:
             return None
         found = made.find(reference.parts)
         return found if isinstance(found, View) else None
@@ -114,7 +110,7 @@ def _views(names: SearchPath) -> Find:
 
 def with_temporary(
     query: Query,
-    names: SearchPath,
+    made: Temporary,
     dialect: str | None,
     rows: Callable[[Shown | Query], TemporaryTable | None],
     stored: Find | None = None,
@@ -128,8 +124,7 @@ def with_temporary(
     ``stored`` finds the views of catalogs, None where they are not looked for. ``tables`` are
     those that only this statement knows, which go first.
     """
-    made: Temporary | None = names.temporary
-    own = _views(names)
+    own = _views(made)
 
     def view(reference: TableReference, place: Place | None) -> View | None:
         if _own_table(replace(reference, place=place), tables) is not None:
@@ -137,7 +132,7 @@ def with_temporary(
         found = own(reference, place)
         if found is not None or stored is None:
             return found
-        is_table = made is not None and _table(replace(reference, place=place), made) is not None
+        is_table = _table(replace(reference, place=place), made) is not None
         return None if is_table else stored(reference, place)
 
     expanded = expand(query, view, dialect, files=files) if made or stored else query
@@ -146,18 +141,16 @@ def with_temporary(
         if reference.shown is not None:
             with found_at(reference.offset):
                 return rows(reference.shown)
-        table = _own_table(reference, tables)
-        return table or (_table(reference, made) if made else None)
+        return _own_table(reference, tables) or _table(reference, made)
 
     return with_tables(expanded, find)
 
 
-def drop_of(statement: Statement, names: SearchPath) -> Drop | None:
+def drop_of(statement: Statement, made: Temporary) -> Drop | None:
     """DROP TABLE of a temporary table; None where it means a table of a catalog."""
     from icesql.sql.writes.statements import DropTable
 
-    made: Temporary | None = names.temporary
-    if not made or not isinstance(statement, DropTable):
+    if not isinstance(statement, DropTable):
         return None
     if made.find(statement.table.parts) is None:
         return None
@@ -175,10 +168,9 @@ def whole(name: str, dialect: str | None) -> Query:
     )
 
 
-def named(statement: Statement, names: SearchPath) -> View | TemporaryTable | None:
+def named(statement: Statement, made: Temporary) -> View | TemporaryTable | None:
     """The temporary view or table that a DESCRIBE or SHOW is about; None for all others."""
-    made: Temporary | None = names.temporary
-    if not made or not isinstance(statement, Describe | ShowOfTable):
+    if not isinstance(statement, Describe | ShowOfTable):
         return None
     reference = statement.reference
     return None if reference.path is not None else made.find(reference.parts)

@@ -33,11 +33,11 @@ from icesql.sql.positions import unsupported
 from icesql.sql.statement import Place, Query, TableReference
 
 if TYPE_CHECKING:
-    from icesql.catalog.search_path import SearchPath
     from icesql.catalog.view import StoredView
     from icesql.context import QueryContext
     from icesql.iceberg.metadata.view_metadata import Representation
     from icesql.iceberg.schema import Schema
+    from icesql.query.session_state import SessionState
 
 # In the order in which they are chosen, where none is in the spelling of the connection.
 _TRANSLATED: Final = ("spark", "trino", "snowflake")
@@ -54,12 +54,12 @@ class StoredViews:
 
     def __init__(
         self,
-        names: SearchPath,
+        session: SessionState,
         dialect: str | None,
         query: QueryContext,
         columns_of: ColumnsOf,
     ) -> None:
-        self._names, self._dialect, self._query = names, dialect, query
+        self._session, self._dialect, self._query = session, dialect, query
         self._columns_of = columns_of
         self._found: dict[tuple[tuple[str, ...], Place | None], View | None] = {}
         self._open: list[str] = []
@@ -80,12 +80,12 @@ class StoredViews:
 
     def _view(self, reference: TableReference, place: Place | None) -> View | None:
         try:
-            self._names.load(reference.parts, None, self._query, place)
+            self._session.names.load(reference.parts, None, self._query, place)
         except (TableNotFoundError, UnsupportedTableError):
             pass
         else:
             return None
-        wait, names = self._query.wait_for, self._names
+        wait, names = self._query.wait_for, self._session.names
         found = wait(lambda: names.open_view(reference.parts, place))
         if found is None:
             return None
@@ -147,8 +147,8 @@ class StoredViews:
         """Where its names are looked up; ``catalog`` is the one that it was found in."""
         wanted = stored.metadata.default_catalog
         if wanted is not None and wanted.lower() != stored.catalog.lower():
-            own = self._names.catalog
-            known = self._names.catalog_kinds()
+            own = self._session.names.catalog
+            known = self._session.names.catalog_kinds()
             if own is not None and wanted.lower() == own.name.lower():
                 catalog = None
             elif wanted.lower() in {each.lower() for each in known}:
@@ -212,7 +212,7 @@ class StoredViews:
         view = self.find(reference, place)
         if view is not None and view.schema is not None:
             return view.schema
-        return scan_of(replace(reference, place=place), self._names, self._query).schema
+        return scan_of(replace(reference, place=place), self._session, self._query).schema
 
 
 def _plain(dialect: str | None) -> str:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from icesql.errors import OperationalError, ProgrammingError, similar_names
-from icesql.sql.statement import Drop, Place, Query
 
 if TYPE_CHECKING:
     from icesql.iceberg.schema import Schema
+    from icesql.sql.statement import Drop, Place, Query
 
 SCHEMA = "temp"
 

@@ -125,7 +125,7 @@ def test_names_in_a_view_are_those_of_when_it_was_made(connection: Any) -> None:
         "SELECT n FROM w",
     )
     # As USE with the catalog's name leads out of the namespace, where none is called like it.
-    connection._session.names.place = (None, ())
+    connection._session.state.names.place = (None, ())
     assert found == rows(connection, "SELECT n FROM w")
     assert found == rows(connection, "SELECT count(*) FROM shop.orders")
     with pytest.raises(TableNotFoundError):
@@ -249,7 +249,7 @@ def test_what_cannot_be_made_or_read_is_told(
 def test_deep_and_many_views_are_refused(connection: Any) -> None:
     connection.execute("CREATE TEMP VIEW v0 AS SELECT 1 AS a")
     # Their checks are what takes time, and are not what is tried here.
-    made = connection._session.names.temporary
+    made = connection._session.state.temporary
     for number in range(1, 200):
         below = made.find(["v0"])
         query = connection._session.read(f"FROM v{number - 1}")[0].statement

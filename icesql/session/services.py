@@ -1,0 +1,100 @@
+"""The session as statements that change tables use it; see ``modify.services``."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from icesql.errors import ProgrammingError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from icesql.context import QueryContext
+    from icesql.engine.engines import Engines
+    from icesql.engine.protocol import Result
+    from icesql.modify.services import Narrow, Scans
+    from icesql.query.bound import BoundQuery
+    from icesql.query.views.temporary import TemporaryTable
+    from icesql.scan.plan import ScanPlan
+    from icesql.session.session import Session
+    from icesql.session.state import State
+    from icesql.sql.statement import Query
+
+# What a query of no more than a condition has.
+_OF_CONDITION: Final = frozenset({"expressions", "from_", "where"})
+
+
+class Services:
+    """``modify.services.StatementServices`` for one statement of a session."""
+
+    def __init__(self, session: Session, query: QueryContext) -> None:
+        self._session = session
+        self.query = query
+
+    @property
+    def state(self) -> State:
+        """What the session remembers."""
+        return self._session.state
+
+    @property
+    def dialect(self) -> str:
+        """The spelling of the statement; "" is the default."""
+        return self._session.dialect or ""
+
+    @property
+    def engines(self) -> Engines:
+        """Where queries and tasks run."""
+        return self._session.engines
+
+    def run(self, read: Query) -> tuple[Result, Scans]:
+        """The rows of a query, and what it reads, in the order of its text."""
+        outcome = self._session.run(read, self.query)
+        assert outcome.result is not None
+        return outcome.result, outcome.scans
+
+    def run_here(
+        self, read: Query, tables: Mapping[str, TemporaryTable], narrow: Narrow
+    ) -> tuple[Result, Scans]:
+        """The same on the local engine, with more tables, by their names in lower case."""
+        query = self._here(tables)
+        statement, bound = self._session.bound(read, query)
+        bound = replace(bound, scans=narrow(bound.scans))
+        outcome = self._session.run_bound(statement, bound, query)
+        assert outcome.result is not None
+        return outcome.result, outcome.scans
+
+    def plan_here(
+        self, read: Query, tables: Mapping[str, TemporaryTable], narrow: Narrow
+    ) -> tuple[BoundQuery, tuple[ScanPlan, ...]]:
+        """The query that ``run_here`` would run, and what that would read. Runs nothing."""
+        query = self._here(tables)
+        statement, bound = self._session.bound(read, query)
+        with nullcontext() if statement.sources is None else statement.sources.placing():
+            bound = replace(bound, scans=narrow(bound.scans))
+            return bound, self._session.plan(bound, query)
+
+    def scans_of(self, read: Query) -> Scans:
+        """What a query would read. Runs nothing."""
+        return self._session.bound(read, self.query)[1].scans
+
+    def scans_of_condition(self, text: str) -> Scans:
+        """What ``SELECT … FROM … WHERE …`` would read. Runs nothing.
+
+        Raises ProgrammingError for a text that is or has more than that.
+        """
+        from icesql.sql.statement import Query
+
+        read = self._session.parse(text)
+        if len(read) != 1 or not isinstance(read[0], Query):
+            raise ProgrammingError("it is more than a condition")
+        if {part for part, value in read[0].tree.args.items() if value} - _OF_CONDITION:
+            raise ProgrammingError("it is more than a condition")
+        return self.scans_of(read[0])
+
+    def _here(self, tables: Mapping[str, TemporaryTable]) -> QueryContext:
+        # Tables in memory are the local engine's, also where ``auto`` might choose.
+        settings = replace(self.query.settings, engine="local")
+        return replace(self.query, tables={**self.query.tables, **tables}, settings=settings)
