@@ -1,6 +1,8 @@
 """What the footer of a local Parquet file says of its rows, read without any library.
 
-DuckDB trusts these counts where they contradict each other, and asking it for them takes longer.
+DuckDB trusts these counts where they contradict each other, and asking it for them takes longer:
+2.5 times the CPU time for 200 files, 9 times for one. pyarrow is as fast once it is imported, which
+costs a short command 170 ms.
 Source: Parquet format, FileMetaData and PageHeader in Thrift's compact protocol.
 """
 

@@ -1,7 +1,8 @@
 """For which columns of a file a dictionary pays, judged by the first rows.
 
 A dictionary of values that hardly repeat is built, found too large and thrown away: time and bytes
-for nothing.
+for nothing. With such dictionaries an INSERT of 1.5 million rows of TPC-H's lineitem takes 1.3
+times the CPU time, and an eighth more bytes (tests/benchmarks/writing.py).
 """
 
 from __future__ import annotations
