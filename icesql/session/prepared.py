@@ -72,9 +72,10 @@ class PreparedStatement:
 
     def keep_plans(self, plans: Sequence[ScanPlan]) -> bool:
         """Keep plans, unless they are of values, of very many files or of metadata."""
+        if self.query.kinds:
+            return False
         plain = all(each.metadata is None and each.planned_by is None for each in plans)
-        few = sum(1 + len(each.files) for each in plans) <= _MOST_FILES
-        if self.query.kinds or not plain or not few:
+        if not plain or sum(1 + len(each.files) for each in plans) > _MOST_FILES:
             return False
         self._plans = tuple(plans)
         self.run.begin_plans()

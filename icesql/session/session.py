@@ -457,9 +457,8 @@ def _looked_up(
         return None
     from icesql.query.prepared_query import literals
     from icesql.scan.limits import check_limits
-    from icesql.scan.planner import plan
 
-    scans, plans = found, [plan(scan, query) for scan in found]
+    scans, plans = found, session._statements.plan(prepared, found, query)
     check_limits(plans, query.settings)
     bound, local = prepared.query, session.engines.local()
 
