@@ -122,18 +122,18 @@ class PreparedStatements:
                 self._trim()
 
     def plan(
-        self, prepared: PreparedStatement, scans: Sequence[TableScan], query: QueryContext
+        self, prepared: PreparedStatement | None, scans: Sequence[TableScan], query: QueryContext
     ) -> list[ScanPlan]:
-        """A plan for each scan, kept for the next time if it may be."""
+        """A plan for each scan; a prepared statement keeps them for the next time if it may."""
         from icesql.scan.planner import plan
 
         started = time.perf_counter()
-        known = prepared.plans(scans)
+        known = None if prepared is None else prepared.plans(scans)
         if known is not None:
             seconds = time.perf_counter() - started
             return [replace(each, planning_seconds=seconds) for each in known]
         plans = [plan(scan, query) for scan in scans]
-        if prepared.keep_plans(plans):
+        if prepared is not None and prepared.keep_plans(plans):
             with self._lock:
                 self._trim()
         return plans

@@ -472,20 +472,6 @@ def _looked_up(
     return Outcome(result, tuple(plans), (), replace(bound.bound, scans=scans), scans)
 
 
-def _planned(
-    bound: BoundQuery,
-    query: QueryContext,
-    prepared: PreparedStatement | None,
-    statements: PreparedStatements,
-) -> list[ScanPlan]:
-    """A plan for each scan, which a prepared query may still have."""
-    if prepared is not None:
-        return statements.plan(prepared, bound.scans, query)
-    from icesql.scan.planner import plan
-
-    return [plan(scan, query) for scan in bound.scans]
-
-
 def _plans_to_read(
     bound: BoundQuery,
     query: QueryContext,
@@ -495,7 +481,7 @@ def _plans_to_read(
     """What is to be read for each scan, within the limits, and notes of what was verified."""
     from icesql.scan.limits import check_limits
 
-    plans = _planned(bound, query, prepared, statements)
+    plans = statements.plan(prepared, bound.scans, query)
     keys = _keys(bound, plans)
     check_limits(plans, query.settings, [each.source for each in keys])
     notes: tuple[str, ...] = ()
