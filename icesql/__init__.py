@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     )
     from icesql.interval import Interval
     from icesql.scan.tasks.task import CombinedScanTask
-    from icesql.session.session import Parameters
+    from icesql.session.outcome import Parameters
 
 __version__ = "0.1.0"
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
     from icesql.context import Progress
     from icesql.doctor.finding import Diagnosis
-    from icesql.session.session import Parameters
+    from icesql.session.outcome import Parameters
     from icesql.storage.cache import BoundedCache
 
 

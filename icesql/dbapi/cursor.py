@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from icesql.engine.result_schema import ResultType
     from icesql.file_format import FileFormat
     from icesql.scan.report import ScanReport
-    from icesql.session.session import Outcome, Parameters, Session
+    from icesql.session.outcome import Outcome, Parameters
+    from icesql.session.session import Session
 
 Row = tuple[Any, ...]
 # (name, type_code, display_size, internal_size, precision, scale, null_ok)
@@ -368,7 +369,7 @@ class _Work:
 def _insert_many(
     cursor: Cursor, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]
 ) -> None:
-    from icesql.session.session import insert_many
+    from icesql.session.statements import insert_many
 
     session, started, before = cursor._session, time.perf_counter(), cursor._sql
     cursor._cancel, cursor._sql = threading.Event(), sql

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from icesql.session.session import Outcome
+    from icesql.session.outcome import Outcome
 
 
 def log_scans(query_id: str, outcome: Outcome, seconds: float) -> None:

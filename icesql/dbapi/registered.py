@@ -25,7 +25,7 @@ def register(connection: Connection, session: Session, name: str, rows: Any) -> 
     before = made.find((_checked(name),))
     table = _table(session, made, name, rows)
     made.keep(table)
-    session.drop_prepared()
+    session.pipeline.drop_prepared()
     try:
         quoted = '"' + name.replace('"', '""') + '"'
         with connection.execute(f"SELECT * FROM {quoted} LIMIT 0") as cursor:
@@ -49,7 +49,7 @@ def unregister(session: Session, name: str) -> None:
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ProgrammingError(f'nothing is registered as "{name}"{hint}')
     made.forget(name)
-    session.drop_prepared()
+    session.pipeline.drop_prepared()
 
 
 def tables_of(session: Session, tables: Mapping[str, Any] | None) -> dict[str, TemporaryTable]:

@@ -10,7 +10,8 @@ from icesql.context import QueryContext
 
 if TYPE_CHECKING:
     from icesql.context import Progress
-    from icesql.session.session import Outcome, Parameters, Session
+    from icesql.session.outcome import Outcome, Parameters
+    from icesql.session.session import Session
 
 
 class Script:

@@ -8,7 +8,7 @@ from icesql.dbapi.connection import Connection, connect
 from icesql.errors import ProgrammingError
 
 if TYPE_CHECKING:
-    from icesql.session.session import Parameters
+    from icesql.session.outcome import Parameters
 
 
 def sql(session: Any, query: str, parameters: Parameters = None, **options: Any) -> Any:
@@ -39,7 +39,7 @@ def sql(session: Any, query: str, parameters: Parameters = None, **options: Any)
 def _check(connection: Connection, query: str, parameters: Parameters) -> None:
     """Raise ProgrammingError for what would change how later queries of the session run."""
     from icesql.sql import statement as kinds
-    from icesql.sql.writes.transactions import TransactionControl
+    from icesql.sql.statement import TransactionControl
 
     connection._session.check_open()
     for each in connection._session.parse(query, parameters):

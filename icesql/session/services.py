@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from icesql.query.bound import BoundQuery
     from icesql.query.views.temporary import TemporaryTable
     from icesql.scan.plan import ScanPlan
-    from icesql.session.session import Session
+    from icesql.session.pipeline import Pipeline
     from icesql.session.state import State
     from icesql.sql.statement import Query
 
@@ -28,30 +28,30 @@ _OF_CONDITION: Final = frozenset({"expressions", "from_", "where"})
 
 
 class Services:
-    """``modify.services.StatementServices`` for one statement of a session."""
+    """``modify.services.StatementServices`` for one statement."""
 
-    def __init__(self, session: Session, query: QueryContext) -> None:
-        self._session = session
+    def __init__(self, pipeline: Pipeline, query: QueryContext) -> None:
+        self._pipeline = pipeline
         self.query = query
 
     @property
     def state(self) -> State:
         """What the session remembers."""
-        return self._session.state
+        return self._pipeline.state
 
     @property
     def dialect(self) -> str:
         """The spelling of the statement; "" is the default."""
-        return self._session.dialect or ""
+        return self._pipeline.dialect or ""
 
     @property
     def engines(self) -> Engines:
         """Where queries and tasks run."""
-        return self._session.engines
+        return self._pipeline.engines
 
     def run(self, read: Query) -> tuple[Result, Scans]:
         """The rows of a query, and what it reads, in the order of its text."""
-        outcome = self._session.run(read, self.query)
+        outcome = self._pipeline.run(read, self.query)
         assert outcome.result is not None
         return outcome.result, outcome.scans
 
@@ -60,9 +60,9 @@ class Services:
     ) -> tuple[Result, Scans]:
         """The same on the local engine, with more tables, by their names in lower case."""
         query = self._here(tables)
-        statement, bound = self._session.bound(read, query)
+        statement, bound = self._pipeline.bind(read, query)
         bound = replace(bound, scans=narrow(bound.scans))
-        outcome = self._session.run_bound(statement, bound, query)
+        outcome = self._pipeline.run_bound(statement, bound, query)
         assert outcome.result is not None
         return outcome.result, outcome.scans
 
@@ -71,14 +71,14 @@ class Services:
     ) -> tuple[BoundQuery, tuple[ScanPlan, ...]]:
         """The query that ``run_here`` would run, and what that would read. Runs nothing."""
         query = self._here(tables)
-        statement, bound = self._session.bound(read, query)
+        statement, bound = self._pipeline.bind(read, query)
         with nullcontext() if statement.sources is None else statement.sources.placing():
             bound = replace(bound, scans=narrow(bound.scans))
-            return bound, self._session.plan(bound, query)
+            return bound, self._pipeline.plan(bound, query)
 
     def scans_of(self, read: Query) -> Scans:
         """What a query would read. Runs nothing."""
-        return self._session.bound(read, self.query)[1].scans
+        return self._pipeline.bind(read, self.query)[1].scans
 
     def scans_of_condition(self, text: str) -> Scans:
         """What ``SELECT … FROM … WHERE …`` would read. Runs nothing.
@@ -87,7 +87,7 @@ class Services:
         """
         from icesql.sql.statement import Query
 
-        read = self._session.parse(text)
+        read = self._pipeline.parse(text)
         if len(read) != 1 or not isinstance(read[0], Query):
             raise ProgrammingError("it is more than a condition")
         if {part for part, value in read[0].tree.args.items() if value} - _OF_CONDITION:

@@ -251,9 +251,11 @@ def _first_word(tokens: Sequence[Token]) -> str:
 
 
 def _is_copy_from(tokens: Sequence[Token]) -> bool:
+    if tokens[0].text.upper() != "COPY":
+        return False
     from icesql.sql.writes.copies import is_copy_from
 
-    return tokens[0].text.upper() == "COPY" and is_copy_from(tokens)
+    return is_copy_from(tokens)
 
 
 def _check_explained(tokens: Sequence[Token]) -> None:

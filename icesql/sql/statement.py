@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
@@ -306,6 +306,12 @@ class Use(Struct, frozen=True):
 
 class Write(Struct, frozen=True):
     """A statement that changes tables; see ``sql.writes.statements``."""
+
+
+class TransactionControl(Write, frozen=True):
+    """BEGIN, COMMIT or ROLLBACK."""
+
+    verb: Literal["begin", "commit", "rollback"]
 
 
 class MacroStatement(Struct, frozen=True):

@@ -492,7 +492,7 @@ class Campaign:
         session = self.connection._session
         query = QueryContext.begin(session.state.settings)
         (statement,) = parse(sql)
-        _, bound = session.bound(statement, query)
+        _, bound = session.pipeline.bind(statement, query)
         return {task.data_file.path for task in plan(bound.scans[0], query).files}
 
     def rows(self, sql: str, prune: str) -> list[str] | None:

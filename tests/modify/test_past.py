@@ -12,14 +12,13 @@ import icesql
 from icesql.errors import ProgrammingError
 from icesql.maintain.procedures.declared import PROCEDURES
 from icesql.sql.parse import parse
-from icesql.sql.statement import Write
+from icesql.sql.statement import TransactionControl, Write
 from icesql.sql.writes import (  # noqa: F401  (their classes are found below)
     statements,
     transactions,
     views,
 )
 from icesql.sql.writes.procedures.call import CallProcedure
-from icesql.sql.writes.transactions import TransactionControl
 
 ACCEPTED = Path(__file__).parents[2] / "grammar" / "accepted.sql"
 # A form of each statement that changes something; those of the grammar come with its examples.

@@ -330,7 +330,7 @@ SINKS = {
     "script.py: Script.run: execute": "a session of icesql, whose argument is a parsed statement",
     "lookups.py: look_up: execute": "what ran before, other literals in the place of its own",
     "lookups.py: look_up: sql": "Lookup.sql, which puts the literals in their places",
-    "session.py: _looked_up.whole: execute": "of the engine, not of SQL",
+    "pipeline.py: Pipeline._look_up.whole: execute": "of the engine, not of SQL",
     "instance.py: Instance.__init__: execute": "folders as literals",
     "same_reading.py: EngineReading.ask: execute": "functions that query.pushdown.computed knows "
     "by name, casts and literals of the user's condition; values of files bound",
@@ -354,8 +354,10 @@ SINKS = {
     "driver_aggregate.py: rest_of: sql": "a tree's text",
     "scans.py: Scans.prepare: sql": "a tree's text in Spark's dialect",
     "scans.py: Scans.prepare_text: sql": "the text of a user that was found to read its scans alone",
-    "session.py: Session._run: execute": "an engine of icesql, whose argument is a bound query",
-    "session.py: _answered.two_rows: execute": "the session itself, whose argument it has read",
+    "session.py: Session._execute: execute": "the pipeline, whose argument is a statement that was read",
+    "statements.py: query_rows: execute": "the same",
+    "pipeline.py: Pipeline._run: execute": "an engine of icesql, whose argument is a bound query",
+    "pipeline.py: Pipeline.with_versions.two_rows: execute": "itself, whose argument it has read",
     "explain.py: measure: execute": "an engine of icesql, whose argument is a bound query",
 }
 PARSERS = {

@@ -46,7 +46,7 @@ def connection(moving: Path) -> Iterator[Any]:
 
 
 def kept(connection: Any) -> int:
-    return len(connection._session._statements)
+    return len(connection._session.pipeline.prepared)
 
 
 def test_a_text_that_comes_again_is_neither_parsed_nor_bound(
@@ -137,7 +137,7 @@ def test_what_was_bound_before_a_temporary_table_was_made_is_not_kept(
     meanwhile = [sql, "CREATE TEMP TABLE orders AS SELECT 7 AS id"]
     connection.execute("USE shop")
     connection.execute(sql).close()
-    bound = connection._session.bound
+    bound = connection._session.pipeline.bind
 
     def slowly(*given: Any, **told: Any) -> Any:
         made = bound(*given, **told)
@@ -145,7 +145,7 @@ def test_what_was_bound_before_a_temporary_table_was_made_is_not_kept(
             connection.execute(meanwhile.pop(0)).close()
         return made
 
-    monkeypatch.setattr(connection._session, "bound", slowly)
+    monkeypatch.setattr(connection._session.pipeline, "bind", slowly)
     connection.execute(sql).close()
     assert not meanwhile
     assert connection.execute(sql).fetchall() == [(7,)]
@@ -156,7 +156,7 @@ def test_texts_are_kept_up_to_a_number(connection: Any) -> None:
         for _ in range(2):
             connection.execute(f"SELECT id FROM shop.orders WHERE id = {number}").close()
     assert kept(connection) == 64
-    assert len(connection._session._statements._texts) <= 256
+    assert len(connection._session.pipeline.prepared._texts) <= 256
 
 
 # ---------------------------------------------------------------------------- any order of them
@@ -204,7 +204,7 @@ def test_any_order_of_statements_gives_the_same_with_and_without_keeping(
     uri = f"sqlite:///{moving}"
     hits = 0
     with icesql.connect(uri=uri) as keeping, icesql.connect(uri=uri) as forgetful:
-        forgetful._session._statements.find = lambda *_: None
+        forgetful._session.pipeline.prepared.find = lambda *_: None
         both = (keeping, forgetful)
         for connection in both:
             connection.execute("USE shop")
@@ -225,7 +225,7 @@ def test_any_order_of_statements_gives_the_same_with_and_without_keeping(
                 sql, kinds = chance.choice(queries)
                 values = [_value(chance, each) for each in kinds]
                 given = values or None
-                hits += keeping._session._statements.find(sql, given) is not None
+                hits += keeping._session.pipeline.prepared.find(sql, given) is not None
                 assert answer(keeping, sql, given) == answer(forgetful, sql, given), (sql, given)
     assert hits > 10
 

@@ -175,7 +175,7 @@ def test_the_oldest_plans_go_first(
     for text in texts:
         for _ in range(4):
             assert rows(connection, text) == EXPECTED
-    assert len(connection._session._statements) == 3
+    assert len(connection._session.pipeline.prepared) == 3
     planned.clear()
     assert rows(connection, texts[4]) == EXPECTED
     assert planned == []

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 from icesql.sql.positions import unsupported
-from icesql.sql.statement import Write
+from icesql.sql.statement import TransactionControl
 from icesql.sql.writes.words import Words
 
 WORDS: Final = ("BEGIN", "START", "COMMIT", "ROLLBACK")
-
-
-class TransactionControl(Write, frozen=True):
-    """The beginning or the end of a transaction."""
-
-    verb: Literal["begin", "commit", "rollback"]
 
 
 def read_transaction(words: Words, first: str) -> TransactionControl | None:

@@ -57,7 +57,7 @@ def test_anything_else_is_left_to_the_parser(sql: str) -> None:
 
 
 def without_short_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("icesql.session.session.read_row_count", lambda _: None)
+    monkeypatch.setattr("icesql.session.pipeline.read_row_count", lambda _: None)
 
 
 def answer(connection: Any, sql: str) -> Any:

@@ -1,0 +1,382 @@
+"""The way of a query: text → statement → its views in it → bound → planned → run by an engine."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from msgspec.structs import replace
+
+from icesql.engine.static import StaticResult
+from icesql.errors import CorruptFileError, TableNotFoundError, UnsupportedTableError, placing
+from icesql.session.outcome import Outcome, Parameters
+from icesql.session.planning import engine_of, plans_to_read, send_reports
+from icesql.session.prepared import PreparedStatements, QueryText
+from icesql.sql.parser.row_count import RowCount, read_row_count
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from icesql.context import QueryContext
+    from icesql.engine.engines import Engines
+    from icesql.engine.protocol import Result
+    from icesql.query.bound import BoundQuery
+    from icesql.query.pushdown.same import MarkSame
+    from icesql.query.views.temporary import TemporaryTable
+    from icesql.scan.plan import ScanPlan
+    from icesql.session.prepared import PreparedStatement
+    from icesql.session.state import State
+    from icesql.sql.statement import Query, Shown, Statement
+
+# Spellings in which the text itself is what the local engine reads.
+_ENGINE_DIALECTS = ("", "icesql", "duckdb")
+
+Readable: TypeAlias = "Statement | RowCount | QueryText"
+
+
+class Pipeline:
+    """Reads the texts of a session, and runs the queries among them."""
+
+    def __init__(self, state: State, engines: Engines, dialect: str | None) -> None:
+        self.state, self.engines, self.dialect = state, engines, dialect
+        self.prepared = PreparedStatements()
+
+    def drop_prepared(self) -> None:
+        """Names may mean something else from now on."""
+        # What another thread is binding meanwhile goes into the one before.
+        self.prepared = PreparedStatements()
+
+    @property
+    def is_engines_dialect(self) -> bool:
+        """Whether the text is in the spelling that the local engine reads."""
+        return (self.dialect or "").lower() in _ENGINE_DIALECTS
+
+    # Text → statement
+
+    def read(self, sql: str, parameters: Parameters = None) -> list[Readable]:
+        """The statements of a text, in order. Raises what ``parse`` raises."""
+        if not self.is_engines_dialect:
+            return [*self.parse(sql, parameters)]
+        plain = parameters is None and not self.state.macros
+        counted = read_row_count(sql) if plain else None
+        if counted is not None:
+            return [counted]
+        prepared = self.prepared.find(sql, parameters)
+        if prepared is not None:
+            return [QueryText(sql, parameters, prepared=prepared)]
+        statements = self.parse(sql, parameters)
+        if len(statements) == 1 and type(statements[0]).__name__ == "Query":
+            return [QueryText(sql, parameters, cast("Query", statements[0]))]
+        return [*statements]
+
+    def parse(self, sql: str, parameters: Parameters = None) -> list[Statement]:
+        """The statements of a text, read anew."""
+        from icesql.sql.parse import parse
+
+        access = self.state.access
+        return parse(
+            sql,
+            dialect=self.dialect,
+            parameters=parameters,
+            files=access.files is not False,
+            copies=access.copy_to is not False,
+            macros=self.state.macros,
+        )
+
+    # Statement → outcome
+
+    def execute(self, statement: RowCount | QueryText | Query, query: QueryContext) -> Outcome:
+        """Run a query, once more where a file that was kept on disk proved to be corrupt."""
+        if isinstance(statement, RowCount):
+            outcome = self._count_rows(statement, query)
+            if outcome is not None:
+                return outcome
+            statement = cast("Query", self.parse(statement.text)[0])
+        try:
+            return self._execute(statement, query)
+        except CorruptFileError as error:
+            if not error.was_kept:
+                raise
+        return self._execute(statement, query)
+
+    def _count_rows(self, statement: RowCount, query: QueryContext) -> Outcome | None:
+        """The outcome of ``SELECT count(*)`` that metadata answers; None for all others."""
+        if self.state.temporary or query.tables:
+            return None
+        from icesql.query.metadata_answers import answer_row_count
+
+        answer = answer_row_count(statement, self.state.names, query)
+        if answer is None:
+            return None
+        scan, counted = answer
+        return Outcome(StaticResult([("count_star()", "bigint")], [(counted,)]), scans=(scan,))
+
+    def _execute(self, statement: QueryText | Query, query: QueryContext) -> Outcome:
+        if not isinstance(statement, QueryText):
+            return self.run(statement, query)
+        if not query.settings.caches:
+            statement = replace(statement, prepared=None)
+        return self._run_text(statement, query)
+
+    def _run_text(self, text: QueryText, query: QueryContext) -> Outcome:
+        """Run a query whose text may be prepared."""
+        prepared, statement = text.prepared, text.statement
+        if prepared is not None:
+            found = self._look_up(prepared, text.parameters, query)
+            if found is not None:
+                return found
+            scans = prepared.query.current_scans(text.parameters, self.state.names, query)
+            if scans is not None:
+                bound = prepared.query.over(scans, text.parameters)
+                return self._run(prepared.query.statement, bound, query, prepared)
+        if statement is None:
+            statement = cast("Query", self.parse(text.sql, text.parameters)[0])
+        # What another thread makes meanwhile may have a name of this text.
+        statements = self.prepared
+        expanded, bound = self.bind(statement, query)
+        if expanded is statement and statement.sources is None:
+            statements.note(text, statement, bound, query)
+        return self.run_bound(expanded, bound, query)
+
+    def run(self, statement: Query, query: QueryContext) -> Outcome:
+        """Bind a query and run it."""
+        return self.run_bound(*self.bind(statement, query), query)
+
+    def run_bound(self, statement: Query, bound: BoundQuery, query: QueryContext) -> Outcome:
+        """Run a bound query; errors are at places of the texts that they are of."""
+        with nullcontext() if statement.sources is None else statement.sources.placing():
+            return self._run(statement, bound, query)
+
+    def plan(self, bound: BoundQuery, query: QueryContext) -> tuple[ScanPlan, ...]:
+        """What a query reads, within the limits. Raises what ``plans_to_read`` raises."""
+        return tuple(plans_to_read(bound, query, self.prepared, None)[0])
+
+    def columns_of(self, read: Query, query: QueryContext) -> list[tuple[str, str]]:
+        """Names and the engine's types of the columns of a query."""
+        result = self.run(replace(read, about="DESCRIBE"), query).result
+        assert result is not None
+        return [(str(row[0]), str(row[1])) for row in result.fetch(None)]
+
+    def bind(
+        self, statement: Query, query: QueryContext, *, told: bool = False
+    ) -> tuple[Query, BoundQuery]:
+        """The statement with the views that it reads in it, and bound. Runs nothing."""
+        expanded = statement
+        makes = self.state.temporary or query.tables
+        if makes or any(each.shown is not None for each in statement.references):
+            expanded = self._with_views(statement, query, told=told)
+        try:
+            return self._bind(expanded, query, told=told)
+        except (TableNotFoundError, UnsupportedTableError):
+            # What is no table may be a view of a catalog.
+            stored = self._with_views(statement, query, told=told, stored=True)
+            if [each.parts for each in stored.references] == [
+                each.parts for each in expanded.references
+            ]:
+                raise
+        return self._bind(stored, query, told=told)
+
+    def _bind(
+        self, statement: Query, query: QueryContext, *, told: bool
+    ) -> tuple[Query, BoundQuery]:
+        from icesql.query.bind import bind
+
+        statement = self.with_versions(statement, query)
+        on_spark = _is_for_spark(statement, query)
+        # What DuckDB computes has to be what the text means.
+        asks = self.is_engines_dialect and query.settings.engine != "spark"
+        ask = self.engines.ask if asks else None
+        # Where the tree is what runs, it means the same everywhere.
+        mark = None if statement.user_text is None else self.mark(query)
+        with nullcontext() if statement.sources is None else statement.sources.placing():
+            bound = bind(statement, self.state, query, mark, on_spark=on_spark, told=told, ask=ask)
+        return statement, bound
+
+    def mark(self, query: QueryContext) -> MarkSame | None:
+        """What compares a statement with the engine's own reading; see ``query.pushdown.same``."""
+        if not self.is_engines_dialect:
+            return None
+        return lambda tree, text, start: self.engines.mark_same(tree, text, start, query)
+
+    def _run(
+        self,
+        statement: Query,
+        bound: BoundQuery,
+        query: QueryContext,
+        prepared: PreparedStatement | None = None,
+    ) -> Outcome:
+        from icesql.query.metadata_answers import answer_from_metadata, with_counts
+
+        answer = answer_from_metadata(bound, query) if bound.spark is None else None
+        if answer is not None:
+            columns = [(name, "bigint") for name in answer.names]
+            answered = StaticResult(columns, [answer.row])
+            return Outcome(answered, (), bound.notes, bound, bound.scans)
+        bound = bound if bound.spark is not None else with_counts(bound)
+        plans, found = plans_to_read(bound, query, self.prepared, prepared)
+        notes = bound.notes + found
+        choice = engine_of(bound, plans, query)
+        if choice.name == "spark" and statement.spark is not None and bound.spark is None:
+            from icesql.query.bind import bind
+            from icesql.scan.limits import check_limits
+            from icesql.scan.planner import plan
+
+            bound = bind(statement, self.state, query, on_spark=True, told=False)
+            plans = [plan(scan, query) for scan in bound.scans]
+            check_limits(plans, query.settings)
+        elif bound.spark is not None:
+            choice = replace(choice, name="spark")
+        send_reports(bound.scans, plans)
+        notes += () if choice.reason is None else (choice.reason,)
+        result: Result
+        if prepared is not None and choice.name == "local":
+            result = self.engines.local().execute(bound, plans, query, prepared.run)
+        else:
+            result = self.engines.named(choice.name).execute(bound, plans, query)
+        if any(each.counted for each in plans):
+            from icesql.engine.counted import CountedResult
+
+            result = CountedResult(result, plans[0].counted)
+        return Outcome(result, tuple(plans), notes, bound, bound.scans)
+
+    def _look_up(
+        self, prepared: PreparedStatement, values: Any, query: QueryContext
+    ) -> Outcome | None:
+        """The outcome of a text that the local engine answers from memory; None for all others."""
+        if not (prepared.run.gives_few_rows and prepared.run.lookups):
+            return None
+        scans = prepared.query.current_scans(values, self.state.names, query, cached=True)
+        if scans is None:
+            return None
+        from icesql.query.prepared_query import literals
+        from icesql.scan.limits import check_limits
+
+        plans = self.prepared.plan(prepared, scans, query)
+        check_limits(plans, query.settings)
+        bound, local = prepared.query, self.engines.local()
+
+        def whole() -> Result:
+            return local.execute(bound.over(scans, values), plans, query, prepared.run)
+
+        result = local.look_up(prepared.run, plans, literals(values), query, whole)
+        if result is None:
+            return None
+        send_reports(scans, plans)
+        return Outcome(result, tuple(plans), (), replace(bound.bound, scans=scans), scans)
+
+    # What a statement reads besides tables
+
+    def with_versions(self, statement: Statement, query: QueryContext) -> Any:
+        """The statement with the versions that queries in it tell."""
+        from icesql.sql.statement import asks_versions
+
+        if not asks_versions(statement):
+            return statement
+        from icesql.query.travel.asked_versions import with_answers
+
+        def two_rows(sql: str) -> list[tuple[Any, ...]]:
+            with placing(sql):
+                (read,) = self.read(sql)
+                result = self.execute(cast("QueryText", read), query).result
+            assert result is not None
+            try:
+                return result.fetch(2)
+            finally:
+                result.close()
+
+        return with_answers(statement, two_rows, query)
+
+    def _with_views(
+        self, statement: Query, query: QueryContext, *, told: bool, stored: bool = False
+    ) -> Query:
+        """The statement with what the session made, and what only an engine can tell, in its text.
+
+        ``stored``: with the views of catalogs, too.
+        """
+        from icesql.query.views.create import with_temporary
+
+        find = None
+        if stored:
+            from icesql.query.views.stored import StoredViews
+
+            find = StoredViews(
+                self.state, self.dialect, query, lambda read: self.columns_of(read, query)
+            ).find
+        return with_temporary(
+            statement,
+            self.state.temporary,
+            self.dialect,
+            lambda shown: self._rows_of(shown, query, told=told, stored=stored),
+            find,
+            tables=query.tables,
+            files=self.state.access.files is not False,
+        )
+
+    def _rows_of(
+        self, shown: Shown | Query, query: QueryContext, *, told: bool, stored: bool
+    ) -> TemporaryTable | None:
+        """The rows of a statement in FROM; None of one that is answered without an engine."""
+        from icesql.engine.temporary import keep_rows
+        from icesql.query.views.create import named
+        from icesql.query.views.temporary import TemporaryTable
+        from icesql.sql import statement as kinds
+
+        if isinstance(shown, kinds.Query):
+            # EXPLAIN tells of the columns, and computes none of their values.
+            described = replace(shown, about="DESCRIBE") if told else shown
+            result = self.run(described, query).result
+            assert result is not None
+        elif (isinstance(shown, kinds.ShowSession) and shown.what == "PROCEDURES") or (
+            isinstance(shown, kinds.Describe | kinds.ShowOfTable)
+            and (stored or named(shown, self.state.temporary) is not None)
+        ):
+            result, _ = self.show(shown, query)
+        else:
+            return None
+        columns, data = keep_rows(result, (), lambda size: None)
+        return TemporaryTable("", columns, data, data.nbytes)
+
+    def show(self, statement: Shown, query: QueryContext) -> tuple[Result, tuple[str, ...]]:
+        """The rows and notes that answer a SHOW or DESCRIBE."""
+        from icesql.query.show import show
+        from icesql.sql.statement import Describe, ShowOfTable, ShowSession
+
+        if isinstance(statement, ShowSession) and statement.what == "PROCEDURES":
+            from icesql.maintain.procedures.shown import shown_procedures
+
+            return StaticResult(*shown_procedures(statement.like)), ()
+        if self.state.temporary and isinstance(statement, Describe | ShowOfTable):
+            from icesql.query.views.create import named, whole
+            from icesql.query.views.shown import shown
+            from icesql.query.views.temporary import TemporaryTable
+
+            made = named(statement, self.state.temporary)
+            if isinstance(made, TemporaryTable):
+                columns = [(name, engine or kind) for name, kind, engine in made.columns]
+                return StaticResult(*shown(statement, made, columns)), ()
+            if made is not None:
+                columns = self.columns_of(whole(made.name, self.dialect), query)
+                return StaticResult(*shown(statement, made, columns)), ()
+        try:
+            answer = query.wait_for(lambda: show(statement, self.state, query))
+        except (TableNotFoundError, UnsupportedTableError):
+            if not isinstance(statement, Describe | ShowOfTable) or statement.reference.path:
+                raise
+            parts = statement.reference.parts
+            view = query.wait_for(lambda: self.state.names.open_view(parts))
+            if view is None:
+                raise
+            from icesql.query.views.shown import shown_stored
+
+            return StaticResult(*shown_stored(statement, view[0], self.dialect)), ()
+        return StaticResult(answer[0], answer[1]), answer[2]
+
+
+def _is_for_spark(statement: Query, query: QueryContext) -> bool:
+    """Whether a statement in Spark's spelling is bound as Spark runs it, before it is planned.
+
+    With ``auto`` only one that the local engine cannot run: the bytes to read choose later.
+    """
+    if statement.spark is None or statement.about or query.settings.engine == "local":
+        return False
+    return query.settings.engine == "spark" or statement.refused is not None

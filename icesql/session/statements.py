@@ -1,0 +1,341 @@
+"""What each kind of statement does in a session: one function for each, found in ``HANDLERS``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from msgspec.structs import replace
+
+from icesql.config import check_folder
+from icesql.engine.static import StaticResult
+from icesql.errors import (
+    AccessDeniedError,
+    NotSupportedError,
+    ProgrammingError,
+    placing,
+    similar_names,
+)
+from icesql.session.outcome import Outcome, Parameters
+from icesql.session.planning import edges_of, engine_of, limit_notes, narrowed
+from icesql.session.prepared import QueryText
+from icesql.sql import statement as kinds
+from icesql.sql.parser.row_count import RowCount
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+    from icesql.query.views.temporary import TemporaryTable
+    from icesql.session.session import Session
+
+# Of a session, a statement of its kind, and the context of that.
+Handler = Callable[["Session", Any, "QueryContext"], Outcome]
+
+
+def handler_of(statement: object) -> Handler:
+    """What runs a statement. Raises KeyError for what is none."""
+    return next(HANDLERS[kind] for kind in type(statement).__mro__ if kind in HANDLERS)
+
+
+def query_rows(
+    session: Session, statement: RowCount | QueryText | kinds.Query, query: QueryContext
+) -> Outcome:
+    """SELECT and the other statements that give rows of tables."""
+    return session.pipeline.execute(statement, query)
+
+
+def explain(session: Session, statement: kinds.Explain, query: QueryContext) -> Outcome:
+    """EXPLAIN: how a query is planned; with ANALYZE, also how it ran."""
+    from icesql.explain import engine_plan, measure
+    from icesql.explain import explain as explained
+    from icesql.query.bind import bind
+    from icesql.query.metadata_answers import with_counts
+    from icesql.scan.planner import plan
+
+    started = time.perf_counter()
+    read, bound = session.pipeline.bind(statement.query, query, told=True)
+    bound = bound if bound.spark is not None else with_counts(bound)
+    bind_seconds = time.perf_counter() - started
+    plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
+    choice, measured = engine_of(bound, plans, query), None
+    if choice.name == "spark" and read.spark is not None and bound.spark is None:
+        bound = bind(read, session.state, query, on_spark=True)
+        plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
+    elif bound.spark is not None:
+        choice = replace(choice, name="spark")
+    edges = edges_of(bound, plans)
+    notes = bound.notes + limit_notes(plans, edges, statement, query)
+    if statement.analyze:
+        plans = narrowed(edges, plans, query)
+        engine = session.engines.named(choice.name)
+        measured = measure(engine, bound, plans, query, bind_seconds)
+    if statement.format == "engine":
+        result = engine_plan(session.engines.named(choice.name), bound, plans, query)
+    else:
+        result = explained(bound, plans, query, statement, choice, edges, measured)
+    return Outcome(result, tuple(plans), notes, scans=bound.scans)
+
+
+def show(session: Session, statement: kinds.Shown, query: QueryContext) -> Outcome:
+    """SHOW and DESCRIBE."""
+    rows, notes = session.pipeline.show(session.pipeline.with_versions(statement, query), query)
+    return Outcome(rows, notes=notes)
+
+
+def copy(session: Session, statement: kinds.Copy, query: QueryContext) -> Outcome:
+    """COPY … TO: the rows of a query into a file."""
+    from icesql.engine.writing import write
+    from icesql.storage.output_file import OutputFile
+
+    allowed = session.state.access.copy_to
+    with OutputFile(statement.path, overwrite=statement.overwrite, allowed=allowed) as file:
+        outcome = session.pipeline.run(statement.query, query)
+        result = outcome.result
+        assert result is not None
+        try:
+            count = write(result, session.engines, statement.format, file, query)
+        finally:
+            result.close()
+    notes = (*outcome.notes, *result.notes)
+    counted = StaticResult([("Count", "bigint")], [(count,)])
+    return Outcome(counted, outcome.plans, notes, scans=outcome.scans)
+
+
+def change_table(session: Session, statement: kinds.Write, query: QueryContext) -> Outcome:
+    """A statement that changes tables: one row says what it has done to rows."""
+    if session.state.temporary:
+        from icesql.query.views.create import drop_of
+
+        dropped = drop_of(statement, session.state.temporary)
+        if dropped is not None:
+            return create_temporary(session, dropped, query)
+    from icesql.modify.run import modify
+    from icesql.session.services import Services
+
+    return Outcome.of_change(modify(statement, Services(session.pipeline, query)))
+
+
+def insert_many(
+    session: Session, sql: str, sets: Iterable[Parameters], query: QueryContext
+) -> Outcome:
+    """One INSERT with several sets of values: the rows of all of them in one commit."""
+    from icesql.modify.insert import insert_many as insert
+    from icesql.modify.present import check_present
+    from icesql.modify.run import check_writes
+    from icesql.modify.transactions import as_pending, begin_by_itself
+    from icesql.session.services import Services
+    from icesql.sql.parse import first_tokens
+    from icesql.sql.writes.statements import Insert
+
+    if [each.text.upper() for each in first_tokens(sql, session.dialect)[:1]] != ["INSERT"]:
+        raise NotSupportedError("executemany() takes one INSERT")
+    check_writes(session.state.access)
+    check_present(query.settings)
+    begin_by_itself(session.state)
+
+    def statements() -> Iterator[Insert]:
+        for values in sets:
+            read = session.pipeline.parse(sql, values)
+            if len(read) != 1 or not isinstance(read[0], Insert):
+                raise NotSupportedError("executemany() takes one INSERT")
+            yield read[0]
+
+    done = insert(statements(), Services(session.pipeline, query))
+    return Outcome.of_change(as_pending(done, session.state))
+
+
+def control_transaction(
+    session: Session, statement: kinds.TransactionControl, query: QueryContext
+) -> Outcome:
+    """BEGIN, COMMIT and ROLLBACK."""
+    from icesql.modify.transactions import control
+
+    return Outcome.of_change(control(statement.verb, session.state, query))
+
+
+def create_temporary(session: Session, statement: kinds.Created, query: QueryContext) -> Outcome:
+    """CREATE or DROP of a temporary view or table; a DROP may be of a view of a catalog."""
+    from icesql.sql.writes.statements import TableName
+    from icesql.sql.writes.views import DropStoredView
+
+    state, pipeline = session.state, session.pipeline
+    if isinstance(statement, kinds.Drop) and statement.kind == "VIEW":
+        name = TableName((statement.name,), statement.offset)
+        is_temporary = state.temporary.find(name.parts) is not None
+        if not is_temporary and state.names.catalog and state.names.open_view(name.parts):
+            return change_table(session, DropStoredView(name, statement.if_exists), query)
+    from icesql.query.views.create import create
+    from icesql.query.views.temporary import TemporaryTable
+
+    def describe(read: kinds.Query) -> list[str]:
+        bound = pipeline.bind(read, query)[1]
+        if bound.spark is not None or bound.about:
+            return []
+        return [name for name, _ in pipeline.columns_of(read, query)]
+
+    def materialize(table: kinds.CreateTable) -> TemporaryTable:
+        from icesql.engine.temporary import keep_rows
+
+        result, limit = pipeline.run(table.query, query).result, query.settings.memory_limit
+        assert result is not None
+        columns, data = keep_rows(
+            result,
+            table.columns,
+            lambda size: state.temporary.check_room(size, limit, table.name),
+        )
+        return TemporaryTable(table.name, columns, data, data.nbytes)
+
+    place = state.names.place
+    count = create(statement, state.temporary, place, session.dialect, describe, materialize)
+    pipeline.drop_prepared()
+    if count is None:
+        return Outcome()
+    return Outcome(StaticResult([("Count", "bigint")], [(count,)]))
+
+
+def change_macros(
+    session: Session, statement: kinds.MacroStatement, query: QueryContext
+) -> Outcome:
+    """CREATE and DROP MACRO."""
+    from icesql.sql.macros.macro import changed
+
+    session.state.macros = changed(session.state.macros, statement)
+    session.pipeline.drop_prepared()
+    return Outcome()
+
+
+def set_setting(session: Session, statement: kinds.SetSetting, query: QueryContext) -> Outcome:
+    """SET."""
+    session.state.access.check_setting(statement.name)
+    before = session.state.settings
+    changed = before.with_text(statement.name, statement.value)
+    if changed.temp_directory != before.temp_directory:
+        check_folder("temp_directory", changed.temp_directory)
+    if changed.cache_directory not in (None, before.cache_directory):
+        check_folder("cache_directory", changed.cache_directory)
+    session.state.settings = changed
+    return Outcome()
+
+
+def reset_setting(session: Session, statement: kinds.ResetSetting, query: QueryContext) -> Outcome:
+    """RESET, of one setting or of all."""
+    state = session.state
+    if statement.name is None:
+        # Locked settings keep their defaults.
+        state.settings = state.defaults
+    else:
+        state.access.check_setting(statement.name)
+        state.settings = state.settings.with_default(statement.name, state.defaults)
+    return Outcome()
+
+
+def set_snapshot_time(
+    session: Session, statement: kinds.SetSnapshotTime, query: QueryContext
+) -> Outcome:
+    """SET SNAPSHOT TIME: the time is read now, not anew by each query."""
+    from icesql.query.snapshot_selection import pinned_time
+
+    state = session.state
+    state.access.check_setting("snapshot_time")
+    text = pinned_time(session.pipeline.with_versions(statement, query).time, query)
+    state.settings = state.settings.with_text("snapshot_time", text)
+    note = f"SNAPSHOT TIME {text}: tables are read as they were then, until RESET SNAPSHOT TIME"
+    return Outcome(notes=(note,))
+
+
+def set_variable(session: Session, statement: kinds.SetVariable, query: QueryContext) -> Outcome:
+    """SET and RESET VARIABLE."""
+    session.state.variables.pop(statement.name, None)
+    if statement.value is not None:
+        session.state.variables[statement.name] = statement.value
+    return Outcome()
+
+
+def use(session: Session, statement: kinds.Use, query: QueryContext) -> Outcome:
+    """USE: where names are looked up."""
+    names = session.state.names
+    names.place = query.wait_for(lambda: names.find_place(statement.parts))
+    return Outcome()
+
+
+def prepare(session: Session, statement: kinds.Prepare, query: QueryContext) -> Outcome:
+    """PREPARE: keep a text by a name."""
+    session.state.prepared[statement.name] = statement.sql
+    return Outcome()
+
+
+def execute_prepared(session: Session, statement: kinds.Execute, query: QueryContext) -> Outcome:
+    """EXECUTE: run the text of a name. Raises ProgrammingError for a name without one."""
+    text = _prepared_text(statement.name, session.state.prepared)
+    with placing(text):
+        (read,) = session.pipeline.read(text, statement.values or None)
+        return session.run_by_kind(read, query)
+
+
+def deallocate(session: Session, statement: kinds.Deallocate, query: QueryContext) -> Outcome:
+    """DEALLOCATE, of one name or of all. Raises ProgrammingError for a name without a text."""
+    prepared = session.state.prepared
+    for name in [statement.name] if statement.name is not None else list(prepared):
+        _prepared_text(name, prepared)
+        del prepared[name]
+    return Outcome()
+
+
+def _prepared_text(name: str, prepared: Mapping[str, str]) -> str:
+    if name not in prepared:
+        near = similar_names(name, prepared)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ProgrammingError(f'no statement is prepared as "{name}"{hint}')
+    return prepared[name]
+
+
+def check_leaves_nothing(statement: object) -> None:
+    """Raise AccessDeniedError for what the next one's statements on a connection would find.
+
+    One connection may serve many: a view of one would be a table of another, BEGIN of one would
+    hold the changes of all.
+    """
+    match statement:
+        case kinds.CreateView() | kinds.CreateTable():
+            what = f"CREATE TEMP {'VIEW' if isinstance(statement, kinds.CreateView) else 'TABLE'}"
+        case kinds.MacroStatement():
+            what = "CREATE and DROP MACRO"
+        case kinds.SetVariable():
+            what = "SET VARIABLE"
+        case kinds.Prepare() | kinds.Deallocate():
+            what = "PREPARE"
+        case kinds.Use():
+            what = "USE"
+        case kinds.TransactionControl(verb="begin"):
+            what = "BEGIN"
+        case _:
+            return
+    raise AccessDeniedError(
+        f"{what} would stay for whoever asks next; say all of it in one statement, such as WITH",
+        argument="service",
+    )
+
+
+# A statement without an entry of its own has that of its base.
+HANDLERS: Final[Mapping[type, Handler]] = {
+    RowCount: query_rows,
+    QueryText: query_rows,
+    kinds.Query: query_rows,
+    kinds.Explain: explain,
+    **dict.fromkeys(get_args(kinds.Shown), show),
+    kinds.Copy: copy,
+    kinds.Write: change_table,
+    kinds.TransactionControl: control_transaction,
+    kinds.CreateView: create_temporary,
+    kinds.CreateTable: create_temporary,
+    kinds.Drop: create_temporary,
+    kinds.MacroStatement: change_macros,
+    kinds.SetSetting: set_setting,
+    kinds.ResetSetting: reset_setting,
+    kinds.SetSnapshotTime: set_snapshot_time,
+    kinds.SetVariable: set_variable,
+    kinds.Use: use,
+    kinds.Prepare: prepare,
+    kinds.Execute: execute_prepared,
+    kinds.Deallocate: deallocate,
+}
