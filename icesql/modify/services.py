@@ -34,24 +34,14 @@ class ChangedState(SessionState, Protocol):
 class StatementServices(Protocol):
     """The session for one statement: its state, its context, and answers to queries.
 
-    Queries raise what ``Session.execute`` raises. Whoever is given a Result closes it.
+    ``dialect`` is the spelling of the statement; "" is the default. Queries raise what
+    ``Session.execute`` raises. Whoever is given a Result closes it.
     """
 
-    @property
-    def state(self) -> ChangedState:
-        """What the session remembers."""
-
-    @property
-    def query(self) -> QueryContext:
-        """The context of the statement."""
-
-    @property
-    def dialect(self) -> str:
-        """The spelling of the statement; "" is the default."""
-
-    @property
-    def engines(self) -> Engines:
-        """Where queries and tasks run."""
+    state: ChangedState
+    query: QueryContext
+    dialect: str
+    engines: Engines
 
     def run(self, read: Query) -> tuple[Result, Scans]:
         """The rows of a query, and what it reads, in the order of its text."""

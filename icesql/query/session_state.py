@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from sqlglot import exp
 
     from icesql.access import Access
@@ -17,28 +15,15 @@ if TYPE_CHECKING:
 
 
 class SessionState(Protocol):
-    """The state of a session as binding, views and SHOW read it; ``session.state`` holds it."""
+    """The state of a session as binding, views and SHOW read it; ``session.state`` holds it.
 
-    @property
-    def names(self) -> SearchPath:
-        """Which table a name means."""
+    ``defaults`` are what the settings of the session began with. ``variables``, the constants of
+    SET VARIABLE, and ``macros`` are by their names in lower case.
+    """
 
-    @property
-    def access(self) -> Access:
-        """What SQL may do."""
-
-    @property
-    def defaults(self) -> Settings:
-        """What the settings of the session began with."""
-
-    @property
-    def variables(self) -> Mapping[str, exp.Expression]:
-        """The constants of SET VARIABLE, by their names in lower case."""
-
-    @property
-    def temporary(self) -> Temporary:
-        """The temporary views and tables."""
-
-    @property
-    def macros(self) -> Macros:
-        """The macros, by their names in lower case."""
+    names: SearchPath
+    access: Access
+    defaults: Settings
+    variables: dict[str, exp.Expression]
+    temporary: Temporary
+    macros: Macros

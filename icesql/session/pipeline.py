@@ -122,9 +122,9 @@ class Pipeline:
         """Run a query whose text may be prepared."""
         prepared, statement = text.prepared, text.statement
         if prepared is not None:
-            found = self._look_up(prepared, text.parameters, query)
-            if found is not None:
-                return found
+            outcome = self._look_up(prepared, text.parameters, query)
+            if outcome is not None:
+                return outcome
             scans = prepared.query.current_scans(text.parameters, self.state.names, query)
             if scans is not None:
                 bound = prepared.query.over(scans, text.parameters)
@@ -158,26 +158,26 @@ class Pipeline:
         return [(str(row[0]), str(row[1])) for row in result.fetch(None)]
 
     def bind(
-        self, statement: Query, query: QueryContext, *, told: bool = False
+        self, statement: Query, query: QueryContext, *, for_explain: bool = False
     ) -> tuple[Query, BoundQuery]:
         """The statement with the views that it reads in it, and bound. Runs nothing."""
         expanded = statement
         makes = self.state.temporary or query.tables
         if makes or any(each.shown is not None for each in statement.references):
-            expanded = self._with_views(statement, query, told=told)
+            expanded = self._with_views(statement, query, for_explain=for_explain)
         try:
-            return self._bind(expanded, query, told=told)
+            return self._bind(expanded, query, for_explain=for_explain)
         except (TableNotFoundError, UnsupportedTableError):
             # What is no table may be a view of a catalog.
-            stored = self._with_views(statement, query, told=told, stored=True)
+            stored = self._with_views(statement, query, for_explain=for_explain, stored=True)
             if [each.parts for each in stored.references] == [
                 each.parts for each in expanded.references
             ]:
                 raise
-        return self._bind(stored, query, told=told)
+        return self._bind(stored, query, for_explain=for_explain)
 
     def _bind(
-        self, statement: Query, query: QueryContext, *, told: bool
+        self, statement: Query, query: QueryContext, *, for_explain: bool
     ) -> tuple[Query, BoundQuery]:
         from icesql.query.bind import bind
 
@@ -189,7 +189,9 @@ class Pipeline:
         # Where the tree is what runs, it means the same everywhere.
         mark = None if statement.user_text is None else self.mark(query)
         with nullcontext() if statement.sources is None else statement.sources.placing():
-            bound = bind(statement, self.state, query, mark, on_spark=on_spark, told=told, ask=ask)
+            bound = bind(
+                statement, self.state, query, mark, on_spark=on_spark, told=for_explain, ask=ask
+            )
         return statement, bound
 
     def mark(self, query: QueryContext) -> MarkSame | None:
@@ -213,8 +215,8 @@ class Pipeline:
             answered = StaticResult(columns, [answer.row])
             return Outcome(answered, (), bound.notes, bound, bound.scans)
         bound = bound if bound.spark is not None else with_counts(bound)
-        plans, found = plans_to_read(bound, query, self.prepared, prepared)
-        notes = bound.notes + found
+        plans, notes = plans_to_read(bound, query, self.prepared, prepared)
+        notes = bound.notes + notes
         choice = engine_of(bound, plans, query)
         if choice.name == "spark" and statement.spark is not None and bound.spark is None:
             from icesql.query.bind import bind
@@ -287,7 +289,7 @@ class Pipeline:
         return with_answers(statement, two_rows, query)
 
     def _with_views(
-        self, statement: Query, query: QueryContext, *, told: bool, stored: bool = False
+        self, statement: Query, query: QueryContext, *, for_explain: bool, stored: bool = False
     ) -> Query:
         """The statement with what the session made, and what only an engine can tell, in its text.
 
@@ -306,14 +308,14 @@ class Pipeline:
             statement,
             self.state.temporary,
             self.dialect,
-            lambda shown: self._rows_of(shown, query, told=told, stored=stored),
+            lambda shown: self._rows_of(shown, query, for_explain=for_explain, stored=stored),
             find,
             tables=query.tables,
             files=self.state.access.files is not False,
         )
 
     def _rows_of(
-        self, shown: Shown | Query, query: QueryContext, *, told: bool, stored: bool
+        self, shown: Shown | Query, query: QueryContext, *, for_explain: bool, stored: bool
     ) -> TemporaryTable | None:
         """The rows of a statement in FROM; None of one that is answered without an engine."""
         from icesql.engine.temporary import keep_rows
@@ -323,7 +325,7 @@ class Pipeline:
 
         if isinstance(shown, kinds.Query):
             # EXPLAIN tells of the columns, and computes none of their values.
-            described = replace(shown, about="DESCRIBE") if told else shown
+            described = replace(shown, about="DESCRIBE") if for_explain else shown
             result = self.run(described, query).result
             assert result is not None
         elif (isinstance(shown, kinds.ShowSession) and shown.what == "PROCEDURES") or (
@@ -350,13 +352,13 @@ class Pipeline:
             from icesql.query.views.shown import shown
             from icesql.query.views.temporary import TemporaryTable
 
-            made = named(statement, self.state.temporary)
-            if isinstance(made, TemporaryTable):
-                columns = [(name, engine or kind) for name, kind, engine in made.columns]
-                return StaticResult(*shown(statement, made, columns)), ()
-            if made is not None:
-                columns = self.columns_of(whole(made.name, self.dialect), query)
-                return StaticResult(*shown(statement, made, columns)), ()
+            temporary = named(statement, self.state.temporary)
+            if isinstance(temporary, TemporaryTable):
+                columns = [(name, engine or kind) for name, kind, engine in temporary.columns]
+                return StaticResult(*shown(statement, temporary, columns)), ()
+            if temporary is not None:
+                columns = self.columns_of(whole(temporary.name, self.dialect), query)
+                return StaticResult(*shown(statement, temporary, columns)), ()
         try:
             answer = query.wait_for(lambda: show(statement, self.state, query))
         except (TableNotFoundError, UnsupportedTableError):

@@ -13,14 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from icesql.context import QueryContext
-    from icesql.engine.engines import Engines
     from icesql.engine.protocol import Result
-    from icesql.modify.services import Narrow, Scans
+    from icesql.modify.services import ChangedState, Narrow, Scans
     from icesql.query.bound import BoundQuery
     from icesql.query.views.temporary import TemporaryTable
     from icesql.scan.plan import ScanPlan
     from icesql.session.pipeline import Pipeline
-    from icesql.session.state import State
     from icesql.sql.statement import Query
 
 # What a query of no more than a condition has.
@@ -31,23 +29,9 @@ class Services:
     """``modify.services.StatementServices`` for one statement."""
 
     def __init__(self, pipeline: Pipeline, query: QueryContext) -> None:
-        self._pipeline = pipeline
-        self.query = query
-
-    @property
-    def state(self) -> State:
-        """What the session remembers."""
-        return self._pipeline.state
-
-    @property
-    def dialect(self) -> str:
-        """The spelling of the statement; "" is the default."""
-        return self._pipeline.dialect or ""
-
-    @property
-    def engines(self) -> Engines:
-        """Where queries and tasks run."""
-        return self._pipeline.engines
+        self._pipeline, self.query = pipeline, query
+        self.state: ChangedState = pipeline.state
+        self.dialect, self.engines = pipeline.dialect or "", pipeline.engines
 
     def run(self, read: Query) -> tuple[Result, Scans]:
         """The rows of a query, and what it reads, in the order of its text."""

@@ -53,7 +53,7 @@ def explain(session: Session, statement: kinds.Explain, query: QueryContext) -> 
     from icesql.scan.planner import plan
 
     started = time.perf_counter()
-    read, bound = session.pipeline.bind(statement.query, query, told=True)
+    read, bound = session.pipeline.bind(statement.query, query, for_explain=True)
     bound = bound if bound.spark is not None else with_counts(bound)
     bind_seconds = time.perf_counter() - started
     plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
