@@ -5,6 +5,9 @@ from __future__ import annotations
 EXPRESSIONS = """
 i / big
 i / 0
+i / (7)
+i / -7
+i / (-7)
 d / 0
 -d / 0
 dec / 3
