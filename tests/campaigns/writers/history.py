@@ -710,7 +710,11 @@ class History:
             return True
         if "fault" in self._raced and self.warehouse.kind == "rest":
             return True  # of the gateway's own words, as long as nothing was changed
-        reshaped = (icesql.ProgrammingError, icesql.errors.CatalogError)
+        reshaped = (
+            icesql.ProgrammingError,
+            icesql.errors.CatalogError,
+            icesql.errors.TypeMismatchError,
+        )
         if self._raced & _RESHAPED and isinstance(error, reshaped):
             return True
         return bool(statement.reads and self._raced & _CLEANED and "no such file" in text)

@@ -254,6 +254,8 @@ def outcomes(parts: Sequence[Part], now: Rows, candidates: Iterable[Rows]) -> It
         if len(parts) > 1 and [*map(id, first)] == [*map(id, seen)]:
             # The table is the transaction's from its first change on: the next part looks again.
             yield from outcomes(parts[1:], now, candidates)
+        if len(parts) > 1:
+            yield from _taken_later(parts, now, seen)
         state, states = now, list[Rows]()
         try:
             for part in parts:
@@ -266,6 +268,23 @@ def outcomes(parts: Sequence[Part], now: Rows, candidates: Iterable[Rows]) -> It
         except MustConflict:
             continue
         yield states or [now]
+
+
+def _taken_later(parts: Sequence[Part], now: Rows, seen: Rows) -> Iterator[list[Rows]]:
+    """What comes of a transaction that has its table as its first change left it.
+
+    That statement changed the rows that it had read in what was there by then, as one outside of a
+    transaction does; those behind it read the result.
+    """
+    try:
+        states = [parts[0].effect(now, seen)]
+        for part in parts[1:]:
+            made = part.effect(states[-1], states[-1])
+            if [*map(id, made)] != [*map(id, states[-1])]:
+                states.append(made)
+    except MustConflict:
+        return
+    yield states
 
 
 def difference(found: Iterable[Any], wanted: Iterable[Any]) -> str:

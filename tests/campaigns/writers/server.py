@@ -154,6 +154,8 @@ def _apply_snapshots(made: Json, update: Json, now: int) -> None:
             made["snapshots"].append(snapshot)
         case "set-snapshot-ref":
             told = {k: v for k, v in update.items() if k not in ("action", "ref-name")}
+            if all(each["snapshot-id"] != told["snapshot-id"] for each in made["snapshots"]):
+                raise Unfit(f"{update['ref-name']} cannot be an unknown snapshot")
             refs[update["ref-name"]] = told
             if update["ref-name"] == "main":
                 made["current-snapshot-id"] = told["snapshot-id"]

@@ -36,11 +36,11 @@ def test_large_files_make_more_parts_than_run_at_once() -> None:
 
 
 def test_what_spark_alone_can_say_is_left_to_spark() -> None:
-    def plan_with(*given: Any) -> Any:
+    def plan_here(*given: Any) -> Any:
         raise errors.UnsupportedSqlError("a function")
 
     query = SimpleNamespace(settings=Settings(engine="spark"))
-    work: Any = SimpleNamespace(engines=object(), query=query, plan_with=plan_with)
+    work: Any = SimpleNamespace(engines=object(), query=query, plan_here=plan_here)
     read: Any = SimpleNamespace(refused=None, spark=object())
     assert division_of(read, 0, work) is None
     read.spark = None
