@@ -13,9 +13,9 @@ from sqlglot import exp
 
 from icesql.errors import similar_names
 from icesql.sql.engine_functions import is_file_function, is_known, known_names, refusal
+from icesql.sql.function_table import SPARK, function_names
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.shown.pivots import check_pivot
-from icesql.sql.spark_text.table_names import DIALECT, spark_functions
 
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
 # Queries in other words.
@@ -247,13 +247,14 @@ def check_tree(
 
 def check_spark_functions(tree: exp.Expr) -> None:
     """Refuse functions that the table of Spark's dialect has not. Raises UnsupportedSqlError."""
+    names = function_names(SPARK)
     for node in tree.find_all(exp.Anonymous):
         name = node.name.lower()
-        if name in spark_functions() or name in _TABLE_FUNCTIONS or name in SESSION_CALLS:
+        if name in names or name in _TABLE_FUNCTIONS or name in SESSION_CALLS:
             continue
-        near = similar_names(name, sorted(spark_functions()), 1)
+        near = similar_names(name, sorted(names), 1)
         hint = f"did you mean {near[0]}()?" if near else "it is not in the table of its functions"
-        raise unsupported(f"the function {name}() in {DIALECT}", node, hint)
+        raise unsupported(f"the function {name}() in Spark's dialect", node, hint)
 
 
 def check_functions(tree: exp.Expr, *, files: bool = False) -> None:

@@ -41,6 +41,7 @@ from icesql.sql.acceptance import (
 )
 from icesql.sql.commands import read_command
 from icesql.sql.files import take_files
+from icesql.sql.function_table import SPARK, TRANSLATED
 from icesql.sql.parameters import Parameters
 from icesql.sql.parser.depth import (
     check_brackets,
@@ -62,8 +63,7 @@ from icesql.sql.parser.dialect import (
 from icesql.sql.parser.duckdb_forms import Forms, read_forms
 from icesql.sql.parser.gathering import gather
 from icesql.sql.parser.literal_list import Lists, take_lists
-from icesql.sql.parser.own_calls import TRANSLATED, mark_calls, unmark_calls
-from icesql.sql.parser.own_functions import hide_calls, show_calls
+from icesql.sql.parser.own_calls import hide_calls, show_calls
 from icesql.sql.parser.places import place_nodes
 from icesql.sql.parser.token_rewriting import rewrite_tokens
 from icesql.sql.parser.travel.clauses import cut_travels
@@ -90,7 +90,6 @@ _MACRO = ("MACRO", "FUNCTION")
 _OTHER = ("FLATTEN", "ROLLUP", "CUBE")
 # DuckDB's ago() reads a clock of its own, and no file is pruned by it; see ``macros.macro.AGO``.
 _OF_THE_CLOCK = "ago"
-SPARK_TABLE = "spark"
 # What begins a query beside SELECT and its like; see ``shown.differences``.
 _COMPARED = ("DIFF", "BLAME")
 _SPARK = ("spark", "spark2", "databricks", "hive")
@@ -362,7 +361,8 @@ class _Parse:
         dialect: str,
     ) -> None:
         self._sql, self._reader, self._values, self._spark = sql, reader, values, spark
-        self._translated = dialect if dialect in TRANSLATED else ""
+        # The dialect whose function table says what its calls mean.
+        self._translated = SPARK if spark else dialect if dialect in TRANSLATED else ""
         self._seconds, self._lists, self._files = seconds, lists, files
         # The statements that stand in FROM, by their places.
         self._shown: Mapping[int, Shown | Query] = {}
@@ -404,7 +404,7 @@ class _Parse:
         if first in COMMAND_WORDS and not quoted and not _is_copy_from(tokens):
             read = read_command(tokens, self._sql, self.any_query)
             if isinstance(read, ShowSession) and not read.name:
-                return replace(read, name=SPARK_TABLE if self._spark else self._translated)
+                return replace(read, name=self._translated)
             return read
         if first in WRITE_WORDS and not quoted:
             written = _written(tokens, self._sql, _Inner(self), partial(_text_query, self))
@@ -485,7 +485,7 @@ class _Parse:
         check_tokens(read if forms is None else forms.tokens)
         check_commands_in_from(tokens)
         try:
-            tree, engine_text = self._tree(list(read), forms, calls=self._spark)
+            tree, engine_text = self._tree(list(read), forms)
         except SqlSyntaxError:
             other = self._spark_text(tokens) if self._spark else None
             if isinstance(other, UnsupportedSqlError):
@@ -495,7 +495,7 @@ class _Parse:
             tree = exp.select("*").from_(tree, copy=False)
         tree = as_selects(tree) if own else tree
         # Spark's functions are not those of the local engine, and which engine it is comes later.
-        by_own_functions = not self._spark and not self._translated
+        by_own_functions = not self._translated
         if self._spark:
             sort_once(tree)
         check_tree(tree, files=self._files, functions=by_own_functions, own=own, views=self._views)
@@ -549,9 +549,9 @@ class _Parse:
             # The local engine gets the statement by the table of Spark's functions.
             check_spark_functions(tree)
         except Error as error:
-            return Query(made, references, text, spark=spark, refused=error, translated=SPARK_TABLE)
+            return Query(made, references, text, spark=spark, refused=error, translated=SPARK)
         files = take_files(tree, []) if self._files else ()
-        return Query(made, references, text, files, spark=spark, translated=SPARK_TABLE)
+        return Query(made, references, text, files, spark=spark, translated=SPARK)
 
     def _spark_text(self, tokens: Sequence[Token]) -> Any:
         """The statement for the Spark engine, or the error that is against running it there."""
@@ -559,7 +559,7 @@ class _Parse:
 
         try:
             # sqlglot's own reading of Spark's functions: it says what the text reads and prunes.
-            tree, _ = self._tree(list(tokens), None)
+            tree, _ = self._tree(list(tokens), None, hidden=False)
             if isinstance(tree, exp.Values):
                 tree = exp.select("*").from_(tree, copy=False)
             sort_once(tree)
@@ -589,23 +589,26 @@ class _Parse:
         return found
 
     def _tree(
-        self, tokens: list[Token], forms: Forms | None, *, calls: bool = False
+        self, tokens: list[Token], forms: Forms | None, *, hidden: bool = True
     ) -> tuple[exp.Expr, str]:
         """The tree of a query, and its text for the engine's parser.
 
-        ``calls``: every call of Spark's stays a name and its arguments.
+        ``hidden``: a call of a dialect with a function table stays a name and its arguments.
         """
         sql, reader = self._sql, self._reader
+        dialect = self._translated if hidden else ""
+
+        def operand(value: Sequence[Token]) -> tuple[exp.Expr | None, int]:
+            # Times to travel to are folded as sqlglot reads them, but for Spark's.
+            read = hide_calls(value, reader, SPARK) if dialect == SPARK else list(value)
+            return parse_operand(read, sql, reader)
+
         read = tokens if forms is None else forms.tokens
-        if calls:
-            read = hide_calls(read, reader)
         rewriting = rewrite_tokens(read, sql, duckdb=isinstance(reader, Icesql))
         deep = not is_shallow(nesting(tokens))
         try:
-            travels = cut_travels(
-                rewriting.tokens, sql, lambda value: parse_operand(list(value), sql, reader)
-            )
-            left = mark_calls(travels.tokens) if self._translated else travels.tokens
+            travels = cut_travels(rewriting.tokens, sql, operand)
+            left = hide_calls(travels.tokens, reader, dialect) if dialect else travels.tokens
             trees = with_room(lambda: parse_tokens(left, sql, reader), deep=deep)
         except ParseError as error:
             raise parse_error(error, tokens, self._sql) from error
@@ -615,8 +618,7 @@ class _Parse:
         if tree is None:
             raise syntax_error("not a statement", tokens[0].start)
         travels.attach(tree)
-        unmark_calls(tree)
-        if calls:
+        if dialect:
             show_calls(tree)
         rewriting.mend(tree, files=self._files)
         if forms is not None:

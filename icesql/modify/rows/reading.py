@@ -34,7 +34,6 @@ def counting(query: Query) -> Query:
     if query.translated:
         # Functions of other dialects are names until binding puts them into DuckDB's.
         counted: exp.Expr = exp.Anonymous(this="count", expressions=[exp.Star()])
-        counted.meta["call"] = True
     else:
         counted = exp.Count(this=exp.Star())
     tree.set("expressions", [counted])

@@ -11,7 +11,7 @@ from typing import Final
 from sqlglot import exp
 
 from icesql.sql.parser.dialect import parse_tokens, reading, subscript_base, tokenize
-from icesql.sql.parser.own_functions import hide_calls, show_calls
+from icesql.sql.parser.own_calls import hide_calls, show_calls
 
 # A value this simple is written as often as it is needed; any other is named once.
 _SIMPLE: Final = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Identifier, exp.Dot)

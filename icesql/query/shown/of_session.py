@@ -13,6 +13,7 @@ from icesql.query.shown.information import readable_tables
 from icesql.query.shown.rows import Columns, Rows
 from icesql.query.views.temporary import TemporaryTable
 from icesql.sql.engine_functions import known_names
+from icesql.sql.function_table import function_names
 from icesql.storage.credentials import MASK
 
 if TYPE_CHECKING:
@@ -115,14 +116,8 @@ def _value(settings: Settings, name: str, access: Access) -> str | None:
 
 
 def _functions(dialect: str) -> list[str]:
-    if dialect == "spark":
-        from icesql.sql.spark_text.table_names import spark_functions
-
-        return sorted(spark_functions())
     if dialect:
-        from icesql.query.dialects.vendors.table import rows
-
-        return sorted(rows(dialect))
+        return sorted(function_names(dialect))
     return sorted(known_names())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from icesql.repl.cells import shortened
@@ -38,15 +37,13 @@ def arguments_of_functions(dialect: str) -> dict[str, str]:
 
 def _from_table(name: str) -> dict[str, str]:
     """From the tables of ``grammar/``: the first form, and whether there are others."""
-    from icesql.sql.grammar import folder
+    from icesql.sql.function_table import table_rows
 
-    text = (folder() / f"{name}_functions.txt").read_text(encoding="utf-8")
     found: dict[str, str] = {}
-    for line in re.finditer(r"^(\w+)(\([^)\n]*\)) -> (\S+)", text, re.MULTILINE):
-        function = line[1].lower()
-        if function not in found:
-            gives = "" if line[3].startswith("$") or line[3] == "any" else f" → {line[3]}"
-            found[function] = line[2] + gives
-        elif not found[function].endswith(", …"):
-            found[function] += ", …"
+    for row in table_rows(name):
+        if row.name not in found:
+            gives = "" if row.gives.startswith("$") or row.gives == "any" else f" → {row.gives}"
+            found[row.name] = f"({row.takes}){gives}"
+        elif not found[row.name].endswith(", …"):
+            found[row.name] += ", …"
     return found

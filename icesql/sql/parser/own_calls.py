@@ -1,69 +1,102 @@
-"""Calls of a dialect with a table of functions of its own: sqlglot's classes hold none of them.
+"""Calls that stay as they are written until the table of their dialect says what they mean.
 
-sqlglot makes nodes of the functions that it knows, and drops arguments and modifiers that they
-have no room for. A mark on the name makes each an ``Anonymous`` with all of its arguments.
+sqlglot gives each function that it knows a class of its own while it reads, and drops arguments and
+modifiers that the class has no room for. Under a name that it does not know, a call stays an
+``Anonymous`` with all of its arguments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokens import Token, TokenType
 
-_MARK: Final = "\1call"
-# Dialects whose functions are translated by a table.
-TRANSLATED: Final = frozenset({"trino", "snowflake"})
+from icesql.sql.function_table import SPARK
 
-# What stands before a parenthesis and is no function, or has a syntax of its own inside of it.
+_HIDDEN: Final = "icesql_call_of_"
+# Calls with syntax of their own between the parentheses, and words that are no calls.
 _SYNTAX: Final = frozenset(
-    {"ALL", "AND", "ANY", "ARRAY", "AS", "BETWEEN", "BY", "CASE", "CAST", "CROSS", "CUBE"}
-    | {"DECIMAL", "DISTINCT", "ELSE", "EXCEPT", "EXCLUDE", "EXISTS", "EXTRACT", "FROM", "GROUP"}
-    | {"GROUPS", "HAVING", "ICEBERG_SCAN", "ILIKE", "IN", "INTERSECT", "INTERVAL", "IS", "JOIN"}
-    | {"LATERAL", "LIKE", "LIMIT", "NOT", "NUMBER", "NUMERIC", "OFFSET", "ON", "OR", "ORDER"}
-    | {"OVER", "PARTITION", "POSITION", "QUALIFY", "RANGE", "RENAME", "ROLLUP", "ROWS", "SELECT"}
-    | {"SETS", "SOME", "TABLE", "THEN", "TIME", "TIMESTAMP", "TRIM", "TRY_CAST", "UNION"}
-    | {"UNNEST", "USING", "VALUES", "VARCHAR", "WHEN", "WHERE", "WITH", "WITHIN"}
+    {"AND", "CASE", "CAST", "CUBE", "EXTRACT", "IN", "NOT", "OR", "POSITION", "ROLLUP", "TRIM"}
+    | {"TRY_CAST", "VALUES"}
 )
+_SPARK_SYNTAX: Final = frozenset({"OVERLAY", "SUBSTR", "SUBSTRING", "TRY"})
+# No functions in Trino and Snowflake: types and operators.
+_OTHER_SYNTAX: Final = frozenset({"ARRAY", "ILIKE", "LIKE", "TABLE", "TIME", "TIMESTAMP", "UNNEST"})
+# After an operand comes an operator or an alias, after these a type or a list: no call.
+_NO_CALL_AFTER: Final = frozenset(
+    {
+        TokenType.VAR,
+        TokenType.IDENTIFIER,
+        TokenType.NUMBER,
+        TokenType.STRING,
+        TokenType.R_PAREN,
+        TokenType.R_BRACKET,
+        TokenType.ALIAS,
+        TokenType.DCOLON,
+        TokenType.DOT,
+    }
+)
+_NESTED: Final = frozenset({"ARRAY", "MAP", "STRUCT"})
+# Aggregates in Spark; LIKE ANY ('a', 'b') has a list, not a call.
+_QUANTIFIERS: Final = frozenset({"ALL", "ANY", "SOME"})
+_MATCHES: Final = frozenset({TokenType.LIKE, TokenType.ILIKE})
+_QUERIES: Final = frozenset({TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN})
+# What also stands before a query in parentheses.
+_BEFORE_QUERIES: Final = frozenset({*_QUANTIFIERS, "ARRAY", "EXISTS"})
 
 
-def mark_calls(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens with the names of calls marked."""
-    made: list[Token] = []
-    for index, token in enumerate(tokens):
-        following = tokens[index + 1] if index + 1 < len(tokens) else None
-        is_call = following is not None and following.token_type == TokenType.L_PAREN
-        if is_call and _is_name(token, made[-1] if made else None):
-            text = token.text + _MARK
-            token = Token(
-                TokenType.VAR, text, token.line, token.col, token.start, token.end, token.comments
-            )
-        made.append(token)
+def hide_calls(tokens: Sequence[Token], reader: Dialect, dialect: str = "") -> list[Token]:
+    """The tokens with the names of calls hidden from sqlglot; ``show_calls`` undoes it.
+
+    ``dialect`` is one of ``TRANSLATED``, or "" for a template in DuckDB's spelling.
+    """
+    parser: Any = reader.parser_class
+    hidden = {*parser.FUNCTIONS, *parser.FUNCTION_PARSERS} - _SYNTAX
+    hidden = (hidden | _QUANTIFIERS) - _SPARK_SYNTAX if dialect == SPARK else hidden - _OTHER_SYNTAX
+    made = list(tokens)
+    for at in range(len(tokens) - 1):
+        token = tokens[at]
+        if tokens[at + 1].token_type == TokenType.L_PAREN and token.text.upper() in hidden:
+            quoted = token.token_type == TokenType.IDENTIFIER and dialect != SPARK
+            if not quoted and _is_call(tokens, at):
+                made[at] = Token(
+                    TokenType.VAR,
+                    _HIDDEN + token.text,
+                    token.line,
+                    token.col,
+                    token.start,
+                    token.end,
+                    token.comments,
+                )
     return made
 
 
-def _is_name(token: Token, before: Token | None) -> bool:
-    word = token.text.upper()
-    if token.token_type in (TokenType.IDENTIFIER, TokenType.STRING):
+def _is_call(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a function's name before a parenthesis is called there."""
+    word, kind = tokens[at].text.upper(), tokens[at].token_type
+    if kind in (TokenType.STRING, TokenType.NUMBER):
         return False
-    if not word.replace("_", "a").isalnum() or word[0].isdigit():
+    if word in _BEFORE_QUERIES and at + 2 < len(tokens) and tokens[at + 2].token_type in _QUERIES:
         return False
-    kind = before.token_type if before is not None else None
-    if kind in (TokenType.ALIAS, TokenType.DCOLON) or (
-        word == "REPLACE" and kind == TokenType.STAR
-    ):
-        return False  # a type, the columns of an alias, a clause of *
-    if word == "FILTER":
-        return kind != TokenType.R_PAREN
-    return word not in _SYNTAX
+    before = tokens[at - 1].token_type if at else None
+    if before == TokenType.LT:
+        return at < 2 or tokens[at - 2].text.upper() not in _NESTED  # array<char(10)>
+    if before in _MATCHES:
+        return word not in _QUANTIFIERS
+    if before == TokenType.STAR:
+        return word != "REPLACE"  # * REPLACE (1 AS a)
+    if before == TokenType.NOT and kind in _MATCHES:
+        return not (at > 1 and tokens[at - 2].token_type in _NO_CALL_AFTER)
+    return before not in _NO_CALL_AFTER
 
 
-def unmark_calls(tree: exp.Expr) -> None:
-    """Take the marks away; a call of a function keeps ``call`` in its ``meta``."""
-    for node in list(tree.find_all(exp.Identifier, exp.Anonymous)):
-        name = node.this
-        if isinstance(name, str) and name.endswith(_MARK):
-            node.set("this", name.removesuffix(_MARK))
-            if isinstance(node, exp.Anonymous):
-                node.meta["call"] = True
+def show_calls(tree: exp.Expr) -> None:
+    """Give the calls and names of ``tree`` back what ``hide_calls`` took."""
+    for node in tree.walk():
+        if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc | exp.Identifier | exp.Var):
+            name = node.this
+            if isinstance(name, str) and name.startswith(_HIDDEN):
+                node.set("this", name.removeprefix(_HIDDEN))

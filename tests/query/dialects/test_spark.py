@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 import icesql
+from icesql.errors import UnsupportedSqlError
 from icesql.query.dialects.spark.functions.special import SPECIAL
 from icesql.query.dialects.spark.functions.table import functions
-from icesql.sql.spark_text.table_names import spark_functions
+from icesql.sql.function_table import function_names
 from tests.campaigns.spark_dialect import answer
 from tests.query.dialects.spark_rows import write
 
@@ -80,7 +81,7 @@ def test_no_row_differs_in_a_zone_with_repeated_hours(tmp_path: Path) -> None:
 def test_the_table_and_the_code_know_the_same_names() -> None:
     by_code = {name.removesuffix("_ignore_nulls") for name in SPECIAL}
     made = GENERATORS | {f"{name}_outer" for name in GENERATORS - {"stack"}} | {"range"}
-    assert spark_functions() == set(functions()) | by_code | made
+    assert function_names("spark") == set(functions()) | by_code | made
 
 
 @pytest.mark.parametrize("name", sorted(functions()))
@@ -192,3 +193,23 @@ def test_conditions_of_spark_prune(tmp_path: Path) -> None:
             cursor = connection.execute(f"EXPLAIN SELECT k FROM n.t WHERE {condition}")
             text = "\n".join(str(row[0]) for row in cursor.fetchall())
             assert "tasks: 0" in text, (condition, text)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("'ab' LIKE lower('A%')", True),
+        ("'ab' ILIKE lower('A%')", True),
+        ("'a' NOT LIKE ('a%')", False),
+        ("'b' LIKE ANY ('a', 'b')", True),
+        ("-1 < abs(-2)", True),
+    ],
+)
+def test_a_call_after_an_operator_is_one_of_the_table(condition: str, expected: bool) -> None:
+    with icesql.connect(dialect="spark") as connection:
+        assert connection.execute(f"SELECT {condition}").fetchall() == [(expected,)]
+
+
+def test_like_as_a_function_is_refused(spark: icesql.Connection) -> None:
+    with pytest.raises(UnsupportedSqlError, match=r"the function like\(\)"):
+        spark.execute("SELECT k FROM t WHERE NOT like('a', 'a')")

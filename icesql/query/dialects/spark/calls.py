@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 from sqlglot import exp
@@ -14,7 +15,8 @@ from icesql.query.dialects.spark.functions import table
 from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import filled
 from icesql.sql.positions import unsupported
-from icesql.sql.spark_text.table_names import DIALECT as DIALECT
+
+DIALECT: Final = "Spark's dialect"
 
 
 class Typed(Struct, frozen=True):

@@ -12,7 +12,7 @@ from sqlglot import exp
 from icesql.query.dialects.templates import name_apart
 from icesql.sql.grammar import folder
 from icesql.sql.parser.dialect import parse_tokens, reading, subscript_base, tokenize
-from icesql.sql.parser.own_calls import mark_calls, unmark_calls
+from icesql.sql.parser.own_calls import hide_calls, show_calls
 
 _LINE: Final = re.compile(r"(\w+)\(([^)]*)\) -> (\S+) (:=|=|@) (.+)")
 _DOLLAR: Final = re.compile(r"\$(\d)")
@@ -81,8 +81,8 @@ def _read(text: str, exact: bool) -> exp.Expr:
     # A dollar begins a quote in DuckDB's spelling, so a gap is read as a name.
     source = "SELECT " + _DOLLAR.sub(r"_gap\1", text)
     tokens = tokenize(source, dialect)
-    tree: Any = parse_tokens(mark_calls(tokens) if exact else tokens, source, dialect)[0]
-    unmark_calls(tree)
+    tree: Any = parse_tokens(hide_calls(tokens, dialect) if exact else tokens, source, dialect)[0]
+    show_calls(tree)
     found: exp.Expr = tree.expressions[0]
     for bracket in found.find_all(exp.Bracket):
         bracket.set("offset", subscript_base(dialect))

@@ -130,7 +130,8 @@ class Translation:
     def _call(self, node: exp.Anonymous) -> None:
         name = node.name.lower()
         forms = self._rows.get(name, ())
-        if not node.meta.get("call") or not forms or isinstance(node.parent, exp.Table):
+        quoted = isinstance(node.this, exp.Identifier)
+        if quoted or not forms or isinstance(node.parent, exp.Table):
             raise unsupported(
                 f"the function {name}() in {self.name}'s SQL",
                 node,
