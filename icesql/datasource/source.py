@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import icesql.errors
 from icesql.datasource.options import CONNECT
-from icesql.engine.spark.frames.user_sessions import kept_for
+from icesql.engine.spark.dataframes.user_sessions import session_cache
 from icesql.engine.spark.releases import (
     OLDEST_WITH_SOURCES,
     register_source,
@@ -49,7 +49,7 @@ def register(session: Any, **connect: Any) -> None:
         chosen["name"] = chosen.pop("catalog")
     folder = str(Path(icesql.errors.__file__).resolve().parent.parent)
     register_source(session, _data_source(_finder(folder), chosen))
-    kept_for(session)["connect"] = given
+    session_cache(session)["connect"] = given
 
 
 def _finder(folder: str) -> Callable[[], None]:

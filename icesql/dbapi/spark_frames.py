@@ -23,17 +23,17 @@ def sql(session: Any, query: str, parameters: Parameters = None, **options: Any)
     Raises what ``Connection.execute`` does, and ProgrammingError for what is no query. What goes
     wrong later is raised by Spark.
     """
-    from icesql.engine.spark.frames.user_sessions import kept_for
+    from icesql.engine.spark.dataframes.user_sessions import session_cache
 
-    kept = kept_for(session)
-    options = options or dict(kept.get("connect", {}))
-    connections = kept.setdefault("connections", {})
+    cache = session_cache(session)
+    options = options or dict(cache.get("connect", {}))
+    connections = cache.setdefault("connections", {})
     key = repr(sorted(options.items()))
-    found = connections.get(key)
-    if found is None or found.closed:
-        found = connections[key] = _connected(session, options)
-    _check(found, query, parameters)
-    return _frame(session, found, query, parameters)
+    connection = connections.get(key)
+    if connection is None or connection.closed:
+        connection = connections[key] = _connected(session, options)
+    _check(connection, query, parameters)
+    return _frame(session, connection, query, parameters)
 
 
 def _check(connection: Connection, query: str, parameters: Parameters) -> None:
@@ -59,8 +59,8 @@ def _connected(session: Any, options: dict[str, Any]) -> Connection:
 
 
 def _frame(session: Any, connection: Connection, query: str, parameters: Parameters) -> Any:
+    from icesql.engine.spark.dataframes.static_frame import static_frame
     from icesql.engine.spark.engine import SparkResult
-    from icesql.engine.spark.frames.static_frame import static_frame
 
     cursor = connection.execute(query, parameters)
     try:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.engine.result_schema import ResultColumn, ResultType
-from icesql.engine.spark.crossing import crossed, new_mark
+from icesql.engine.spark.error_transport import decode_error, new_mark
 from icesql.engine.spark.task_memory import TaskMemory
 from icesql.engine.spark.worker import pack
 from icesql.engine.spark.writing import job as job_module
@@ -158,10 +158,10 @@ def test_jobs_tell_what_they_did_or_why_not() -> None:
     packed = [pack((MARK, job)) for job in jobs]
     rows = pa.RecordBatch.from_pydict({"job": pa.array(packed, pa.binary())})
     found = pa.Table.from_batches(run_jobs(iter([rows]))).to_pylist()
-    assert [(row["number"], row["told"]) for row in found] == [(0, b"5"), (1, None), (2, b"7")]
-    error = crossed(found[1]["error"], MARK)
+    assert [(row["number"], row["result"]) for row in found] == [(0, b"5"), (1, None), (2, b"7")]
+    error = decode_error(found[1]["error"], MARK)
     assert (type(error), str(error)) == (DataError, "no -1")
-    assert crossed(found[1]["error"], new_mark()) is None
+    assert decode_error(found[1]["error"], new_mark()) is None
 
 
 def test_rows_of_a_partition_have_one_number(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import icesql
-from icesql.engine.spark.crossing import new_mark
+from icesql.engine.spark.error_transport import new_mark
 from icesql.engine.spark.errors import is_gone, translate
 from icesql.engine.spark.scans import FRAGMENTS, SPARK_READER, TASKS, Scans
 from tests.spark.processes import run
@@ -268,7 +268,7 @@ SECRETS = """
     import sys
     from msgspec.structs import replace
     import icesql
-    from icesql.engine.spark.crossing import new_mark
+    from icesql.engine.spark.error_transport import new_mark
     from icesql.engine.spark.errors import translate
     from icesql.engine.spark.releases import table_of
     from icesql.engine.spark.scans import job_frame

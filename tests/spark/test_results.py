@@ -15,7 +15,7 @@ import pytest
 
 import icesql
 from icesql.context import QueryContext
-from icesql.engine.spark import batches, waves
+from icesql.engine.spark import batches, incremental_collect
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.scans import Scans
 from tests.spark.conftest import needs
@@ -46,7 +46,7 @@ def tasks(spark: Any, table: str, monkeypatch: pytest.MonkeyPatch) -> icesql.Con
     """A connection where each file is a task, and every wave is taken for a big one."""
     monkeypatch.setattr(Scans, "ways", frozenset())
     monkeypatch.setattr(batches, "WAVE_BYTES", 1)
-    monkeypatch.setattr(waves, "WAVE_BYTES", 1)
+    monkeypatch.setattr(incremental_collect, "WAVE_BYTES", 1)
     spark.register_table("t", table)
     spark.execute("SET split_target_size = 1")
     return spark  # type: ignore[no-any-return]
@@ -182,18 +182,18 @@ def test_no_wave_runs_a_shuffle_again(spark: Any, tmp_path: Path) -> None:
 def test_a_wave_too_big_for_the_driver_is_halved(
     tasks: icesql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waves, "WAVE_BYTES", 1 << 30)
+    monkeypatch.setattr(incremental_collect, "WAVE_BYTES", 1 << 30)
     from py4j.protocol import Py4JError
 
-    run, sizes = waves.Waves._run, list[int]()
+    run, sizes = incremental_collect.Waves._run, list[int]()
 
-    def refusing(self: waves.Waves, partitions: range) -> Any:
+    def refusing(self: incremental_collect.Waves, partitions: range) -> Any:
         sizes.append(len(partitions))
         if len(partitions) > 3:
             raise Py4JError("results are bigger than spark.driver.maxResultSize")
         return run(self, partitions)
 
-    monkeypatch.setattr(waves.Waves, "_run", refusing)
+    monkeypatch.setattr(incremental_collect.Waves, "_run", refusing)
     rows = tasks.execute("SELECT x FROM t").fetchall()
     assert rows == [(x,) for x in range(FILES * ROWS)]
     assert max(sizes) == FILES
@@ -205,7 +205,7 @@ def test_without_the_private_methods_the_rows_are_the_same(
     def missing(session: Any) -> Any:
         raise AttributeError("this PySpark has no such method")
 
-    monkeypatch.setattr(waves._Jvm, "of", missing)
+    monkeypatch.setattr(incremental_collect._Jvm, "of", missing)
     assert tasks.execute("SELECT x FROM t").fetchall() == [(x,) for x in range(FILES * ROWS)]
 
 
@@ -235,16 +235,16 @@ def test_the_private_methods_of_pyspark_4_1_give_the_same_rows(
 def test_rows_lost_on_the_way_are_an_error(
     tasks: icesql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    message, calls = waves._Wave._message, list[int]()
+    message, calls = incremental_collect._Wave._message, list[int]()
 
-    def cut(self: waves._Wave) -> bytes | None:
+    def cut(self: incremental_collect._Wave) -> bytes | None:
         calls.append(1)
         if len(calls) > 3:
             self._file = open("/dev/null", "rb")  # noqa: SIM115 - closed by the wave
             self._file.read = lambda count: b"\0\0"  # type: ignore[method-assign]
         return message(self)
 
-    monkeypatch.setattr(waves._Wave, "_message", cut)
+    monkeypatch.setattr(incremental_collect._Wave, "_message", cut)
     with pytest.raises(icesql.OperationalError):
         tasks.execute("SELECT x FROM t").fetchall()
 

@@ -6,9 +6,9 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
+from icesql.engine.spark.incremental_collect import WAVE_BYTES, open_waves
 from icesql.engine.spark.releases import arrow_schema, received, table_of
 from icesql.engine.spark.session.clients import is_connect
-from icesql.engine.spark.waves import WAVE_BYTES, open_waves
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -23,7 +23,7 @@ from icesql.engine.result_reader import Reading
 from icesql.engine.result_schema import ResultColumn, arrow_schema
 from icesql.engine.spark.batches import expected_bytes, plan_lines, stream
 from icesql.engine.spark.bind import declared_columns
-from icesql.engine.spark.crossing import new_mark
+from icesql.engine.spark.error_transport import new_mark
 from icesql.engine.spark.errors import has_crossed, is_gone, spark_exceptions, translate
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.reader import ReaderFrames, readable_folders
@@ -41,7 +41,7 @@ from icesql.errors import Error, InterfaceError, OperationalError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icesql.engine.spark.writing.task_runs import Numbered, Told
+    from icesql.engine.spark.writing.task_runs import Numbered, TaskOutcome
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
     from icesql.write.write_task import WriteResult, WriteTask
@@ -84,11 +84,11 @@ class SparkEngine:
 
     def run_jobs(
         self, chunks: Callable[[int], Iterable[Sequence[Numbered]]], query: QueryContext, lanes: int
-    ) -> Generator[Told, None, None]:
+    ) -> Generator[TaskOutcome, None, None]:
         """Run jobs in Spark's tasks, chunk by chunk, ``lanes`` chunks at a time; see ``TaskRuns``.
 
         ``chunks`` is given how many tasks run at once. Raises what a session that cannot be had
-        does; errors of jobs are told.
+        does; an error of a job stands in its outcome.
         """
         from icesql.engine.spark.tasks import parallelism
         from icesql.engine.spark.writing.task_runs import TaskRuns
@@ -210,7 +210,7 @@ class SparkResult:
         finally:
             instance.release(cursor)
         self.groups = scans.groups
-        self.notes = self._sessions.untold(task_memory(session).note)
+        self.notes = self._sessions.first_note(task_memory(session).note)
         jobs.own_tasks, jobs.own_bytes = scans.own_tasks, scans.own_bytes
 
     def _run(self, function: Any, *, planning: bool = False) -> Any:

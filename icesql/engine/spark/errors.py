@@ -6,7 +6,7 @@ import re
 from typing import Final
 from urllib.parse import unquote
 
-from icesql.engine.spark.crossing import crossed
+from icesql.engine.spark.error_transport import decode_error
 from icesql.engine.spark.releases import error_condition
 from icesql.errors import (
     CorruptFileError,
@@ -94,7 +94,7 @@ def sentence(error: BaseException) -> str:
 
 def has_crossed(error: BaseException, mark: str) -> bool:
     """Whether this error carries one of icesql's that a worker of the query of ``mark`` raised."""
-    return crossed(_text(error), mark) is not None
+    return decode_error(_text(error), mark) is not None
 
 
 def translate(
@@ -115,7 +115,7 @@ def translate(
     if cancelled:
         return QueryCancelledError("the query was cancelled")
     text = _text(error)
-    raised = crossed(text, mark)
+    raised = decode_error(text, mark)
     if raised is not None:
         return raised
     condition = error_condition(error)

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from icesql.engine.spark.crossing import marked
+from icesql.engine.spark.error_transport import encode_error
 from icesql.errors import Error
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ class WorkerError(RuntimeError):
     """Carries an icesql error through Spark in its text."""
 
 
-def crossing(error: Error, mark: str) -> WorkerError:
-    """``error`` as one whose text survives Spark and is known to the query of ``mark``."""
+def worker_error(error: Error, mark: str) -> WorkerError:
+    """``error`` as one that Spark carries in its text to the query of ``mark``."""
     said = str(error).encode("utf-8", "backslashreplace").decode("utf-8")
-    return WorkerError(f"{said}\n{marked(error, mark)}")
+    return WorkerError(f"{said}\n{encode_error(error, mark)}")
 
 
 def read_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -49,14 +49,14 @@ def read_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def run(job: Callable[[], Iterator[pa.RecordBatch]], mark: str) -> Iterator[pa.RecordBatch]:
-    """The batches of a job; its icesql errors become ones that cross, if there is a ``mark``."""
+    """The batches of a job; its icesql errors are encoded for the driver if there is a ``mark``."""
     try:
         yield from job()
     except Error as error:
         if not mark:
             # For people: no trace of what it was made of comes before it.
             raise error.with_traceback(None) from None
-        raise crossing(error, mark) from None
+        raise worker_error(error, mark) from None
 
 
 class ScanJob:

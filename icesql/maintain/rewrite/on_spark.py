@@ -24,7 +24,7 @@ from icesql.write.write_task import WriteResult
 
 if TYPE_CHECKING:
     from icesql.engine.spark.engine import SparkEngine
-    from icesql.engine.spark.writing.task_runs import Numbered, Told
+    from icesql.engine.spark.writing.task_runs import Numbered, TaskOutcome
 
 # Spark jobs at once: while one ends, the next keeps the cores busy.
 _LANES: Final = 3
@@ -58,20 +58,20 @@ class _OnSpark:
     ) -> None:
         self._engine, self._tasks, self._query = engine, iter(tasks), query
         self._open: dict[int, RewriteTask] = {}
-        # Names of files that were told, and tasks of which some that were not may be left.
-        self._kept: set[str] = set()
+        # Names of files that results report, and tasks that may have written others.
+        self._reported: set[str] = set()
         self._lost: list[RewriteTask] = []
 
     def results(self) -> Iterator[RewriteResult | TaskFailure]:
-        told = self._engine.run_jobs(self._chunks, self._query, _LANES)
+        outcomes = self._engine.run_jobs(self._chunks, self._query, _LANES)
         try:
-            for each in told:
-                task = self._open.pop(each.number)
-                if each.lost:
+            for outcome in outcomes:
+                task = self._open.pop(outcome.number)
+                if outcome.lost:
                     self._lost.append(task)
-                yield self._result(task, each)
+                yield self._result(task, outcome)
         finally:
-            told.close()
+            outcomes.close()
             self._clean()
 
     def _chunks(self, slots: int) -> Iterator[Sequence[Numbered]]:
@@ -81,20 +81,20 @@ class _OnSpark:
                 self._open[each.number] = each
             yield [(each.number, RewriteJob(each)) for each in chunk]
 
-    def _result(self, task: RewriteTask, told: Told) -> RewriteResult | TaskFailure:
-        if told.error is not None:
-            return TaskFailure(task.group, task.number, told.error)
+    def _result(self, task: RewriteTask, outcome: TaskOutcome) -> RewriteResult | TaskFailure:
+        if outcome.error is not None:
+            return TaskFailure(task.group, task.number, outcome.error)
         write = task.write
-        found = decode_result(told.told, partition_types(write.spec, write.schema))
-        check_own(write, found.files)
-        self._kept |= {each.path.rpartition("/")[2] for each in found.files}
-        return RewriteResult(task.group, task.number, found.files, found.rows, found.bytes)
+        written = decode_result(outcome.result, partition_types(write.spec, write.schema))
+        check_own(write, written.files)
+        self._reported |= {each.path.rpartition("/")[2] for each in written.files}
+        return RewriteResult(task.group, task.number, written.files, written.rows, written.bytes)
 
     def _clean(self) -> None:
-        """Remove what tasks wrote that told nothing, or nobody any more."""
+        """Delete files of tasks that failed or whose result was not used."""
         left: dict[str, list[RewriteTask]] = {}
         for task in (*self._lost, *self._open.values()):
             left.setdefault(task.write.locations.folder, []).append(task)
         for folder, tasks in left.items():
             marks = {each.write.operation for each in tasks}
-            remove_leftovers(tasks[0].write.storage, folder, marks, self._kept)
+            remove_leftovers(tasks[0].write.storage, folder, marks, self._reported)

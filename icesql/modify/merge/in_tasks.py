@@ -110,19 +110,19 @@ class _OpenRows:
     def batches(self, given: Iterable[pa.RecordBatch]) -> Iterator[RowBatch]:
         return self._changes.batches(pa.RecordBatchReader.from_batches(self._schema, given))
 
-    def told(self) -> bytes:
+    def matches(self) -> bytes:
         matches = self._changes.matches
         return b"" if matches is None else matches.rows.serialize()
 
 
-def all_matches(told: Iterable[bytes]) -> BitMap64:
+def all_matches(serialized: Iterable[bytes]) -> BitMap64:
     """The rows of the source that match something in one of the tasks. Raises InternalError."""
     from pyroaring import BitMap64
 
-    found = BitMap64()
-    for each in told:
+    rows = BitMap64()
+    for part in serialized:
         try:
-            found |= BitMap64.deserialize(each)
+            rows |= BitMap64.deserialize(part)
         except (ValueError, OverflowError) as error:
-            raise InternalError(f"a task told of its matches in an unknown way: {error}") from error
-    return found
+            raise InternalError(f"the matches of a task cannot be decoded: {error}") from error
+    return rows

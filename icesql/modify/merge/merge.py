@@ -250,7 +250,7 @@ class _Merge:
                 self._new_rows(),
             )
             try:
-                changed, told = change_in_tasks(target, division, rows, work)
+                changed, matches = change_in_tasks(target, division, rows, work)
             except ProgrammingError as error:
                 found = RepeatedRow.of(error)
                 if found is None:
@@ -260,7 +260,7 @@ class _Merge:
         inserted = ChangedFiles()
         if relation.tells_matches:
             try:
-                inserted = self._inserted(target, source.without(all_matches(told)))
+                inserted = self._inserted(target, source.without(all_matches(matches)))
             except BaseException:
                 changed.remove_new(target.table.storage)
                 raise

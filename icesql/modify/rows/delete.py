@@ -99,8 +99,8 @@ class DeletedRows(Struct, frozen=True):
         for batch in given:
             yield RowBatch(batch.column(0), batch.column(1))
 
-    def told(self) -> bytes:
-        """Nothing else."""
+    def matches(self) -> bytes:
+        """Nothing: a DELETE has no source."""
         return b""
 
 

@@ -129,7 +129,7 @@ class _Rows:
             if batch.num_rows:
                 yield RowBatch(batch.column(0), batch.column(1), self._rows(batch))
 
-    def told(self) -> bytes:
+    def matches(self) -> bytes:
         return b""
 
     def _described(self, schema: pa.Schema) -> NewRows:

@@ -17,8 +17,8 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.schema import Schema
 from icesql.modify.rows.changes import GoneRows, NewRows, RowBatch
 from icesql.modify.rows.new_files import FileNames, RowFiles
-from icesql.modify.tasks.shipped import ShippedTable
-from icesql.modify.tasks.told import encode_changed
+from icesql.modify.tasks.broadcast import BroadcastTable
+from icesql.modify.tasks.task_result import encode_changed
 from icesql.query.bound import BoundQuery
 from icesql.query.views.temporary import TemporaryTable
 from icesql.scan.plan import ScanPlan
@@ -41,8 +41,8 @@ class OpenRows(Protocol):
     def batches(self, given: Iterable[pa.RecordBatch]) -> Iterator[RowBatch]:
         """The rows that go and come."""
 
-    def told(self) -> bytes:
-        """What the statement wants to know of them."""
+    def matches(self) -> bytes:
+        """The rows of a MERGE's source that matched, serialized; empty for other statements."""
 
 
 class QueryRows(Protocol):
@@ -73,7 +73,7 @@ class SharedWork(Struct, frozen=True):
     settings: Settings
     now: datetime
     rows: QueryRows
-    tables: tuple[ShippedTable, ...]
+    tables: tuple[BroadcastTable, ...]
     by_deletes: bool
     repeated: str
 
@@ -90,8 +90,8 @@ class ChangeJob(Struct, frozen=True):
     names: FileNames
 
     def __call__(self, query: QueryContext, attempt: int) -> bytes:
-        """What was done; see ``told``. Raises what the query and writing raise, and then no file
-        is left."""
+        """What was done, encoded by ``task_result``. Raises what the query and writing raise, and
+        then no file is left."""
         shared = self.shared
         most = min(shared.settings.memory_limit, query.settings.memory_limit)
         settings = replace(shared.settings, threads=1, memory_limit=most)
@@ -115,7 +115,7 @@ class ChangeJob(Struct, frozen=True):
             changed = files.write(rows.batches(reader), by_deletes=shared.by_deletes)
         finally:
             result.close()
-        return encode_changed(changed, rows.told())
+        return encode_changed(changed, rows.matches())
 
     def _files_of(
         self, projection: Schema, paths: set[str]

@@ -15,10 +15,10 @@ from icesql.modify.rows.commit import check_target, files_of, repeated
 from icesql.modify.rows.new_files import ChangedFiles, FileNames
 from icesql.modify.rows.target import RowTarget
 from icesql.modify.services import StatementServices
+from icesql.modify.tasks.broadcast import BroadcastTable, broadcast
 from icesql.modify.tasks.division import Division, light, parts_of
 from icesql.modify.tasks.job import ChangeJob, QueryRows, SharedWork
-from icesql.modify.tasks.shipped import ShippedTable, ship
-from icesql.modify.tasks.told import decode_changed, key_of
+from icesql.modify.tasks.task_result import decode_changed, key_of
 from icesql.scan.repeated_files import refuse_repeated
 from icesql.scan.tasks.task import FileScanTask, without_metrics
 from icesql.storage.leftovers import remove_leftovers
@@ -36,7 +36,7 @@ _LANES: Final = 3
 def change_in_tasks(
     target: RowTarget, division: Division, rows: QueryRows, work: StatementServices
 ) -> tuple[ChangedFiles, list[bytes]]:
-    """What the tasks have written, for the driver to commit, and what each told besides.
+    """What the tasks have written, for the driver to commit, and the matches of each.
 
     Raises what a task does, QueryCancelledError, and OperationalError for one that ends its worker
     every time; then no file is left. Raises ProgrammingError where one of the files is listed more
@@ -60,8 +60,8 @@ class _Run:
         self._ended = self._count = 0
 
     def run(self) -> tuple[ChangedFiles, list[bytes]]:
-        """All of it."""
-        changed, told, lost = ChangedFiles(), list[bytes](), False
+        """Run all tasks and check what they report."""
+        changed, matches, lost = ChangedFiles(), list[bytes](), False
         operation, folder = self._names.operation, self._locations.folder
         try:
             files = self._files()
@@ -74,13 +74,13 @@ class _Run:
                 lambda slots: self._chunks(shared, files, slots), self._work.query, _LANES
             )
             try:
-                for each in results:
-                    if each.error is not None:
-                        raise each.error
-                    lost = lost or each.lost
-                    part, own = decode_changed(each.told, self._target.metadata, known)
+                for outcome in results:
+                    if outcome.error is not None:
+                        raise outcome.error
+                    lost = lost or outcome.lost
+                    part, matched = decode_changed(outcome.result, self._target.metadata, known)
                     changed += part
-                    told.append(own)
+                    matches.append(matched)
                     self._report(changed)
             finally:
                 results.close()
@@ -98,7 +98,7 @@ class _Run:
             if isinstance(error, Error):
                 raise self._division.bound.placed(error) from error.__cause__
             raise
-        return changed, told
+        return changed, matches
 
     def _files(self) -> Sequence[FileScanTask]:
         """The files that the query reads, with all their deletes."""
@@ -130,18 +130,18 @@ class _Run:
             replace(query.settings, engine="local", verify="normal"),
             query.now,
             self._rows,
-            self._ship(tables),
+            self._broadcast(tables),
             self._by_deletes,
             repeated(self._target),
         )
 
-    def _ship(self, tables: Sequence[TemporaryTable]) -> tuple[ShippedTable, ...]:
+    def _broadcast(self, tables: Sequence[TemporaryTable]) -> tuple[BroadcastTable, ...]:
         operation = self._names.operation
         paths = [
             self._locations.path(f"rows-{operation}-{number}.arrow")
             for number in range(len(tables))
         ]
-        return ship(tables, self._storage, paths)
+        return broadcast(tables, self._storage, paths)
 
     def _chunks(
         self, shared: SharedWork, files: Sequence[FileScanTask], slots: int
@@ -173,10 +173,10 @@ class _Run:
         self._work.query.report(Progress("changing files", self._ended, self._count, changed.bytes))
 
     def _check(self, changed: ChangedFiles) -> None:
-        """Raise InternalError for files that were told twice, or are not of this statement."""
+        """Raise InternalError for files that were reported twice, or are not of this statement."""
         new = [each.path for each in (*changed.data, *changed.deletes)]
         removed = [key_of(each) for each in changed.removed]
         folder, operation = self._locations.folder, self._names.operation
         own = all(operation in each and each.startswith(folder) for each in new)
         if len({*new}) != len(new) or len({*removed}) != len(removed) or not own:
-            raise InternalError("a task told of files that it cannot have written")
+            raise InternalError("a task reported files that it cannot have written")

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from icesql.context import QueryContext
-from icesql.engine.spark.crossing import crossed, new_mark
+from icesql.engine.spark.error_transport import decode_error, new_mark
 from icesql.engine.spark.task_memory import TaskMemory
 from icesql.engine.spark.worker import pack
 from icesql.engine.spark.writing.job import run_jobs
-from icesql.engine.spark.writing.task_runs import Numbered, Told
+from icesql.engine.spark.writing.task_runs import Numbered, TaskOutcome
 from icesql.errors import DataError, OperationalError
 from icesql.maintain.rewrite import on_spark
 from icesql.maintain.rewrite.on_spark import run_on_spark
@@ -34,7 +34,7 @@ class Workers:
 
     def run_jobs(
         self, chunks: Callable[[int], Iterable[Sequence[Numbered]]], query: QueryContext, lanes: int
-    ) -> Generator[Told, None, None]:
+    ) -> Generator[TaskOutcome, None, None]:
         for chunk in chunks(2):
             self.chunks.append(len(chunk))
             for each in chunk:
@@ -43,13 +43,13 @@ class Workers:
                     self._run(each)
                 yield self._run(each, lost=lost)
 
-    def _run(self, job: Numbered, *, lost: bool = False) -> Told:
+    def _run(self, job: Numbered, *, lost: bool = False) -> TaskOutcome:
         packed = pa.RecordBatch.from_pydict(
             {"job": pa.array([pack((MARK, (*job, TaskMemory())))], pa.binary())}
         )
         ((row,),) = (batch.to_pylist() for batch in run_jobs(iter([packed])))
-        error = crossed(row["error"] or "", MARK)
-        return Told(row["number"], row["told"] or b"", error, lost)
+        error = decode_error(row["error"] or "", MARK)
+        return TaskOutcome(row["number"], row["result"] or b"", error, lost)
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 import icesql
 from icesql import errors
 from icesql.modify.merge.source import _Spilled
-from icesql.modify.tasks import shipped
+from icesql.modify.tasks import broadcast
 from icesql.scan import planner
 from tests.maintain.rewrite.test_on_spark import Workers
 from tests.modify.tasks.conftest import Connect
@@ -103,7 +103,7 @@ def test_a_large_source_lies_in_a_file_that_goes(
     def refuse(*_: Any) -> None:
         raise AssertionError("the folder of the table was listed")
 
-    monkeypatch.setattr(shipped, "_MOST_INLINE", 0)
+    monkeypatch.setattr(broadcast, "_MOST_INLINE", 0)
     monkeypatch.setattr("icesql.modify.tasks.run.remove_leftovers", refuse)
     con = connect("auto")
     made(con, 2, "merge-on-read")

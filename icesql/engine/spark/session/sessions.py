@@ -34,7 +34,7 @@ class SparkSessions:
         # Sessions of a Connect server that are not the user's.
         self._opened: list[Any] = []
         self._lock = threading.Lock()
-        self._told: set[str] = set()
+        self._noted: set[str] = set()
         self._stale: deque[tuple[Any, tuple[str, ...]]] = deque()
 
     def drop_later(self, frame: Any, views: tuple[Any, tuple[str, ...]]) -> None:
@@ -52,12 +52,12 @@ class SparkSessions:
                 # The session has ended, and its views with it.
                 continue
 
-    def untold(self, note: str | None) -> tuple[str, ...]:
-        """A note, if there is one, the first time that it is to be told."""
+    def first_note(self, note: str | None) -> tuple[str, ...]:
+        """Returns the note once per session."""
         with self._lock:
-            if note is None or note in self._told:
+            if note is None or note in self._noted:
                 return ()
-            self._told.add(note)
+            self._noted.add(note)
             return (note,)
 
     def session(self, timezone: str, *, for_text: bool = False) -> Any:

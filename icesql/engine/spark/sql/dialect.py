@@ -11,7 +11,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
 from icesql.engine.duckdb.types import duckdb_type
-from icesql.engine.spark.crossing import marked
+from icesql.engine.spark.error_transport import encode_error
 from icesql.engine.spark.releases import WITH_RECURSION, check_sql
 from icesql.engine.spark.sql.functions import rewrite_function
 from icesql.engine.spark.sql.kinds import Added, is_refusal, kind, refuse
@@ -66,9 +66,13 @@ def spelled_sql(node: exp.Expr, write: Callable[[exp.Expr], str]) -> str:
 
 
 def _refusal_sql(node: exp.Expr) -> str:
-    """RAISE_ERROR of a marked error; the mark is its own literal, as Spark's messages quote SQL."""
+    """RAISE_ERROR of an encoded error; the mark is a literal apart: Spark's messages quote SQL."""
     error, mark = refuse(node.args["construct"]), node.args["mark"]
-    parts = (f"{error}\n{mark}", marked(error, mark).removeprefix(mark)) if mark else (str(error),)
+    parts = (
+        (f"{error}\n{mark}", encode_error(error, mark).removeprefix(mark))
+        if mark
+        else (str(error),)
+    )
     texts = ", ".join(_spark_text(exp.Literal.string(part)) for part in parts)
     return f"RAISE_ERROR(CONCAT({texts}))"
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.result_schema import ResultColumn
-from icesql.engine.spark.crossing import marked
+from icesql.engine.spark.error_transport import encode_error
 from icesql.engine.spark.task_memory import TaskMemory
 from icesql.engine.spark.types import declared_batch
 from icesql.engine.spark.worker import run, unpack
@@ -103,23 +103,23 @@ def partition_numbers(packed: bytes, arrays: Sequence[pa.Array]) -> pa.Array:
 def run_jobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For ``mapInArrow``: each input row holds a packed (mark, (number, job, memory)).
 
-    A row comes out for each: its number, what it told or its error behind the mark, and whether it
+    A row comes out for each: its number, its result or its error behind the mark, and whether it
     was begun before.
     """
     for batch in batches:
         for blob in batch.column(0).to_pylist():
             mark, (number, job, memory) = unpack(blob)
-            told, failed = None, None
+            result, failed = None, None
             try:
-                told = job(worker_query(memory), task_numbers()[1])
+                result = job(worker_query(memory), task_numbers()[1])
             except Error as error:
-                failed = marked(error, mark)
+                failed = encode_error(error, mark)
             yield pa.RecordBatch.from_arrays(
                 [
                     pa.array([number], pa.int32()),
-                    pa.array([told], pa.binary()),
+                    pa.array([result], pa.binary()),
                     pa.array([failed], pa.string()),
                     pa.array([is_repeated()]),
                 ],
-                names=["number", "told", "error", "repeated"],
+                names=["number", "result", "error", "repeated"],
             )

@@ -36,7 +36,7 @@ def collect_results(task: WriteTask, described: Iterable[tuple[bytes, bool]]) ->
             task.operation in path and path.startswith(task.locations.folder) for path in paths
         )
         if len(paths) != len(files) or not own:
-            raise InternalError("a task told of files that it cannot have written")
+            raise InternalError("a task reported files that it cannot have written")
         if lost:
             kept = {each.rpartition("/")[2] for each in paths}
             remove_leftovers(task.storage, task.locations.folder, [task.operation], kept)
@@ -47,8 +47,8 @@ def collect_results(task: WriteTask, described: Iterable[tuple[bytes, bool]]) ->
 
 
 def check_own(task: WriteTask, files: Sequence[DataFile]) -> None:
-    """Raise InternalError for files that are told twice, or that ``task`` cannot have written."""
+    """Raise InternalError for files reported twice, or that ``task`` cannot have written."""
     paths, folder = {each.path for each in files}, task.locations.folder
     own = all(task.operation in path and path.startswith(folder) for path in paths)
     if len(paths) != len(files) or not own:
-        raise InternalError("a task told of files that it cannot have written")
+        raise InternalError("a task reported files that it cannot have written")

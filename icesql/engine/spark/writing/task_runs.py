@@ -1,4 +1,4 @@
-"""Jobs that read and write by themselves, each in a Spark task; only what they tell comes back.
+"""Jobs that read and write by themselves, each in a Spark task; only their outcomes come back.
 
 Several Spark jobs run side by side, as those of Java's rewrite do, so that a large one at the end
 of a list leaves no core idle. What a Spark job loses, a Python worker or an executor more often
@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
-from icesql.engine.spark.crossing import crossed
+from icesql.engine.spark.error_transport import decode_error
 from icesql.engine.spark.errors import is_gone, spark_exceptions, translate
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.releases import frame_of_rows, table_of
@@ -27,7 +27,7 @@ from icesql.engine.spark.writing.functions import runner_of_jobs
 from icesql.engine.threads.side_threads import SideThreads
 from icesql.errors import Error, InternalError
 
-_TOLD: Final = "number INT, told BINARY, error STRING, repeated BOOLEAN"
+_OUTCOME: Final = "number INT, result BINARY, error STRING, repeated BOOLEAN"
 _TRIES: Final = 3
 _END_SECONDS: Final = 10.0
 
@@ -36,17 +36,17 @@ class TaskJob(Protocol):
     """Something picklable that does its work in a worker; icesql is imported there by name."""
 
     def __call__(self, query: QueryContext, attempt: int) -> bytes:
-        """What there is to tell; ``attempt`` is another for each try. Raises icesql's errors."""
+        """The result as bytes; ``attempt`` differs from try to try. Raises icesql's errors."""
 
 
-class Told(Struct, frozen=True):
-    """What the job of a number told, or why it failed.
+class TaskOutcome(Struct, frozen=True):
+    """The result of the job with a number, or why it failed.
 
-    ``lost``: there may have been tries that told nothing.
+    ``lost``: there may have been tries whose result never arrived.
     """
 
     number: int
-    told: bytes = b""
+    result: bytes = b""
     error: Error | None = None
     lost: bool = False
 
@@ -69,8 +69,8 @@ class TaskRuns:
         self._jobs = SparkJobs(session, f"icesql-{secrets.token_hex(8)}", query)
         self._threads = SideThreads(chunks, self._lane, query, name="icesql-rewrite", count=lanes)
 
-    def results(self) -> Generator[Told, None, None]:
-        """What the jobs tell, as chunks end; closing it stops those that run."""
+    def results(self) -> Generator[TaskOutcome, None, None]:
+        """The outcomes of jobs as their chunks end; closing it stops those that run."""
         try:
             yield from self._threads.results()
         finally:
@@ -79,24 +79,26 @@ class TaskRuns:
                 for _ in self._threads.join(_END_SECONDS):
                     pass
 
-    def _lane(self, chunk: Sequence[Numbered]) -> Sequence[Told]:
+    def _lane(self, chunk: Sequence[Numbered]) -> Sequence[TaskOutcome]:
         self._jobs.join()
-        return self._tell(chunk)
+        return self._run_with_retries(chunk)
 
-    def _tell(self, chunk: Sequence[Numbered], tries: int = _TRIES) -> Sequence[Told]:
-        """What the jobs of a chunk told; those of a Spark job that failed are tried alone."""
+    def _run_with_retries(
+        self, chunk: Sequence[Numbered], tries: int = _TRIES
+    ) -> Sequence[TaskOutcome]:
+        """The outcomes of a chunk; the jobs of a Spark job that failed are tried one by one."""
         try:
             return self._run(chunk)
         except spark_exceptions() as error:
-            found = translate(error, self._mark, cancelled=self._query.cancel.is_set())
+            failure = translate(error, self._mark, cancelled=self._query.cancel.is_set())
             if self._threads.stopped or is_gone(error) or self._query.cancel.is_set():
-                raise found from error
+                raise failure from error
         if tries <= 1:
-            return [Told(number, error=found, lost=True) for number, _ in chunk]
-        again = [told for each in chunk for told in self._tell([each], tries - 1)]
-        return [replace(each, lost=True) for each in again]
+            return [TaskOutcome(number, error=failure, lost=True) for number, _ in chunk]
+        retried = [outcome for job in chunk for outcome in self._run_with_retries([job], tries - 1)]
+        return [replace(outcome, lost=True) for outcome in retried]
 
-    def _run(self, chunk: Sequence[Numbered]) -> Sequence[Told]:
+    def _run(self, chunk: Sequence[Numbered]) -> Sequence[TaskOutcome]:
         import pyarrow as pa
 
         memory = task_memory(self._session)
@@ -104,21 +106,23 @@ class TaskRuns:
         rows = pa.table({"job": pa.array(packed, pa.binary())})
         with without_warnings():
             frame = frame_of_rows(self._session, rows, "job BINARY")
-            frame = frame.mapInArrow(runner_of_jobs(), _TOLD)
-        told = [
+            frame = frame.mapInArrow(runner_of_jobs(), _OUTCOME)
+        outcomes = [
             self._of_row(*row) for row in zip(*table_of(frame).to_pydict().values(), strict=True)
         ]
-        if sorted(each.number for each in told) != sorted(number for number, _ in chunk):
+        if sorted(outcome.number for outcome in outcomes) != sorted(number for number, _ in chunk):
             raise InternalError("Spark gave other results than those of its tasks")
-        return told
+        return outcomes
 
-    def _of_row(self, number: int, told: bytes | None, error: str | None, repeated: bool) -> Told:
+    def _of_row(
+        self, number: int, result: bytes | None, error: str | None, repeated: bool
+    ) -> TaskOutcome:
         lost = repeated or speculates(self._session)
-        if told is not None:
-            return Told(number, told, lost=lost)
-        found = crossed(error or "", self._mark)
-        found = found or InternalError("a task failed and did not tell why")
-        return Told(number, error=found, lost=lost)
+        if result is not None:
+            return TaskOutcome(number, result, lost=lost)
+        failure = decode_error(error or "", self._mark)
+        failure = failure or InternalError("a task failed and did not say why")
+        return TaskOutcome(number, error=failure, lost=lost)
 
 
 def speculates(session: Any) -> bool:

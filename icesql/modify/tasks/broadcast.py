@@ -21,9 +21,9 @@ _MOST_INLINE: Final = 256 << 10
 _COPY_BYTES: Final = 8 << 20
 
 
-class ShippedTable(Struct, frozen=True):
-    """A table as it travels: its rows are ``rows``, or in the file ``path`` of the table that is
-    changed, where every worker finds them."""
+class BroadcastTable(Struct, frozen=True):
+    """A table as it is sent to every task: its rows are ``rows``, or in the file ``path`` of the
+    table that is changed, where every worker can read them."""
 
     name: str
     columns: tuple[tuple[str, str, str], ...]
@@ -36,26 +36,26 @@ class ShippedTable(Struct, frozen=True):
         return TemporaryTable(self.name, self.columns, data, data.nbytes)
 
 
-def ship(
+def broadcast(
     tables: Sequence[TemporaryTable], storage: Storage, paths: Sequence[str]
-) -> tuple[ShippedTable, ...]:
+) -> tuple[BroadcastTable, ...]:
     """The tables for tasks; ``paths`` are for those that are large. Raises OperationalError."""
-    return tuple(_shipped(*each, storage) for each in zip(tables, paths, strict=True))
+    return tuple(_broadcast_table(*each, storage) for each in zip(tables, paths, strict=True))
 
 
-def _shipped(table: TemporaryTable, path: str, storage: Storage) -> ShippedTable:
+def _broadcast_table(table: TemporaryTable, path: str, storage: Storage) -> BroadcastTable:
     data: pa.Table = table.data
     if data.nbytes <= _MOST_INLINE:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, data.schema) as writer:
             writer.write_table(data)
-        return ShippedTable(table.name, table.columns, rows=sink.getvalue().to_pybytes())
+        return BroadcastTable(table.name, table.columns, rows=sink.getvalue().to_pybytes())
     with (
         NewFile(storage, path) as file,
         pa.ipc.new_file(pa.PythonFile(_Sink(file), "w"), data.schema) as writer,
     ):
         writer.write_table(data)
-    return ShippedTable(table.name, table.columns, path=path)
+    return BroadcastTable(table.name, table.columns, path=path)
 
 
 class _Sink:
@@ -95,7 +95,7 @@ def _of_file(place: _Place) -> pa.Table:
         return pa.ipc.open_file(pa.memory_map(local)).read_all()
     make_temporary_folder(place.folder)
     with spilling_to(place.folder):
-        handle, copy = tempfile.mkstemp(dir=place.folder, prefix="icesql-shipped-")
+        handle, copy = tempfile.mkstemp(dir=place.folder, prefix="icesql-broadcast-")
         try:
             source: Any = place.storage.open(place.path)
             with source, os.fdopen(handle, "wb") as sink:

@@ -18,7 +18,7 @@ from typing import Any, Final
 import icesql.errors
 from icesql.errors import Error
 
-# The classes that may cross, by name.
+# The classes that an error may be decoded to, by name.
 CLASSES: Final[dict[str, type[Error]]] = {
     name: each
     for name, each in vars(icesql.errors).items()
@@ -32,15 +32,15 @@ def new_mark() -> str:
     return f"icesql-{secrets.token_hex(16)}:"
 
 
-def marked(error: Error, mark: str) -> str:
-    """The text in which ``error`` crosses; it begins with the mark and survives any quoting."""
+def encode_error(error: Error, mark: str) -> str:
+    """``error`` as text that begins with the mark and survives any quoting."""
     cls = next(each for each in type(error).__mro__ if CLASSES.get(each.__name__) is each)
-    crossing = {
+    content = {
         "class": cls.__name__,
         "message": str(error),
         "fields": {name: _plain(value) for name, value in vars(error).items()},
     }
-    text = json.dumps(crossing, ensure_ascii=True, allow_nan=True)
+    text = json.dumps(content, ensure_ascii=True, allow_nan=True)
     return f"{mark}{base64.b64encode(text.encode('ascii')).decode('ascii')};"
 
 
@@ -50,22 +50,22 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, _PLAIN) else str(value)
 
 
-def crossed(text: str, mark: str) -> Error | None:
+def decode_error(text: str, mark: str) -> Error | None:
     """The error that a worker of the query with this mark raised; None where the text holds none.
 
     The last one counts, as messages come before what Spark adds. A malformed one is none.
     """
-    found = re.findall(re.escape(mark) + r"([A-Za-z0-9+/=]+);", text)
-    if not found:
+    payloads = re.findall(re.escape(mark) + r"([A-Za-z0-9+/=]+);", text)
+    if not payloads:
         return None
     try:
-        return _restored(json.loads(base64.b64decode(found[-1], validate=True)))
+        return _restored(json.loads(base64.b64decode(payloads[-1], validate=True)))
     except (binascii.Error, ValueError, RecursionError):
         return None
 
 
 def _restored(data: Any) -> Error | None:
-    """An error out of parsed JSON; None unless it has exactly the form that ``marked`` writes."""
+    """An error out of parsed JSON; None unless it has exactly the form of ``encode_error``."""
     match data:
         case {"class": str(name), "message": str(message), "fields": dict(fields)}:
             cls = CLASSES.get(name)

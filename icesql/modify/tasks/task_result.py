@@ -16,14 +16,14 @@ from icesql.modify.rows.new_files import ChangedFiles
 from icesql.write.described_files import decode_result, encode_result
 from icesql.write.write_task import WriteResult
 
-# What tells files of a table apart: several vectors may share a path.
+# Identifies a file of a table: several deletion vectors may share a path.
 Key = tuple[str, int | None]
 
 
-class _Told(Struct, frozen=True):
+class _TaskResult(Struct, frozen=True):
     """``deletes`` are by their specs, ``removed`` by their keys, as the driver has these files.
 
-    ``own`` is what the statement wants to know besides.
+    ``matches`` are those of ``OpenRows``.
     """
 
     data: bytes
@@ -32,11 +32,11 @@ class _Told(Struct, frozen=True):
     referenced: tuple[str, ...]
     gone: int
     added: int
-    own: bytes
+    matches: bytes
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
-_DECODER: Final = msgspec.msgpack.Decoder(_Told)
+_DECODER: Final = msgspec.msgpack.Decoder(_TaskResult)
 
 
 def key_of(file: DataFile) -> Key:
@@ -44,40 +44,40 @@ def key_of(file: DataFile) -> Key:
     return file.path, file.content_offset
 
 
-def encode_changed(changed: ChangedFiles, own: bytes) -> bytes:
-    """The bytes of what a task has done."""
+def encode_changed(changed: ChangedFiles, matches: bytes) -> bytes:
+    """What a task has done, as bytes; ``matches`` are those of ``OpenRows``."""
     by_spec: dict[int, list[DataFile]] = {}
     for each in changed.deletes:
         by_spec.setdefault(each.spec_id, []).append(each)
-    told = _Told(
+    result = _TaskResult(
         encode_result(WriteResult(changed.data)),
         {spec: encode_result(WriteResult((*files,))) for spec, files in by_spec.items()},
         tuple(key_of(each) for each in changed.removed),
         changed.referenced,
         changed.gone,
         changed.added,
-        own,
+        matches,
     )
-    return _ENCODER.encode(told)
+    return _ENCODER.encode(result)
 
 
 def decode_changed(
     data: bytes, metadata: TableMetadata, known: Mapping[Key, DataFile]
 ) -> tuple[ChangedFiles, bytes]:
-    """What a task has done, and what it told besides; ``known`` are the files that it was given.
+    """What a task has done, and its matches; ``known`` are the files that it was given, by key.
 
     Raises InternalError for bytes that ``encode_changed`` did not make.
     """
     try:
-        told = _DECODER.decode(data)
-        removed = tuple(known[each] for each in told.removed)
-        deletes = [*_deletes(told.deletes, metadata)]
+        result = _DECODER.decode(data)
+        removed = tuple(known[each] for each in result.removed)
+        deletes = [*_deletes(result.deletes, metadata)]
     except (msgspec.DecodeError, KeyError) as error:
-        raise InternalError(f"a task told of its files in an unknown way: {error}") from error
-    files = decode_result(told.data, partition_types(metadata.spec, metadata.schema)).files
+        raise InternalError(f"the result of a task cannot be decoded: {error}") from error
+    files = decode_result(result.data, partition_types(metadata.spec, metadata.schema)).files
     return (
-        ChangedFiles(files, (*deletes,), removed, told.referenced, told.gone, told.added),
-        told.own,
+        ChangedFiles(files, (*deletes,), removed, result.referenced, result.gone, result.added),
+        result.matches,
     )
 
 

@@ -13,8 +13,8 @@ import pytest
 
 import icesql
 from icesql import errors
-from icesql.engine.spark.crossing import CLASSES, crossed, marked, new_mark
-from icesql.engine.spark.worker import crossing, run
+from icesql.engine.spark.error_transport import CLASSES, decode_error, encode_error, new_mark
+from icesql.engine.spark.worker import run, worker_error
 
 MARK = new_mark()
 EXAMPLES = [
@@ -40,11 +40,9 @@ def forged(data: Any, mark: str = MARK) -> str:
 
 @pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
 def test_an_error_crosses_whole(error: icesql.Error) -> None:
-    text = (
-        f"Job aborted: Traceback …\n{crossing(error, MARK)}\n\tat org.apache.spark.Some(Where.java)"
-    )
+    text = f"Job aborted: Traceback …\n{worker_error(error, MARK)}\n\tat org.apache.spark.Some(Where.java)"
     text.encode("utf-8")
-    found = crossed(text, MARK)
+    found = decode_error(text, MARK)
     assert type(found) is type(error)
     assert (str(found), found.args, vars(found)) == (str(error), error.args, vars(error))
 
@@ -62,23 +60,23 @@ def test_a_class_of_another_crosses_as_the_nearest_of_icesql() -> None:
     class Private(errors.StorageError):
         pass
 
-    assert type(crossed(marked(Private("p", "x"), MARK), MARK)) is errors.StorageError
+    assert type(decode_error(encode_error(Private("p", "x"), MARK), MARK)) is errors.StorageError
 
 
 def test_only_the_mark_of_the_query_counts(tmp_path: Path) -> None:
-    real = marked(errors.DataError("real"), MARK)
-    other = marked(errors.DataError("forged"), new_mark())
-    assert crossed(other, MARK) is None
+    real = encode_error(errors.DataError("real"), MARK)
+    other = encode_error(errors.DataError("forged"), new_mark())
+    assert decode_error(other, MARK) is None
     for text in (f"{other} {real}", f"{real} {other}"):
-        assert str(crossed(text, MARK)) == "real"
-    assert crossed("icesql-error:" + real.removeprefix(MARK), MARK) is None
+        assert str(decode_error(text, MARK)) == "real"
+    assert decode_error("icesql-error:" + real.removeprefix(MARK), MARK) is None
 
 
 def test_the_last_error_counts() -> None:
-    first, last = (marked(errors.DataError(each), MARK) for each in ("first", "last"))
-    assert str(crossed(f"{first}\n{last}", MARK)) == "last"
+    first, last = (encode_error(errors.DataError(each), MARK) for each in ("first", "last"))
+    assert str(decode_error(f"{first}\n{last}", MARK)) == "last"
     # One that was cut off is none.
-    assert str(crossed(f"{first}\n{last[:-5]}", MARK)) == "first"
+    assert str(decode_error(f"{first}\n{last[:-5]}", MARK)) == "first"
 
 
 class Touch:
@@ -120,7 +118,7 @@ DATA_ERROR = {"class": "DataError", "message": "x", "fields": {}}
     ids=lambda data: repr(data)[:60],
 )
 def test_what_is_malformed_is_no_error_of_icesql(data: Any) -> None:
-    assert crossed(forged(data), MARK) is None
+    assert decode_error(forged(data), MARK) is None
 
 
 def test_a_pickle_behind_the_mark_itself_is_not_unpickled(tmp_path: Path) -> None:
@@ -130,7 +128,7 @@ def test_a_pickle_behind_the_mark_itself_is_not_unpickled(tmp_path: Path) -> Non
     assert canary.exists(), "the payload works, so that the test proves something"
     canary.unlink()
     for text in (forged(payload), forged(payload, "icesql-error:")):
-        assert crossed(text, MARK) is None
+        assert decode_error(text, MARK) is None
     assert not canary.exists()
 
 
@@ -143,7 +141,7 @@ def test_a_worker_says_its_errors_behind_the_mark_alone() -> None:
     assert next(batches) == 1
     with pytest.raises(RuntimeError) as caught:
         next(batches)
-    assert type(crossed(str(caught.value), MARK)) is errors.CorruptFileError
+    assert type(decode_error(str(caught.value), MARK)) is errors.CorruptFileError
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
 
