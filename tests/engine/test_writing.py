@@ -242,7 +242,7 @@ def test_what_needs_no_engine_is_written_as_the_engine_would(con, form: str) -> 
     own, engines = Bytes(), Bytes()
     from icesql.context import QueryContext
 
-    context = QueryContext.begin(query.settings)
+    context = QueryContext.begin(query.state.settings)
     assert write(StaticResult(KINDS, rows), query.engines, named_format(form), own, context) == len(
         rows
     )

@@ -26,7 +26,8 @@ def divide(node: exp.Div) -> exp.Expr:
         over, under = as_float(over), as_float(under)
     value = literal_integer(node.expression)
     if value:
-        made = spelled(f"(CAST({{0}} AS DOUBLE) / {value}D)", over, like=result)
+        divisor = exp.Literal.number(value)
+        made = spelled("(CAST({0} AS DOUBLE) / {1}D)", over, divisor, like=result)
     else:
         # 1/0 is an infinity, 0/0 is NaN, and a negative zero turns the sign.
         made = spelled(
