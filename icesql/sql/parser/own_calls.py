@@ -15,6 +15,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.function_table import SPARK
+from icesql.sql.positions import unsupported
 
 _HIDDEN: Final = "icesql_call_of_"
 # Calls with syntax of their own between the parentheses, and words that are no calls.
@@ -51,8 +52,12 @@ _BEFORE_QUERIES: Final = frozenset({*_QUANTIFIERS, "ARRAY", "EXISTS"})
 def hide_calls(tokens: Sequence[Token], reader: Dialect, dialect: str = "") -> list[Token]:
     """The tokens with the names of calls hidden from sqlglot; ``show_calls`` undoes it.
 
-    ``dialect`` is one of ``TRANSLATED``, or "" for a template in DuckDB's spelling.
+    ``dialect`` is one of ``TRANSLATED``, or "" for a template in DuckDB's spelling. Raises
+    UnsupportedSqlError for a name that ``show_calls`` would take for a hidden one.
     """
+    for token in tokens:
+        if token.text.startswith(_HIDDEN):
+            raise unsupported(f'the name "{token.text}"', token, "it is reserved")
     parser: Any = reader.parser_class
     hidden = {*parser.FUNCTIONS, *parser.FUNCTION_PARSERS} - _SYNTAX
     hidden = (hidden | _QUANTIFIERS) - _SPARK_SYNTAX if dialect == SPARK else hidden - _OTHER_SYNTAX

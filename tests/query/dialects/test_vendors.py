@@ -162,3 +162,19 @@ def test_what_is_not_in_the_table_is_refused_at_its_place(
 )
 def test_a_name_of_the_user_is_no_variable_of_a_template(sql: str, expected: Any) -> None:
     assert opened("trino").execute(sql).fetchall() == [(expected,)]
+
+
+@pytest.mark.parametrize("dialect", ["trino", "snowflake", "spark"])
+@pytest.mark.parametrize(
+    "name", ["icesql_call_of_x", '"icesql_call_of_x"', "icesql_call_of_abs(x)"]
+)
+def test_no_name_stands_for_another(dialect: str, name: str) -> None:
+    """Calls are hidden from the parser under names that begin so."""
+    if dialect == "spark":
+        name = name.replace('"', "`")
+    sql = f"SELECT {name} FROM (SELECT 1 AS x) t"
+    with (
+        icesql.connect(dialect=dialect) as connection,
+        pytest.raises(UnsupportedSqlError, match="it is reserved"),
+    ):
+        connection.execute(sql)
