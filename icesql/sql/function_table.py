@@ -35,20 +35,19 @@ class TableRow(Struct, frozen=True):
     section: str
 
 
-@functools.cache
 def table_rows(dialect: str) -> tuple[TableRow, ...]:
-    """The rows of a dialect's table, in the order of the file."""
+    """The rows of the table of a dialect in ``TRANSLATED``, in the order of the file."""
     return _read(dialect)[0]
 
 
-@functools.cache
 def function_names(dialect: str) -> frozenset[str]:
-    """The functions that a dialect has, in lower case; none for a dialect without a table."""
-    rows, by_code = _read(dialect)
-    return frozenset({row.name for row in rows} | by_code)
+    """The functions of a dialect in ``TRANSLATED``, in lower case."""
+    return _read(dialect)[1]
 
 
-def _read(dialect: str) -> tuple[tuple[TableRow, ...], set[str]]:
+@functools.cache
+def _read(dialect: str) -> tuple[tuple[TableRow, ...], frozenset[str]]:
+    """The rows, and the names of all functions: also of those that code translates."""
     rows: list[TableRow] = []
     by_code: set[str] = set()
     section = ""
@@ -63,4 +62,4 @@ def _read(dialect: str) -> tuple[tuple[TableRow, ...], set[str]]:
                 raise ValueError(f"not a row of the function table: {line}")
             name, takes, gives, sign, text = parsed.groups()
             rows.append(TableRow(name, takes, gives, sign, text, section))
-    return tuple(rows), by_code
+    return tuple(rows), frozenset({row.name for row in rows} | by_code)

@@ -25,10 +25,11 @@ def divide(node: exp.Div) -> exp.Expr:
     if result == "FLOAT":
         over, under = as_float(over), as_float(under)
     value = literal_integer(node.expression)
-    divisor = exp.Literal.number(abs(value or 0))
     if value and value > 0:
+        divisor = exp.Literal.number(value)
         made = spelled("(CAST({0} AS DOUBLE) / {1}D)", over, divisor, like=result)
     elif value:
+        divisor = exp.Literal.number(-value)
         made = spelled("(CAST({0} AS DOUBLE) / -{1}D)", over, divisor, like=result)
     else:
         # 1/0 is an infinity, 0/0 is NaN, and a negative zero turns the sign.
