@@ -46,8 +46,8 @@ def work():
 threading.Thread(target=work, daemon=True).start()
 time.sleep(0.3)
 """,
-    # DuckDB's module waits at exit for what runs, in the order of registration.
-    "a query that an exit function of before would meet": f"""
+    # DuckDB's module waits for running queries in an exit function of its own.
+    "a query that runs when an earlier exit function is called": f"""
 import atexit, duckdb
 from icesql.engine.threads import query_thread
 atexit.register(lambda: query_thread._LIVE and print("still running"))
@@ -60,7 +60,7 @@ threading.Thread(target=work, daemon=True).start()
 while not query_thread._LIVE:
     time.sleep(0.01)
 """,
-    "a query of a function that runs at exit": """
+    "an exit function that queries": """
 import atexit
 atexit.register(lambda: connection.execute("SELECT 1").fetchall() == [(1,)] or print("no row"))
 connection.execute("SELECT 1").fetchall()

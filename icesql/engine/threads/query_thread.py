@@ -248,7 +248,7 @@ class Worker:
         progress: Callable[[], Progress] | None,
     ) -> T:
         query.check()
-        # A function of the program that runs at exit may still ask; it waits for its answer.
+        # An exit function of the program may still query; it waits for its own result.
         if _Exit.has_begun and threading.current_thread() is not threading.main_thread():
             raise InterfaceError("the interpreter is ending: no query can run any more")
         call = _Call(function)
@@ -306,9 +306,9 @@ class _Exit:
 
 
 def end_before_others() -> None:
-    """At exit, stop what runs before anything runs that was registered until now.
+    """Stop running queries at exit before the exit functions that are registered so far run.
 
-    DuckDB's module waits at exit for results that are being computed, and stops none of them.
+    One of them is that of DuckDB's module, which waits for each result that is being computed.
     """
     atexit.unregister(_end_all)
     atexit.register(_end_all)
