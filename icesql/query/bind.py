@@ -53,15 +53,16 @@ def bind(
     mark: MarkSame | None = None,
     *,
     on_spark: bool = False,
-    told: bool = True,
+    for_explain: bool = True,
     ask: Ask | None = None,
 ) -> BoundQuery:
     """The query over scans; each table that is named is opened once.
 
     ``mark`` says which conditions the engine's own parser reads the same; only those are pushed.
     None for a text that runs as its tree is written, whose every condition may be pushed.
-    ``on_spark`` binds the statement's own text in Spark's spelling, where it has one. ``told``:
-    whether EXPLAIN shows what became of the conditions, whose text takes time to write.
+    ``on_spark`` binds the statement's own text in Spark's spelling, where it has one.
+    ``for_explain``: whether EXPLAIN shows what became of the conditions, whose text takes time to
+    write.
     ``ask`` asks the engine what conditions are pruned by; None where they mean other things to it.
     Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError,
     what ``SearchPath.load`` raises, and for files what ``bind_files`` raises. Never touches
@@ -107,7 +108,14 @@ def bind(
     if mark is not None and marked:
         mark(tree, statement.engine_text, statement.start)
     filtered, pushed = push_down(
-        tree, scopes, tuple(scans), query, marked=marked, spark=conditions, told=told, ask=ask
+        tree,
+        scopes,
+        tuple(scans),
+        query,
+        marked=marked,
+        spark=conditions,
+        for_explain=for_explain,
+        ask=ask,
     )
     projected = bind_columns(tree, scopes, filtered, edits)
     edges = _edges(scopes, filtered, query, None if mark is None else marked)
@@ -193,7 +201,7 @@ def _scan(
 ) -> tuple[TableScan, SelectedSnapshot]:
     """The scan of a reference at the snapshot that is asked for; of no table for a statement."""
     if found is None:
-        from icesql.query.shown.scan import shown_scan
+        from icesql.query.show_rows.scan import shown_scan
 
         scan = shown_scan(reference, session, query)
         return scan, select_snapshot(scan.table, None, query)

@@ -286,7 +286,7 @@ def _condition(
         return None
     resolve = resolver(scope, scope.items[0], scan.schema)
     if not any("parameter" in each.meta for each in node.walk()):
-        return translate(node, resolve, query, told=False).predicate
+        return translate(node, resolve, query, for_explain=False).predicate
     operation = COMPARISONS.get(type(node))
     if operation is None:
         return None

@@ -12,9 +12,9 @@ from icesql.config import time_zone
 from icesql.context import QueryContext
 from icesql.errors import UnsupportedSqlError
 from icesql.query.like import is_like
-from icesql.query.shown.of_session import of_session
-from icesql.query.shown.of_table import described, found_table, of_table, transforms_by_column
-from icesql.query.shown.rows import Columns, Rows
+from icesql.query.show_rows.of_session import of_session
+from icesql.query.show_rows.of_table import described, found_table, of_table, transforms_by_column
+from icesql.query.show_rows.rows import Columns, Rows
 from icesql.query.views.temporary import TemporaryTable
 from icesql.sql import statement as kinds
 from icesql.sql.table_name import name_parts

@@ -190,7 +190,13 @@ class Pipeline:
         mark = None if statement.user_text is None else self.mark(query)
         with nullcontext() if statement.sources is None else statement.sources.placing():
             bound = bind(
-                statement, self.state, query, mark, on_spark=on_spark, told=for_explain, ask=ask
+                statement,
+                self.state,
+                query,
+                mark,
+                on_spark=on_spark,
+                for_explain=for_explain,
+                ask=ask,
             )
         return statement, bound
 
@@ -223,7 +229,7 @@ class Pipeline:
             from icesql.scan.limits import check_limits
             from icesql.scan.planner import plan
 
-            bound = bind(statement, self.state, query, on_spark=True, told=False)
+            bound = bind(statement, self.state, query, on_spark=True, for_explain=False)
             plans = [plan(scan, query) for scan in bound.scans]
             check_limits(plans, query.settings)
         elif bound.spark is not None:
@@ -349,7 +355,7 @@ class Pipeline:
             return StaticResult(*shown_procedures(statement.like)), ()
         if self.state.temporary and isinstance(statement, Describe | ShowOfTable):
             from icesql.query.views.create import named, whole
-            from icesql.query.views.shown import shown
+            from icesql.query.views.describe_view import shown
             from icesql.query.views.temporary import TemporaryTable
 
             temporary = named(statement, self.state.temporary)
@@ -368,7 +374,7 @@ class Pipeline:
             view = query.wait_for(lambda: self.state.names.open_view(parts))
             if view is None:
                 raise
-            from icesql.query.views.shown import shown_stored
+            from icesql.query.views.describe_view import shown_stored
 
             return StaticResult(*shown_stored(statement, view[0], self.dialect)), ()
         return StaticResult(answer[0], answer[1]), answer[2]

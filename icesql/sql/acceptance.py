@@ -15,7 +15,7 @@ from icesql.errors import similar_names
 from icesql.sql.engine_functions import is_file_function, is_known, known_names, refusal
 from icesql.sql.function_table import SPARK, function_names
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.shown.pivots import check_pivot
+from icesql.sql.show_statements.pivots import check_pivot
 
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
 # Queries in other words.

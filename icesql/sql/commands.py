@@ -10,8 +10,8 @@ from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.acceptance import QUERY_WORDS
 from icesql.sql.positions import offset_of, syntax_error, unsupported
-from icesql.sql.shown.in_from import begins_comparison
-from icesql.sql.shown.words import SHOWN, read_show
+from icesql.sql.show_statements.in_from import begins_comparison
+from icesql.sql.show_statements.words import SHOWN, read_show
 from icesql.sql.statement import (
     Describe,
     Explain,
@@ -56,7 +56,7 @@ def read_command(tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> St
     reader = _Reader(tokens, sql, read_query)
     match reader.word():
         case "PREPARE" | "EXECUTE" | "DEALLOCATE":
-            from icesql.sql.shown.prepared import read_prepared
+            from icesql.sql.show_statements.prepared import read_prepared
 
             return read_prepared(tokens, sql, read_query)
         case "EXPLAIN":
@@ -161,7 +161,7 @@ class _Reader:
 
     def diff_summary(self) -> ShowOfTable:
         """DIFF SUMMARY table BETWEEN version AND version, which reads as DIFF."""
-        from icesql.sql.shown.differences import check_compared
+        from icesql.sql.show_statements.differences import check_compared
 
         self._index += 1  # SUMMARY
         tokens = [self._tokens[0], *self.rest]

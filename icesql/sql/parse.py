@@ -70,13 +70,18 @@ from icesql.sql.parser.travel.clauses import cut_travels
 from icesql.sql.parser.words import check_comments, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.references import take_references
-from icesql.sql.shown.advice import advice_in, note_of, sort_once
-from icesql.sql.shown.advice import without as without_advice
-from icesql.sql.shown.in_from import PREFIX, begins_comparison, statements_in_from, without
-from icesql.sql.shown.pivots import WORDS, as_selects, before_ending
-from icesql.sql.shown.with_values import select_from_values
+from icesql.sql.show_statements.advice import advice_in, note_of, sort_once
+from icesql.sql.show_statements.advice import without as without_advice
+from icesql.sql.show_statements.in_from import (
+    PREFIX,
+    begins_comparison,
+    statements_in_from,
+    without,
+)
+from icesql.sql.show_statements.pivots import WORDS, as_selects, before_ending
+from icesql.sql.show_statements.with_values import select_from_values
 from icesql.sql.statement import MacroStatement, Query, Shown, ShowSession, Statement
-from icesql.sql.unexpected import check_commands_in_from, no_statement, parse_error
+from icesql.sql.syntax_errors import check_commands_in_from, no_statement, parse_error
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
 from icesql.stack import with_room
 
@@ -90,7 +95,7 @@ _MACRO = ("MACRO", "FUNCTION")
 _OTHER = ("FLATTEN", "ROLLUP", "CUBE")
 # DuckDB's ago() reads a clock of its own, and no file is pruned by it; see ``macros.macro.AGO``.
 _OF_THE_CLOCK = "ago"
-# What begins a query beside SELECT and its like; see ``shown.differences``.
+# What begins a query beside SELECT and its like; see ``show_statements.differences``.
 _COMPARED = ("DIFF", "BLAME")
 _SPARK = ("spark", "spark2", "databricks", "hive")
 
@@ -387,7 +392,7 @@ class _Parse:
         if first in (*QUERY_WORDS, *TABLE_WORDS) and not quoted:
             return self.any_query(tokens)
         if first in _COMPARED and not quoted:
-            from icesql.sql.shown.differences import check_compared, is_summary
+            from icesql.sql.show_statements.differences import check_compared, is_summary
 
             if is_summary(tokens, 0):
                 return read_command(tokens, self._sql, self.any_query)
@@ -448,7 +453,7 @@ class _Parse:
     def _query(self, tokens: Sequence[Token]) -> Query:
         if not any(token.text.upper() in _COMPARED for token in tokens):
             return self._shown_query(tokens)
-        from icesql.sql.shown.differences import compared_at, read_as_from
+        from icesql.sql.show_statements.differences import compared_at, read_as_from
 
         places = compared_at(tokens)
         if not places:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from icesql.errors import AmbiguousTableError, similar_names
 from icesql.sql.acceptance import function_name
 from icesql.sql.positions import offset_of, syntax_error, unsupported
-from icesql.sql.shown.in_from import PREFIX
+from icesql.sql.show_statements.in_from import PREFIX
 from icesql.sql.statement import INFORMATION_SCHEMA, Query, ShowInformation, Shown, TableReference
 from icesql.sql.time_travel import TimeTravel, read_travel
 from icesql.sql.user_text import CUT, NAME, TABLE, Edit, quoted

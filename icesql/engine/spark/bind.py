@@ -10,7 +10,7 @@ from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.relations.relation import empty_relation
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
 from icesql.engine.duckdb.sql.calls import check_calls
-from icesql.engine.duckdb.sql.finer_types import adapted_types
+from icesql.engine.duckdb.sql.nanosecond_types import adapted_types
 from icesql.engine.duckdb.sql.own_words import KeptTexts
 from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.engine.result_schema import ResultColumn, declare

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import icesql.errors
 from icesql.context import QueryContext
 from icesql.engine.duckdb.relations.footer import FooterCache
-from icesql.engine.duckdb.sql.finer_types import adapted_types
+from icesql.engine.duckdb.sql.nanosecond_types import adapted_types
 from icesql.engine.duckdb.sql.splice import renamed_sql
 from icesql.engine.spark.fragments.choice import FragmentChoice
 from icesql.engine.spark.fragments.cut import cut_fragments

@@ -42,7 +42,9 @@ def complement(
     >>> left_out("i + 1 > 2")
     true
     """
-    return _Complement(Translator(resolve, query, marked, told=False)).of(condition, negated=False)
+    return _Complement(Translator(resolve, query, marked, for_explain=False)).of(
+        condition, negated=False
+    )
 
 
 class _Complement:

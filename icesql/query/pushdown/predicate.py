@@ -76,7 +76,7 @@ def translate(
     query: QueryContext,
     *,
     marked: bool = False,
-    told: bool = True,
+    for_explain: bool = True,
 ) -> Translation:
     """A predicate that holds for every row for which ``condition`` is true.
 
@@ -84,10 +84,10 @@ def translate(
     ``resolve`` gives the field, at any depth, that a column of the condition means in the scan,
     None for columns of other tables. Terms are named by the field alone. NULL, NaN, zeros and
     literals that the column's type cannot hold: see ``iceberg.expressions``. ``marked``: only
-    conditions that ``mark_same`` was said of become part of the predicate. ``told``: whether the
-    reasons name their conditions, whose text takes time to write.
+    conditions that ``mark_same`` was said of become part of the predicate. ``for_explain``:
+    whether the reasons name their conditions, whose text takes time to write.
     """
-    translator = Translator(resolve, query, marked, told)
+    translator = Translator(resolve, query, marked, for_explain)
     predicate = translator.implied(condition, negated=False)
     return Translation(predicate, tuple(dict.fromkeys(translator.reasons)))
 
@@ -98,7 +98,7 @@ class Translator(Struct):
     resolve: Resolve
     query: QueryContext
     marked: bool = False
-    told: bool = True
+    for_explain: bool = True
     reasons: list[str] = field(default_factory=list)
 
     def implied(self, node: exp.Expr, *, negated: bool) -> Predicate:
@@ -290,7 +290,9 @@ class Translator(Struct):
                 return self._null(node.this, node, negated=negated)
             case exp.Boolean() as wanted:
                 if not negated:
-                    inside = Translator(self.resolve, self.query, False, self.told, self.reasons)
+                    inside = Translator(
+                        self.resolve, self.query, False, self.for_explain, self.reasons
+                    )
                     return inside.implied(node.this, negated=not wanted.this)
                 found = self.column(node.this)
                 if found is None or not isinstance(found.type, t.BooleanType):
@@ -384,7 +386,7 @@ class Translator(Struct):
     def left_to_engine(self, node: exp.Expr, reason: str) -> Predicate:
         """True, and the reason; that of ``why_not`` for an empty one."""
         if len(self.reasons) < _MOST_REASONS:
-            text = f"{short_sql(node)}: " if self.told else ""
+            text = f"{short_sql(node)}: " if self.for_explain else ""
             self.reasons.append(text + (reason or why_not(node)))
         elif len(self.reasons) == _MOST_REASONS:
             self.reasons.append("…")

@@ -72,20 +72,20 @@ def push_down(
     *,
     marked: bool = False,
     spark: SparkConditions | None = None,
-    told: bool = True,
+    for_explain: bool = True,
     ask: Ask | None = None,
 ) -> tuple[tuple[TableScan, ...], tuple[PushedConjunct, ...]]:
     """The scans with row filters and limits, and what became of each condition.
 
     ``marked``: only what ``mark_same`` was said of is pushed. ``spark`` chooses among the
-    conditions of a text that Spark runs as it is. ``told``: whether EXPLAIN shows the conditions,
-    whose text takes time to write.
+    conditions of a text that Spark runs as it is. ``for_explain``: whether EXPLAIN shows the
+    conditions, whose text takes time to write.
     ``scopes`` are the SELECTs of ``tree``, inner ones first. Changes nothing in the tree.
     """
     if not query.settings.prune:
         return scans, ()
     scope_of = {id(scope.select): scope for scope in scopes}
-    pusher = _Pusher(scans, query, scope_of, marked, spark, told, ask if marked else None)
+    pusher = _Pusher(scans, query, scope_of, marked, spark, for_explain, ask if marked else None)
     pusher.uses = Counter(id(item.query) for scope in scopes for item in scope.items if item.query)
     for scope in reversed(scopes):
         pusher.push(scope)
@@ -142,7 +142,7 @@ class _Pusher(Struct):
     scope_of: dict[int, SelectScope]
     marked: bool = False
     spark: SparkConditions | None = None
-    told: bool = True
+    for_explain: bool = True
     ask: Ask | None = None
     uses: Counter[int] = field(default_factory=Counter)
     filters: dict[int, list[Predicate]] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class _Pusher(Struct):
     inherited: dict[int, dict[tuple[int, int], list[exp.Expr]]] = field(default_factory=dict)
 
     def _text(self, condition: exp.Expr) -> str:
-        return short_sql(condition) if self.told else ""
+        return short_sql(condition) if self.for_explain else ""
 
     def push(self, scope: SelectScope) -> None:
         """Use every condition of one SELECT; those around it were used before."""
@@ -193,7 +193,7 @@ class _Pusher(Struct):
         for condition, item, of_join in implied(own, found, scope):
             if outer.is_usable(item) and (of_join is not None or item in seen):
                 # Equal columns are no NULL, so a condition that holds for NULL says nothing.
-                self._use(condition, scope, [(item, True)], told=False)
+                self._use(condition, scope, [(item, True)], for_explain=False)
 
     def _of_uses(self, select: exp.Expr) -> list[exp.Expr]:
         """What holds for the rows that anyone uses of a SELECT: all, or one use or another."""
@@ -217,8 +217,8 @@ class _Pusher(Struct):
                 continue
             for conjunct in conjuncts(condition) if condition is not None else ():
                 if len(self.pushed) < _MOST_TOLD:
-                    told = PushedConjunct(None, self._text(conjunct), None, OTHER_SELECT)
-                    self.pushed.append(told)
+                    skipped = PushedConjunct(None, self._text(conjunct), None, OTHER_SELECT)
+                    self.pushed.append(skipped)
 
     def _use(
         self,
@@ -226,11 +226,11 @@ class _Pusher(Struct):
         scope: SelectScope,
         targets: Sequence[tuple[FromItem, bool]],
         *,
-        told: bool = True,
+        for_explain: bool = True,
     ) -> None:
         """Push one condition into each target; the flag says that it may be filled with NULL.
 
-        ``told``: EXPLAIN lists it also where nothing comes of it.
+        ``for_explain``: EXPLAIN lists it also where nothing comes of it.
         """
         from icesql.iceberg.expressions.evaluate import evaluate
         from icesql.query.pushdown.predicate import translate
@@ -253,7 +253,7 @@ class _Pusher(Struct):
                 continue
             try:
                 translation = translate(
-                    conjunct, resolve, self.query, marked=self.marked, told=self.told
+                    conjunct, resolve, self.query, marked=self.marked, for_explain=self.for_explain
                 )
             except RecursionError:
                 reasons.append("it is nested too deeply")
@@ -275,7 +275,7 @@ class _Pusher(Struct):
                 named = with_names(predicate, self.scans[item.scan].schema)
                 note = "; ".join(dict.fromkeys(translation.reasons))
                 self.pushed.append(PushedConjunct(item.scan, self._text(conjunct), named, note))
-        if len(self.pushed) >= _MOST_TOLD or not told:
+        if len(self.pushed) >= _MOST_TOLD or not for_explain:
             return
         if not found and (reasons or conjunct.find(exp.Column)):
             scan = concerned[0] if len(concerned) == 1 else None

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from icesql.catalog.current_metadata import read_metadata
 from icesql.errors import CorruptFileError, StorageError, found_at
 from icesql.iceberg.metadata.partition_type import united_partition_type
-from icesql.query.shown.create_table import table_properties, transform_text
-from icesql.query.shown.of_table import found_table, partition_text
-from icesql.query.shown.rows import Columns, Rows
+from icesql.query.show_rows.create_table import table_properties, transform_text
+from icesql.query.show_rows.of_table import found_table, partition_text
+from icesql.query.show_rows.rows import Columns, Rows
 from icesql.query.snapshot_selection import SelectedSnapshot, instant_text, select_snapshot
 from icesql.scan.metadata_tables.rows import metadata_rows
 from icesql.scan.metadata_tables.schemas import metadata_schema

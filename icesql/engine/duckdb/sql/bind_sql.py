@@ -13,11 +13,11 @@ from sqlglot import exp
 
 from icesql.config import Settings
 from icesql.engine.duckdb.sql.calls import check_calls
+from icesql.engine.duckdb.sql.case_sensitive_fields import with_case_sensitive_fields
 from icesql.engine.duckdb.sql.composed import Composed
-from icesql.engine.duckdb.sql.finer_types import adapted_types
 from icesql.engine.duckdb.sql.literal_lists import with_lists
 from icesql.engine.duckdb.sql.long_disjunctions import with_short_disjunctions
-from icesql.engine.duckdb.sql.named_apart import named_apart
+from icesql.engine.duckdb.sql.nanosecond_types import adapted_types
 from icesql.engine.duckdb.sql.own_words import KeptTexts, OwnWords
 from icesql.engine.duckdb.sql.same.nothing_lost import check_nothing_lost
 from icesql.engine.duckdb.sql.size_guards import guard_sizes
@@ -88,7 +88,7 @@ def _adapted(bound: BoundQuery, prepared: PreparedRun | None) -> exp.Expr:
     if prepared is not None and prepared.runs_unchanged:
         return bound.tree
     schemas = [scan.projection for scan in bound.scans]
-    tree = named_apart(adapted_types(bound.tree, schemas), schemas)
+    tree = with_case_sensitive_fields(adapted_types(bound.tree, schemas), schemas)
     if prepared is not None and tree is bound.tree:
         prepared.runs_unchanged = True
     return tree

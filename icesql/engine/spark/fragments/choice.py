@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from icesql.engine.duckdb.described import with_relations
 from icesql.engine.duckdb.relations.relation import empty_relation
-from icesql.engine.duckdb.sql.finer_types import adapted_types
+from icesql.engine.duckdb.sql.nanosecond_types import adapted_types
 from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.engine.result_schema import declare
 from icesql.engine.spark.tasks import SparkTasks

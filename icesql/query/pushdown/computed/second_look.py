@@ -59,7 +59,7 @@ def second_look(
     implied = _with_constants(simpler(resolved), query, ask)
     fields = {column_name(each.value.field_id): each.value for each in implied.inputs}
     translation = translate(
-        tree_of(implied), lambda column: fields.get(column.name), query, told=False
+        tree_of(implied), lambda column: fields.get(column.name), query, for_explain=False
     )
     if any(each.name == "opaque" for each in resolved.walk()):
         return Found(translation.predicate)

@@ -23,7 +23,7 @@ from icesql.sql.parser.travel.phrases import (
 from icesql.sql.parser.travel.token_reader import TokenReader
 from icesql.sql.parser.words import ENDS_CLAUSE, is_name
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.shown.differences import COMPARED, end_of_name
+from icesql.sql.show_statements.differences import COMPARED, end_of_name
 
 
 class Cutter(TokenReader):

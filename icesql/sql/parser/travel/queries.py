@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.shown.in_from import PREFIX
+from icesql.sql.show_statements.in_from import PREFIX
 
 _OPENINGS: Final = ("SELECT", "WITH", "FROM", "VALUES")
 # Where a query is noted in the node that stands for it.

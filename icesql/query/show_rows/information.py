@@ -19,8 +19,8 @@ from icesql.errors import (
 )
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import And, Leaf, Operation, Or, Predicate, Term
-from icesql.query.shown.rows import Columns
-from icesql.query.views.shown import definition
+from icesql.query.show_rows.rows import Columns
+from icesql.query.views.describe_view import definition
 
 if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath

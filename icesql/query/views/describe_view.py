@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from icesql.errors import UnsupportedSqlError
 from icesql.query.like import is_like
-from icesql.query.shown.rows import Columns, Rows
+from icesql.query.show_rows.rows import Columns, Rows
 from icesql.query.views.temporary import TemporaryTable, View
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Describe, ShowOfTable

@@ -91,7 +91,7 @@ def begins_comparison(tokens: Sequence[Token]) -> bool:
     """Whether tokens are ``DIFF t BETWEEN a AND b`` or ``BLAME t``."""
     if not tokens or tokens[0].text.upper() not in ("DIFF", "BLAME"):
         return False
-    from icesql.sql.shown.differences import compared_at
+    from icesql.sql.show_statements.differences import compared_at
 
     return compared_at(tokens)[:1] == [0]
 
@@ -99,7 +99,7 @@ def begins_comparison(tokens: Sequence[Token]) -> bool:
 def _is_summary(tokens: Sequence[Token], index: int) -> bool:
     if tokens[index].text.upper() != "DIFF":
         return False
-    from icesql.sql.shown.differences import is_summary
+    from icesql.sql.show_statements.differences import is_summary
 
     return is_summary(tokens, index)
 

@@ -16,13 +16,13 @@ from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.transforms import parse_transform
 from icesql.query.like import is_like
 from icesql.query.metadata_scan import Found, load
-from icesql.query.shown.create_table import (
+from icesql.query.show_rows.create_table import (
     create_table,
     spark_type,
     table_properties,
     transform_text,
 )
-from icesql.query.shown.rows import Columns, Rows
+from icesql.query.show_rows.rows import Columns, Rows
 from icesql.query.snapshot_selection import by_schema, select_snapshot
 from icesql.scan.metadata_tables import history_rows
 from icesql.scan.metadata_tables.rows import metadata_rows

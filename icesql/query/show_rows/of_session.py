@@ -9,8 +9,8 @@ from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.errors import CatalogError, MissingExtraError
 from icesql.query.like import is_like
-from icesql.query.shown.information import readable_tables
-from icesql.query.shown.rows import Columns, Rows
+from icesql.query.show_rows.information import readable_tables
+from icesql.query.show_rows.rows import Columns, Rows
 from icesql.query.views.temporary import TemporaryTable
 from icesql.sql.engine_functions import known_names
 from icesql.sql.function_table import function_names

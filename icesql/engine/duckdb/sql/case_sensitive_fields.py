@@ -15,7 +15,7 @@ from icesql.query.names import SelectScope, meaning_of, select_scopes
 from icesql.sql.positions import offset_of, unsupported
 
 
-def named_apart(tree: exp.Expr, schemas: Sequence[Schema]) -> exp.Expr:
+def with_case_sensitive_fields(tree: exp.Expr, schemas: Sequence[Schema]) -> exp.Expr:
     """A rewritten copy; ``tree`` itself where no schema has such structs.
 
     The spelling of the table wins. Raises AmbiguousColumnError for a name that several fields have
