@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import socket
-import time
+import threading
 import warnings
 from pathlib import Path
 
@@ -160,26 +160,43 @@ def test_catalogs_with_the_origin_of_each_property_and_no_secret(
     assert found["catalog.prod.s3.session-token"] == ("***", "--property")
 
 
-def test_catalogs_are_asked_all_at_once_and_given_up_in_time(
+def test_catalogs_are_asked_all_at_once(
     home: Path, warehouse: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            """None is answered before all have asked."""
+            for connection in [server.accept()[0] for _ in range(4)]:
+                with connection:
+                    connection.recv(65_536)
+                    connection.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
         slow = "".join(
-            f"  slow{n}:\n    type: rest\n    uri: http://127.0.0.1:{port}\n" for n in range(4)
+            f"  slow{n}:\n    type: rest\n    uri: http://127.0.0.1:{server.getsockname()[1]}\n"
+            for n in range(4)
         )
         configure(
             home,
             f"catalog:\n{slow}  down:\n    type: rest\n    uri: http://127.0.0.1:1\n"
             f"  files:\n    type: sql\n    uri: sqlite:///{warehouse}/catalog.db\n",
         )
-        began = time.monotonic()
-        found = shown(capsys, "--set", "query_timeout=0.5", code=1)
-        assert time.monotonic() - began < 4 * 0.5
+        found = shown(capsys, "--set", "query_timeout=60", code=1)
         for n in range(4):
-            assert found[f"catalog.slow{n}"] == ("no answer within 0.5 s", "ping")
+            assert "403" in str(found[f"catalog.slow{n}"][0])
         assert "connection refused" in str(found["catalog.down"][0])
         assert str(found["catalog.files"][0]).startswith("answers: 1 namespace, ")
+
+
+def test_a_catalog_that_does_not_answer_is_given_up(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        configure(home, f"catalog:\n  slow:\n    type: rest\n    uri: {uri}\n")
+        found = shown(capsys, "--set", "query_timeout=0.5", code=1)
+        assert found["catalog.slow"] == ("no answer within 0.5 s", "ping")
 
 
 def test_the_catalog_of_the_command_line_is_asked_first(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import time
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
@@ -53,11 +52,11 @@ def test_what_is_being_committed_is_not_waited_for(own: SqliteCatalog, tables: M
         assert location(own) == before
         writer.execute("COMMIT")
         writer.execute("BEGIN EXCLUSIVE")
-        started = time.monotonic()
         assert own.load_at_once(NAME) is None
-        assert time.monotonic() - started < 1
         writer.execute("ROLLBACK")
     assert location(own) == new
+    with own._looks.look() as database:
+        assert database.execute("PRAGMA busy_timeout").fetchone() == (0,)
 
 
 def test_a_look_holds_no_lock(own: SqliteCatalog) -> None:
@@ -132,11 +131,10 @@ def test_a_session_looks_without_a_thread(
         with monkeypatch.context() as patch:
             patch.setattr("icesql.context.Errand", errand)
             cursor.execute("SELECT count(*) FROM shop.orders")
-        # A writer that does not end is waited for where the deadline is seen.
+        # A writer that does not end is waited for where the deadline is seen: SQLite itself would
+        # wait longer, and say that the file is locked.
         with closing(sqlite3.connect(own.file, isolation_level=None)) as writer:
             writer.execute("BEGIN EXCLUSIVE")
             cursor.execute("SET query_timeout = 0.1")
-            started = time.monotonic()
             with pytest.raises(icesql.OperationalError, match="time limit"):
                 cursor.execute("SELECT count(*) FROM shop.orders")
-            assert time.monotonic() - started < 2

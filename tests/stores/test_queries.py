@@ -22,6 +22,8 @@ SMALL = {"whole_file_size": "8MB"}
 LARGE = {"whole_file_size": "1kB"}
 # Files do not fit into it all at once, nor do parts stay.
 TINY_CACHE = {"cache_size": "60kB"}
+# Seconds that a store hangs.
+_STALL = 60
 
 
 def expected(bucket: Path, sql: str) -> list[Any]:
@@ -267,13 +269,13 @@ def test_answers_that_are_wrong_once_are_asked_for_again(
 def test_a_store_that_hangs_holds_nobody(
     connect: Connect, store: Store, where: str, settings: dict[str, str]
 ) -> None:
-    store.fault = lambda request: Answer(stall=60) if where in request.path else None
+    store.fault = lambda request: Answer(stall=_STALL) if where in request.path else None
     connection = connect(**settings, query_timeout="1")
     started = time.monotonic()
     with pytest.raises(QueryCancelledError):
         connection.execute("SELECT sum(id) FROM lake.small").fetchall()
     connection.close()
-    assert time.monotonic() - started < 1.5 + 0.5
+    assert time.monotonic() - started < _STALL / 2
     store.fault = None
     again = connect(**settings)
     assert len(again.execute("SELECT id FROM lake.small").fetchall()) == SMALL_FILES * 40
@@ -288,24 +290,23 @@ def test_cancel_ends_a_query_that_waits_for_a_store(connect: Connect, store: Sto
         if not request.is_data:
             return None
         asked.set()
-        return Answer(stall=60)
+        return Answer(stall=_STALL)
 
     store.fault = hang
     cursor = connect(**LARGE).cursor()
-    ended: list[float] = []
+    ended = threading.Event()
 
     def run() -> None:
         with pytest.raises(icesql.Error):
             cursor.execute("SELECT sum(id) FROM lake.large").fetchall()
-        ended.append(time.monotonic())
+        ended.set()
 
     thread = threading.Thread(target=run)
     thread.start()
     assert asked.wait(20)
-    cancelled = time.monotonic()
     cursor.cancel()
-    thread.join(20)
-    assert ended[0] - cancelled < 5
+    assert ended.wait(_STALL / 2)
+    thread.join()
 
 
 def test_a_store_that_fails_now_and_then_gives_right_rows_or_a_clear_error(bucket: Path) -> None:
