@@ -39,7 +39,7 @@ ColumnDescription = tuple[str, str, None, None, int | None, int | None, bool | N
 
 
 class Cursor(ArrowRows):
-    """PEP 249 cursor. Rows are tuples of Python values; see the README for what each type becomes.
+    """PEP 249 cursor. Rows are tuples of Python values; the manual's Types has what each becomes.
 
     A result is read once: through ``fetch*``, or through ``arrow``, ``arrow_reader``,
     ``fetch_record_batches``, ``df``, ``pl`` or whatever takes the Arrow PyCapsule interface, such

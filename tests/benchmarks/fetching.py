@@ -6,7 +6,7 @@ For each schema and way (fetchall, fetchmany of 1,000, iteration; DuckDB's curso
 fetchone, it has no other way) both run in turn in this process, each on two threads. Printed are
 the least CPU seconds of each (all threads of the process) and icesql's divided by DuckDB's, below 1
 where icesql is faster. Before that all values are compared: DuckDB's own differ only where its
-Python values lose something (nanoseconds, months of intervals, keys of maps) or where the README
+Python values lose something (nanoseconds, months of intervals, keys of maps) or where the manual
 promises others; ``_AS_TOLD`` says which.
 """
 

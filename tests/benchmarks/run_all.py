@@ -1,4 +1,4 @@
-"""All figures of the README's table "Performance" on this machine, one benchmark after another.
+"""All figures of the manual's table "Figures" on this machine, one benchmark after another.
 
     python tests/benchmarks/run_all.py CACHE [--only tpch_all,stores]
 

@@ -1,4 +1,4 @@
-"""Many queries in the idiom of the README, with what the process holds printed now and then.
+"""Many queries in the idiom of the manual, with what the process holds printed now and then.
 
     python tests/campaigns/leaks.py [QUERIES]
 

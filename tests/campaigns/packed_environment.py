@@ -1,4 +1,4 @@
-"""The README's recipe for clusters: a packed environment on machines that have no icesql.
+"""The manual's recipe for clusters: a packed environment on machines that have no icesql.
 
     python tests/campaigns/packed_environment.py FOLDER [--plain-python /usr/bin/python3]
 

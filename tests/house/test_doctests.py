@@ -30,7 +30,7 @@ from icesql.scan.pruning.residual import ResidualEvaluator
 from icesql.scan.tasks.task import FileScanTask
 
 PACKAGE = Path(icesql.__file__).parent
-# Shown to readers; the README's test runs it on a warehouse.
+# Shown to readers; the manual's test runs it on a warehouse.
 NEED_A_WAREHOUSE = {"__init__.py"}
 MODULES = [
     path.relative_to(PACKAGE).as_posix()

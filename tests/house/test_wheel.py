@@ -26,6 +26,16 @@ def test_the_wheel_ships_the_grammar(wheel_file: Path) -> None:
     assert not any(name.startswith("tests/") for name in names)
 
 
+def test_the_wheel_ships_the_manual(wheel_file: Path) -> None:
+    with zipfile.ZipFile(wheel_file) as wheel:
+        names = set(wheel.namelist())
+    chapters = {
+        path.relative_to(ROOT).as_posix() for path in (ROOT / "icesql/manual").rglob("*.md")
+    }
+    assert len(chapters) > 15
+    assert chapters <= names
+
+
 def test_the_wheel_puts_the_adapter_where_dbt_looks_for_it(wheel_file: Path) -> None:
     with zipfile.ZipFile(wheel_file) as wheel:
         names = set(wheel.namelist())

@@ -1,9 +1,10 @@
-"""Every example of the README runs, on the warehouse that ``icesql demo`` builds, and says so.
+"""Every example of the README and the manual runs, on the warehouse that ``icesql demo`` builds.
 
 Blocks: ``console`` holds commands after ``$`` or statements after ``icesql>`` with what they print,
 ``pycon`` a Python session, ``python`` a script, ``sql`` statements (``sql spark`` in that dialect),
 ``yaml`` the PyIceberg configuration beside the warehouse, ``yaml dbt`` and ``jinja`` a target and a
-model of dbt. In output, ``…`` matches anything.
+model of dbt, ``yml`` catalogs that are not there. In output, ``…`` matches anything; ``812…`` in a
+command is the snapshot that was printed last.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import importlib.util
 import io
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -27,23 +27,35 @@ from icesql import demo
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+MANUAL = ROOT / "icesql" / "manual"
+CHAPTERS = sorted(MANUAL.rglob("*.md"))
+DOCUMENTS = [README, *CHAPTERS]
 BENCHMARKS = ROOT / "tests" / "benchmarks"
+PYTHON_FILE = re.compile(r"python (tests/\S+\.py)")
 FENCED = re.compile(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+def text_of(document: Path) -> str:
+    return document.read_text(encoding="utf-8")
+
+
 def blocks(language: str) -> list[Any]:
-    text = README.read_text(encoding="utf-8") if README.exists() else ""
     return [
-        pytest.param(found[2], found[3], id=f"line-{text[: found.start()].count(chr(10)) + 2}")
+        pytest.param(found[2], found[3], id=f"{document.stem}-{_line(text, found.start()) + 1}")
+        for document, text in ((each, text_of(each)) for each in DOCUMENTS)
         for found in FENCED.finditer(text)
         if found[1] == language
     ]
 
 
+def _line(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the demo's warehouse and the README's `.pyiceberg.yaml`."""
-    place = tmp_path_factory.mktemp("readme")
+    """A folder with the demo's warehouse and the manual's `.pyiceberg.yaml`."""
+    place = tmp_path_factory.mktemp("documents")
     demo.build(place / "icesql-demo")
     configuration = "".join(text for note, text in map(_values, blocks("yaml")) if note is None)
     (place / ".pyiceberg.yaml").write_text(configuration, encoding="utf-8")
@@ -62,38 +74,50 @@ def assert_printed(expected: str, printed: str) -> None:
     )
     stripped = "\n".join(line.rstrip() for line in printed.strip().splitlines())
     assert re.fullmatch(pattern, stripped, re.DOTALL), (
-        f"README says:\n{expected}\nit printed:\n{printed}"
+        f"it says:\n{expected}\nit printed:\n{printed}"
     )
 
 
+@pytest.fixture(scope="module")
+def commands(plain: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with the command ``icesql`` of an environment that has ``pip install .`` alone."""
+    place = tmp_path_factory.mktemp("bin")
+    command = place / "icesql"
+    command.write_text(f'#!/bin/sh\nexec {plain} -m icesql "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    return str(place)
+
+
 @pytest.mark.parametrize(("note", "text"), blocks("console"))
-def test_console(note: str | None, text: str, folder: Path, plain: Path, monkeypatch: Any) -> None:
-    """Commands run in an environment that has nothing but ``pip install .``."""
+def test_console(
+    note: str | None, text: str, folder: Path, commands: str, monkeypatch: Any
+) -> None:
     monkeypatch.chdir(folder)
     steps = re.split(r"^(\$|icesql\*?>|icesql @ [^>]*>) ", text, flags=re.MULTILINE)[1:]
-    shell = None
+    shell, printed, snapshot = None, "", "812…"
     for prompt, step in zip(steps[::2], steps[1::2], strict=True):
+        snapshot = ([snapshot, *re.findall(r"\b\d{16,19}\b", printed)])[-1]
         if prompt == "$":
             command, _, expected = step.partition("\n")
             while command.endswith("\\"):
                 more, _, expected = expected.partition("\n")
                 command = command[:-1] + more
-            assert_printed(expected, _printed_by(command, folder, plain))
+            printed = _printed_by(command.replace("812…", snapshot), folder, commands)
         else:
             shell = shell or _Shell(folder)
             statement, expected = _statement(step)
-            assert_printed(expected, shell.say(statement))
+            printed = shell.say(statement.replace("812…", snapshot))
+        assert_printed(expected, printed)
     if shell:
         shell.close()
 
 
-def _printed_by(command: str, folder: Path, plain: Path) -> str:
-    words = shlex.split(command)
-    assert words[0] == "icesql", command
+def _printed_by(command: str, folder: Path, commands: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [str(plain), "-m", *words],
+        ["sh", "-c", command],
         cwd=folder,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        env={**environment, "PATH": os.pathsep.join([commands, os.environ["PATH"]])},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
@@ -167,13 +191,13 @@ def test_python(note: str | None, text: str, folder: Path, monkeypatch: Any) -> 
         )
         assert done.returncode == 0, done.stderr
         return
-    exec(compile(text, str(README), "exec"), {"__name__": "readme"})
+    exec(compile(text, "example", "exec"), {"__name__": "example"})
 
 
 @pytest.mark.parametrize(("note", "text"), blocks("pycon"))
 def test_python_session(note: str | None, text: str, folder: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(folder)
-    test = doctest.DocTestParser().get_doctest(text, {}, "README", str(README), 0)
+    test = doctest.DocTestParser().get_doctest(text, {}, "example", None, 0)
     out = io.StringIO()
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     assert runner.run(test, out=out.write).failed == 0, out.getvalue()
@@ -217,7 +241,7 @@ def test_the_model_of_dbt_builds_twice(folder: Path, tmp_path: Path) -> None:
 
 
 def test_every_block_is_of_a_known_kind() -> None:
-    kinds = {found[1] for found in FENCED.finditer(README.read_text(encoding="utf-8"))}
+    kinds = {found[1] for each in DOCUMENTS for found in FENCED.finditer(text_of(each))}
     assert kinds <= {
         "console",
         "pycon",
@@ -227,25 +251,69 @@ def test_every_block_is_of_a_known_kind() -> None:
         "mermaid",
         "toml",
         "yaml",
+        "yml",
         "jinja",
         "json",
     }
 
 
+@pytest.mark.parametrize(("note", "text"), blocks("yml"))
+def test_a_catalog_that_is_shown_is_understood(note: str | None, text: str) -> None:
+    import yaml
+
+    from icesql.catalog.configuration import kind_of
+
+    for properties in yaml.safe_load(text)["catalog"].values():
+        assert kind_of(properties) == properties["type"]
+        assert all(isinstance(value, str) for value in properties.values())
+
+
 def test_every_setting_is_described() -> None:
     from icesql.config import Settings
 
-    text = README.read_text(encoding="utf-8")
+    text = text_of(MANUAL / "settings.md")
     assert [name for name in Settings.__struct_fields__ if f"`{name}`" not in text] == []
 
 
+def test_the_readme_is_a_page_and_the_manual_small() -> None:
+    assert len(text_of(README).splitlines()) <= 200
+    assert sum(each.stat().st_size for each in MANUAL.rglob("*.*")) <= 1_000_000
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda each: each.stem)
+def test_links_lead_somewhere(document: Path) -> None:
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", FENCED.sub("", text_of(document))):
+        if target.startswith("https://"):
+            continue
+        file, _, anchor = target.partition("#")
+        place = (document.parent / file).resolve() if file else document
+        if not place.is_file() or (anchor and anchor not in _anchors(text_of(place))):
+            broken.append(target)
+    assert broken == []
+
+
+def _anchors(text: str) -> set[str]:
+    """The anchors of the headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", FENCED.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_chapter_is_in_the_index_and_opens_with_a_title_and_a_sentence() -> None:
+    listed = set(re.findall(r"^- \[[^\]]+\]\(([\w/-]+\.md)\)", text_of(MANUAL / "index.md"), re.M))
+    there = {each.relative_to(MANUAL).as_posix() for each in CHAPTERS} - {"index.md"}
+    assert listed == there
+    for each in there:
+        assert re.match(r"# \S.*\n\n[^\n#|`-]", text_of(MANUAL / each)), each
+
+
 def test_the_test_command_is_there_for_a_machine_to_read() -> None:
-    lines = README.read_text(encoding="utf-8").splitlines()
+    lines = text_of(README).splitlines()
     assert "pip install '.[test,spark]' && pytest -n auto" in lines
 
 
 def test_the_picture_has_every_import_between_its_boxes_and_no_other() -> None:
-    text = README.read_text(encoding="utf-8")
+    text = text_of(MANUAL / "how-it-works.md")
     picture = re.search(r"```mermaid\n(.*?)```", text, re.DOTALL)
     assert picture
     drawn: dict[str, set[str]] = {}
@@ -270,7 +338,7 @@ def _reachable(box: str, drawn: dict[str, set[str]]) -> set[str]:
 
 
 def test_the_scripts_that_it_names_are_there() -> None:
-    named = set(re.findall(r"python (tests/\S+\.py)", README.read_text(encoding="utf-8")))
+    named = {each for text in map(text_of, DOCUMENTS) for each in PYTHON_FILE.findall(text)}
     assert len(named) > 5
     assert [each for each in sorted(named) if not (ROOT / each).is_file()] == []
     runner = (ROOT / "tests" / "benchmarks" / "run_all.py").read_text(encoding="utf-8")
