@@ -43,7 +43,7 @@ def _read(text: str, exact: bool) -> exp.Expr:
         bracket.set("offset", subscript_base(dialect))
     for node in found.walk():
         # Its places are those of the template, not of the user's text.
-        node.meta.pop("start", None)
+        node.meta.clear()
     popped: exp.Expr = found.pop()
     return popped
 
@@ -69,10 +69,11 @@ def name_apart(tree: exp.Expr, arguments: Sequence[exp.Expr]) -> None:
                         each.set("this", fresh)
 
 
-def filled(tree: exp.Expr, arguments: Sequence[exp.Expr]) -> exp.Expr:
-    """``tree`` with its gaps filled; an argument that is used twice and not simple is named once.
+def filled(tree: exp.Expr, arguments: Sequence[exp.Expr], *, once: bool = True) -> exp.Expr:
+    """``tree`` with its gaps filled.
 
-    The name is the variable of a lambda: DuckDB has no other way to name a value in an expression.
+    With ``once`` an argument that is used twice and not simple is evaluated once, as the variable
+    of a lambda: DuckDB has no other way to name a value in an expression.
     """
     name_apart(tree, arguments)
     gaps: dict[int, list[exp.Expr]] = {}
@@ -81,7 +82,7 @@ def filled(tree: exp.Expr, arguments: Sequence[exp.Expr]) -> exp.Expr:
     named: list[tuple[str, exp.Expr]] = []
     for number, places in gaps.items():
         argument = arguments[number - 1]
-        if len(places) > 1 and not _is_simple(argument):
+        if once and len(places) > 1 and not _is_simple(argument):
             name = _LET.format(_fresh(tree, *arguments))
             named.append((name, argument))
             argument = exp.to_identifier(name)
@@ -151,5 +152,11 @@ def call(name: str, *arguments: exp.Expr) -> exp.Expr:
 
 
 def duckdb(text: str, *arguments: exp.Expr, exact: bool = True) -> exp.Expr:
-    """``text`` with its gaps filled by expressions."""
+    """``text`` with its gaps filled by expressions; see ``filled``."""
     return filled(template(text, exact=exact), arguments)
+
+
+def expanded(text: str, *arguments: exp.Expr, exact: bool = True) -> exp.Expr:
+    """``text`` with copies of expressions in its gaps, as often as each gap is there."""
+    copies = [each.copy() for each in arguments]
+    return filled(template(text, exact=exact), copies, once=False)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from icesql.query.dialects.templates import expanded
 from icesql.query.dialects.vendors import formats
 from icesql.query.dialects.vendors.kinds import MOMENTS, NUMBERS, UNKNOWN, T
 from icesql.query.dialects.vendors.operators import cast, part, quotient
-from icesql.query.dialects.vendors.table import filled
 
 if TYPE_CHECKING:
     from icesql.query.dialects.vendors.translation import Translation
@@ -80,7 +80,7 @@ def date_trunc(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     unit, kind = _unit(self, node, given[0]), _moment(self, node, given[1])
     if kind == "date" and unit in _FINE:
         raise self.refuse(f"date_trunc('{unit}', …) of a date", node)
-    made = filled(f"date_trunc('{unit}', $1)", given[1], exact=False)
+    made = expanded(f"date_trunc('{unit}', $1)", given[1], exact=False)
     if kind == "date":
         made = exp.Cast(this=made, to=exp.DataType.build("DATE"))
     return _kinded(made, kind)
@@ -98,9 +98,9 @@ def date_add(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     step = {"quarter": "3 * ($1)", "week": "7 * ($1)"}.get(unit, "$1")
     function = {"quarter": "to_months", "week": "to_days"}.get(unit, f"to_{unit}s")
     if isinstance(given[1], exp.Literal) and unit not in ("quarter", "week"):
-        made = filled(f"$2 + INTERVAL ($1) {unit}", given[1], given[2], exact=False)
+        made = expanded(f"$2 + INTERVAL ($1) {unit}", given[1], given[2], exact=False)
     else:
-        made = filled(f"$2 + {function}(CAST({step} AS INTEGER))", given[1], given[2])
+        made = expanded(f"$2 + {function}(CAST({step} AS INTEGER))", given[1], given[2])
     if kind == "date":
         made = exp.Cast(this=made, to=exp.DataType.build("DATE"))
     else:
@@ -116,9 +116,9 @@ def date_diff(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
         raise self.refuse(f"{node.name.lower()}() of times with and without a zone", node)
     if unit == "week" and self.dialect == "snowflake":
         text = "date_diff('day', date_trunc('week', $1), date_trunc('week', $2)) // 7"
-        return _kinded(exp.Paren(this=filled(text, given[1], given[2])), "integer")
+        return _kinded(exp.Paren(this=expanded(text, given[1], given[2])), "integer")
     function = "date_sub" if self.dialect == "trino" else "date_diff"
-    return _kinded(filled(f"{function}('{unit}', $1, $2)", given[1], given[2]), "integer")
+    return _kinded(expanded(f"{function}('{unit}', $1, $2)", given[1], given[2]), "integer")
 
 
 def date_part(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -175,7 +175,7 @@ def _formatted(
     if pattern is None:
         raise self.refuse(f"the pattern {given[1].sql()} of {node.name.lower()}()", given[1])
     _moment(self, node, given[0])
-    return _kinded(filled("strftime($1, $2)", given[0], exp.Literal.string(pattern)), "text")
+    return _kinded(expanded("strftime($1, $2)", given[0], exp.Literal.string(pattern)), "text")
 
 
 def _parsed(self: Translation, node: exp.Expr, given: Arguments, pattern: str | None) -> exp.Expr:
@@ -185,11 +185,11 @@ def _parsed(self: Translation, node: exp.Expr, given: Arguments, pattern: str | 
     function = "try_strptime" if safe else "strptime"
     # What is printed as milliseconds and zeros is read as any fraction.
     literal = exp.Literal.string(pattern.replace("%g000", "%f"))
-    made = filled(f"{function}($1, $2)", given[0], literal)
+    made = expanded(f"{function}($1, $2)", given[0], literal)
     if "%y" in pattern:
         # Two digits are 1970 to 2069, and 1969 to 2068 in DuckDB.
         later = "CASE WHEN year($1) = 1969 THEN $1 + INTERVAL 100 YEAR ELSE $1 END"
-        made = filled(later, made)
+        made = expanded(later, made)
     return _kinded(made, "timestamp")
 
 
@@ -205,7 +205,7 @@ def joined(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
         raise self.refuse(f"concat() of {', '.join(sorted(kinds))}", node, "CAST it to VARCHAR")
     made = given[0].copy()
     for each in given[1:]:
-        made = filled("$1 || $2", made, each)
+        made = expanded("$1 || $2", made, each)
     return _kinded(exp.Paren(this=made), "text")
 
 
@@ -217,13 +217,13 @@ def substr(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     if len(given) == 3 and isinstance(given[2], exp.Literal):
         length = ", $3"
     if plain:
-        return _kinded(filled(f"substr($1, $2{length})", *given, exact=False), "text")
+        return _kinded(expanded(f"substr($1, $2{length})", *given, exact=False), "text")
     text = f"CASE WHEN $2 = 0 OR $2 < -length($1) THEN '' ELSE substr($1, $2{length}) END"
     if self.dialect == "snowflake":
         if not isinstance(start, exp.Neg):
             raise self.refuse(f"{node.name.lower()}() from a place that is no constant", start)
         text = f"CASE WHEN $2 < -length($1) THEN '' ELSE substr($1, $2{length}) END"
-    return _kinded(filled(text, *given), "text")
+    return _kinded(expanded(text, *given), "text")
 
 
 def greatest(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -237,7 +237,7 @@ def least(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
 
 
 def _extreme(self: Translation, given: Arguments, name: str) -> exp.Expr:
-    checks: list[exp.Expr] = [filled("$1 IS NULL", each) for each in given]
+    checks: list[exp.Expr] = [expanded("$1 IS NULL", each) for each in given]
     found = exp.Case().else_(exp.Anonymous(this=name, expressions=[e.copy() for e in given]))
     kinds = {self.kind(each) for each in given} - {"null"}
     made = found.when(exp.or_(*checks), exp.Null())
@@ -258,7 +258,7 @@ def regexp_replace(self: Translation, node: exp.Expr, given: Arguments) -> exp.E
             "\\" if each == "$" and text[at + 1 : at + 2].isdigit() else each
             for at, each in enumerate(text)
         )
-    made = filled("regexp_replace($1, $2, $3, 'g')", given[0], given[1], exp.Literal.string(text))
+    made = expanded("regexp_replace($1, $2, $3, 'g')", given[0], given[1], exp.Literal.string(text))
     return _kinded(made, "text")
 
 
@@ -271,7 +271,7 @@ def json_extract_scalar(self: Translation, node: exp.Expr, given: Arguments) -> 
         "CASE WHEN json_type($1, $2) NOT IN ('OBJECT', 'ARRAY', 'NULL') "
         "THEN json_extract_string($1, $2) END"
     )
-    return _kinded(filled(text, *given), "text")
+    return _kinded(expanded(text, *given), "text")
 
 
 def decode(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -279,7 +279,7 @@ def decode(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     value, rest = given[0], given[1:]
     made = exp.Case()
     for at in range(0, len(rest) - 1, 2):
-        equal = filled("$1 IS NOT DISTINCT FROM $2", value, rest[at])
+        equal = expanded("$1 IS NOT DISTINCT FROM $2", value, rest[at])
         made = made.when(equal, rest[at + 1].copy())
     if len(rest) % 2:
         made = made.else_(rest[-1].copy())
@@ -363,10 +363,10 @@ def to_decimal(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
 
 def div0(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """``DIV0(a, b)``: 0 where b is 0; ``DIV0NULL``: where it is NULL too. Six digits."""
-    divided = quotient(given[0], filled("nullif($1, 0)", given[1]))
+    divided = quotient(given[0], expanded("nullif($1, 0)", given[1]))
     null = "" if node.name.lower() == "div0" else " OR $2 IS NULL"
     text = f"CASE WHEN $1 IS NOT NULL AND ($2 = 0{null}) THEN CAST(0 AS DECIMAL(38,6)) ELSE $3 END"
-    return _kinded(filled(text, *given, divided), "decimal")
+    return _kinded(expanded(text, *given, divided), "decimal")
 
 
 # By the names that the tables call them.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from icesql.query.dialects.vendors.table import filled
+from icesql.query.dialects.templates import expanded
 
 if TYPE_CHECKING:
     from icesql.query.dialects.vendors.translation import Translation
@@ -28,7 +28,7 @@ def compared(self: Translation, node: exp.Expr) -> exp.Expr:
         if not _may_be_nan(self, sides[2]):
             return node
         text = "$1 BETWEEN $2 AND $3 AND (NOT isnan($3) OR $1 IS NULL)"
-        return _boolean(filled(text, *sides, exact=False))
+        return _boolean(expanded(text, *sides, exact=False))
     left, right = node.this, node.expression
     sign = _SIGNS[type(node)]
     if sign in ("=", "<>"):
@@ -43,7 +43,7 @@ def compared(self: Translation, node: exp.Expr) -> exp.Expr:
         more = f"AND NOT isnan({greater})"
         if not constant:
             more = f"AND (NOT isnan({greater}) OR {other} IS NULL)"
-    return _boolean(filled(f"$1 {sign} $2 {more}", left, right, exact=False))
+    return _boolean(expanded(f"$1 {sign} $2 {more}", left, right, exact=False))
 
 
 def _boolean(made: exp.Expr) -> exp.Expr:

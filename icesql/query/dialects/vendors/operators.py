@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from icesql.query.dialects.templates import expanded
 from icesql.query.dialects.vendors.kinds import MOMENTS, NUMBERS, UNKNOWN, T, kind_of_cast
 from icesql.query.dialects.vendors.nan import COMPARISONS, compared
-from icesql.query.dialects.vendors.table import filled, rows
+from icesql.query.dialects.vendors.table import rows
 
 if TYPE_CHECKING:
     from icesql.query.dialects.vendors.translation import Translation
@@ -62,7 +63,7 @@ def rewritten(self: Translation, node: exp.Expr) -> exp.Expr | None:
         case exp.Trim():
             return _trim(self, node)
         case exp.StrPosition() if not node.args.get("position") and not node.args.get("occurrence"):
-            return filled("strpos($1, $2)", node.this, node.args["substr"], exact=False)
+            return expanded("strpos($1, $2)", node.this, node.args["substr"], exact=False)
         case exp.Unnest():
             _check_unnest(self, node)
             return None
@@ -115,16 +116,16 @@ def _division(self: Translation, node: exp.Div) -> exp.Expr:
     if "double" in kinds:
         if self.dialect == "trino":
             divisor = "$2"  # Infinity and NaN
-        made = filled(f"CAST($1 AS DOUBLE) / CAST({divisor} AS DOUBLE)", left, right)
+        made = expanded(f"CAST($1 AS DOUBLE) / CAST({divisor} AS DOUBLE)", left, right)
         made.meta["kind"] = "double"
         return exp.Paren(this=made)
     if "decimal" in kinds:
         raise self.refuse("/ of a decimal", node, "CAST an operand to DOUBLE")
     if self.dialect == "trino":
-        made = filled(f"$1 // {divisor}", left, right)
+        made = expanded(f"$1 // {divisor}", left, right)
         made.meta["kind"] = "integer"
         return exp.Paren(this=made)
-    made = quotient(left, filled(divisor, left, right))
+    made = quotient(left, expanded(divisor, left, right))
     made.meta["kind"] = "decimal"
     return made
 
@@ -133,7 +134,7 @@ def quotient(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """Of integers, with six digits after the point, rounded half away from zero."""
     size = "(2 * abs(CAST($1 AS HUGEINT)) * 1000000 + abs($2)) // (2 * abs($2))"
     return exp.Paren(
-        this=filled(
+        this=expanded(
             f"CAST(CASE WHEN ($1 < 0) <> ($2 < 0) THEN -({size}) ELSE {size} END "
             "AS DECIMAL(32,0)) * CAST('0.000001' AS DECIMAL(6,6))",
             left,
@@ -155,7 +156,7 @@ def _remainder(self: Translation, node: exp.Mod) -> exp.Expr | None:
     if "double" in kinds and self.dialect == "trino":
         return None  # NaN
     text = f"$1 % CASE WHEN $2 = 0 AND $1 IS NOT NULL THEN {_BY_ZERO} ELSE $2 END"
-    made = filled(text, node.this, node.expression)
+    made = expanded(text, node.this, node.expression)
     made.meta["kind"] = "decimal" if "decimal" in kinds else "integer"
     return exp.Paren(this=made)
 
@@ -185,7 +186,7 @@ def part(self: Translation, node: exp.Expr, name: str, value: exp.Expr) -> exp.E
     if kind not in MOMENTS and kind not in (UNKNOWN, "null", "time"):
         raise self.refuse(f"EXTRACT({name} FROM {kind})", node)
     plain = found in ("year", "month", "day")
-    made = filled(f"extract({found} FROM $1)" if plain else f"date_part('{found}', $1)", value,
+    made = expanded(f"extract({found} FROM $1)" if plain else f"date_part('{found}', $1)", value,
                   exact=not plain)  # fmt: skip
     made.meta["kind"] = "integer"
     return made
@@ -217,7 +218,7 @@ def _subscript(self: Translation, node: exp.Bracket) -> exp.Expr:
         raise self.refuse("a subscript of a value whose type is not known", node)
     else:
         raise self.refuse(f"a subscript of a {kind}", node)
-    return filled(text, node.this, index)
+    return expanded(text, node.this, index)
 
 
 def _trim(self: Translation, node: exp.Trim) -> exp.Expr:
@@ -225,12 +226,12 @@ def _trim(self: Translation, node: exp.Trim) -> exp.Expr:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim", "BOTH": "trim"}[where]
     characters = node.args.get("expression")
     if characters is not None:
-        made = filled(f"{name}($1, $2)", node.this, characters)
+        made = expanded(f"{name}($1, $2)", node.this, characters)
     elif self.dialect == "trino":
         # All that is white space there; DuckDB's takes blanks only.
-        made = filled(rows("trino")[name][0].text, node.this)
+        made = expanded(rows("trino")[name][0].text, node.this)
     else:
-        made = filled(f"{name}($1)", node.this)
+        made = expanded(f"{name}($1)", node.this)
     made.meta["kind"] = "text"
     return made
 
@@ -299,7 +300,7 @@ def cast(
                 to.append("expressions", exp.DataTypeParam(this=exp.Literal.number(0)))
         case "boolean" if self.dialect == "snowflake" and given == "text":
             wrong = "" if safe else " WHEN $1 IS NOT NULL THEN error('a text that is no boolean')"
-            made = filled(f"{_BOOLEAN}{wrong} END", value)
+            made = expanded(f"{_BOOLEAN}{wrong} END", value)
             made.meta["kind"] = "boolean"
             return made
         case "double" if self.dialect == "snowflake":
@@ -338,7 +339,7 @@ def _to_integer(
             raise self.refuse(f"a cast of a {given} to {name}", node)
     if kept is None:
         return None
-    made = filled(kept, value)
+    made = expanded(kept, value)
     made.meta["kind"] = "integer"
     return made
 
@@ -365,7 +366,7 @@ def _to_text(
         else f"CASE WHEN length({word}($1 AS VARCHAR)) > {size} "
         f"THEN {too_long} ELSE {word}($1 AS VARCHAR) END"
     )
-    made = filled(text, value)
+    made = expanded(text, value)
     made.meta["kind"] = "text"
     return made
 

@@ -9,10 +9,11 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from icesql.iceberg.schema import Schema
+from icesql.query.dialects.templates import expanded
 from icesql.query.dialects.vendors import operators
 from icesql.query.dialects.vendors.builders import BUILDERS
 from icesql.query.dialects.vendors.kinds import UNKNOWN, Kinds
-from icesql.query.dialects.vendors.table import Row, filled, rows
+from icesql.query.dialects.vendors.table import Row, rows
 from icesql.query.names import SelectScope, select_scopes
 from icesql.sql.positions import unsupported
 
@@ -144,7 +145,7 @@ class Translation:
         if row.built:
             made = BUILDERS[row.text](self, node, arguments)
         else:
-            made = filled(row.text, *arguments, exact=row.exact)
+            made = expanded(row.text, *arguments, exact=row.exact)
         if not made.meta.get("kind"):
             made.meta["kind"] = self._result(row, arguments)
         _put(node, made, wrappers)
