@@ -51,8 +51,11 @@ def _width() -> int:
 
 def read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options of a command line; None is that of the process. Exits for help and misuse."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] == ["help"]:
+        return argparse.Namespace(command="help", words=words[1:], debug=False)
     parser = _parser()
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(words)
     if options.command is None and options.directory is not None:
         parser.error(f"unexpected argument {options.directory!r}")
     if options.command is not None and (options.statements or options.file):
@@ -84,8 +87,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "command",
         nargs="?",
-        choices=["demo", "cache", "config", "doctor", "mcp"],
-        help="demo: build and query a warehouse; cache: show what is kept of object stores; "
+        choices=["help", "demo", "cache", "config", "doctor", "mcp"],
+        help="help [WORDS]: the manual, or what it says about them; "
+        "demo: build and query a warehouse; cache: show what is kept of object stores; "
         "config: show what is in force, where it is from, and whether the catalogs answer; "
         "doctor: what ails a table, or the installation; "
         "mcp: serve agents over the Model Context Protocol, read-only",

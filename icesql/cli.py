@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from icesql.arguments import WEIGHTS, access_arguments, read_arguments
 from icesql.errors import Error, InternalError, OperationalError, ProgrammingError
-from icesql.repl.terminal import Messages, Output, cannot_write, one_line, say
+from icesql.repl.terminal import (
+    Messages,
+    Output,
+    cannot_write,
+    coloured,
+    draws_lines,
+    one_line,
+    say,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -73,6 +81,8 @@ def _abandon_output() -> None:
 
 def _run(options: argparse.Namespace) -> int:
     try:
+        if options.command == "help":
+            return _help(options)
         if options.command == "demo":
             from icesql import demo
 
@@ -113,7 +123,32 @@ def _run(options: argparse.Namespace) -> int:
             say("this is a bug in icesql; --debug shows where")
         else:
             say(f"error: {error}")
+            if error.topic and sys.stderr.isatty():
+                say(f"more about it: icesql help {error.topic}")
         return FAILED
+
+
+def _help(options: argparse.Namespace) -> int:
+    """Show what the manual says: laid out on a terminal, as Markdown elsewhere."""
+    from icesql.manual.lookup import manual
+
+    text, out = manual(" ".join(options.words)), Output(sys.stdout)
+    if not out.isatty():
+        out.write(f"{text}\n")
+        return OK
+    from shutil import get_terminal_size
+
+    from icesql.manual.screen import laid_out
+    from icesql.repl.pager import page, pager_command
+
+    screen = get_terminal_size()
+    shown = "\n".join(laid_out(text, screen.columns, colour=coloured(sys.stdout))) + "\n"
+    command = pager_command(os.environ) if draws_lines(sys.stdout) else []
+    if command and shown.count("\n") >= screen.lines:
+        page(command, lambda pipe: pipe.write(shown))
+    else:
+        out.styled(shown)
+    return OK
 
 
 def _cache(options: argparse.Namespace) -> int:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 
 class Warning(builtins.Warning):
@@ -35,10 +35,12 @@ class Error(Exception):
     """Root of every error of icesql; ``str()`` is the whole message.
 
     ``while_reading`` is set on errors of an engine that another reader of the same files might
-    not have. ``line`` is the line of the SQL, from 1, where one is known.
+    not have. ``line`` is the line of the SQL, from 1, where one is known. ``topic`` is what
+    ``icesql help`` says more about, where the message cannot say it all.
     """
 
     while_reading = False
+    topic: ClassVar[str] = ""
     line: int | None = None
     # Where in the SQL an engine found it, and how many characters at the end say what to do.
     sql_offset: int | None = None
@@ -300,6 +302,8 @@ class AccessDeniedError(ProgrammingError):
     The text is the same whether what was asked for exists or not.
     """
 
+    topic = "trust"
+
     def __init__(self, what: str, *, argument: str) -> None:
         self.what, self.argument = what, argument
         super().__init__(f"access denied: {what} ({argument} of this connection)")
@@ -361,6 +365,8 @@ class UnsupportedSqlError(_InSql, NotSupportedError):
 class UnsupportedTableError(NotSupportedError):
     """A table feature that icesql does not read; ``feature`` names it."""
 
+    topic = "UnsupportedTableError"
+
     def __init__(
         self, feature: str, *, table: str | None = None, path: str | None = None, hint: str = ""
     ) -> None:
@@ -383,6 +389,7 @@ class CorruptFileError(DataError):
     ``was_kept``: what was read had been kept on disk, and is fetched from its store next time.
     """
 
+    topic = "doctor"
     was_kept = False
 
     def __init__(self, path: str, problem: str, *, offset: int | None = None) -> None:
@@ -397,9 +404,13 @@ class CorruptFileError(DataError):
 class CatalogError(OperationalError):
     """A catalog could not be opened or did not answer."""
 
+    topic = "catalogs"
+
 
 class StorageError(OperationalError):
     """A file could not be opened, read or written; ``path`` names it."""
+
+    topic = "StorageError"
 
     def __init__(self, path: str, problem: str, *, verb: str = "read") -> None:
         self.path, self.problem = path, problem
@@ -409,6 +420,8 @@ class StorageError(OperationalError):
 class ScanLimitError(OperationalError):
     """A guard rail was reached before or while reading."""
 
+    topic = "ScanLimitError"
+
 
 class QueryCancelledError(OperationalError):
     """The query was cancelled or ran into its time limit; the connection stays usable."""
@@ -417,6 +430,8 @@ class QueryCancelledError(OperationalError):
 class CommitConflictError(OperationalError):
     """Another writer committed first; the table is as that writer left it."""
 
+    topic = "several writers"
+
 
 class CommitStateUnknownError(OperationalError):
     """A commit was sent and nobody knows whether it was applied; none of its files is deleted.
@@ -424,6 +439,8 @@ class CommitStateUnknownError(OperationalError):
     ``snapshot_ids`` are those of the snapshots that it makes, ``files`` the paths that it wrote:
     the table has them if it was applied, or will have them if the request is still on its way.
     """
+
+    topic = "CommitStateUnknownError"
 
     def __init__(
         self, message: str, *, snapshot_ids: Iterable[int] = (), files: Iterable[str] = ()

@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import pexpect
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -201,6 +202,34 @@ def test_version_and_help_say_so() -> None:
     assert "time travel" in icesql("--help").stdout
     version = icesql("--version")
     assert (version.returncode, version.stdout.split()[0].rstrip(",")) == (0, "icesql")
+
+
+def test_help_is_markdown_in_a_pipe_and_laid_out_on_a_terminal(tmp_path: Path) -> None:
+    done = icesql("help", "several", "writers")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("## Several writers\n")
+    lost = icesql("help", "qqq")
+    assert (lost.returncode, lost.stdout) == (1, "")
+    assert "icesql help lists the chapters" in lost.stderr
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "icesql", "help", "write"],
+        cwd=str(ROOT),
+        env={**os.environ, "TERM": "xterm", "PAGER": "tail -n 3"},
+        encoding="utf-8",
+        timeout=30,
+    )
+    screen = child.read()
+    assert "read_only=False" in screen
+    assert "##" not in screen
+    assert len(screen.splitlines()) == 3
+
+
+def test_an_error_names_a_chapter_on_a_terminal_only() -> None:
+    words = ["--uri", "sqlite:////nowhere/catalog.db", "-c", "SHOW TABLES"]
+    assert "more about it" not in icesql(*words).stderr
+    command = [sys.executable, ["-m", "icesql", *words]]
+    assert "icesql help catalogs" in pexpect.spawn(*command, cwd=str(ROOT), encoding="utf-8").read()
 
 
 def shell(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:

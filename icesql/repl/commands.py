@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from msgspec import Struct
@@ -53,10 +54,12 @@ COMMANDS: Final[dict[str, _Usage]] = {
     "e": _Usage("", "edit the last statement in $EDITOR"),
     "s": _Usage("[FILE]", "the statements so far, on the screen or in a new file"),
     "!": _Usage("COMMAND", "run a command of the system"),
-    "?": _Usage("", "this help"),
+    "?": _Usage("[TOPIC]", "this help; of a topic, what the manual says (also: help TOPIC)"),
     "q": _Usage("", "leave (Ctrl-D does too)"),
 }
 _WORDS: Final = {"exit": "q", "quit": "q", "help": "?", "?": "?"}
+# help merge, help(merge), help()
+_HELP: Final = re.compile(r"help(?:\(([^()\n]*)\)|\s+([^;\n]+?))\s*;?", re.IGNORECASE)
 # What psql and people call them.
 _ALIASES: Final = {"help": "?", "h": "?", "quit": "q", "exit": "q", "w": "o", "l": "dn"}
 # What people type to the shells of SQLite and DuckDB.
@@ -112,6 +115,8 @@ def in_words(text: str) -> Command | None:
                 return None  # .5 is a number
             raise ProgrammingError(f"unknown command .{name}; \\? lists the commands")
         return _checked(known, argument.strip() or None)
+    if found := _HELP.fullmatch(text):
+        return Command("?", (found[1] or found[2] or "").strip("'\" ") or None)
     word = _WORDS.get(text.lower())
     return None if word is None else Command(word)
 
@@ -119,6 +124,11 @@ def in_words(text: str) -> Command | None:
 def is_word(text: str) -> bool:
     """Whether the text is a command in a word, such as exit."""
     return text.rstrip("; ").lower() in _WORDS
+
+
+def is_question(text: str) -> bool:
+    """Whether the text asks the manual, as ``help merge`` does: SQL does not begin so."""
+    return bool(_HELP.fullmatch(text.strip()))
 
 
 def help_lines(columns: int) -> list[str]:

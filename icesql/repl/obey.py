@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from icesql.errors import Error, ProgrammingError, similar_names
+from icesql.manual.lookup import manual
+from icesql.manual.screen import laid_out
 from icesql.repl.commands import Command, help_lines, statement_of
 from icesql.repl.history.of_table import history_lines
 from icesql.repl.history.travel import travel
@@ -33,8 +35,10 @@ def obey(shell: Shell, command: Command) -> bool:
     match command:
         case Command("q"):
             return False
-        case Command("?"):
+        case Command("?", None):
             shell.tell(help_lines(shell.display.columns()))
+        case Command("?", str(topic)):
+            shell.tell(laid_out(manual(topic), shell.display.columns(), colour=False))
         case Command("snapshots", str(table)):
             shell.tell(history_lines(shell.connection, table, shell.display.columns()))
         case Command("at", argument):

@@ -155,6 +155,8 @@ class Shell:
             self.run_sql(text)
         except Error as error:
             self.say(f"error: {error}")
+            if error.topic and draws_lines(self.display.out):
+                self.say(f"more about it: help {error.topic}")
         except KeyboardInterrupt:
             self.connection.cancel()
             to_margin(sys.stderr)

@@ -45,6 +45,9 @@ def test_commands_are_read(text: str, command: Command) -> None:
         (".read a.sql", Command("i", "a.sql")),
         (".5", None),
         ("?", Command("?")),
+        ("help()", Command("?")),
+        ("help('merge');", Command("?", "merge")),
+        ("HELP orphan files", Command("?", "orphan files")),
         ("exit_code", None),
     ],
 )

@@ -117,6 +117,8 @@ def test_format_and_timing_are_switched(shell: Shell) -> None:
 
 def test_help_and_leaving(shell: Shell) -> None:
     assert "\\snapshots TABLE" in told(shell, "\\?")
+    assert "Several writers" in told(shell, "\\? several writers")
+    assert "nothing about 'zzz'" in told(shell, "help(zzz)")
     assert not shell.handle("\\q")
 
 

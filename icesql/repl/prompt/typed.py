@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from icesql.repl.commands import is_word
+from icesql.repl.commands import is_question, is_word
 
 # Quotes, dollar quotes, comments, and single characters that say something.
 _PIECE: Final = re.compile(
@@ -44,7 +44,7 @@ def is_complete(text: str, *, escapes: bool = False) -> bool:
     ``escapes`` says that a backslash escapes a quote, as in Spark's SQL.
     """
     stripped = text.strip()
-    if not stripped or stripped[0] in "\\." or is_word(stripped):
+    if not stripped or stripped[0] in "\\." or is_word(stripped) or is_question(stripped):
         return True
     seen = _seen(text, escapes)
     if seen.is_open:

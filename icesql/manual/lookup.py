@@ -1,0 +1,124 @@
+"""What the manual says about a topic or about any words: a text in Markdown."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from icesql.errors import ProgrammingError, similar_names
+from icesql.manual.chapters import INDEX, Section, chapter_title, chapters, sections
+
+_EVERYTHING: Final = "all"
+_MOST_OTHERS: Final = 8
+# Of a word that is in a title, in the title of the chapter, and in the text (so many times).
+_IN_TITLE, _IN_CHAPTER, _MOST_IN_TEXT = 12, 4, 4
+# Words of a question that say nothing about what is asked for.
+_EMPTY: Final = frozenset(
+    {"a", "an", "and", "are", "can", "do", "does", "for", "from", "how", "i", "in", "is", "it",
+     "my", "of", "on", "or", "the", "to", "what", "which", "why", "with"}
+)  # fmt: skip
+
+
+def manual(words: str) -> str:
+    """The chapter or section of that name, else the best section for the words and others beside.
+
+    Nothing gives the index, ``all`` every chapter. Raises ProgrammingError where nothing is found.
+    """
+    wanted = " ".join(words.replace("`", "").split()).removesuffix(".md")
+    name = wanted.lower()
+    if not name:
+        return chapters()[INDEX]
+    if name == _EVERYTHING:
+        return "\n\n".join(text.strip() for text in chapters().values())
+    for topic, text in chapters().items():
+        if name in (topic, chapter_title(topic).lower()):
+            return text
+    named = [each for each in sections() if _typed(each.title).lower() == name.replace("'", "")]
+    if named:
+        return _with_subsections(named[0]) + _others(wanted, named[1:])
+    found = search(wanted)
+    if not found:
+        raise _nothing(wanted)
+    return _with_subsections(found[0]) + _others(wanted, found[1:])
+
+
+def search(words: str) -> list[Section]:
+    """The sections that hold the words, best first; where none holds all, those with the most."""
+    wanted = re.findall(r"[\w$@.%-]+", words.lower())
+    wanted = [each for each in wanted if each not in _EMPTY] or wanted
+    patterns = [
+        re.compile(rf"(?<![^\W_]){re.escape(_stem(each))}", re.IGNORECASE) for each in wanted
+    ]
+    scores = [(_score(each, patterns, words), each) for each in sections()]
+    held = max((count for (count, _), _ in scores), default=0)
+    if held == 0:
+        return []
+    best = [(score, each) for (count, score), each in scores if count == held]
+    return [each for _, each in sorted(best, key=lambda pair: -pair[0])]
+
+
+def _score(section: Section, patterns: list[re.Pattern[str]], phrase: str) -> tuple[int, float]:
+    """How many of the words it holds, and how well it answers them."""
+    count, score = 0, 0.0
+    for pattern in patterns:
+        in_text = len(pattern.findall(section.text))
+        in_title = bool(pattern.search(section.title))
+        in_chapter = bool(pattern.search(section.chapter)) or bool(pattern.search(section.topic))
+        count += bool(in_text or in_chapter)
+        score += _IN_TITLE * in_title + _IN_CHAPTER * in_chapter + min(in_text, _MOST_IN_TEXT)
+    if len(patterns) > 1 and _spaced(phrase) in _spaced(section.text):
+        score += _IN_TITLE
+    # A long section holds any word: of two with the same words the short one is about them.
+    return count, score - len(section.text) / 2_000
+
+
+def _spaced(text: str) -> str:
+    return re.sub(r"[\s_-]+", " ", text.lower())
+
+
+def _stem(word: str) -> str:
+    """The beginning that a word has in common with its other forms."""
+    for ending in ("ies", "ing", "ed", "es", "s", "y"):
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return word.removesuffix(ending)
+    return word
+
+
+def _with_subsections(section: Section) -> str:
+    """Its text; that of a heading with smaller ones below it goes on to the next of its size."""
+    if section.level == 1:
+        return section.text
+    all_of_them = sections()
+    start = all_of_them.index(section)
+    parts = [section.text]
+    for each in all_of_them[start + 1 :]:
+        if each.topic != section.topic or each.level <= section.level:
+            break
+        parts.append(each.text)
+    return "\n\n".join(parts)
+
+
+def _others(words: str, found: list[Section]) -> str:
+    if not found:
+        return ""
+    lines = [
+        f"- {each.chapter}: `icesql help {each.topic}`"
+        if each.level == 1
+        else f"- {each.title} ({each.chapter}): `icesql help {_typed(each.title)}`"
+        for each in found[:_MOST_OTHERS]
+    ]
+    return f"\n\nMore about {words}:\n\n" + "\n".join(lines)
+
+
+def _typed(title: str) -> str:
+    """A title as one types it: names of classes keep their capitals, a shell sees no quotes."""
+    return title if " " not in title else title.lower().replace("'", "").replace("`", "")
+
+
+def _nothing(words: str) -> ProgrammingError:
+    names = {*chapters(), *(each.title.lower() for each in sections())}
+    near = similar_names(words, names)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return ProgrammingError(
+        f"the manual has nothing about {words!r}{hint} (icesql help lists the chapters)"
+    )

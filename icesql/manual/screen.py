@@ -1,0 +1,165 @@
+"""Markdown as a terminal shows it: wrapped to its width, tables as columns or as a list."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+_BOLD, _CYAN, _DIM, _OFF = "\x1b[1m", "\x1b[36m", "\x1b[2m", "\x1b[0m"
+_INLINE: Final = re.compile(r"`` ?(.*?) ?``|`([^`]+)`|\*\*([^*]+)\*\*|\[([^\]]+)\]\(([^)\s]+)\)")
+_WIDEST: Final = 100
+_GAP: Final = 2
+
+
+def laid_out(markdown: str, width: int, *, colour: bool) -> list[str]:
+    """The lines, none longer than ``width`` but where code or a word is; colours if wanted."""
+    width = max(min(width, _WIDEST), 30)
+    page = _Page(width, colour)
+    for kind, lines in _blocks(markdown.splitlines()):
+        page.add(kind, lines)
+    return page.lines
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Paragraphs, headings, items of lists, tables and code, in order."""
+    kind, block = "", list[str]()
+    for line in lines:
+        if kind == "code":
+            if line.startswith("```"):
+                yield kind, block
+                kind, block = "", []
+            else:
+                block.append(line)
+            continue
+        now = _kind_of(line)
+        goes_on = now == kind and kind in ("text", "table")
+        if now == "text" and kind == "item" and line.startswith(" "):
+            goes_on = True
+        if goes_on:
+            block.append(line)
+            continue
+        if block:
+            yield kind, block
+        kind, block = now, [] if now in ("code", "") else [line]
+    if block:
+        yield kind, block
+
+
+def _kind_of(line: str) -> str:
+    if not line.strip():
+        return ""
+    if line.startswith("```"):
+        return "code"
+    if line.startswith("#"):
+        return "heading"
+    if line.startswith("|"):
+        return "table"
+    return "item" if re.match(r"(-|\d+\.) ", line) else "text"
+
+
+class _Page:
+    def __init__(self, width: int, colour: bool) -> None:
+        self.lines: list[str] = []
+        self._width, self._colour = width, colour
+        self._last = ""
+
+    def add(self, kind: str, block: list[str]) -> None:
+        if self.lines and not (kind == self._last == "item"):
+            self.lines.append("")
+        self._last = kind
+        match kind:
+            case "heading":
+                self._heading(block[0])
+            case "code":
+                self.lines += [self._styled(_CYAN, f"    {line}".rstrip()) for line in block]
+            case "table":
+                self._table([_cells(line) for line in block])
+            case "item":
+                mark, _, text = " ".join(line.strip() for line in block).partition(" ")
+                mark = "•" if mark == "-" else mark
+                self._wrapped(text, f"  {mark} ", " " * (len(mark) + 3))
+            case _:
+                self._wrapped(" ".join(line.strip() for line in block), "", "")
+
+    def _heading(self, line: str) -> None:
+        marks, _, title = line.partition(" ")
+        if marks == "#":
+            self.lines += [self._styled(_BOLD, title), self._styled(_BOLD, "=" * len(title))]
+        else:
+            self.lines.append(self._styled(_BOLD, title if self._colour else f"{title}:"))
+
+    def _table(self, rows: list[list[str]]) -> None:
+        head, body = rows[0], rows[2:]
+        shown = [[_plain(cell) for cell in row] for row in (head, *body)]
+        widths = [max(map(len, column)) for column in zip(*shown, strict=False)]
+        if sum(widths) + _GAP * len(widths) + 2 <= self._width:
+            for number, row in enumerate((head, *body)):
+                cells = [
+                    self._inline(cell) + " " * (width - len(_plain(cell)))
+                    for cell, width in zip(row, widths, strict=False)
+                ]
+                line = "  " + (" " * _GAP).join(cells).rstrip()
+                self.lines.append(self._styled(_DIM, line) if number == 0 else line)
+            return
+        for row in body:
+            self._wrapped(row[0], "  ", "  ")
+            for title, cell in zip(head[1:], row[1:], strict=False):
+                if cell:
+                    self._wrapped(f"{title}: {cell}" if len(head) > 2 else cell, " " * 6, " " * 6)
+
+    def _wrapped(self, text: str, first: str, others: str) -> None:
+        """One paragraph; what stands in backquotes is never broken."""
+        held: list[str] = []
+
+        def hold(found: re.Match[str]) -> str:
+            held.append(self._inline(found[0]))
+            length = len(_plain(found[0]))
+            # A word of the same length, which textwrap leaves whole.
+            return chr(0xE000 + len(held) - 1) + "\ue7ff" * (length - 1)
+
+        words = _INLINE.sub(hold, text)
+        for line in textwrap.wrap(
+            words, self._width, initial_indent=first, subsequent_indent=others,
+            break_long_words=False, break_on_hyphens=False,
+        ):  # fmt: skip
+            self.lines.append(
+                re.sub("([\ue000-\ue7fe])\ue7ff*", lambda found: held[ord(found[1]) - 0xE000], line)
+            )
+
+    def _inline(self, text: str) -> str:
+        def shown(found: re.Match[str]) -> str:
+            code = found[1] or found[2]
+            if code:
+                return self._styled(_CYAN, code)
+            if found[3]:
+                return self._styled(_BOLD, found[3])
+            return _link(found[4], found[5])
+
+        return _INLINE.sub(shown, text)
+
+    def _styled(self, style: str, text: str) -> str:
+        return f"{style}{text}{_OFF}" if self._colour and text.strip() else text
+
+
+def _plain(text: str) -> str:
+    """The text as it is shown, without colours."""
+    return _INLINE.sub(
+        lambda found: found[1] or found[2] or found[3] or _link(found[4], found[5]), text
+    )
+
+
+def _link(text: str, target: str) -> str:
+    """A chapter is named by how to read it, a page of the web by its address."""
+    if target.startswith("http"):
+        return f"{text} ({target})" if text not in target else target
+    text, topic = text.replace("`", ""), target.partition("#")[0].rpartition("/")[2]
+    topic = topic.removesuffix(".md")
+    return f"{text} ({topic})" if topic and topic != text else text
+
+
+def _cells(line: str) -> list[str]:
+    r"""The cells of a row of a table; ``\|`` is a bar in one."""
+    parts = re.split(r"(?<!\\)\|", line.strip().strip("|"))
+    return [part.strip().replace(r"\|", "|") for part in parts]
