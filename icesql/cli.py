@@ -165,7 +165,7 @@ def _cache(options: argparse.Namespace) -> int:
 
 def _config(options: argparse.Namespace) -> int:
     from icesql.config import unknown_variables
-    from icesql.in_force import COLUMNS, Given, in_force
+    from icesql.config_report import COLUMNS, Given, config_report
     from icesql.repl.preferences import read_config
     from icesql.repl.results import show_texts
 
@@ -181,7 +181,7 @@ def _config(options: argparse.Namespace) -> int:
         settings=tuple(options.settings),
         access=access_arguments(options),
     )
-    rows, answered = in_force(given, os.environ, ping=not options.no_ping)
+    rows, answered = config_report(given, os.environ, ping=not options.no_ping)
     output_format = options.format or "table"
     show_texts(COLUMNS, rows, output_format, Output(sys.stdout, output_format))
     return OK if answered else FAILED

@@ -95,8 +95,10 @@ class DirectoryCatalog:
 
     # ------------------------------------------------------------------ changes
 
-    def load_at_once(self, identifier: Sequence[str], *, cached: bool = False) -> Table | None:
-        """As ``Catalog.load_at_once``: this catalog has to be waited for."""
+    def load_without_waiting(
+        self, identifier: Sequence[str], *, cached: bool = False
+    ) -> Table | None:
+        """As ``Catalog.load_without_waiting``: this catalog has to be waited for."""
         return None
 
     def swap(

@@ -234,8 +234,10 @@ class PyIcebergCatalog:
             table = self._loaded(found)
         return self._table(wanted, table)
 
-    def load_at_once(self, identifier: Sequence[str], *, cached: bool = False) -> Table | None:
-        """As ``Catalog.load_at_once``: this catalog has to be waited for."""
+    def load_without_waiting(
+        self, identifier: Sequence[str], *, cached: bool = False
+    ) -> Table | None:
+        """As ``Catalog.load_without_waiting``: this catalog has to be waited for."""
         return None
 
     def _loaded(self, identifier: Identifier) -> ForeignTable:

@@ -141,7 +141,7 @@ class SearchPath:
             return self.open_table(parts, path)
         is_own = not (place or path or self.place[0] or self._registered_path(parts))
         own = self._seen(self._catalog) if is_own else None
-        found = None if own is None else own.load_at_once((*self.place[1], *parts))
+        found = None if own is None else own.load_without_waiting((*self.place[1], *parts))
         return found or query.wait_for(lambda: self.open_table(parts, path, place))
 
     def open_view(
@@ -363,7 +363,7 @@ def cached_table(names: SearchPath, parts: Sequence[str], path: str | None) -> T
     own = names._catalog
     if own is None:
         return None
-    return own.load_at_once((*names.place[1], *parts), cached=True)
+    return own.load_without_waiting((*names.place[1], *parts), cached=True)
 
 
 def _no_catalog(name: str, kinds: Mapping[str, str]) -> ProgrammingError:

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from icesql.catalog.current_metadata import read_where_it_is
 from icesql.catalog.identifiers import matching, not_found
-from icesql.catalog.short_looks import ShortLooks, WouldWait, connect, undo_unfinished
+from icesql.catalog.sqlite_reader import SqliteReader, WouldWait, connect, undo_unfinished
 from icesql.catalog.table import Identifier, Table, table_from_metadata
 from icesql.errors import (
     CatalogError,
@@ -40,7 +40,7 @@ _HEADER: Final = b"SQLite format 3\0"
 # PyIceberg's name for it; here the default is not to make a file of a mistyped path.
 _INIT: Final = "init_catalog_tables"
 _SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
-# Tables that ``load_at_once`` remembers.
+# Tables that ``load_without_waiting`` remembers.
 _MOST_CACHED: Final = 16
 
 # Metadata location and kind.
@@ -115,7 +115,7 @@ class SqliteCatalog:
         self.kind = "sqlite"
         self.file, self.properties, self.cache = file, dict(properties or {}), cache
         self.confine = confine
-        self._looks = ShortLooks(file)
+        self._reader = SqliteReader(file)
         self._cached: dict[Identifier, tuple[_Row, tuple[int, int, int], Table]] = {}
         if str(self.properties.get(_INIT, "false")).lower() == "true":
             from icesql.catalog.writes.sqlite import make_catalog
@@ -165,7 +165,7 @@ class SqliteCatalog:
 
     def load(self, identifier: Sequence[str]) -> Table:
         """As ``Catalog.load``; UnsupportedTableError for a view."""
-        if (table := self.load_at_once(identifier)) is not None:
+        if (table := self.load_without_waiting(identifier)) is not None:
             return table
         wanted = tuple(identifier)
         with _opened(self.file) as database:
@@ -177,14 +177,17 @@ class SqliteCatalog:
                 wanted, row = found, self._row(database, found)
         return self._table(wanted, row)
 
-    def load_at_once(self, identifier: Sequence[str], *, cached: bool = False) -> Table | None:
-        """As ``Catalog.load_at_once``; None while a writer has the file, and for every problem.
+    def load_without_waiting(
+        self, identifier: Sequence[str], *, cached: bool = False
+    ) -> Table | None:
+        """As ``Catalog.load_without_waiting``; None while a writer has the file.
 
-        What a cached table knows of where its files lie is not looked up again.
+        None for every problem, too. What a cached table knows of where its files lie is not looked
+        up again.
         """
         wanted = tuple(identifier)
         try:
-            with self._looks.look() as database:
+            with self._reader.connection() as database:
                 row = self._row(database, wanted)
         except WouldWait:
             return None
@@ -316,7 +319,7 @@ class SqliteCatalog:
 
     def close(self) -> None:
         """Close the file."""
-        self._looks.close()
+        self._reader.close()
         self._cached.clear()
 
     # ------------------------------------------------------------------ rows

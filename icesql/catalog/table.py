@@ -101,7 +101,9 @@ class Catalog(Protocol):
     def load(self, identifier: Sequence[str]) -> Table:
         """The current table; TableNotFoundError with the nearest names when there is none."""
 
-    def load_at_once(self, identifier: Sequence[str], *, cached: bool = False) -> Table | None:
+    def load_without_waiting(
+        self, identifier: Sequence[str], *, cached: bool = False
+    ) -> Table | None:
         """As ``load`` of an exact name, if nobody has to be waited for; None for all others.
 
         ``cached``: the same object as before while the table has not changed.

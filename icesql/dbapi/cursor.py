@@ -328,9 +328,9 @@ class Cursor(ArrowRows):
 
     def _repr_html_(self) -> str | None:
         """What a notebook shows: the first rows, which can still be read, and what was scanned."""
-        from icesql.dbapi.notebook.shown import shown_cursor
+        from icesql.dbapi.notebook.html import cursor_html
 
-        return shown_cursor(self)
+        return cursor_html(self)
 
     def __enter__(self) -> Cursor:
         return self

@@ -66,7 +66,7 @@ _OF_ITS_PLACE: Final = (
 )
 
 
-def create(statement: CreateTable, work: StatementServices) -> Modified:
+def create(statement: CreateTable, services: StatementServices) -> Modified:
     """Make a table; with a query it appears together with its rows, or not at all.
 
     Columns that are listed before a query are filled by position, as INSERT does.
@@ -74,7 +74,7 @@ def create(statement: CreateTable, work: StatementServices) -> Modified:
     Raises CatalogError where it exists or its namespace is missing, ProgrammingError for columns
     and properties that no table can have, and what running the query raises.
     """
-    catalog, identifier = new_place(work.state.names, statement.table.parts)
+    catalog, identifier = new_place(services.state.names, statement.table.parts)
     before = None
     if statement.if_not_exists or statement.or_replace:
         before = _existing(catalog, identifier)
@@ -86,23 +86,25 @@ def create(statement: CreateTable, work: StatementServices) -> Modified:
         raise TableNotFoundError(statement.table.text, offset=statement.table.offset)
     place = _Place(catalog, identifier, before)
     if statement.query is not None:
-        return _create_as(statement, place, work)
+        return _create_as(statement, place, services)
     if statement.like is not None:
-        statement, schema = _alike(statement, statement.like, work)
-        _finish(place, _stage(statement, place, schema), (), work)
+        statement, schema = _alike(statement, statement.like, services)
+        _finish(place, _stage(statement, place, schema), (), services)
         return Modified()
     fields = column_fields(
-        statement.columns, work.dialect, lambda column, type: default_value(column, type, work)
+        statement.columns,
+        services.dialect,
+        lambda column, type: default_value(column, type, services),
     )
-    _finish(place, _stage(statement, place, Schema(fields)), (), work)
+    _finish(place, _stage(statement, place, Schema(fields)), (), services)
     return Modified()
 
 
 def _alike(
-    statement: CreateTable, like: TableName, work: StatementServices
+    statement: CreateTable, like: TableName, services: StatementServices
 ) -> tuple[CreateTable, Schema]:
     """The statement with all that the other table is made of: CREATE TABLE … LIKE."""
-    _, table, _ = find_named(like, work)
+    _, table, _ = find_named(like, services)
     metadata = table.metadata
     names = metadata.schema.name_by_id
     partitioning = tuple(
@@ -178,7 +180,7 @@ def _finish(
     place: _Place,
     staged: StagedTable | Replacement,
     files: Sequence[DataFile],
-    work: StatementServices,
+    services: StatementServices,
     scans: Sequence[TableScan] = (),
     rows: int | None = None,
 ) -> CommitResult:
@@ -193,20 +195,24 @@ def _finish(
             reads_itself=own,
             summary=SUMMARY,
             rows=rows,
-            query=work.query,
+            query=services.query,
         )
-    return create_table(place.catalog, staged, files, summary=SUMMARY, rows=rows, query=work.query)
+    return create_table(
+        place.catalog, staged, files, summary=SUMMARY, rows=rows, query=services.query
+    )
 
 
-def default_value(column: ColumnDefinition, type: t.IcebergType, work: StatementServices) -> Any:
+def default_value(
+    column: ColumnDefinition, type: t.IcebergType, services: StatementServices
+) -> Any:
     """The value of DEFAULT, in internal form."""
     assert column.default is not None
-    return constant_value(column, type, asked_value(column.default, work), work, "default")
+    return constant_value(column, type, asked_value(column.default, services), services, "default")
 
 
-def asked_value(query: Query, work: StatementServices) -> pa.Array:
+def asked_value(query: Query, services: StatementServices) -> pa.Array:
     """The one value of a constant, as the engine gives it: each time another of ``random()``."""
-    result = work.run(query)[0]
+    result = services.run(query)[0]
     try:
         return result.arrow_reader().read_all().column(0).combine_chunks()
     finally:
@@ -217,7 +223,7 @@ def constant_value(
     column: ColumnDefinition,
     type: t.IcebergType,
     values: pa.Array,
-    work: StatementServices,
+    services: StatementServices,
     what: str,
 ) -> Any:
     """The value that the engine gave for a column, in internal form."""
@@ -230,7 +236,7 @@ def constant_value(
         )
     try:
         refuse_infinity(values)
-        made = stored_array(field, values, str(work.query.settings.timezone))
+        made = stored_array(field, values, str(services.query.settings.timezone))
     except Misfit as misfit:
         raise DataError(
             f'the {what} of column "{column.name}" ({type}): {misfit.reason}'
@@ -238,31 +244,34 @@ def constant_value(
     return internal_array(made, type)[0].as_py()
 
 
-def _create_as(statement: CreateTable, place: _Place, work: StatementServices) -> Modified:
+def _create_as(statement: CreateTable, place: _Place, services: StatementServices) -> Modified:
     """Write the rows of the query first, then let the table appear with them."""
     assert statement.query is not None
-    result, scans = work.run(statement.query)
+    result, scans = services.run(statement.query)
     try:
         reader = rows_here(result)
         version = dict(statement.properties).get("format-version")
         if version is None and place.before is not None:
             version = str(place.before.metadata.format_version)
-        schema = _schema_of(statement, result.columns, version == "3", work)
+        schema = _schema_of(statement, result.columns, version == "3", services)
         staged = _stage(statement, place, schema)
         table = staged.table
         sources = tuple(range(len(schema.fields)))
         task = write_task_for(
-            table.metadata, table.storage, sources, zone=str(work.query.settings.timezone)
+            table.metadata, table.storage, sources, zone=str(services.query.settings.timezone)
         )
-        written = write_files(result, task, work.query, reader)
+        written = write_files(result, task, services.query, reader)
     finally:
         result.close()
-    done = _finish(place, staged, written.files, work, scans, written.rows)
+    done = _finish(place, staged, written.files, services, scans, written.rows)
     return Modified.of(written, done.snapshot_id)
 
 
 def _schema_of(
-    statement: CreateTable, columns: Sequence[ResultColumn], unknown: bool, work: StatementServices
+    statement: CreateTable,
+    columns: Sequence[ResultColumn],
+    unknown: bool,
+    services: StatementServices,
 ) -> Schema:
     """The columns that the statement lists, filled by position; else those of the query."""
     if not statement.columns:
@@ -273,7 +282,9 @@ def _schema_of(
             f"and {statement.table.text} has {len(statement.columns)}"
         )
     fields = column_fields(
-        statement.columns, work.dialect, lambda column, type: default_value(column, type, work)
+        statement.columns,
+        services.dialect,
+        lambda column, type: default_value(column, type, services),
     )
     return Schema(fields)
 
@@ -289,20 +300,20 @@ def _named(columns: Sequence[ResultColumn]) -> Sequence[ResultColumn]:
     return columns
 
 
-def create_namespace(statement: CreateNamespace, work: StatementServices) -> Modified:
+def create_namespace(statement: CreateNamespace, services: StatementServices) -> Modified:
     """Make a namespace. Raises CatalogError where it exists."""
     if statement.properties:
         raise UnsupportedSqlError("properties of a namespace", hint="leave them out")
-    catalog, namespace = namespace_place(work.state.names, statement.parts)
+    catalog, namespace = namespace_place(services.state.names, statement.parts)
     if statement.if_not_exists and _has_namespace(catalog, namespace):
         return Modified(note=f"{'.'.join(namespace)} exists already; nothing was done")
     catalog.create_namespace(namespace)
     return Modified()
 
 
-def drop_namespace(statement: DropNamespace, work: StatementServices) -> Modified:
+def drop_namespace(statement: DropNamespace, services: StatementServices) -> Modified:
     """Remove a namespace without tables. Raises CatalogError where there are some, or none."""
-    catalog, namespace = namespace_place(work.state.names, statement.parts)
+    catalog, namespace = namespace_place(services.state.names, statement.parts)
     if statement.if_exists and not _has_namespace(catalog, namespace):
         return Modified(note=f"there is no {'.'.join(namespace)}; nothing was done")
     catalog.drop_namespace(namespace)

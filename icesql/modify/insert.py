@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from icesql.engine.protocol import Result
 
 
-def insert(statement: Insert, work: StatementServices) -> Modified:
+def insert(statement: Insert, services: StatementServices) -> Modified:
     """Run the query and append its rows, or put them in the place of others.
 
     OVERWRITE replaces all rows, those of the partition that PARTITION names, or, with the setting
@@ -46,30 +46,32 @@ def insert(statement: Insert, work: StatementServices) -> Modified:
     if statement.replaced is not None:
         from icesql.modify.overwrite import replace_where
 
-        return replace_where(statement, work)
-    catalog, table, branch = find_target(statement.table, work)
+        return replace_where(statement, services)
+    catalog, table, branch = find_target(statement.table, services)
     schema = table.metadata.schema
     if statement.copied is not None:
         statement = _read_by_columns(statement, schema)
-    values = partition_values(statement, table.metadata, work) if statement.partition else ()
-    result, scans = work.run(statement.query)
+    values = partition_values(statement, table.metadata, services) if statement.partition else ()
+    result, scans = services.run(statement.query)
     try:
         given = [each.name for each in result.columns]
         sources = column_sources(statement, schema, given)
         task = write_task_for(
-            table.metadata, table.storage, sources, zone=str(work.query.settings.timezone)
+            table.metadata, table.storage, sources, zone=str(services.query.settings.timezone)
         )
         if values and not hasattr(result, "write_files"):
             batches, shape = with_values(result.arrow_reader(), values)
-            written = write_task(task, batches, work.query, shape)
+            written = write_task(task, batches, services.query, shape)
         else:
-            written = write_files(result, as_defaults(task, values), work.query)
+            written = write_files(result, as_defaults(task, values), services.query)
     finally:
         result.close()
     if statement.overwrite:
         from icesql.modify.overwrite import overwrite
 
-        done = overwrite(statement, (catalog, table, branch), values, written.files, scans, work)
+        done = overwrite(
+            statement, (catalog, table, branch), values, written.files, scans, services
+        )
     else:
         done = commit_append(
             catalog,
@@ -78,12 +80,12 @@ def insert(statement: Insert, work: StatementServices) -> Modified:
             branch=branch,
             summary=SUMMARY,
             rows=written.rows,
-            query=work.query,
+            query=services.query,
         )
     return Modified.of(written, done.snapshot_id)
 
 
-def insert_many(statements: Iterable[Insert], work: StatementServices) -> Modified:
+def insert_many(statements: Iterable[Insert], services: StatementServices) -> Modified:
     """Append the rows of several statements that insert into one table, in one commit."""
     several = iter(statements)
     first = next(several, None)
@@ -91,13 +93,13 @@ def insert_many(statements: Iterable[Insert], work: StatementServices) -> Modifi
         return Modified(0)
     if first.overwrite or first.copied is not None or first.partition or first.replaced:
         raise UnsupportedSqlError("this statement with several sets of values")
-    catalog, table, branch = find_target(first.table, work)
+    catalog, table, branch = find_target(first.table, services)
     schema = table.metadata.schema
     open_results: list[Result] = []
 
     def batches() -> Iterator[pa.RecordBatch]:
         for statement in (first, *several):
-            result = work.run(statement.query)[0]
+            result = services.run(statement.query)[0]
             open_results.append(result)
             column_sources(statement, schema, [each.name for each in result.columns])
             yield from result.arrow_reader()
@@ -107,10 +109,10 @@ def insert_many(statements: Iterable[Insert], work: StatementServices) -> Modifi
         raise UnsupportedSqlError("BY NAME with several sets of values", hint="name the columns")
     sources = column_sources(first, schema, [], counted=False)
     task = write_task_for(
-        table.metadata, table.storage, sources, zone=str(work.query.settings.timezone)
+        table.metadata, table.storage, sources, zone=str(services.query.settings.timezone)
     )
     try:
-        written = write_task(task, batches(), work.query)
+        written = write_task(task, batches(), services.query)
     finally:
         for result in open_results:
             result.close()
@@ -121,7 +123,7 @@ def insert_many(statements: Iterable[Insert], work: StatementServices) -> Modifi
         branch=branch,
         summary=SUMMARY,
         rows=written.rows,
-        query=work.query,
+        query=services.query,
     )
     return Modified.of(written, done.snapshot_id)
 

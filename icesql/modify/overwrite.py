@@ -45,7 +45,7 @@ def overwrite(
     values: Sequence[FixedValue],
     files: Sequence[DataFile],
     scans: Sequence[TableScan],
-    work: StatementServices,
+    services: StatementServices,
 ) -> CommitResult:
     """Commit the files of new rows in the place of those that the statement replaces.
 
@@ -59,10 +59,10 @@ def overwrite(
     head = None if start_id is None else metadata.snapshot(start_id)
     read = read_of(scans, table, start_id)
     try:
-        dynamic = _is_dynamic(statement, metadata, work, bool(files))
+        dynamic = _is_dynamic(statement, metadata, services, bool(files))
         wanted = reduce(lambda all, each: all & _is(each), values, ALWAYS_TRUE)
         if not dynamic and values:
-            _check_whole(statement, table, head, wanted, work)
+            _check_whole(statement, table, head, wanted, services)
     except BaseException:
         for each in files:
             remove_file(table.storage, each.path)
@@ -76,7 +76,7 @@ def overwrite(
             read=read,
             branch=branch,
             summary=SUMMARY,
-            query=work.query,
+            query=services.query,
         )
     return commit_delete_where(
         catalog,
@@ -87,18 +87,18 @@ def overwrite(
         read=read,
         branch=branch,
         summary=SUMMARY,
-        query=work.query,
+        query=services.query,
     )
 
 
 def _is_dynamic(
-    statement: Insert, metadata: TableMetadata, work: StatementServices, has_rows: bool
+    statement: Insert, metadata: TableMetadata, services: StatementServices, has_rows: bool
 ) -> bool:
     """As in Spark: PARTITION of values alone is static, and so are rows for a whole table.
 
     A table without partitions counts as one, which stays as it is where no rows come to it.
     """
-    if work.query.settings.partition_overwrite_mode != "dynamic":
+    if services.query.settings.partition_overwrite_mode != "dynamic":
         return False
     live = [each for each in metadata.spec.fields if each.transform.lower() != "void"]
     fixed = [each for each in statement.partition if each.value is not None]
@@ -121,9 +121,9 @@ def _check_whole(
     table: Table,
     head: Snapshot | None,
     wanted: Predicate,
-    work: StatementServices,
+    services: StatementServices,
 ) -> None:
-    partly = matched_files(table, head, wanted, work.query).partly
+    partly = matched_files(table, head, wanted, services.query).partly
     if partly:
         raise UnsupportedSqlError(
             f"INSERT OVERWRITE of a partition where {partly[0]}, written by an older partitioning, "
@@ -136,19 +136,19 @@ def _check_whole(
 # ------------------------------------------------------------------ REPLACE WHERE
 
 
-def replace_where(statement: Insert, work: StatementServices) -> Modified:
+def replace_where(statement: Insert, services: StatementServices) -> Modified:
     """Remove the rows that satisfy the condition and add those of the query, in one commit.
 
     Raises DataError for a new row that does not satisfy it; nothing is changed then.
     """
     replaced = statement.replaced
     assert replaced is not None
-    catalog, _, branch = find_target(statement.table, work)
+    catalog, _, branch = find_target(statement.table, services)
     with shifted(replaced.shift):
-        gone, scans = work.run(replaced.rows)
+        gone, scans = services.run(replaced.rows)
     try:
         with shifted(replaced.query_shift):
-            coming, sources = work.run(statement.query)
+            coming, sources = services.run(statement.query)
         try:
             start = scans[0].snapshot
             start_id = None if start is None else start.snapshot_id
@@ -161,7 +161,7 @@ def replace_where(statement: Insert, work: StatementServices) -> Modified:
             names = [each.name for each in coming.columns][:-1]
             schema = target.metadata.schema
             new = NewRows(column_sources(statement, schema, names), schema=shape)
-            done = change_rows(target, _both(gone, reader), work, new=new, once=False)
+            done = change_rows(target, _both(gone, reader), services, new=new, once=False)
         finally:
             coming.close()
     finally:

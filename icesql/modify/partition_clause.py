@@ -29,7 +29,7 @@ class FixedValue(Struct, frozen=True):
 
 
 def partition_values(
-    statement: Insert, metadata: TableMetadata, work: StatementServices
+    statement: Insert, metadata: TableMetadata, services: StatementServices
 ) -> tuple[FixedValue, ...]:
     """The values of PARTITION, in its order.
 
@@ -46,7 +46,7 @@ def partition_values(
                 "partitioned; INSERT INTO t REPLACE WHERE takes any condition"
             )
         if each.value is not None:
-            found.append(_value(field, each, work))
+            found.append(_value(field, each, services))
     return tuple(found)
 
 
@@ -59,12 +59,12 @@ def _column(given: PartitionValue, metadata: TableMetadata) -> t.NestedField:
     return found
 
 
-def _value(field: t.NestedField, given: PartitionValue, work: StatementServices) -> FixedValue:
+def _value(field: t.NestedField, given: PartitionValue, services: StatementServices) -> FixedValue:
     assert given.value is not None
     column = ColumnDefinition(field.name, TypeName(""), default=given.value, offset=given.offset)
     # Asked for once: the rows go where those that they replace were.
-    asked = asked_value(given.value, work)
-    value = constant_value(column, field.type, asked, work, "value")
+    asked = asked_value(given.value, services)
+    value = constant_value(column, field.type, asked, services, "value")
     return FixedValue(field, value, asked[0])
 
 

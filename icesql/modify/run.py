@@ -17,90 +17,90 @@ from icesql.sql.writes.merge.statement import Merge
 from icesql.sql.writes.procedures.call import CallProcedure
 
 
-def modify(statement: Write, work: StatementServices) -> Modified:
+def modify(statement: Write, services: StatementServices) -> Modified:
     """What the statement has done. Raises AccessDeniedError where the connection only reads."""
     if isinstance(statement, CallProcedure) and statement.explain:
         from icesql.modify.procedures.run import call
 
-        return call(statement, work)  # it changes nothing
-    check_writes(work.state.access)
+        return call(statement, services)  # it changes nothing
+    check_writes(services.state.access)
     # Which procedures change something, they say themselves.
     if not (isinstance(statement, CallProcedure) or _saves_rows(statement)):
-        check_present(work.query.settings)
-    check_statement(statement, work.state)
-    return as_pending(_done(statement, work), work.state)
+        check_present(services.query.settings)
+    check_statement(statement, services.state)
+    return as_pending(_done(statement, services), services.state)
 
 
-def _done(statement: Write, work: StatementServices) -> Modified:
+def _done(statement: Write, services: StatementServices) -> Modified:
     match statement:
         case CallProcedure():
             from icesql.modify.procedures.run import call
 
-            return call(statement, work)
+            return call(statement, services)
         case w.Insert():
             from icesql.modify.insert import insert
 
-            return insert(statement, work)
+            return insert(statement, services)
         case w.CreateTable():
             from icesql.modify.create import create
 
-            return create(statement, work)
+            return create(statement, services)
         case w.CreateNamespace():
             from icesql.modify.create import create_namespace
 
-            return create_namespace(statement, work)
+            return create_namespace(statement, services)
         case w.DropNamespace():
             from icesql.modify.create import drop_namespace
 
-            return drop_namespace(statement, work)
+            return drop_namespace(statement, services)
         case w.DropTable():
             from icesql.modify.definitions.tables import drop_table
 
-            return drop_table(statement, work)
+            return drop_table(statement, services)
         case w.RenameTable():
             from icesql.modify.definitions.tables import rename_table
 
-            return rename_table(statement, work)
+            return rename_table(statement, services)
         case w.SetProperties():
             from icesql.modify.definitions.tables import set_properties
 
-            return set_properties(statement, work)
+            return set_properties(statement, services)
         case w.AlterColumns():
             from icesql.modify.definitions.columns import alter_columns
 
-            return alter_columns(statement, work)
+            return alter_columns(statement, services)
         case w.Delete():
             from icesql.modify.rows.delete import delete
 
-            return delete(statement, work)
+            return delete(statement, services)
         case layout.ChangeLayout() | layout.SetIdentifierFields():
             from icesql.modify.definitions.layout import change_layout
 
-            return change_layout(statement, work)
+            return change_layout(statement, services)
         case views.CreateStoredView():
             from icesql.modify.views import create_view
 
-            return create_view(statement, work)
+            return create_view(statement, services)
         case views.AlterStoredView():
             from icesql.modify.views import alter_view
 
-            return alter_view(statement, work)
+            return alter_view(statement, services)
         case views.DropStoredView():
             from icesql.modify.views import drop_stored_view
 
-            return drop_stored_view(statement, work)
+            return drop_stored_view(statement, services)
         case r.CreateRef() | r.DropRef() | r.FastForward():
             from icesql.modify.definitions.refs import change_ref
 
-            return change_ref(statement, work)
+            return change_ref(statement, services)
         case w.Update():
             from icesql.modify.rows.update import update
 
-            return update(statement, work)
+            return update(statement, services)
         case Merge():
             from icesql.modify.merge.merge import merge
 
-            return merge(statement, work)
+            return merge(statement, services)
         case _:
             raise AssertionError(f"unreachable statement {statement!r}")
 

@@ -26,7 +26,7 @@ _BRANCH: Final = "branch_"
 _WAP: Final = "write.wap.enabled"
 
 
-def find_target(name: TableName, work: StatementServices) -> tuple[Catalog, Table, Branch]:
+def find_target(name: TableName, services: StatementServices) -> tuple[Catalog, Table, Branch]:
     """The catalog, table and branch that a statement writes to; ``t.branch_x`` is branch x of t.
 
     Without a branch in the statement, and where the table says ``write.wap.enabled``, the settings
@@ -34,15 +34,15 @@ def find_target(name: TableName, work: StatementServices) -> tuple[Catalog, Tabl
     SnapshotNotFoundError for a branch that is not there, UnsupportedTableError, for a copy of a
     table, too.
     """
-    catalog, table, branch = find_named(name, work)
+    catalog, table, branch = find_named(name, services)
     check_writable(table.storage)
-    return catalog, table, _of_session(table, work) if branch is None else branch
+    return catalog, table, _of_session(table, services) if branch is None else branch
 
 
-def find_named(name: TableName, work: StatementServices) -> tuple[Catalog, Table, str | None]:
+def find_named(name: TableName, services: StatementServices) -> tuple[Catalog, Table, str | None]:
     """As ``find_target``, whatever the settings are; None where the name has no branch."""
-    names = work.state.names
-    if work.state.temporary.find(name.parts) is not None:
+    names = services.state.names
+    if services.state.temporary.find(name.parts) is not None:
         raise UnsupportedSqlError(
             f"a change of {name.text}, which this session made",
             hint="CREATE OR REPLACE TEMP TABLE … AS SELECT",
@@ -51,12 +51,12 @@ def find_named(name: TableName, work: StatementServices) -> tuple[Catalog, Table
     branch = name.branch
     with found_at(name.offset):
         try:
-            catalog, table = work.query.wait_for(lambda: table_to_change(names, name.parts))
+            catalog, table = services.query.wait_for(lambda: table_to_change(names, name.parts))
         except TableNotFoundError:
             parts, branch = _with_branch(name.parts)
             if branch is None or name.branch is not None:
                 raise
-            catalog, table = work.query.wait_for(lambda: table_to_change(names, parts))
+            catalog, table = services.query.wait_for(lambda: table_to_change(names, parts))
         if branch is not None:
             _check_branch(table, branch)
     return catalog, table, branch
@@ -86,9 +86,9 @@ def _check_branch(table: Table, branch: str) -> None:
         )
 
 
-def _of_session(table: Table, work: StatementServices) -> Branch:
+def _of_session(table: Table, services: StatementServices) -> Branch:
     """Where write-audit-publish leads rows that the statement gives no branch."""
-    settings = work.query.settings
+    settings = services.query.settings
     if settings.wap_id is None and settings.wap_branch is None:
         return MAIN
     if table.metadata.properties.get(_WAP, "false").lower() != "true":

@@ -35,13 +35,13 @@ _QUERY_COLUMNS: Final = "spark.query-column-names"
 _OWN: Final = "duckdb"
 
 
-def create_view(statement: CreateStoredView, work: StatementServices) -> Modified:
+def create_view(statement: CreateStoredView, services: StatementServices) -> Modified:
     """Make a view, or give it another version, with the columns that its query has now.
 
     Raises CatalogError where the name is taken, NotSupportedError for a catalog without views,
     UnsupportedSqlError for a query over what only this session has, and what binding it raises.
     """
-    catalog, identifier = new_place(work.state.names, statement.view.parts)
+    catalog, identifier = new_place(services.state.names, statement.view.parts)
     held = with_views(catalog)
     if held is None:
         raise refused(catalog, "CREATE VIEW")
@@ -52,19 +52,19 @@ def create_view(statement: CreateStoredView, work: StatementServices) -> Modifie
         raise _missing(statement.view)
     if old is not None and not statement.or_replace:
         raise CatalogError(f"there is a view {statement.view.text} already")
-    _check_sources(statement, catalog, old, work)
-    new = _new(statement, catalog, identifier, work)
+    _check_sources(statement, catalog, old, services)
+    new = _new(statement, catalog, identifier, services)
     put_view(catalog, identifier, new, old)
     return Modified()
 
 
-def alter_view(statement: AlterStoredView, work: StatementServices) -> Modified:
+def alter_view(statement: AlterStoredView, services: StatementServices) -> Modified:
     """Give a view another name, or other properties; its query stays.
 
     Raises ProgrammingError for one that is not there and a property that it has not, CatalogError
     where the new name is taken, NotSupportedError, CommitConflictError.
     """
-    catalog, identifier = new_place(work.state.names, statement.view.parts)
+    catalog, identifier = new_place(services.state.names, statement.view.parts)
     held = with_views(catalog)
     if held is None:
         raise refused(catalog, "ALTER VIEW")
@@ -81,7 +81,7 @@ def alter_view(statement: AlterStoredView, work: StatementServices) -> Modified:
         return Modified()
     new: Identifier = (*old.identifier[:-1], *statement.new)
     if len(statement.new) > 1:
-        target, new = new_place(work.state.names, statement.new)
+        target, new = new_place(services.state.names, statement.new)
         if target is not catalog:
             raise ProgrammingError("a view cannot be renamed into another catalog")
     rename_view(catalog, old.identifier, new)
@@ -92,25 +92,28 @@ def _missing(view: TableName) -> ProgrammingError:
     return ProgrammingError(f"there is no view {view.text}")
 
 
-def drop_stored_view(statement: DropStoredView, work: StatementServices) -> Modified:
+def drop_stored_view(statement: DropStoredView, services: StatementServices) -> Modified:
     """Take a view out of its catalog; nothing else lies behind it but its metadata files."""
     name = statement.view.text
-    found = work.query.wait_for(lambda: work.state.names.open_view(statement.view.parts))
+    found = services.query.wait_for(lambda: services.state.names.open_view(statement.view.parts))
     if found is None:
         if statement.if_exists:
             return Modified(note=f"there is no view {name}; nothing was done")
         raise ProgrammingError(f"there is no view {name}")
-    catalog, _ = new_place(work.state.names, statement.view.parts)
+    catalog, _ = new_place(services.state.names, statement.view.parts)
     if not drop_view(catalog, found[0].identifier) and not statement.if_exists:
         raise ProgrammingError(f"there is no view {name} any more")
     return Modified()
 
 
 def _check_sources(
-    statement: CreateStoredView, catalog: Catalog, old: StoredView | None, work: StatementServices
+    statement: CreateStoredView,
+    catalog: Catalog,
+    old: StoredView | None,
+    services: StatementServices,
 ) -> None:
     """Refuse what nobody else could read: files, paths, and names of this session."""
-    query, names = statement.query, work.state.names
+    query, names = statement.query, services.state.names
     with shifted(statement.shift):
         if query.files:
             raise UnsupportedSqlError(
@@ -119,8 +122,8 @@ def _check_sources(
                 offset=query.files[0].offset,
             )
         for each in query.references:
-            own = work.state.temporary.find(each.parts) is not None
-            given = ".".join(each.parts).lower() in work.query.tables
+            own = services.state.temporary.find(each.parts) is not None
+            given = ".".join(each.parts).lower() in services.query.tables
             if own or given or each.path or names._registered_path(each.parts) is not None:
                 raise UnsupportedSqlError(
                     f"{each.name} in a view of a catalog, which only this session knows",
@@ -139,10 +142,13 @@ def _check_sources(
 
 
 def _new(
-    statement: CreateStoredView, catalog: Catalog, identifier: Identifier, work: StatementServices
+    statement: CreateStoredView,
+    catalog: Catalog,
+    identifier: Identifier,
+    services: StatementServices,
 ) -> NewView:
     with shifted(statement.shift):
-        result = work.run(statement.query)[0]
+        result = services.run(statement.query)[0]
         try:
             columns = [each.name for each in result.columns]
             fields = result_fields(result.columns)
@@ -161,13 +167,13 @@ def _new(
         if any("," in each for each in columns):
             raise UnsupportedSqlError("a list of columns over one with a comma in its name")
         properties[_QUERY_COLUMNS] = ",".join(columns)
-    used, namespace = work.state.names.place
-    current = work.state.names.catalog if used is None else None
+    used, namespace = services.state.names.place
+    current = services.state.names.catalog if used is None else None
     reached = used if used is not None else None if current is None else current.name
     return NewView(
         with_fresh_ids(Schema(fields)),
         statement.text,
-        (work.dialect or _OWN).lower().replace("icesql", _OWN),
+        (services.dialect or _OWN).lower().replace("icesql", _OWN),
         namespace,
         None if reached == catalog.name else reached,
         properties,

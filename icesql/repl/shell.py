@@ -28,7 +28,6 @@ from icesql.repl.completing.names import Names
 from icesql.repl.completing.prompt import SqlCompleter
 from icesql.repl.completing.source import ConnectionSource
 from icesql.repl.display import Display
-from icesql.repl.obey import obey
 from icesql.repl.preferences import ShellPreferences
 from icesql.repl.progress.line import ProgressLine
 from icesql.repl.progress.stopped import stopped_text
@@ -37,6 +36,7 @@ from icesql.repl.prompt.keys import hint, key_bindings
 from icesql.repl.prompt.typed import BACKSLASH_ESCAPES, inputs
 from icesql.repl.render import row_line
 from icesql.repl.results import format_for, save
+from icesql.repl.run_command import run_command
 from icesql.repl.terminal import Output, draws_lines, one_line, spelled_out, to_margin
 from icesql.scan.report_text import scan_line
 from icesql.storage.credentials import redact_urls
@@ -148,10 +148,10 @@ class Shell:
     def _handle(self, text: str) -> bool:
         try:
             if text.startswith("\\"):
-                return obey(self, parse_command(text))
+                return run_command(self, parse_command(text))
             command = in_words(text)
             if command is not None:
-                return obey(self, command)
+                return run_command(self, command)
             self.run_sql(text)
         except Error as error:
             self.say(f"error: {error}")

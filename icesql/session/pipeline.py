@@ -350,9 +350,9 @@ class Pipeline:
         from icesql.sql.statement import Describe, ShowOfTable, ShowSession
 
         if isinstance(statement, ShowSession) and statement.what == "PROCEDURES":
-            from icesql.maintain.procedures.shown import shown_procedures
+            from icesql.maintain.procedures.list_procedures import list_procedures
 
-            return StaticResult(*shown_procedures(statement.like)), ()
+            return StaticResult(*list_procedures(statement.like)), ()
         if self.state.temporary and isinstance(statement, Describe | ShowOfTable):
             from icesql.query.views.create import named, whole
             from icesql.query.views.describe_view import shown

@@ -46,8 +46,8 @@ def query_rows(
 
 def explain(session: Session, statement: kinds.Explain, query: QueryContext) -> Outcome:
     """EXPLAIN: how a query is planned; with ANALYZE, also how it ran."""
-    from icesql.explain import engine_plan, measure
-    from icesql.explain import explain as explained
+    from icesql.explain.report import engine_plan, measure
+    from icesql.explain.report import explain as explained
     from icesql.query.bind import bind
     from icesql.query.metadata_answers import with_counts
     from icesql.scan.planner import plan

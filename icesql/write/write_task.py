@@ -24,10 +24,10 @@ from icesql.storage.new_file import check_writable
 from icesql.storage.open import Storage
 from icesql.write.assignment import Assignment
 from icesql.write.distribution import Distribution, distribution
-from icesql.write.lanes import Lanes, Rows
 from icesql.write.locations import DataLocations, data_locations, partition_path
 from icesql.write.metrics_config import MetricsMode, metrics_modes
 from icesql.write.options import WriteOptions, check_table, write_options
+from icesql.write.parallel_writers import ParallelWriters, Rows
 from icesql.write.parquet.rolling_files import Encoders, RollingFiles
 from icesql.write.parquet_file import FileShape, WrittenFile
 from icesql.write.parquet_schema import parquet_schema
@@ -49,10 +49,10 @@ class WriteTask(Struct, frozen=True):
     ``number`` is that of this task among those of one statement, ``attempt`` tells repetitions of
     it apart, ``operation`` is a name that no other statement has: together they make the names of
     files unique. ``sort_order_id`` is 0 where rows are not sorted. ``clustered`` rows come
-    partition by partition, so that they are written as they come. ``lanes`` is how many files may
-    be written side by side, None for as many as pay: rows keep their order over files with one,
-    of which several row groups are encoded at once.
-    ``distribution`` says how rows are to be spread over several tasks.
+    partition by partition, so that they are written as they come. ``parallel_files`` is how many
+    files may be written side by side, None for as many as pay: rows keep their order over files
+    with one, of which several row groups are encoded at once. ``distribution`` says how rows are to
+    be spread over several tasks.
     """
 
     assignment: Assignment
@@ -67,7 +67,7 @@ class WriteTask(Struct, frozen=True):
     sort_order_id: int = 0
     attempt: int = 0
     clustered: bool = False
-    lanes: int | None = None
+    parallel_files: int | None = None
     distribution: Distribution = "none"
 
     @property
@@ -162,15 +162,19 @@ class _Writing:
         self._lock, self._count = threading.Lock(), 0
         threads = min(query.settings.threads or os.cpu_count() or 1, _MOST_THREADS)
         # Rows without partitions and order go to one file after the other as they come.
-        lanes = task.lanes or (threads if task.spec.fields or task.sort_keys else 1)
+        parallel_files = task.parallel_files or (
+            threads if task.spec.fields or task.sort_keys else 1
+        )
         budget = max(query.settings.memory_limit // 6, _SMALLEST_BUDGET)
         # Small row groups are slow to read: rather a thread less.
-        beside = max(min(threads, budget // _FULL_PIECE_BYTES) // lanes, 1)
-        self._pool = ThreadPoolExecutor(lanes * beside, "icesql-encode")
+        beside = max(min(threads, budget // _FULL_PIECE_BYTES) // parallel_files, 1)
+        self._pool = ThreadPoolExecutor(parallel_files * beside, "icesql-encode")
         self._encoders = Encoders(self._pool, beside) if beside > 1 else None
-        self._piece_bytes = min(_PIECE_BYTES, max(budget // (lanes * beside), _SMALLEST_BUDGET))
+        self._piece_bytes = min(
+            _PIECE_BYTES, max(budget // (parallel_files * beside), _SMALLEST_BUDGET)
+        )
         self._budget = min(_CLUSTER_BYTES, budget)
-        self._lanes = Lanes(lanes, self._files_of, query)
+        self._writers = ParallelWriters(parallel_files, self._files_of, query)
         self._read = 0
 
     def run(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema | None) -> WriteResult:
@@ -179,9 +183,9 @@ class _Writing:
                 if schema is not None:
                     self._task.assignment.check(schema)
                 spilled = self._write(self._converted(batches))
-                written = self._lanes.finish()
+                written = self._writers.finish()
             except BaseException:
-                self._lanes.abandon()
+                self._writers.abandon()
                 raise
         files = tuple(self._data_file(number, each) for number, each in written)
         return WriteResult(
@@ -202,12 +206,12 @@ class _Writing:
                 self._query.report(Progress("writing rows", self._read))
 
     def _write(self, batches: Iterator[pa.RecordBatch]) -> int:
-        """Hand the rows to the lanes; how many bytes had to wait on disk."""
+        """Hand the rows to the writers; how many bytes had to wait on disk."""
         task = self._task
         if not task.spec.fields and not task.sort_keys:
             self._tuples.append(())
             for table in _gathered(batches, self._piece_bytes):
-                self._lanes.put(Rows(0, table))
+                self._writers.put(Rows(0, table))
             return 0
         if task.clustered:
             self._write_clustered(batches)
@@ -226,7 +230,7 @@ class _Writing:
                 if task.sort_keys:
                     rows = sorted_rows(rows, task.schema, task.sort_keys)
                 alone = bool(task.sort_keys)
-                self._lanes.put(Rows(len(self._tuples) - 1, rows, alone))
+                self._writers.put(Rows(len(self._tuples) - 1, rows, alone))
             return clusters.spilled_bytes
         finally:
             clusters.close()
@@ -237,7 +241,7 @@ class _Writing:
             columns = partition_columns(table, task.spec, task.schema)
             for piece in divide(table, columns):
                 self._begin(piece.values)
-                self._lanes.put(Rows(len(self._tuples) - 1, piece.rows))
+                self._writers.put(Rows(len(self._tuples) - 1, piece.rows))
 
     def _begin(self, values: tuple[Any, ...]) -> None:
         """The rows to come are of this partition. Java keeps -0.0 and 0.0 apart, and NaN is NaN."""

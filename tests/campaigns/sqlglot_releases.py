@@ -26,7 +26,7 @@ RELEASES = ("28.10.0", "28.10.1", "29.0.1", "30.8.0", "30.16.0", "30.29.0", "30.
 TESTS = (
     "tests/sql", "tests/query", "tests/slt", "tests/engine/duckdb", "tests/modify", "tests/dbapi",
     "tests/repl", "tests/sqlalchemy", "tests/security", "tests/house/test_sqlglot_releases.py",
-    "tests/house/test_grammar.py", "tests/house/test_readme.py", "tests/test_explain.py",
+    "tests/house/test_grammar.py", "tests/house/test_documents.py", "tests/explain/test_explain.py",
     "tests/test_session.py", "tests/spark/test_fragments.py", "tests/spark/test_own_text.py",
 )  # fmt: skip
 # Parts of the names of tests: forms that a release from 28.10 on does not read, each an error with

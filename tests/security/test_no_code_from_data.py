@@ -216,12 +216,12 @@ def findings(what: str, *rooms: str) -> set[str]:
 # ---------------------------------------------------------------------------- what is left, and why
 
 CODE = {
-    "obey.py: <module>: subprocess": "what the owner of the shell types, on the owner's machine; "
+    "run_command.py: <module>: subprocess": "what the owner of the shell types, on the owner's machine; "
     "a restricted shell refuses it: test_a_restricted_shell_reaches_no_files_and_commands",
-    "obey.py: obey: subprocess": "the same",
-    "obey.py: obey: subprocess.run": "the same",
-    "obey.py: _edit: subprocess": "$EDITOR of the owner, whose arguments are words, not a shell's",
-    "obey.py: _edit: subprocess.run": "the same",
+    "run_command.py: run_command: subprocess": "the same",
+    "run_command.py: run_command: subprocess.run": "the same",
+    "run_command.py: _edit: subprocess": "$EDITOR of the owner, whose arguments are words, not a shell's",
+    "run_command.py: _edit: subprocess.run": "the same",
     "installation.py: <module>: subprocess": "java -version, from JAVA_HOME or the path",
     "installation.py: _java: subprocess": "the same",
     "installation.py: _java: subprocess.TimeoutExpired": "the same",
@@ -344,7 +344,7 @@ SINKS = {
     "engine.py: LocalResult._copy: execute": "bind_sql inside of what copy_statement makes",
     "stream.py: copy_stream.run: execute": "what copy_statement makes around a fixed text",
     "engine.py: LocalResult.engine_plan: execute": "the same, after EXPLAIN",
-    "explain.py: engine_plan: execute": "an engine of icesql, whose argument is a bound query",
+    "report.py: engine_plan: execute": "an engine of icesql, whose argument is a bound query",
     "job.py: ChangeJob.__call__: execute": "the same, in a worker",
     "size_guards.py: _hide: execute": "names of functions that stand in the file, numbers",
     "bind.py: _types: sql": "spliced_sql",
@@ -358,7 +358,7 @@ SINKS = {
     "statements.py: query_rows: execute": "the same",
     "pipeline.py: Pipeline._run: execute": "an engine of icesql, whose argument is a bound query",
     "pipeline.py: Pipeline.with_versions.two_rows: execute": "itself, whose argument it has read",
-    "explain.py: measure: execute": "an engine of icesql, whose argument is a bound query",
+    "report.py: measure: execute": "an engine of icesql, whose argument is a bound query",
 }
 PARSERS = {
     "functions.py: function_keys: parse_one": "an example of grammar/functions.txt",

@@ -103,8 +103,10 @@ class RestCatalog(RestNames):
                 raise not_found(wanted, near, f"catalog {self.name}", hint) from error
             return self._load(found)
 
-    def load_at_once(self, identifier: Sequence[str], *, cached: bool = False) -> Table | None:
-        """As ``Catalog.load_at_once``: this catalog has to be waited for."""
+    def load_without_waiting(
+        self, identifier: Sequence[str], *, cached: bool = False
+    ) -> Table | None:
+        """As ``Catalog.load_without_waiting``: this catalog has to be waited for."""
         return None
 
     def _is_view(self, identifier: Identifier) -> bool:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from icesql.catalog.short_looks import connect, undo_unfinished
+from icesql.catalog.sqlite_reader import connect, undo_unfinished
 from icesql.catalog.table import Identifier
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown, swap_file
 from icesql.errors import CatalogError, TableNotFoundError

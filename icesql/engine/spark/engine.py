@@ -83,9 +83,12 @@ class SparkEngine:
         return result
 
     def run_jobs(
-        self, chunks: Callable[[int], Iterable[Sequence[Numbered]]], query: QueryContext, lanes: int
+        self,
+        chunks: Callable[[int], Iterable[Sequence[Numbered]]],
+        query: QueryContext,
+        chunks_at_once: int,
     ) -> Generator[TaskOutcome, None, None]:
-        """Run jobs in Spark's tasks, chunk by chunk, ``lanes`` chunks at a time; see ``TaskRuns``.
+        """Run jobs in Spark's tasks, ``chunks_at_once`` chunks at a time; see ``TaskRuns``.
 
         ``chunks`` is given how many tasks run at once. Raises what a session that cannot be had
         does; an error of a job stands in its outcome.
@@ -95,7 +98,7 @@ class SparkEngine:
 
         session = self._sessions.session(query.settings.timezone)
         parts = chunks(parallelism(session))
-        return TaskRuns(session, parts, query, new_mark(), lanes).results()
+        return TaskRuns(session, parts, query, new_mark(), chunks_at_once).results()
 
     def forget(self) -> None:
         """See ``protocol.Engine``. Workers of Spark keep footers, by path and length."""

@@ -123,7 +123,7 @@ def _write_task(plan: RewritePlan, group: FileGroup) -> WriteTask:
         # Rows of one partition of the spec that is written: they go to its files as they come.
         clustered=group.partition is not None and plan.spec is plan.table.metadata.spec,
         # One file after the other: each has rows that are neighbours.
-        lanes=1,
+        parallel_files=1,
     )
 
 

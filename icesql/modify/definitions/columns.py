@@ -19,37 +19,37 @@ from icesql.modify.targets import find_target
 from icesql.sql.writes.statements import AlterColumns, ColumnChange
 
 
-def alter_columns(statement: AlterColumns, work: StatementServices) -> Modified:
+def alter_columns(statement: AlterColumns, services: StatementServices) -> Modified:
     """Change the columns of a table.
 
     Raises ProgrammingError, ColumnNotFoundError and TypeMismatchError for what the table cannot
     become: a column that partitions need is dropped, a type that does not widen.
     """
-    catalog, table, _ = find_target(statement.table, work)
+    catalog, table, _ = find_target(statement.table, services)
 
     def changes(metadata: TableMetadata) -> tuple[Update, ...]:
         schema, last_id = metadata.schema, metadata.last_column_id
         for each in statement.changes:
-            schema, last_id = _changed(schema, last_id, each, work)
+            schema, last_id = _changed(schema, last_id, each, services)
         return schema_updates(metadata, schema)
 
-    change_table(catalog, table, changes, query=work.query)
+    change_table(catalog, table, changes, query=services.query)
     return Modified()
 
 
 def _changed(
-    schema: Schema, last_id: int, change: ColumnChange, work: StatementServices
+    schema: Schema, last_id: int, change: ColumnChange, services: StatementServices
 ) -> tuple[Schema, int]:
     path = change.path
     match change.kind:
         case "add":
-            return _added(schema, last_id, change, work)
+            return _added(schema, last_id, change, services)
         case "drop":
             return evolve.drop_column(schema, path), last_id
         case "rename":
             return evolve.rename_column(schema, path, change.text), last_id
         case "type":
-            return evolve.widen_column(schema, path, _field(change, work).type), last_id
+            return evolve.widen_column(schema, path, _field(change, services).type), last_id
         case "optional" | "required":
             return evolve.set_required(schema, path, change.kind == "required"), last_id
         case "comment":
@@ -60,14 +60,16 @@ def _changed(
             value = None
             if change.column is not None:
                 own = schema.find_field(".".join(path), case_sensitive=False)
-                value = default_value(change.column, own.type, work)
+                value = default_value(change.column, own.type, services)
             return evolve.set_default(schema, path, value), last_id
 
 
-def _field(change: ColumnChange, work: StatementServices) -> t.NestedField:
+def _field(change: ColumnChange, services: StatementServices) -> t.NestedField:
     assert change.column is not None
     (field,) = column_fields(
-        (change.column,), work.dialect, lambda column, type: default_value(column, type, work)
+        (change.column,),
+        services.dialect,
+        lambda column, type: default_value(column, type, services),
     )
     return field
 
@@ -78,9 +80,9 @@ def _position(change: ColumnChange) -> evolve.Position:
 
 
 def _added(
-    schema: Schema, last_id: int, change: ColumnChange, work: StatementServices
+    schema: Schema, last_id: int, change: ColumnChange, services: StatementServices
 ) -> tuple[Schema, int]:
-    field = _field(change, work)
+    field = _field(change, services)
     more: dict[str, Any] = {}
     if field.write_default is not t.MISSING:
         more["default"] = field.write_default

@@ -28,21 +28,21 @@ _DISTRIBUTION: Final = "write.distribution-mode"
 
 
 def change_layout(
-    statement: ChangeLayout | SetIdentifierFields, work: StatementServices
+    statement: ChangeLayout | SetIdentifierFields, services: StatementServices
 ) -> Modified:
     """Make the change in one commit; files that are there keep their spec and order.
 
     Raises ProgrammingError, ColumnNotFoundError and TypeMismatchError for what the table cannot
     have: a field that it does not have is dropped, one that it has is added.
     """
-    catalog, table, _ = find_target(statement.table, work)
+    catalog, table, _ = find_target(statement.table, services)
 
     def changes(metadata: TableMetadata) -> Sequence[u.Update]:
         if isinstance(statement, SetIdentifierFields):
             return schema_updates(metadata, _identified(statement, metadata.schema))
         return _updates(statement, metadata)
 
-    change_table(catalog, table, changes, query=work.query)
+    change_table(catalog, table, changes, query=services.query)
     return Modified()
 
 

@@ -13,13 +13,15 @@ from icesql.query.snapshot_selection import select_snapshot
 from icesql.sql.writes.alter.refs import CreateRef, DropRef, FastForward
 
 
-def change_ref(statement: CreateRef | DropRef | FastForward, work: StatementServices) -> Modified:
+def change_ref(
+    statement: CreateRef | DropRef | FastForward, services: StatementServices
+) -> Modified:
     """Make the change in one commit.
 
     Raises ProgrammingError where the name is taken, or not there to be replaced or dropped;
     SnapshotNotFoundError.
     """
-    catalog, table, _ = find_target(statement.table, work)
+    catalog, table, _ = find_target(statement.table, services)
     match statement:
         case DropRef(kind=kind, name=name, if_exists=if_exists):
             change = refs.drop_ref(name, kind, if_exists=if_exists)
@@ -35,12 +37,12 @@ def change_ref(statement: CreateRef | DropRef | FastForward, work: StatementServ
                     kept.min_snapshots_to_keep,
                     kept.max_snapshot_age_ms,
                 )
-                refs.create_branch_of_empty(catalog, table, name, ref, work.query)
+                refs.create_branch_of_empty(catalog, table, name, ref, services.query)
                 return Modified()
             snapshot_id = None
             if statement.travel is not None:
                 with found_at(statement.table.offset):
-                    found = select_snapshot(table, statement.travel, work.query).snapshot
+                    found = select_snapshot(table, statement.travel, services.query).snapshot
                 snapshot_id = None if found is None else found.snapshot_id
             change = refs.create_ref(
                 name,
@@ -53,7 +55,7 @@ def change_ref(statement: CreateRef | DropRef | FastForward, work: StatementServ
                 max_snapshot_age_ms=kept.max_snapshot_age_ms,
             )
     before = table.metadata_location
-    done = change_table(catalog, table, change, query=work.query)
+    done = change_table(catalog, table, change, query=services.query)
     if done.metadata_location == before:
         return Modified(note="nothing was to be done")
     return Modified()

@@ -19,17 +19,17 @@ from icesql.sql.statement import Drop
 from icesql.sql.writes.statements import DropTable, RenameTable, SetProperties
 
 
-def drop_table(statement: DropTable, work: StatementServices) -> Modified:
+def drop_table(statement: DropTable, services: StatementServices) -> Modified:
     """Take a table out of its catalog; one of the session goes first. Raises TableNotFoundError."""
     name = statement.table
-    made = work.state.temporary
+    made = services.state.temporary
     if made.find(name.parts) is not None:
         made.drop(Drop("TABLE", name.parts[-1], statement.if_exists, name.offset))
         return Modified()
     try:
         with found_at(name.offset):
-            catalog, table = work.query.wait_for(
-                lambda: table_to_change(work.state.names, name.parts)
+            catalog, table = services.query.wait_for(
+                lambda: table_to_change(services.state.names, name.parts)
             )
     except TableNotFoundError:
         if not statement.if_exists:
@@ -40,36 +40,36 @@ def drop_table(statement: DropTable, work: StatementServices) -> Modified:
         catalog,
         table,
         purge=statement.purge,
-        delete_below=folders_of(work.query.settings.delete_below),
+        delete_below=folders_of(services.query.settings.delete_below),
         tell=notes.append,
-        query=work.query,
+        query=services.query,
     )
     return Modified(note="; ".join(notes))
 
 
-def rename_table(statement: RenameTable, work: StatementServices) -> Modified:
+def rename_table(statement: RenameTable, services: StatementServices) -> Modified:
     """Give a table another name in the same catalog. Raises CatalogError where that exists."""
-    catalog, table, _ = find_target(statement.table, work)
+    catalog, table, _ = find_target(statement.table, services)
     new = statement.new
     if len(new) == 1:
         identifier = (*table.identifier[:-1], *new)
     else:
-        target, identifier = new_place(work.state.names, new)
+        target, identifier = new_place(services.state.names, new)
         if target is not catalog:
             raise ProgrammingError("a table cannot be renamed into another catalog")
     catalog.rename(table.identifier, identifier)
     return Modified()
 
 
-def set_properties(statement: SetProperties, work: StatementServices) -> Modified:
+def set_properties(statement: SetProperties, services: StatementServices) -> Modified:
     """Set or remove properties; ``format-version`` upgrades the table."""
-    catalog, table, _ = find_target(statement.table, work)
+    catalog, table, _ = find_target(statement.table, services)
 
     def changes(metadata: TableMetadata) -> list[u.Update]:
         given = dict(statement.set)
         return property_updates(metadata, given, statement.unset, if_exists=statement.if_exists)
 
-    change_table(catalog, table, changes, query=work.query)
+    change_table(catalog, table, changes, query=services.query)
     return Modified()
 
 

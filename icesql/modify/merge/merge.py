@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from icesql.sql.statement import Query
 
 
-def merge(statement: Merge, work: StatementServices) -> Modified:
+def merge(statement: Merge, services: StatementServices) -> Modified:
     """Join the source with the table, and change the rows that the clauses take.
 
     The rows of the answer are those that were inserted, updated and deleted. Raises
@@ -58,7 +58,7 @@ def merge(statement: Merge, work: StatementServices) -> Modified:
     CommitConflictError where others changed or added rows that may match meanwhile; then no file
     is left and the table is as it was.
     """
-    return _Merge(statement, work).run()
+    return _Merge(statement, services).run()
 
 
 class Place(Struct, frozen=True):
@@ -71,24 +71,24 @@ class Place(Struct, frozen=True):
 
 
 class _Merge:
-    def __init__(self, statement: Merge, work: StatementServices) -> None:
-        self._statement, self._work = statement, work
+    def __init__(self, statement: Merge, services: StatementServices) -> None:
+        self._statement, self._services = statement, services
 
     def run(self) -> Modified:
-        statement, work = self._statement, self._work
-        catalog, table, branch = find_target(statement.table, work)
+        statement, services = self._statement, self._services
+        catalog, table, branch = find_target(statement.table, services)
         check_table(table.metadata)
         check_writable(table.storage)
         with statement.source_text.placing():
             result, read_before = self._source()
-            source = read_source(result, SOURCE, work.query)
+            source = read_source(result, SOURCE, services.query)
         self._check_names(source)
         if all(each.action == "nothing" for each in statement.clauses):
             return Modified(0)
         self._schema = table.metadata.schema
         self._lineage = table.metadata.format_version > 2
         place = Place(catalog, table, branch, read_before)
-        if work.query.settings.engine != "local":
+        if services.query.settings.engine != "local":
             done = self._in_tasks(source, place)
             if done is not None:
                 return done
@@ -104,18 +104,18 @@ class _Merge:
     def _source(self) -> tuple[Result, tuple[TableScan, ...]]:
         """The source, asked of the engine that is set; of this machine where only that has it."""
         try:
-            return self._work.run(self._statement.source)
+            return self._services.run(self._statement.source)
         except UnsupportedSqlError:
-            if self._work.query.settings.engine == "local":
+            if self._services.query.settings.engine == "local":
                 raise
-            return self._work.run_here(self._statement.source, {}, same)
+            return self._services.run_here(self._statement.source, {}, same)
 
     def _relation(self, source: SourceRows, part: Part) -> Relation:
         return merge_relation(
             self._statement,
             self._schema,
             source,
-            self._work.dialect,
+            self._services.dialect,
             lineage=self._lineage,
             part=part,
         )
@@ -132,28 +132,28 @@ class _Merge:
                 )
 
     def _query(self, relation: Relation) -> Query:
-        work = self._work
+        services = self._services
         return parse_expanded(
             relation.text.text,
-            dialect=work.dialect or None,
+            dialect=services.dialect or None,
             given=self._statement.given,
             shown={},
-            files=work.state.access.files is not False,
+            files=services.state.access.files is not False,
         )
 
     def _ask(self, relation: Relation, source: SourceRows) -> tuple[Result, tuple[TableScan, ...]]:
         narrow = self._narrow(relation, source)
-        return self._work.run_here(self._query(relation), {SOURCE: source.table}, narrow)
+        return self._services.run_here(self._query(relation), {SOURCE: source.table}, narrow)
 
     def _narrow(self, relation: Relation, source: SourceRows) -> Narrow:
         """The scan of the table limited by the keys of the source."""
-        statement, work = self._statement, self._work
+        statement, services = self._statement, self._services
         wanted: Predicate = ALWAYS_TRUE
         if not relation.keeps_all:
             wanted = matching_filter(statement, self._schema, source)
 
         def narrow(scans: tuple[TableScan, ...]) -> tuple[TableScan, ...]:
-            if wanted is ALWAYS_TRUE or not work.query.settings.prune:
+            if wanted is ALWAYS_TRUE or not services.query.settings.prune:
                 return scans
             return self._filtered(scans, wanted)
 
@@ -196,19 +196,19 @@ class _Merge:
     ) -> Modified:
         changes, reader = self._changes(relation, target, source, result)
         done = change_rows(
-            target, changes.batches(reader), self._work, new=self._new_rows(), once=False
+            target, changes.batches(reader), self._services, new=self._new_rows(), once=False
         )
         return done.modified(done.gone + changes.inserted)
 
     def _changes(
         self, relation: Relation, target: RowTarget, source: SourceRows, result: Result
     ) -> tuple[MergeChanges, pa.RecordBatchReader]:
-        zone = str(self._work.query.settings.timezone)
+        zone = str(self._services.query.settings.timezone)
 
         def refuse(path: str, position: int) -> None:
             raise ProgrammingError(self._repeated(target, source, path, position))
 
-        files = planned_files(target.table, target.snapshot, self._work.query)
+        files = planned_files(target.table, target.snapshot, self._services.query)
         variants = variants_of(relation, self._schema)
         changes = MergeChanges(
             relation,
@@ -217,7 +217,7 @@ class _Merge:
             zone,
             lineage=self._lineage,
             refuse=refuse,
-            stored=StoredVariants(files, variants, self._work.query),
+            stored=StoredVariants(files, variants, self._services.query),
         )
         reader = result.arrow_reader()
         changes.check(reader.schema)
@@ -227,11 +227,11 @@ class _Merge:
 
     def _in_tasks(self, source: SourceRows, place: Place) -> Modified | None:
         """The same by Spark's tasks; None where the statement is for this machine."""
-        work, relation = self._work, self._relation(source, "table")
+        services, relation = self._services, self._relation(source, "table")
         with relation.text.placing():
             division = planned_division(
                 self._query(relation),
-                work,
+                services,
                 {SOURCE: source.table},
                 self._narrow(relation, source),
                 lambda scans: scans.index(self._own(scans)),
@@ -245,12 +245,12 @@ class _Merge:
                 SOURCE,
                 source.columns,
                 source.row,
-                str(work.query.settings.timezone),
+                str(services.query.settings.timezone),
                 self._lineage,
                 self._new_rows(),
             )
             try:
-                changed, matches = change_in_tasks(target, division, rows, work)
+                changed, matches = change_in_tasks(target, division, rows, services)
             except ProgrammingError as error:
                 found = RepeatedRow.of(error)
                 if found is None:
@@ -264,23 +264,23 @@ class _Merge:
             except BaseException:
                 changed.remove_new(target.table.storage)
                 raise
-        done = commit_files(target, changed + inserted, work)
+        done = commit_files(target, changed + inserted, services)
         return done.modified(done.gone + inserted.added)
 
     def _inserted(self, target: RowTarget, source: SourceRows) -> ChangedFiles:
         """New files of rows of the source that match nothing."""
         if not source.table.data.num_rows:
             return ChangedFiles()
-        work, relation = self._work, self._relation(source, "source")
+        services, relation = self._services, self._relation(source, "source")
         with relation.text.placing():
-            result, _ = work.run_here(
+            result, _ = services.run_here(
                 self._query(relation),
                 {SOURCE: source.table},
                 lambda scans: self._filtered(scans, ALWAYS_FALSE),
             )
             try:
                 changes, reader = self._changes(relation, target, source, result)
-                files = row_files(target, work, new=self._new_rows(), once=False)
+                files = row_files(target, services, new=self._new_rows(), once=False)
                 return files.write(changes.batches(reader), by_deletes=target.merges_on_read)
             finally:
                 result.close()
@@ -311,12 +311,12 @@ class _Merge:
         schema = target.metadata.schema
         projection = replace(schema, fields=(*keys, POS))
         planned = plan(
-            TableScan(target.table, target.snapshot, schema, projection), self._work.query
+            TableScan(target.table, target.snapshot, schema, projection), self._services.query
         )
         for task in planned.files:
             if task.data_file.path != path:
                 continue
-            for batch in read_file(task, planned.context, self._work.query):
+            for batch in read_file(task, planned.context, self._services.query):
                 found = batch.filter(pc.equal(batch.column(len(keys)), pa.scalar(position)))
                 if found.num_rows:
                     return ", ".join(

@@ -26,7 +26,7 @@ class Call(Struct, frozen=True):
     """
 
     arguments: Arguments
-    work: StatementServices
+    services: StatementServices
     now_ms: int
     catalog: str = ""
     explain: bool = False
@@ -56,7 +56,7 @@ class Call(Struct, frozen=True):
 
         Write-audit-publish concerns rows, and no procedure. A copy of a table is explained only.
         """
-        catalog, table, branch = find_named(self.table_name(), self.work)
+        catalog, table, branch = find_named(self.table_name(), self.services)
         if self.arguments.procedure.changes and not self.explain:
             check_writable(table.storage)
         return catalog, table, branch or MAIN

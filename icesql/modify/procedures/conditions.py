@@ -26,10 +26,10 @@ def files_condition(call: Call, parameter: str = "where") -> Predicate:
         return ALWAYS_TRUE
     name = call.table_name()
     # The text is read in the dialect of the connection, where double quotes may be a string's.
-    quote = spark_name if call.work.dialect.lower() in DIALECTS else quoted
+    quote = spark_name if call.services.dialect.lower() in DIALECTS else quoted
     parts = ".".join(map(quote, _without_branch(name.parts)))
     try:
-        scans = call.work.scans_of_condition(f"SELECT 1 FROM {parts} WHERE {text}")
+        scans = call.services.scans_of_condition(f"SELECT 1 FROM {parts} WHERE {text}")
     except Error as error:
         # Places in a text of our own say nothing to anybody.
         said = str(error).partition("\n")[0]

@@ -26,7 +26,7 @@ def rewrite_position_delete_files(call: Call) -> Plan:
     """
     catalog, table = call.target()
     options = DeleteOptions.of(call["options"] or {}, table.metadata.properties)
-    groups = plan_delete_files(table, options, call.work.query, files_condition(call))
+    groups = plan_delete_files(table, options, call.services.query, files_condition(call))
 
     def run() -> Rows:
         done = RewrittenDeletes(table)
@@ -40,7 +40,7 @@ def rewrite_position_delete_files(call: Call) -> Plan:
                 )
             # From what the last commit left: others may expire what came before it.
             found = rewrite_delete_files(
-                catalog, done.table, some, summary=SUMMARY, query=call.work.query
+                catalog, done.table, some, summary=SUMMARY, query=call.services.query
             )
             done = RewrittenDeletes(
                 found.table, done.removed + found.removed, done.added + found.added,

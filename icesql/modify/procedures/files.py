@@ -29,7 +29,7 @@ _MODES: Final = ("ERROR", "IGNORE", "DELETE")
 def expire_snapshots(call: Call) -> Plan:
     """Snapshots, and the files that only they need."""
     catalog, table = call.target()
-    call.work.state.access.check_removal(
+    call.services.state.access.check_removal(
         everything=bool(call["delete_outside"]), named=bool(call["delete_below"])
     )
     at_once = _at_once(call)
@@ -40,7 +40,7 @@ def expire_snapshots(call: Call) -> Plan:
         "clean_metadata": bool(call["clean_expired_metadata"]),
         "delete_below": _below(call),
         "delete_outside": bool(call["delete_outside"]),
-        "query": call.work.query,
+        "query": call.services.query,
     }
 
     def run() -> Rows:
@@ -110,7 +110,7 @@ def remove_orphan_files(call: Call) -> Plan:
         raise call.wrong(
             "older_than", "is less than 24 hours ago, and may remove files of running writes"
         )
-    call.work.state.access.check_removal(everything=False, named=bool(call["delete_below"]))
+    call.services.state.access.check_removal(everything=False, named=bool(call["delete_below"]))
     at_once, prefixes = _at_once(call), _prefixes(call)
     catalog, table = call.target()
     found = find_orphans(
@@ -121,14 +121,14 @@ def remove_orphan_files(call: Call) -> Plan:
         delete_below=_below(call),
         only_look=call.explain,
         prefixes=prefixes,
-        query=call.work.query,
+        query=call.services.query,
     )
 
     def run() -> Rows:
         rows = [(each.shown,) for each in found.files]
         if dry_run:
             return Rows(rows, f"dry run: {_summary(found)}")
-        left = remove_listed(found.table.storage, found.files, call.work.query, at_once=at_once)
+        left = remove_listed(found.table.storage, found.files, call.services.query, at_once=at_once)
         told = f"; {len(left)} of them could not be removed" if left else ""
         return Rows(rows, _summary(found) + told)
 
@@ -154,7 +154,7 @@ def _summary(found: Orphans) -> str:
 def _below(call: Call) -> tuple[str, ...]:
     """The folders beside a table's own that the statement, or else the session, names."""
     given: tuple[str, ...] | None = call["delete_below"]
-    return tuple(folders_of(call.work.query.settings.delete_below)) if given is None else given
+    return tuple(folders_of(call.services.query.settings.delete_below)) if given is None else given
 
 
 def _at_once(call: Call) -> int | None:

@@ -54,7 +54,7 @@ def add_files(call: Call) -> Plan:
         lease=table.storage.lease,
         signer=table.storage.signer,
     )
-    found = find_files(table, storage, source, call["partition_filter"] or {}, call.work.query)
+    found = find_files(table, storage, source, call["partition_filter"] or {}, call.services.query)
     checks = call["check_duplicate_files"] is not False
     if checks:
         _check_new(table, found, call)
@@ -63,8 +63,8 @@ def add_files(call: Call) -> Plan:
     def run() -> Rows:
         # The files are another's until they are committed, and stay if they are not.
         changes = FileChanges("append", files, summary=dict(SUMMARY), borrowed=True)
-        operation = _AddFiles(table, changes, call.work.query)
-        commit(catalog, table, operation, call.work.query)
+        operation = _AddFiles(table, changes, call.services.query)
+        commit(catalog, table, operation, call.services.query)
         changed = operation.summary.get("changed-partition-count")
         count = None if changed is None else int(changed)
         return Rows([(len(files), count)], snapshot_id=operation.snapshot_id)
@@ -121,7 +121,7 @@ def _source(call: Call) -> str:
 
 def _check_access(call: Call, source: str) -> None:
     """Added files are read by every SELECT: only those that SQL may read are added."""
-    access = call.work.state.access
+    access = call.services.state.access
     if is_local(source):
         files = access.files
         places = local_spellings(source)
@@ -140,7 +140,7 @@ def _check_new(table: Table, found: Sequence[FoundFile], call: Call) -> None:
     snapshot = table.metadata.current_snapshot
     if snapshot is None:
         return
-    reader = ManifestReader(table.storage, call.work.query, table.name)
+    reader = ManifestReader(table.storage, call.services.query, table.name)
     same = table.storage.same_file_key
     live = {
         same(each) for each in live_paths(reader, table.metadata, reader.manifests_of(snapshot))
@@ -159,7 +159,7 @@ def _data_files(
 ) -> tuple[DataFile, ...]:
     from icesql.maintain.importing.parquet import data_file, mapping_of
 
-    mapping, query = mapping_of(table), call.work.query
+    mapping, query = mapping_of(table), call.services.query
     written = _Spelling(table.metadata.location)
 
     def read(each: FoundFile) -> DataFile:
@@ -191,15 +191,15 @@ class _Spelling(Struct, frozen=True):
 def register_table(call: Call) -> Plan:
     """A table of a metadata file, under a new name."""
     name, place = call.table_name(), call["metadata_file"]
-    access = call.work.state.access
+    access = call.services.state.access
     by_path = access.tables_by_path
     if by_path is False or (isinstance(by_path, Roots) and not by_path.hold(place)):
         raise AccessDeniedError("SQL names no such paths", argument="tables_by_path")
-    catalog, identifier = new_place(call.work.state.names, name.parts)
+    catalog, identifier = new_place(call.services.state.names, name.parts)
     steps = [Step("set", "table", ".".join(identifier), f"its metadata is {place}")]
 
     def run() -> Rows:
-        table = register(catalog, identifier, place, call.work.query)
+        table = register(catalog, identifier, place, call.services.query)
         snapshot = table.metadata.current_snapshot
         if snapshot is None:
             return Rows([(None, None, None)])

@@ -23,13 +23,13 @@ def rewrite_manifests(call: Call) -> Plan:
 
     def run() -> Rows:
         done = rewrite(
-            catalog, table, spec_id=call["spec_id"], sort_by=sort_by, query=call.work.query
+            catalog, table, spec_id=call["spec_id"], sort_by=sort_by, query=call.services.query
         )
         return Rows([(done.rewritten, done.added)], snapshot_id=done.snapshot_id)
 
     if not call.explain:
         return Plan((), run)
-    groups, kept = manifest_groups(table, call["spec_id"], sort_by, call.work.query)
+    groups, kept = manifest_groups(table, call["spec_id"], sort_by, call.services.query)
     return Plan(_steps(groups), run, f"{kept} manifests stay as they are")
 
 

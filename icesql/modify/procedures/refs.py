@@ -140,7 +140,7 @@ def _picked(call: Call, catalog: Catalog, table: Table, picked: Snapshot) -> Pla
         ]  # fmt: skip
 
     def run() -> Rows:
-        done = refs.cherry_pick(catalog, table, picked.snapshot_id, query=call.work.query)
+        done = refs.cherry_pick(catalog, table, picked.snapshot_id, query=call.services.query)
         current = done.table.metadata.current_snapshot_id
         return Rows([(picked.snapshot_id, current)], snapshot_id=current)
 
@@ -157,7 +157,7 @@ def _changed(
         seen.append(base)
         return make(base)
 
-    done = change_table(catalog, table, updates, query=call.work.query)
+    done = change_table(catalog, table, updates, query=call.services.query)
     return seen[-1], done.table
 
 

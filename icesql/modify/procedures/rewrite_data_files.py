@@ -37,33 +37,33 @@ def rewrite_data_files(call: Call) -> Plan:
         if branch not in (MAIN, call["branch"]):
             raise call.wrong("branch", f"is {call['branch']!r}, and table names {branch!r}")
         branch = call["branch"]
-    planned = plan_rewrite(table, _request(call, table, branch), call.work.query)
+    planned = plan_rewrite(table, _request(call, table, branch), call.services.query)
 
     def run() -> Rows:
-        runner = runner_for(call.work, planned)
-        done = rewrite(catalog, planned, call.work.query, run=runner, summary=SUMMARY)
+        runner = runner_for(call.services, planned)
+        done = rewrite(catalog, planned, call.services.query, run=runner, summary=SUMMARY)
         last = done.snapshot_ids[-1] if done.snapshot_ids else None
         return Rows([_row(done)], _note(done), last)
 
-    return Plan(_steps(planned), run, _summary(planned) + _where(call.work, planned))
+    return Plan(_steps(planned), run, _summary(planned) + _where(call.services, planned))
 
 
 PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {"rewrite_data_files": rewrite_data_files}
 
 
-def runner_for(work: StatementServices, planned: RewritePlan) -> Runner:
+def runner_for(services: StatementServices, planned: RewritePlan) -> Runner:
     """What runs the tasks of a plan: this machine, or Spark by the setting ``engine``."""
-    if not planned.groups or _engine(work, planned).name != "spark":
+    if not planned.groups or _engine(services, planned).name != "spark":
         return run_locally
-    return run_on_spark(work.engines.spark())
+    return run_on_spark(services.engines.spark())
 
 
-def _engine(work: StatementServices, planned: RewritePlan) -> EngineChoice:
-    return engine_for(sum(each.bytes for each in planned.groups), work.query.settings)
+def _engine(services: StatementServices, planned: RewritePlan) -> EngineChoice:
+    return engine_for(sum(each.bytes for each in planned.groups), services.query.settings)
 
 
-def _where(work: StatementServices, planned: RewritePlan) -> str:
-    choice = _engine(work, planned)
+def _where(services: StatementServices, planned: RewritePlan) -> str:
+    choice = _engine(services, planned)
     if not planned.groups or (choice.reason is None and choice.name == "local"):
         return ""
     return f"; {choice.reason or 'in tasks of Spark'}"

@@ -57,7 +57,7 @@ _EXPLAINED: Final = (
 )  # fmt: skip
 
 
-def call(statement: CallProcedure, work: StatementServices) -> Modified:
+def call(statement: CallProcedure, services: StatementServices) -> Modified:
     """Run a procedure, or tell what it would do; the answer are its rows.
 
     Raises ProgrammingError for an unknown procedure or unfit arguments, UnsupportedSqlError for
@@ -65,16 +65,17 @@ def call(statement: CallProcedure, work: StatementServices) -> Modified:
     """
     procedure = _procedure(statement)
     if procedure.changes and not statement.explain:
-        check_present(work.query.settings)
-    now_ms = int(work.query.now.timestamp() * 1000)
-    zone = time_zone(work.query.settings.timezone)
+        check_present(services.query.settings)
+    now_ms = int(services.query.now.timestamp() * 1000)
+    zone = time_zone(services.query.settings.timezone)
     given = [
-        Argument(each.name, _value(each.value, work), each.offset) for each in statement.arguments
+        Argument(each.name, _value(each.value, services), each.offset)
+        for each in statement.arguments
     ]
     bound = bind(procedure, _with_whole_names(given), zone=zone, now_ms=now_ms)
     catalog = statement.name[0] if len(statement.name) > 2 else ""
-    arguments = _with_tables(bound, work)
-    plan = PLANNERS[procedure.name](Call(arguments, work, now_ms, catalog, statement.explain))
+    arguments = _with_tables(bound, services)
+    plan = PLANNERS[procedure.name](Call(arguments, services, now_ms, catalog, statement.explain))
     if statement.explain:
         rows = [
             (each.action, each.what, each.name, each.bytes, each.records, each.reason)
@@ -124,7 +125,7 @@ def _at(problem: str, statement: CallProcedure, hint_length: int) -> Programming
     return error
 
 
-def _value(value: Value, work: StatementServices) -> Any:
+def _value(value: Value, services: StatementServices) -> Any:
     """The value in Python's terms."""
     match value:
         case TimestampText(text):
@@ -132,11 +133,11 @@ def _value(value: Value, work: StatementServices) -> Any:
         case Duration(milliseconds):
             return Ago(milliseconds)
         case ListValue(items):
-            return [_value(each, work) for each in items]
+            return [_value(each, services) for each in items]
         case MapValue(entries):
-            return {_value(key, work): _value(each, work) for key, each in entries}
+            return {_value(key, services): _value(each, services) for key, each in entries}
         case Query():
-            result = work.run(value)[0]
+            result = services.run(value)[0]
             try:
                 return result.fetch(1)[0][0]
             finally:
@@ -145,7 +146,7 @@ def _value(value: Value, work: StatementServices) -> Any:
             return value
 
 
-def _with_tables(bound: Arguments, work: StatementServices) -> Arguments:
+def _with_tables(bound: Arguments, services: StatementServices) -> Arguments:
     """The arguments with names of tables read."""
     values = dict(bound.values)
     for each in bound.procedure.parameters:

@@ -27,7 +27,7 @@ def compute_table_stats(call: Call) -> Plan:
 
     def run() -> Rows:
         told = " ".join(engine_summary().values())
-        path = compute_table_statistics(catalog, table, found, columns, call.work.query, told)
+        path = compute_table_statistics(catalog, table, found, columns, call.services.query, told)
         return Rows([(path,)])
 
     rows = found.summary.get("total-records", "")
@@ -52,11 +52,11 @@ def compute_partition_stats(call: Call) -> Plan:
         return Plan((), lambda: Rows([]), _NONE)
 
     def run() -> Rows:
-        return Rows([(compute_partition_statistics(catalog, table, found, call.work.query),)])
+        return Rows([(compute_partition_statistics(catalog, table, found, call.services.query),)])
 
     if not call.explain:
         return Plan((), run)
-    count = len(partition_rows(table, found, call.work.query))
+    count = len(partition_rows(table, found, call.services.query))
     reason = f"of snapshot {found.snapshot_id}, by its manifests alone"
     return Plan([Step("write", "partition statistics", "(new)", reason, None, count)], run)
 

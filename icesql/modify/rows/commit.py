@@ -48,7 +48,7 @@ class ChangedRows(Struct, frozen=True):
 def change_rows(
     target: RowTarget,
     batches: Iterable[RowBatch],
-    work: StatementServices,
+    services: StatementServices,
     *,
     new: NewRows | None = None,
     once: bool = True,
@@ -64,23 +64,23 @@ def change_rows(
     then no file is left and the table is as it was.
     """
     by_deletes = check_target(target)
-    files = row_files(target, work, new=new, once=once)
-    return commit_files(target, files.write(batches, by_deletes=by_deletes), work)
+    files = row_files(target, services, new=new, once=once)
+    return commit_files(target, files.write(batches, by_deletes=by_deletes), services)
 
 
 def row_files(
-    target: RowTarget, work: StatementServices, *, new: NewRows | None, once: bool
+    target: RowTarget, services: StatementServices, *, new: NewRows | None, once: bool
 ) -> RowFiles:
     """What writes the files of changed rows of a table on this machine; see ``change_rows``."""
     return RowFiles(
         target.metadata,
         target.table.storage,
-        lambda projection, paths: files_of(target, projection, paths, work.query),
+        lambda projection, paths: files_of(target, projection, paths, services.query),
         gone=GoneRows(once=once, repeated=repeated(target)),
         new=new,
-        zone=str(work.query.settings.timezone),
+        zone=str(services.query.settings.timezone),
         names=FileNames.new(),
-        query=work.query,
+        query=services.query,
     )
 
 
@@ -122,7 +122,9 @@ def files_of(
     return found, planned.context
 
 
-def commit_files(target: RowTarget, changed: ChangedFiles, work: StatementServices) -> ChangedRows:
+def commit_files(
+    target: RowTarget, changed: ChangedFiles, services: StatementServices
+) -> ChangedRows:
     """Commit new files, which are gone where that fails. Raises what the commit does."""
     if target.merges_on_read:
         done = commit_row_delta(
@@ -139,7 +141,7 @@ def commit_files(target: RowTarget, changed: ChangedFiles, work: StatementServic
             branch=target.branch,
             summary=SUMMARY,
             rows=changed.added - changed.gone,
-            query=work.query,
+            query=services.query,
         )
     else:
         done = commit_overwrite(
@@ -153,7 +155,7 @@ def commit_files(target: RowTarget, changed: ChangedFiles, work: StatementServic
             branch=target.branch,
             summary=SUMMARY,
             rows=changed.added - changed.gone,
-            query=work.query,
+            query=services.query,
         )
     count = len(changed.data) + len(changed.deletes)
     return ChangedRows(changed.gone, changed.added, count, changed.bytes, done.snapshot_id)

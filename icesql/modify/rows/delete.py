@@ -38,41 +38,41 @@ if TYPE_CHECKING:
     from icesql.sql.statement import Query
 
 
-def delete(statement: Delete, work: StatementServices) -> Modified:
+def delete(statement: Delete, services: StatementServices) -> Modified:
     """Remove the rows for which the condition is true, or all of them.
 
     Raises CommitConflictError where others changed these files, or added rows that may match,
     since the query read the table; then nothing is changed.
     """
-    catalog, table, branch = find_target(statement.table, work)
+    catalog, table, branch = find_target(statement.table, services)
     if statement.rows is None:
-        return _delete_all(catalog, table.identifier, branch, work)
+        return _delete_all(catalog, table.identifier, branch, services)
     with shifted(statement.shift):
         index = target_of(statement.rows, statement.table, statement.shift).index
         if len(statement.rows.references) == 1 and not statement.rows.only_text:
-            whole = _delete_files(statement.rows, catalog, branch, work)
+            whole = _delete_files(statement.rows, catalog, branch, services)
             if whole is not None:
                 return whole
-        done = _delete_rows(statement.rows, index, catalog, branch, work)
+        done = _delete_rows(statement.rows, index, catalog, branch, services)
     return done.modified(done.gone)
 
 
 def _delete_rows(
-    rows: Query, index: int, catalog: Catalog, branch: Branch, work: StatementServices
+    rows: Query, index: int, catalog: Catalog, branch: Branch, services: StatementServices
 ) -> ChangedRows:
-    division = division_of(rows, index, work)
+    division = division_of(rows, index, services)
     if division is not None and division.files:
         alone = len(division.bound.scans) == 1
         target = row_target(catalog, division.scan, command="delete", branch=branch, alone=alone)
-        changed, _ = change_in_tasks(target, division, DeletedRows(), work)
-        return commit_files(target, changed, work)
-    result, scans = work.run(rows) if division is None else work.run_here(rows, {}, same)
+        changed, _ = change_in_tasks(target, division, DeletedRows(), services)
+        return commit_files(target, changed, services)
+    result, scans = services.run(rows) if division is None else services.run_here(rows, {}, same)
     try:
         target = row_target(
             catalog, scans[index], command="delete", branch=branch, alone=len(scans) == 1
         )
         batches = DeletedRows().batches(result.arrow_reader())
-        return change_rows(target, batches, work, once=False)
+        return change_rows(target, batches, services, once=False)
     finally:
         result.close()
 
@@ -105,19 +105,19 @@ class DeletedRows(Struct, frozen=True):
 
 
 def _delete_files(
-    rows: Query, catalog: Catalog, branch: Branch, work: StatementServices
+    rows: Query, catalog: Catalog, branch: Branch, services: StatementServices
 ) -> Modified | None:
     """Remove whole files, without reading one; None where some may have rows that stay."""
-    (scan,) = work.scans_of(counting(rows))
-    if not scan.counts or work.query.settings.verify == "full":
+    (scan,) = services.scans_of(counting(rows))
+    if not scan.counts or services.query.settings.verify == "full":
         return None
-    found = whole_files(scan, work.query)
+    found = whole_files(scan, services.query)
     if found is None:
         return None
     target = row_target(catalog, scan, command="delete", branch=branch, alone=True)
     check_writable(scan.table.storage)
     tasks = tuple(replace(each, residual=ALWAYS_TRUE) for each in found.files)
-    count = live_rows(tasks, found.context, work.query)
+    count = live_rows(tasks, found.context, services.query)
     vectors = [each for task in tasks for each in task.deletes if each.is_deletion_vector]
     done = commit_overwrite(
         catalog,
@@ -129,21 +129,21 @@ def _delete_files(
         branch=branch,
         summary=SUMMARY,
         rows=-count,
-        query=work.query,
+        query=services.query,
     )
     return Modified(count, snapshot_id=done.snapshot_id)
 
 
 def _delete_all(
-    catalog: Catalog, identifier: tuple[str, ...], branch: Branch, work: StatementServices
+    catalog: Catalog, identifier: tuple[str, ...], branch: Branch, services: StatementServices
 ) -> Modified:
     table = catalog.load(identifier)
     check_writable(table.storage)
     start_id = start_of(table.metadata, branch)
     schema = table.metadata.schema
     snapshot = None if start_id is None else table.metadata.snapshots[start_id]
-    planned = plan(TableScan(table, snapshot, schema, schema), work.query)
-    count = live_rows(planned.files, planned.context, work.query)
+    planned = plan(TableScan(table, snapshot, schema, schema), services.query)
+    count = live_rows(planned.files, planned.context, services.query)
     done = commit_delete_where(
         catalog,
         table,
@@ -152,6 +152,6 @@ def _delete_all(
         branch=branch,
         summary=SUMMARY,
         rows=-count,
-        query=work.query,
+        query=services.query,
     )
     return Modified(count, snapshot_id=done.snapshot_id)

@@ -35,7 +35,7 @@ _PLACE = ("_file", "_pos")
 _ROW_ID = "_row_id"
 
 
-def update(statement: Update, work: StatementServices) -> Modified:
+def update(statement: Update, services: StatementServices) -> Modified:
     """Give the rows for which the condition is true new values, all at once.
 
     Each row keeps its row id in version 3 and goes to the partition of its new values. Raises
@@ -43,29 +43,29 @@ def update(statement: Update, work: StatementServices) -> Modified:
     several rows for one, DataError, TypeMismatchError and IntegrityError for values that do not
     fit, CommitConflictError; then nothing is changed.
     """
-    catalog, table, branch = find_target(statement.table, work)
+    catalog, table, branch = find_target(statement.table, services)
     made = assigned(statement.assigned, table.metadata.schema, _names(statement))
     index = target_of(statement.rows, statement.table).index
     lineage = table.metadata.format_version > 2
     rows = UpdatedRows(made, len(statement.assigned), lineage, statement.table.offset)
     read = with_columns(statement.rows, index, rows.columns)
-    division = division_of(read, index, work)
+    division = division_of(read, index, services)
     if division is not None and division.files:
         check_same_columns(division.scan.table, table)
         alone = len(division.bound.scans) == 1
         target = row_target(catalog, division.scan, command="update", branch=branch, alone=alone)
-        changed, _ = change_in_tasks(target, division, rows, work)
-        done = commit_files(target, changed, work)
+        changed, _ = change_in_tasks(target, division, rows, services)
+        done = commit_files(target, changed, services)
         return done.modified(done.gone)
-    result, scans = work.run(read) if division is None else work.run_here(read, {}, same)
+    result, scans = services.run(read) if division is None else services.run_here(read, {}, same)
     try:
         scan = scans[index]
         check_same_columns(scan.table, table)
         target = row_target(catalog, scan, command="update", branch=branch, alone=len(scans) == 1)
         reader = result.arrow_reader()
-        file_of = planned_files(scan.table, scan.snapshot, work.query)
-        open_rows = rows.begin(reader.schema, (), file_of, work.query)
-        done = change_rows(target, open_rows.batches(reader), work, new=open_rows.new)
+        file_of = planned_files(scan.table, scan.snapshot, services.query)
+        open_rows = rows.begin(reader.schema, (), file_of, services.query)
+        done = change_rows(target, open_rows.batches(reader), services, new=open_rows.new)
     finally:
         result.close()
     return done.modified(done.gone)

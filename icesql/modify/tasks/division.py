@@ -52,30 +52,30 @@ def same(scans: tuple[TableScan, ...]) -> tuple[TableScan, ...]:
     return scans
 
 
-def goes_to_spark(work: StatementServices, plans: Sequence[ScanPlan]) -> bool:
+def goes_to_spark(services: StatementServices, plans: Sequence[ScanPlan]) -> bool:
     """Whether the setting ``engine`` sends a statement that reads these plans to Spark."""
-    if work.query.settings.engine == "local":
+    if services.query.settings.engine == "local":
         return False
     size = sum(each.projected_bytes for each in plans)
-    return engine_for(size, work.query.settings).name == "spark"
+    return engine_for(size, services.query.settings).name == "spark"
 
 
-def division_of(read: Query, index: int, work: StatementServices) -> Division | None:
+def division_of(read: Query, index: int, services: StatementServices) -> Division | None:
     """How tasks change the rows that a query finds in its table number ``index``.
 
     None where the statement is for this machine, or where parts of the table do not tell the rows
     of it, or each of them would read too much of other tables.
     """
-    if work.query.settings.engine == "local" or read.refused is not None:
+    if services.query.settings.engine == "local" or read.refused is not None:
         return None
     try:
-        bound, plans = work.plan_here(read, {}, lambda scans: _with_all_deletes(scans, index))
+        bound, plans = services.plan_here(read, {}, lambda scans: _with_all_deletes(scans, index))
     except UnsupportedSqlError:
         if read.spark is None:
             raise
         # Words that Spark alone has.
         return None
-    if not goes_to_spark(work, plans) or bound.files or bound.only_text:
+    if not goes_to_spark(services, plans) or bound.files or bound.only_text:
         return None
     if not is_divisible(bound.tree, index) or not _reads_little(plans, index):
         return None
@@ -86,7 +86,7 @@ def division_of(read: Query, index: int, work: StatementServices) -> Division | 
 
 def planned_division(
     read: Query,
-    work: StatementServices,
+    services: StatementServices,
     tables: Mapping[str, Any],
     narrow: Narrow,
     index_of: Callable[[tuple[TableScan, ...]], int],
@@ -101,13 +101,13 @@ def planned_division(
         made = narrow(scans)
         return _with_all_deletes(made, index_of(made))
 
-    bound, plans = work.plan_here(read, tables, changed)
+    bound, plans = services.plan_here(read, tables, changed)
     found = Division(bound, plans, index_of(bound.scans))
-    if not goes_to_spark(work, plans) or not found.files:
+    if not goes_to_spark(services, plans) or not found.files:
         return None
     if _travels(plans) and not bound.files:
         return found
-    if work.query.settings.engine == "auto":
+    if services.query.settings.engine == "auto":
         return None
     raise UnsupportedSqlError(
         "a condition on a metadata table, on CHANGES or on files of this machine with MERGE on "

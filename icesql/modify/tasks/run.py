@@ -34,7 +34,7 @@ _LANES: Final = 3
 
 
 def change_in_tasks(
-    target: RowTarget, division: Division, rows: QueryRows, work: StatementServices
+    target: RowTarget, division: Division, rows: QueryRows, services: StatementServices
 ) -> tuple[ChangedFiles, list[bytes]]:
     """What the tasks have written, for the driver to commit, and the matches of each.
 
@@ -44,14 +44,14 @@ def change_in_tasks(
     """
     # Two tasks may have one each.
     refuse_repeated(division.files, target.table.name)
-    return _Run(target, division, rows, work).run()
+    return _Run(target, division, rows, services).run()
 
 
 class _Run:
     def __init__(
-        self, target: RowTarget, division: Division, rows: QueryRows, work: StatementServices
+        self, target: RowTarget, division: Division, rows: QueryRows, services: StatementServices
     ) -> None:
-        self._target, self._division, self._rows, self._work = target, division, rows, work
+        self._target, self._division, self._rows, self._services = target, division, rows, services
         self._by_deletes = check_target(target)
         metadata = division.scan.table.metadata
         self._locations = data_locations(metadata)
@@ -69,9 +69,9 @@ class _Run:
                 key_of(each): each for task in files for each in (task.data_file, *task.deletes)
             }
             shared = self._shared()
-            engine = self._work.engines.spark()
+            engine = self._services.engines.spark()
             results = engine.run_jobs(
-                lambda slots: self._chunks(shared, files, slots), self._work.query, _LANES
+                lambda slots: self._chunks(shared, files, slots), self._services.query, _LANES
             )
             try:
                 for outcome in results:
@@ -107,10 +107,10 @@ class _Run:
             return division.files
         # A catalog that plans scans leaves out deletes as it likes.
         paths = {each.data_file.path for each in division.files}
-        return files_of(target, target.metadata.schema, paths, self._work.query)[0]
+        return files_of(target, target.metadata.schema, paths, self._services.query)[0]
 
     def _shared(self) -> SharedWork:
-        division, query = self._division, self._work.query
+        division, query = self._division, self._services.query
         plans = tuple(light(each) for each in division.plans)
         tables = division.bound.temporary
         bound = replace(
@@ -170,7 +170,9 @@ class _Run:
 
     def _report(self, changed: ChangedFiles) -> None:
         self._ended += 1
-        self._work.query.report(Progress("changing files", self._ended, self._count, changed.bytes))
+        self._services.query.report(
+            Progress("changing files", self._ended, self._count, changed.bytes)
+        )
 
     def _check(self, changed: ChangedFiles) -> None:
         """Raise InternalError for files that were reported twice, or are not of this statement."""

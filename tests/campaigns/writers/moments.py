@@ -113,7 +113,7 @@ class Moments:
             setattr(owner, name, made(old))
 
         for kind in CATALOGS:
-            for name in ("load", "load_at_once"):
+            for name in ("load", "load_without_waiting"):
                 if name in kind.__dict__:
                     replace(kind, name, lambda old: self._wrapped(old, after="loaded"))
             replace(kind, "swap", self._swap)

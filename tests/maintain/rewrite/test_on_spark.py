@@ -33,7 +33,10 @@ class Workers:
         self.chunks: list[int] = []
 
     def run_jobs(
-        self, chunks: Callable[[int], Iterable[Sequence[Numbered]]], query: QueryContext, lanes: int
+        self,
+        chunks: Callable[[int], Iterable[Sequence[Numbered]]],
+        query: QueryContext,
+        chunks_at_once: int,
     ) -> Generator[TaskOutcome, None, None]:
         for chunk in chunks(2):
             self.chunks.append(len(chunk))

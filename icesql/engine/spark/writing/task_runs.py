@@ -55,7 +55,7 @@ Numbered = tuple[int, TaskJob]
 
 
 class TaskRuns:
-    """Runs chunks of jobs, each chunk as one Spark job; ``lanes`` chunks at a time."""
+    """Runs chunks of jobs, each chunk as one Spark job; ``chunks_at_once`` of them at a time."""
 
     def __init__(
         self,
@@ -63,11 +63,13 @@ class TaskRuns:
         chunks: Iterable[Sequence[Numbered]],
         query: QueryContext,
         mark: str,
-        lanes: int,
+        chunks_at_once: int,
     ) -> None:
         self._session, self._query, self._mark = session, query, mark
         self._jobs = SparkJobs(session, f"icesql-{secrets.token_hex(8)}", query)
-        self._threads = SideThreads(chunks, self._lane, query, name="icesql-rewrite", count=lanes)
+        self._threads = SideThreads(
+            chunks, self._run_chunk, query, name="icesql-rewrite", count=chunks_at_once
+        )
 
     def results(self) -> Generator[TaskOutcome, None, None]:
         """The outcomes of jobs as their chunks end; closing it stops those that run."""
@@ -79,7 +81,7 @@ class TaskRuns:
                 for _ in self._threads.join(_END_SECONDS):
                     pass
 
-    def _lane(self, chunk: Sequence[Numbered]) -> Sequence[TaskOutcome]:
+    def _run_chunk(self, chunk: Sequence[Numbered]) -> Sequence[TaskOutcome]:
         self._jobs.join()
         return self._run_with_retries(chunk)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from icesql.explained.estimate import estimate
-from icesql.explained.files import FileTold, ManifestTold, manifests_told
+from icesql.explain.estimate import estimate_text, plural
+from icesql.explain.files import ExplainedFile, ExplainedManifest, explained_manifests
 from icesql.iceberg.expressions.render import render_predicate
 
 if TYPE_CHECKING:
@@ -27,44 +27,26 @@ def tree(bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext) -> l
         lines.append(f"table {scan.table.name}{name}")
         lines.append(f"   {estimate_text(plan)}")
         lines.append(f"└─ snapshot {resolved.snapshot or 'none, the table is empty'}")
-        children = [_manifest_lines(each, plan) for each in manifests_told(plan, query)]
+        children = [_manifest_lines(each, plan) for each in explained_manifests(plan, query)]
         lines += _below("   ", children, MOST_MANIFESTS, "manifests")
     return lines or ["no tables are read"]
 
 
-def estimate_text(plan: ScanPlan) -> str:
-    """One line of what a scan would read: rows, files, bytes by column."""
-    found = estimate(plan)
-    if plan.metadata is not None:
-        return "estimate: from metadata alone"
-    rows = "an unknown number of" if found["rows"] is None else f"at most {found['rows']:,}"
-    known = [f"{name} {size:,}" for name, size in found["columns"].items() if size is not None]
-    columns = f" ({', '.join(known)})" if known else ""
-    deletes = f", {plural(found['delete_files'], 'delete file')}" if found["delete_files"] else ""
-    files = plural(found["files"], "file")
-    return f"estimate: {rows} rows, {files}{deletes}, {found['bytes']:,} bytes{columns}"
-
-
-def plural(count: int, noun: str) -> str:
-    """A number of things in words."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _manifest_lines(told: ManifestTold, plan: ScanPlan) -> list[str]:
-    path = told.manifest.manifest_path
-    if not told.decision.kept:
-        count = told.manifest.entries_count
+def _manifest_lines(manifest: ExplainedManifest, plan: ScanPlan) -> list[str]:
+    path = manifest.manifest.manifest_path
+    if not manifest.decision.kept:
+        count = manifest.manifest.entries_count
         files = "" if count is None else f" ({plural(count, 'file')})"
-        return [f"manifest {path}{files} {told.decision}"]
-    kept = sum(each.decision.kept for each in told.files)
-    head = f"manifest {path}: {kept:,} of {len(told.files):,} files kept"
+        return [f"manifest {path}{files} {manifest.decision}"]
+    kept = sum(each.decision.kept for each in manifest.files)
+    head = f"manifest {path}: {kept:,} of {len(manifest.files):,} files kept"
     # What is read first: it is what one looks for.
-    ordered = sorted(told.files, key=lambda each: not each.decision.kept)
+    ordered = sorted(manifest.files, key=lambda each: not each.decision.kept)
     children = [[*_file_lines(each, plan)] for each in ordered]
     return [head, *_below("", children, MOST_FILES, "files")]
 
 
-def _file_lines(file: FileTold, plan: ScanPlan) -> Iterator[str]:
+def _file_lines(file: ExplainedFile, plan: ScanPlan) -> Iterator[str]:
     rows = f"{file.rows:,} rows" if file.rows >= 0 else "rows unknown"
     yield f"file {file.path}: {file.partition}, {rows}, {file.size:,} bytes, {file.decision}"
     if file.task is None:

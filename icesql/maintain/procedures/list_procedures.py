@@ -13,7 +13,7 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def shown_procedures(like: str | None) -> tuple[tuple[tuple[str, str], ...], list[tuple[Any, ...]]]:
+def list_procedures(like: str | None) -> tuple[tuple[tuple[str, str], ...], list[tuple[Any, ...]]]:
     """The columns, and a row for each procedure whose name is like a pattern, in any case."""
     pattern = None if like is None else like.lower()
     return _COLUMNS, [

@@ -1,4 +1,4 @@
-"""A result whose first rows were shown, and which is read from its start all the same."""
+"""A result whose first rows were previewed, and which is read from its start all the same."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Row = tuple[Any, ...]
 _CHUNK = 2_048
 
 
-class ShownResult:
+class PreviewResult:
     """A ``Result`` over another one, which nobody has begun to read.
 
-    It is read as Arrow, whatever is asked of this one, so that showing some rows decides nothing.
+    It is read as Arrow, whatever is asked of this one, so that a preview decides nothing.
     """
 
     def __init__(self, result: Result, zone: tzinfo, *, infinite: bool, most: int) -> None:

@@ -54,7 +54,9 @@ class _Place(Struct, frozen=True):
     open: Callable[[], Catalog]
 
 
-def in_force(given: Given, environment: Mapping[str, str], *, ping: bool) -> tuple[list[Row], bool]:
+def config_report(
+    given: Given, environment: Mapping[str, str], *, ping: bool
+) -> tuple[list[Row], bool]:
     """Rows of ``COLUMNS``, and whether every catalog that was asked has answered.
 
     Raises ProgrammingError for a setting that does not exist, CatalogError for a configuration

@@ -12,8 +12,8 @@ from types import ModuleType
 import pytest
 
 import icesql
-from icesql.catalog.short_looks import ShortLooks, WouldWait
 from icesql.catalog.sqlite import SqliteCatalog
+from icesql.catalog.sqlite_reader import SqliteReader, WouldWait
 
 NAME = ("shop", "orders")
 
@@ -25,7 +25,7 @@ def own(tmp_path: Path, warehouse: Path) -> SqliteCatalog:
 
 
 def location(catalog: SqliteCatalog) -> str:
-    table = catalog.load_at_once(NAME)
+    table = catalog.load_without_waiting(NAME)
     assert table is not None
     return table.metadata_location
 
@@ -52,15 +52,15 @@ def test_what_is_being_committed_is_not_waited_for(own: SqliteCatalog, tables: M
         assert location(own) == before
         writer.execute("COMMIT")
         writer.execute("BEGIN EXCLUSIVE")
-        assert own.load_at_once(NAME) is None
+        assert own.load_without_waiting(NAME) is None
         writer.execute("ROLLBACK")
     assert location(own) == new
-    with own._looks.look() as database:
+    with own._reader.connection() as database:
         assert database.execute("PRAGMA busy_timeout").fetchone() == (0,)
 
 
 def test_a_look_holds_no_lock(own: SqliteCatalog) -> None:
-    own.load_at_once(NAME)
+    own.load_without_waiting(NAME)
     with closing(sqlite3.connect(own.file, timeout=0, isolation_level=None)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
         writer.execute("UPDATE iceberg_tables SET table_name = table_name")
@@ -70,7 +70,7 @@ def test_a_look_holds_no_lock(own: SqliteCatalog) -> None:
 def test_a_file_in_the_place_of_another_is_opened_anew(
     own: SqliteCatalog, tables: ModuleType
 ) -> None:
-    own.load_at_once(NAME)
+    own.load_without_waiting(NAME)
     other = f"{own.file}.other"
     shutil.copy(own.file, other)
     new = tables.write(Path(own.file).parent / "o/metadata/00009-x.metadata.json")
@@ -78,13 +78,13 @@ def test_a_file_in_the_place_of_another_is_opened_anew(
     os.replace(other, own.file)
     assert location(own) == new
     os.unlink(own.file)
-    assert own.load_at_once(NAME) is None
+    assert own.load_without_waiting(NAME) is None
 
 
 def test_a_log_of_a_writer_goes_when_the_writer_does(own: SqliteCatalog) -> None:
     with closing(sqlite3.connect(own.file)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")
-    assert own.load_at_once(NAME) is None
+    assert own.load_without_waiting(NAME) is None
     with closing(sqlite3.connect(own.file)) as writer:
         writer.execute("UPDATE iceberg_tables SET table_name = table_name")
         writer.commit()
@@ -94,7 +94,7 @@ def test_a_log_of_a_writer_goes_when_the_writer_does(own: SqliteCatalog) -> None
 
 def test_names_that_need_a_search_are_left_to_it(own: SqliteCatalog) -> None:
     for name in (("SHOP", "Orders"), ("shop", "none"), ("orders",)):
-        assert own.load_at_once(name) is None
+        assert own.load_without_waiting(name) is None
 
 
 def test_nothing_stays_open(own: SqliteCatalog) -> None:
@@ -108,14 +108,14 @@ def test_nothing_stays_open(own: SqliteCatalog) -> None:
     if not os.path.isdir("/proc/self/fd"):
         pytest.skip("no list of open files")
     for _ in range(20):
-        own.load_at_once(NAME)
+        own.load_without_waiting(NAME)
         assert opened() == 1
     own.close()
     assert opened() == 0
-    with pytest.raises(WouldWait), ShortLooks(own.file).look() as database:
+    with pytest.raises(WouldWait), SqliteReader(own.file).connection() as database:
         database.execute("SELECT no_such_column")
     assert opened() == 0
-    assert own.load_at_once(NAME) is None
+    assert own.load_without_waiting(NAME) is None
 
 
 def test_a_session_looks_without_a_thread(

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.explained.files import FileTold, manifests_told
-from icesql.explained.tree import estimate_text, plural
+from icesql.explain.estimate import estimate_text, plural
+from icesql.explain.files import ExplainedFile, explained_manifests
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.scan.plan import ScanPlan
 
 MOST_PARTITIONS: Final = 500
-# Squares of one partition; more files than that are told as a number.
+# Squares of one partition; more files than that are shown as a number.
 MOST_SQUARES: Final = 200
 _LONGEST: Final = 300
 
@@ -83,8 +83,8 @@ def _facts(scan: Mapping[str, Any], plan: ScanPlan) -> Iterator[str]:
         ("manifests", _of(scan["data_manifests"]["kept"], scan["data_manifests"]["total"])),
     ]
     for each in scan["conditions"]:
-        told = f"as {each['predicate']}" if each["pushed"] else f"not pushed: {each['note']}"
-        facts.append(("condition", f"{each['sql']} {told}"))
+        outcome = f"as {each['predicate']}" if each["pushed"] else f"not pushed: {each['note']}"
+        facts.append(("condition", f"{each['sql']} {outcome}"))
     for each in scan["run_time_filters"]:
         known = "part of the filter" if each["known"] else "known when run"
         facts.append(("run-time filter", f"{known}: {each['condition']}"))
@@ -98,12 +98,12 @@ def _of(some: int, total: int) -> str:
 
 def _picture(plan: ScanPlan, query: QueryContext) -> Iterator[str]:
     """A row for each partition: how much of it is read, and a square for each file."""
-    partitions: dict[str, list[FileTold]] = {}
+    partitions: dict[str, list[ExplainedFile]] = {}
     unopened = []
-    for told in manifests_told(plan, query):
-        if not told.decision.kept:
-            unopened.append(told)
-        for file in told.files:
+    for manifest in explained_manifests(plan, query):
+        if not manifest.decision.kept:
+            unopened.append(manifest)
+        for file in manifest.files:
             partitions.setdefault(file.partition, []).append(file)
     if partitions:
         yield "<table><tr><th>partition</th><th>bytes read</th><th>files</th></tr>"
@@ -122,7 +122,7 @@ def _picture(plan: ScanPlan, query: QueryContext) -> Iterator[str]:
         yield f"<p>… and {more:,} more manifests that are not opened</p>"
 
 
-def _partition(name: str, files: Sequence[FileTold]) -> str:
+def _partition(name: str, files: Sequence[ExplainedFile]) -> str:
     size = sum(max(each.size, 0) for each in files)
     read = sum(max(each.size, 0) for each in files if each.decision.kept)
     share = 100 * read // size if size else 0
@@ -136,7 +136,7 @@ def _partition(name: str, files: Sequence[FileTold]) -> str:
     )
 
 
-def _squares(files: Iterable[FileTold]) -> Iterator[str]:
+def _squares(files: Iterable[ExplainedFile]) -> Iterator[str]:
     for each in files:
         kind = "kept" if each.decision.kept else ""
         kind = "answered" if each.decision.stage == "count" else kind

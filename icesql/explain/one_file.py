@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from icesql.engine.duckdb.relations.grouping import group_files
 from icesql.errors import ProgrammingError
-from icesql.explained.files import FileTold, ManifestTold, manifests_told, residual_of
-from icesql.explained.tree import plural
+from icesql.explain.estimate import plural
+from icesql.explain.files import ExplainedFile, ExplainedManifest, explained_manifests, residual_of
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.expressions.predicate import leaves
 from icesql.iceberg.expressions.render import render_predicate, render_value
@@ -29,9 +29,9 @@ def one_file(path: str, plans: Sequence[ScanPlan], query: QueryContext) -> list[
     lines: list[str] = []
     for number, plan in enumerate(plans):
         found = [
-            (told, file)
-            for told in manifests_told(plan, query, open_all=True)
-            for file in told.files
+            (manifest, file)
+            for manifest in explained_manifests(plan, query, open_all=True)
+            for file in manifest.files
             if _is_meant(path, file.path)
         ]
         exact = [each for each in found if each[1].path == path]
@@ -43,9 +43,9 @@ def one_file(path: str, plans: Sequence[ScanPlan], query: QueryContext) -> list[
                 f"{', …' if len(found) > _MOST_LISTED else ''}; give more of the path"
             )
         if found:
-            told, file = found[0]
+            manifest, file = found[0]
             lines.append(f"scan {number}: {plan.scan.table.name}")
-            lines += [f"  {line}" for line in _lines(told, file, plan, query)]
+            lines += [f"  {line}" for line in _lines(manifest, file, plan, query)]
     if lines:
         return lines
     tables = ", ".join(dict.fromkeys(plan.scan.table.name for plan in plans)) or "no table"
@@ -60,11 +60,11 @@ def _is_meant(wanted: str, path: str) -> bool:
 
 
 def _lines(
-    told: ManifestTold, file: FileTold, plan: ScanPlan, query: QueryContext
+    manifest: ExplainedManifest, file: ExplainedFile, plan: ScanPlan, query: QueryContext
 ) -> Iterator[str]:
     data_file = file.entries.data_file(file.index)
     yield f"file: {file.path}"
-    yield f"manifest: {told.manifest.manifest_path}"
+    yield f"manifest: {manifest.manifest.manifest_path}"
     yield f"partition: {file.partition} (spec {data_file.spec_id})"
     groups = f", {plural(file.row_groups, 'row group')}" if file.row_groups else ""
     rows = f"{file.rows:,}" if file.rows >= 0 else "an unknown number of"

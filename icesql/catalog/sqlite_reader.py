@@ -1,4 +1,4 @@
-"""ShortLooks: a SQLite file that stays open for looks that wait for nobody."""
+"""SqliteReader: a SQLite file that stays open for queries that wait for no writer."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class WouldWait(Exception):
     """The answer may take a while: ask again where the asker can be called off."""
 
 
-class ShortLooks:
-    """One connection to a SQLite file, read-only, for one look at a time from any thread.
+class SqliteReader:
+    """One connection to a SQLite file, read-only, for one query at a time from any thread.
 
-    Each look sees what is committed when it begins. A file that another one has replaced is opened
+    Each query sees what is committed when it begins. A file that another one has replaced is opened
     anew, and so it is in a fork. A file in WAL mode is not kept open: its writers would leave
     their log behind.
     """
@@ -31,20 +31,20 @@ class ShortLooks:
         self._closed = False
 
     @contextmanager
-    def look(self) -> Iterator[sqlite3.Connection]:
+    def connection(self) -> Iterator[sqlite3.Connection]:
         """The connection. Raises WouldWait while a writer has the file, and for every problem."""
         with self._lock:
             try:
                 yield self._current()
             except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-                self._let_go()
+                self._disconnect()
                 raise WouldWait from error
 
     def close(self) -> None:
-        """Close the file; whoever looks is waited for."""
+        """Close the file, after the query that is under way."""
         with self._lock:
             self._closed = True
-            self._let_go()
+            self._disconnect()
 
     def _current(self) -> sqlite3.Connection:
         found = os.stat(self._file)
@@ -52,16 +52,16 @@ class ShortLooks:
         if self._closed:
             raise WouldWait
         if self._database is None or self._opened != identity:
-            self._let_go()
+            self._disconnect()
             uri = f"file:{quote(self._file)}?mode=ro"
             self._database = connect(uri, uri=True, timeout=0, check_same_thread=False)
             self._opened = identity
             if self._database.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
-                self._let_go()
+                self._disconnect()
                 raise WouldWait
         return self._database
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         database, self._database = self._database, None
         if database is not None:
             database.close()

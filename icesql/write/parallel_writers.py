@@ -26,7 +26,7 @@ class Rows(Struct, frozen=True):
     alone: bool = False
 
 
-class Lanes:
+class ParallelWriters:
     """``count`` threads, each with at most one file open, and rows for at most one more waiting.
 
     ``files_of`` makes the files of a partition, by its number. What fails is raised by the next

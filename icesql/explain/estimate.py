@@ -50,3 +50,21 @@ def _stored(plan: ScanPlan, leaves: list[int]) -> int | None:
                 return None
             total += sum(known)
     return total
+
+
+def estimate_text(plan: ScanPlan) -> str:
+    """One line of what a scan would read: rows, files, bytes by column."""
+    found = estimate(plan)
+    if plan.metadata is not None:
+        return "estimate: from metadata alone"
+    rows = "an unknown number of" if found["rows"] is None else f"at most {found['rows']:,}"
+    known = [f"{name} {size:,}" for name, size in found["columns"].items() if size is not None]
+    columns = f" ({', '.join(known)})" if known else ""
+    deletes = f", {plural(found['delete_files'], 'delete file')}" if found["delete_files"] else ""
+    files = plural(found["files"], "file")
+    return f"estimate: {rows} rows, {files}{deletes}, {found['bytes']:,} bytes{columns}"
+
+
+def plural(count: int, noun: str) -> str:
+    """A number of things in words."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

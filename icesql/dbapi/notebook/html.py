@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from icesql.config import time_zone
 from icesql.dbapi.notebook.page import MOST_ROWS, page
-from icesql.dbapi.notebook.shown_result import ShownResult
+from icesql.dbapi.notebook.preview_result import PreviewResult
 from icesql.errors import InterfaceError
 from icesql.scan.report_text import scan_line
 from icesql.storage.credentials import redact_urls
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from icesql.dbapi.cursor import Cursor
 
 
-def shown_cursor(cursor: Cursor) -> str | None:
+def cursor_html(cursor: Cursor) -> str | None:
     """The open result of a cursor as HTML, None without one; errors of the query are raised.
 
     The rows stay to be read, in whatever way. Waits for the first of them.
@@ -49,7 +49,7 @@ def _next_rows(cursor: Cursor) -> list[tuple[Any, ...]]:
         infinite = may_be_infinite([each.type for each in result.columns], outcome.bound.tree)
     zone = time_zone(cursor._session.state.settings.timezone)
     try:
-        shown = ShownResult(result, zone, infinite=infinite, most=MOST_ROWS)
+        shown = PreviewResult(result, zone, infinite=infinite, most=MOST_ROWS)
     except InterfaceError:  # fetched from already: what comes next is put back
         rows = result.fetch(MOST_ROWS + 1)
         result.ready.extendleft(reversed(rows))

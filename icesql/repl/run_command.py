@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _OUTSIDE = frozenset({"!", "e", "i", "o", "s"})
 
 
-def obey(shell: Shell, command: Command) -> bool:
+def run_command(shell: Shell, command: Command) -> bool:
     """Do it; False when it asks to leave. Raises icesql's errors and KeyboardInterrupt."""
     if command.name in _OUTSIDE and shell.is_restricted:
         raise ProgrammingError(f"\\{command.name} is refused: this shell is restricted")

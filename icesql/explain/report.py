@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 from icesql.engine.duckdb.relations.grouping import group_files
 from icesql.engine.static import StaticResult
 from icesql.errors import printable
-from icesql.explained.estimate import estimate
+from icesql.explain.estimate import estimate, plural
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.expressions.projection import inclusive
 from icesql.iceberg.expressions.render import render_predicate
@@ -102,11 +102,11 @@ def explain(
     table of the query has.
     """
     if asked.file is not None:
-        from icesql.explained.one_file import one_file
+        from icesql.explain.one_file import one_file
 
         return _lines_of(one_file(asked.file, plans, query))
     if asked.format == "tree":
-        from icesql.explained.tree import tree
+        from icesql.explain.tree import tree
 
         return _lines_of(tree(bound, plans, query))
     described = describe(bound, plans, query, engine=engine, keys=keys, measured=measured)
@@ -114,7 +114,7 @@ def explain(
         document = json.dumps(described, indent=2, ensure_ascii=False)
         return StaticResult([("plan", "json")], [(redact_urls(document),)])
     if asked.format == "html":
-        from icesql.explained.page import page
+        from icesql.explain.page import page
 
         document = page(redact_urls(asked.query.text), described, plans, query)
         return StaticResult([("plan", "html")], [(redact_urls(document),)])
@@ -318,7 +318,7 @@ def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
     from_metadata = f", {counted:,} counted from metadata" if counted else ""
     skipped = files["skipped"] - counted
     if scan["planned_by"] is not None:
-        # What the catalog skipped is not told.
+        # The catalog does not say what it skipped.
         yield f"  data files: {files['kept']:,} to read"
     else:
         yield f"  data files: {files['kept']:,} kept, {skipped:,} skipped{from_metadata}"
@@ -344,7 +344,7 @@ def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
     if len(residuals) > MOST_RESIDUALS:
         yield f"  … and {len(residuals) - MOST_RESIDUALS:,} more residuals"
     for group in scan["groups"]:
-        yield f"  reader: {group['label']} ({_plural(group['files'], 'file')})"
+        yield f"  reader: {group['label']} ({plural(group['files'], 'file')})"
 
 
 def _condition_line(condition: Mapping[str, Any]) -> str:
@@ -375,8 +375,4 @@ def _measured_lines(measured: Mapping[str, Any]) -> Iterator[str]:
     for stage in ("bind", "plan", "read"):
         yield f"{stage}: {measured[f'{stage}_seconds']:.3f} s"
     for name in dict.fromkeys(measured["groups"]):
-        yield f"read by {name}: {_plural(measured['groups'].count(name), 'file')}"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+        yield f"read by {name}: {plural(measured['groups'].count(name), 'file')}"

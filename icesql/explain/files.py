@@ -39,7 +39,7 @@ class Decision(Struct, frozen=True):
         return f"{word}: {self.why}" if self.why else word
 
 
-class FileTold(Struct, frozen=True):
+class ExplainedFile(Struct, frozen=True):
     """One live data file: its place in a manifest, and the task that reads it if it is kept."""
 
     entries: ManifestEntries
@@ -70,17 +70,17 @@ class FileTold(Struct, frozen=True):
         return len(offsets) if offsets else None
 
 
-class ManifestTold(Struct, frozen=True):
+class ExplainedManifest(Struct, frozen=True):
     """One data manifest; one that was skipped was not opened, so that its files are not known."""
 
     manifest: ManifestFile
     decision: Decision
-    files: tuple[FileTold, ...] = ()
+    files: tuple[ExplainedFile, ...] = ()
 
 
-def manifests_told(
+def explained_manifests(
     plan: ScanPlan, query: QueryContext, *, open_all: bool = False
-) -> Iterator[ManifestTold]:
+) -> Iterator[ExplainedManifest]:
     """The data manifests of a scan with their live files, in the order of the snapshot.
 
     ``open_all`` opens those that were skipped, too: the same is said of their files. Nothing for
@@ -111,11 +111,11 @@ def manifests_told(
     for manifest in data:
         record = skipped.get(("manifest", manifest.manifest_path))
         if record is not None and not open_all:
-            yield ManifestTold(manifest, _decided(record))
+            yield ExplainedManifest(manifest, _decided(record))
             continue
         _, entries = next(entries_of)
         files = tuple(
-            FileTold(
+            ExplainedFile(
                 entries,
                 index,
                 _partition_text(specs[manifest.partition_spec_id], entries.partition[index]),
@@ -125,7 +125,7 @@ def manifests_told(
             for index, path in enumerate(entries.path)
             if entries.live[index]
         )
-        yield ManifestTold(manifest, Decision(True), files)
+        yield ExplainedManifest(manifest, Decision(True), files)
 
 
 def _decided(record: SkipRecord) -> Decision:
@@ -153,6 +153,6 @@ def _partition_text(spec: SpecScan, values: Sequence[object]) -> str:
     return ", ".join(texts) or NO_PARTITION
 
 
-def residual_of(file: FileTold) -> Predicate:
+def residual_of(file: ExplainedFile) -> Predicate:
     """What is left of the filter in a file that is kept."""
     return ALWAYS_TRUE if file.task is None else file.task.residual

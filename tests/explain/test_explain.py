@@ -16,7 +16,7 @@ from icesql.catalog.open import open_table
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.engine.engines import EngineChoice
-from icesql.explain import MOST_SKIPPED, Measured, as_text, describe, explain
+from icesql.explain.report import MOST_SKIPPED, Measured, as_text, describe, explain
 from icesql.query.bind import bind
 from icesql.query.bound import BoundQuery
 from icesql.scan.plan import ScanPlan
