@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 INDEX: Final = "index"
+_REFERENCE: Final = "reference/"
 _FOLDER: Final = Path(__file__).parent
 _LISTED: Final = re.compile(r"^- \[[^\]]+\]\(([\w/-]+)\.md\)", re.MULTILINE)
 _HEADING: Final = re.compile(r"^(#{1,3}) (.+)$")
@@ -39,6 +40,13 @@ def chapters() -> dict[str, str]:
         INDEX: index,
         **{path.rpartition("/")[2]: _text(path) for path in _LISTED.findall(index)},
     }
+
+
+@functools.cache
+def reference_topics() -> frozenset[str]:
+    """The chapters that are lists, made of the code."""
+    paths = _LISTED.findall(_text(INDEX))
+    return frozenset(path.rpartition("/")[2] for path in paths if path.startswith(_REFERENCE))
 
 
 @functools.cache

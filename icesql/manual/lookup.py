@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from icesql.errors import ProgrammingError, similar_names
-from icesql.manual.chapters import INDEX, Section, chapter_title, chapters, sections
+from icesql.manual.chapters import (
+    INDEX,
+    Section,
+    chapter_title,
+    chapters,
+    reference_topics,
+    sections,
+)
 
 _EVERYTHING: Final = "all"
 _MOST_OTHERS: Final = 8
 # Of a word that is in a title, in the title of the chapter, and in the text (so many times).
 _IN_TITLE, _IN_CHAPTER, _MOST_IN_TEXT = 12, 4, 4
+_OF_A_LIST: Final = 8
 # Words of a question that say nothing about what is asked for.
 _EMPTY: Final = frozenset(
     {"a", "an", "and", "are", "can", "do", "does", "for", "from", "how", "i", "in", "is", "it",
@@ -37,9 +46,28 @@ def manual(words: str) -> str:
     if named:
         return _with_subsections(named[0]) + _others(wanted, named[1:])
     found = search(wanted)
+    if entries := "\n\n".join(_entries(name)):
+        return entries + _others(
+            wanted, [each for each in found if each.topic not in reference_topics()]
+        )
     if not found:
         raise _nothing(wanted)
     return _with_subsections(found[0]) + _others(wanted, found[1:])
+
+
+def _entries(name: str) -> Iterator[str]:
+    """What the lists of the reference have of a name, each with its heading and its columns."""
+    wanted = re.compile(rf"(?:\| |- )`{re.escape(name)}[`(]", re.IGNORECASE)
+    for section in sections():
+        if section.topic not in reference_topics():
+            continue
+        lines = section.text.splitlines()
+        rows = [line for line in lines if wanted.match(line)]
+        if rows:
+            rule = next((n for n, line in enumerate(lines) if line.startswith("| ---")), None)
+            head = lines[rule - 1 : rule + 1] if rule and rows[0].startswith("|") else []
+            title = section.title if section.level > 1 else section.chapter
+            yield "\n".join([f"## {title}", "", *head, *rows])
 
 
 def search(words: str) -> list[Section]:
@@ -68,8 +96,10 @@ def _score(section: Section, patterns: list[re.Pattern[str]], phrase: str) -> tu
         score += _IN_TITLE * in_title + _IN_CHAPTER * in_chapter + min(in_text, _MOST_IN_TEXT)
     if len(patterns) > 1 and _spaced(phrase) in _spaced(section.text):
         score += _IN_TITLE
-    # A long section holds any word: of two with the same words the short one is about them.
-    return count, score - len(section.text) / 2_000
+    # A long section holds any word: of two with the same words the short one is about them. A list
+    # answers who asks for a name.
+    score -= len(section.text) / 2_000 + _OF_A_LIST * (section.topic in reference_topics())
+    return count, score
 
 
 def _spaced(text: str) -> str:

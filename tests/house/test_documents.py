@@ -254,6 +254,7 @@ def test_every_block_is_of_a_known_kind() -> None:
         "yml",
         "jinja",
         "json",
+        "text",
     }
 
 

@@ -87,6 +87,16 @@ def test_a_search_shows_the_best_section_and_names_others() -> None:
     assert all(manual(each) for each in others)
 
 
+def test_a_name_of_a_list_is_shown_with_its_columns() -> None:
+    shown = manual("date_trunc")
+    assert "| function | DuckDB | Spark | Trino | Snowflake |\n| --- |" in shown
+    assert "| `date_trunc` | also on Spark | yes | yes | yes |" in shown
+    assert "\n- `date_trunc(" in shown
+    assert "`datediff" not in shown
+    assert "| `memory_limit` | 60 % of memory |" in manual("MEMORY_LIMIT")
+    assert manual("rollback_to_snapshot").startswith("## rollback_to_snapshot\n")
+
+
 def test_what_is_nowhere_is_said() -> None:
     with pytest.raises(ProgrammingError, match="nothing about 'catalugs'; did you mean catalogs"):
         manual("catalugs")

@@ -1,0 +1,479 @@
+"""The pages of the manual that are made of the code and of ``grammar/``.
+
+    python -m tests.manual.reference
+
+writes them anew; ``test_reference.py`` fails where they differ from what the code says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).parents[2]
+MANUAL = ROOT / "icesql" / "manual"
+FOLDER = MANUAL / "reference"
+
+DUCKDB, SPARK, TRINO, SNOWFLAKE = "DuckDB", "Spark", "Trino", "Snowflake"
+
+
+# ------------------------------------------------------------------ functions
+
+
+def functions() -> str:
+    """Every function of the four dialects, side by side, then the forms of each."""
+    from icesql.sql.engine_functions import classes
+    from icesql.sql.function_table import function_names, table_rows
+    from icesql.sql.functions import functions as on_both
+
+    named = {
+        name
+        for (kind, name), each in classes().items()
+        if kind == "value" and each in ("safe", "volatile") and re.fullmatch(r"\w+", name)
+    }
+    everywhere = {row.name for row in on_both()}
+    spark = {each for each in function_names("spark") if "_ignore_nulls" not in each}
+    own = {
+        SPARK: spark,
+        TRINO: function_names("trino"),
+        SNOWFLAKE: function_names("snowflake"),
+    }
+    rows = []
+    for name in sorted(set().union(named, everywhere, *own.values())):
+        in_duckdb = "also on Spark" if name in everywhere else "yes" if name in named else ""
+        rows.append(
+            [f"`{name}`", in_duckdb, *("yes" if name in each else "" for each in own.values())]
+        )
+    text = _page(
+        "Functions",
+        "What each dialect has; `SHOW FUNCTIONS LIKE 'date%'` lists those of the connection's own.",
+        "The default dialect has DuckDB's functions. Those that are marked *also on Spark* run on the "
+        "Spark engine too; each of the others is refused there by name. Spark's, Trino's and Snowflake's "
+        "mean what they mean there, and what is not listed is refused by name.",
+        "## Side by side",
+        _table(["function", DUCKDB, SPARK, TRINO, SNOWFLAKE], rows),
+    )
+    for system, dialect in ((SPARK, "spark"), (TRINO, "trino"), (SNOWFLAKE, "snowflake")):
+        forms: dict[str, list[str]] = {}
+        for row in table_rows(dialect):
+            if "_ignore_nulls" not in row.name:
+                forms.setdefault(row.name, []).append(f"{row.name}({row.takes}) → {row.gives}")
+        lines = [f"- `{'`, `'.join(each)}`" for _, each in sorted(forms.items())]
+        rest = sorted(own[system] - forms.keys())
+        text += (
+            f"\n## Forms of {system}'s functions\n\n"
+            + _ABOUT_FORMS[dialect]
+            + "\n\n"
+            + "\n".join(lines)
+            + "\n"
+        )
+        if rest:
+            text += (
+                f"\nIn any form that {system} takes: "
+                + ", ".join(f"`{each}`" for each in rest)
+                + ".\n"
+            )
+    return text
+
+
+_ABOUT_FORMS: Final = {
+    "spark": "Capital letters are types that the arguments decide: N is a number, I an integer, the others any.\n"
+    "`ntz`, `months` and `span` are timestamp_ntz, interval year to month and interval day to second.",
+    "trino": "`$1` is the type of the first argument; `number` is integer, decimal or double, `moment` date,\n"
+    "timestamp or timestamptz, `literal` a constant text.",
+    "snowflake": "As Trino's.",
+}
+
+
+# ------------------------------------------------------------------ settings, properties
+
+
+def settings() -> str:
+    """Every setting with its values, its default, its variable and its other names."""
+    from icesql import config
+    from icesql.query.show_rows.of_session import _DESCRIPTIONS
+
+    others: dict[str, list[str]] = {}
+    for other, name in config._OTHER_NAMES.items():
+        others.setdefault(name, []).append(f"`{other}`")
+    rows = []
+    for name, default in zip(config.Settings.__struct_fields__, _defaults(), strict=True):
+        rows.append(
+            [
+                f"`{name}`",
+                default,
+                f"`ICESQL_{name.upper()}`",
+                ", ".join(others.get(name, [])),
+                _DESCRIPTIONS[name],
+            ]
+        )
+    return _page(
+        "All settings",
+        "Every setting with its default, its variable and its other names.",
+        "What they mean together: [Settings, caches and memory](../settings.md). `SHOW ALL` has the values of "
+        "a connection. Case, `-` and `.` in a name do not matter; sizes are written like `512MB` or `1.5 GiB`, in powers "
+        "of 1024.",
+        _table(["setting", "default", "variable", "also", "meaning"], rows),
+    )
+
+
+def _defaults() -> Iterator[str]:
+    """As the code writes them: what depends on the machine says so."""
+    from icesql.config import Settings
+
+    depends = {"memory_limit": "60 % of memory", "temp_directory": "the system's"}
+    for name in Settings.__struct_fields__:
+        value = getattr(Settings(), name)
+        if name in depends:
+            yield depends[name]
+        elif value is None:
+            yield "none"
+        elif isinstance(value, bool):
+            yield "on" if value else "off"
+        elif isinstance(value, int) and value >= 1 << 20:
+            yield f"{value >> 30} GB" if value >= 1 << 30 else f"{value >> 20} MB"
+        else:
+            yield str(value)
+
+
+# Name, default, meaning; a name that ends with a point goes on with that of a column.
+PROPERTIES: Final = (
+    ("format-version", "2", "1, 2 or 3; a table is upgraded, never the other way"),
+    ("write.format.default", "parquet", "of data files; icesql writes Parquet"),
+    ("write.delete.format.default", "parquet", "of delete files"),
+    ("write.icesql.mix-parquet.enabled", "false", "Parquet files may lie in a table whose format is ORC or Avro"),
+    ("write.target-file-size-bytes", "536870912", "the size of data files"),
+    ("write.delete.target-file-size-bytes", "67108864", "the size of delete files"),
+    ("write.delete.granularity", "file", "`file` or `partition`: what one delete file is of"),
+    ("write.delete.mode", "copy-on-write", "`copy-on-write` or `merge-on-read`, of DELETE"),
+    ("write.update.mode", "copy-on-write", "of UPDATE"),
+    ("write.merge.mode", "copy-on-write", "of MERGE"),
+    ("write.delete.isolation-level", "serializable", "`serializable` or `snapshot`, of DELETE"),
+    ("write.update.isolation-level", "serializable", "of UPDATE"),
+    ("write.merge.isolation-level", "serializable", "of MERGE"),
+    ("write.distribution-mode", "range with a sort order, else hash", "`none`, `hash` or `range`: how rows are spread over Spark's tasks"),
+    ("write.parquet.compression-codec", "zstd in a new table, else gzip", "`zstd`, `gzip`, `snappy`, `lz4`, `brotli`, `uncompressed`"),
+    ("write.parquet.compression-level", "the codec's", "a number"),
+    ("write.parquet.row-group-size-bytes", "134217728", "the size of row groups"),
+    ("write.parquet.page-size-bytes", "1048576", "the size of pages"),
+    ("write.parquet.page-row-limit", "20000", "rows of a page"),
+    ("write.parquet.dict-size-bytes", "2097152", "the size of dictionaries"),
+    ("write.parquet.dict-encoding-enabled.column.", "true", "`false`: no dictionary for that column"),
+    ("write.parquet.stats-enabled.column.", "true", "`false`: no statistics in Parquet for that column"),
+    ("write.parquet.bloom-filter-enabled.column.", "false", "a Bloom filter of that column"),
+    ("write.parquet.bloom-filter-fpp.column.", "0.01", "its share of false positives"),
+    ("write.delete.parquet.", "those of data files", "`write.parquet.…` of delete files"),
+    ("write.metadata.metrics.default", "truncate(16)", "`none`, `counts`, `truncate(n)` or `full`: what manifests say of each column"),
+    ("write.metadata.metrics.column.", "the default", "the same, of one column"),
+    ("write.metadata.metrics.max-inferred-column-defaults", "100", "columns that have metrics without being named"),
+    ("write.metadata.path", "metadata/ below the table", "where metadata files go"),
+    ("write.metadata.compression-codec", "none", "`none` or `gzip`, of metadata files"),
+    ("write.metadata.previous-versions-max", "100", "metadata files that are remembered"),
+    ("write.metadata.delete-after-commit.enabled", "false", "deletes metadata files that are forgotten"),
+    ("write.manifest.compression-codec", "gzip", "of manifests"),
+    ("write.data.path", "data/ below the table", "where data files go"),
+    ("write.folder-storage.path", "", "an older name of it"),
+    ("write.object-storage.enabled", "false", "folders by hash, for object stores"),
+    ("write.object-storage.path", "", "an older name of `write.data.path`, with folders by hash"),
+    ("write.object-storage.partitioned-paths", "true", "folders by partition below those by hash"),
+    ("write.location-provider.impl", "", "refused: a Java class says where files go"),
+    ("write.py-location-provider.impl", "", "refused in PyIceberg's catalogs: a class of Python says it"),
+    ("write.wap.enabled", "false", "`wap.id` and `wap.branch` stage what is written"),
+    ("write.summary.partition-limit", "0", "partitions that a snapshot's summary may name"),
+    ("commit.retry.num-retries", "4", "attempts after the first"),
+    ("commit.retry.min-wait-ms", "100", "the least wait between attempts"),
+    ("commit.retry.max-wait-ms", "60000", "the longest wait"),
+    ("commit.retry.total-timeout-ms", "1800000", "the time for all attempts"),
+    ("commit.manifest.target-size-bytes", "8388608", "the size of manifests"),
+    ("commit.manifest.min-count-to-merge", "100", "manifests that are there before a commit merges them"),
+    ("commit.manifest-merge.enabled", "true", "`false`: a commit merges none"),
+    ("history.expire.max-snapshot-age-ms", "432000000", "what `expire_snapshots` keeps by age"),
+    ("history.expire.min-snapshots-to-keep", "1", "and by number"),
+    ("history.expire.max-ref-age-ms", "none", "the age at which branches and tags are removed"),
+    ("gc.enabled", "true", "`false`: expiry, orphans and PURGE delete no file"),
+    ("read.split.target-size", "134217728", "bytes of a task"),
+    ("read.split.planning-lookback", "10", "tasks that are open while files are packed"),
+    ("read.split.open-file-cost", "4194304", "the least bytes that a file counts for"),
+    ("schema.name-mapping.default", "", "ids of columns for files that have none, as JSON"),
+    ("encryption.key-id", "", "refused: nothing is written to an encrypted table"),
+)  # fmt: skip
+
+
+def properties() -> str:
+    """The properties of tables that icesql goes by."""
+    rows = [
+        [
+            f"`{name}{'COLUMN' if name.endswith('column.') else '…' if name.endswith('.') else ''}`",
+            default,
+            meaning,
+        ]
+        for name, default, meaning in PROPERTIES
+    ]
+    return _page(
+        "Table properties",
+        "The properties of tables that icesql goes by; all others are kept as they are.",
+        "`ALTER TABLE t SET TBLPROPERTIES ('name' = 'value')` sets one, `SHOW TBLPROPERTIES t` lists them.",
+        _table(["property", "default", "meaning"], rows),
+    )
+
+
+def properties_in_code() -> set[str]:
+    """Every whole text in the package that is the name of a property, or its beginning."""
+    name = re.compile(r"(?:write|read|commit|history|gc|schema|encryption)(?:\.[a-z0-9-]+)+\.?")
+    return {each for each in texts_in_code() if name.fullmatch(each)}
+
+
+def texts_in_code() -> set[str]:
+    """Every text of the package that is written in one piece."""
+    found = set()
+    for source in (ROOT / "icesql").rglob("*.py"):
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+    return found
+
+
+# ------------------------------------------------------------------ procedures, errors
+
+
+def procedures() -> str:
+    """Every procedure with its parameters and the columns of its rows."""
+    from icesql.maintain.procedures.declared import PROCEDURES
+
+    parts = []
+    for name, each in sorted(PROCEDURES.items()):
+        rows = [
+            [f"`{one.name}`", one.kind, "required" if one.required else one.default]
+            for one in each.parameters
+        ]
+        columns = ", ".join(f"`{column}`" for column in each.result.split(", "))
+        parts.append(
+            f"## {name}\n\n{each.about[0].upper()}{each.about[1:]}.\n\n{_table(['parameter', 'type', 'default'], rows)}\n\nRows: {columns}."
+        )
+    return _page(
+        "Procedures",
+        "What `CALL system.name(…)` takes and gives; `EXPLAIN CALL …` shows what one would do.",
+        "When to use which: [Keep tables healthy](../maintain.md).",
+        *parts,
+    )
+
+
+def errors() -> str:
+    """The tree of errors, each with its attributes."""
+    from icesql import errors as module
+
+    classes = [
+        each
+        for each in vars(module).values()
+        if inspect.isclass(each) and issubclass(each, module.Error) and each.__name__[0] != "_"
+    ]
+    rows = []
+    for each in classes:
+        base = next(parent for parent in each.__mro__[1:] if parent.__name__[0] != "_")
+        about = " ".join((inspect.getdoc(each) or "").partition("\n\n")[0].split()).replace(
+            "``", "`"
+        )
+        rows.append(
+            [
+                f"`{each.__name__}`",
+                f"`{base.__name__}`",
+                ", ".join(f"`{name}`" for name in _attributes(each)),
+                about,
+            ]
+        )
+    return _page(
+        "Error classes",
+        "Every class of error with its base and its attributes; causes and ways out are in [Errors](../errors.md).",
+        "`icesql.errors` draws the tree; every class is also `icesql.NAME`.",
+        _table(["error", "is a", "attributes", "means"], rows),
+    )
+
+
+def _attributes(error: type) -> list[str]:
+    """What its own constructor keeps, without what is inner."""
+    if "__init__" not in vars(error):
+        return []
+    tree = ast.parse(textwrap.dedent(inspect.getsource(vars(error)["__init__"])))
+    found = [
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and node.attr[0] != "_"
+    ]
+    return [name for name in dict.fromkeys(found) if name not in ("offset", "sql")]
+
+
+# ------------------------------------------------------------------ the command
+
+
+def command() -> str:
+    """The options of the command line, group by group."""
+    from icesql.arguments import _parser
+
+    return _page(
+        "The command line",
+        "Every option of `icesql`, group by group.",
+        "How they are used: [The shell and the command](../shell.md#the-command).",
+        *_groups(_parser()),
+    )
+
+
+def _groups(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """A table for each group of a parser's options that help shows."""
+    for group in parser._action_groups:
+        rows = [
+            [f"`{_spelled(each)}`", str(each.help or "").replace("%%", "%")]
+            for each in group._group_actions
+            if each.help != argparse.SUPPRESS and (each.option_strings or each.help)
+        ]
+        if rows:
+            title = str(group.title)
+            yield f"### {title[0].upper()}{title[1:]}\n\n{_table(['option', 'meaning'], rows)}"
+
+
+def _spelled(action: argparse.Action) -> str:
+    """An option with what it takes, such as ``-o, --output FILE``."""
+    names = ", ".join(action.option_strings) or str(action.metavar or action.dest)
+    if not action.option_strings or action.nargs == 0:
+        return names
+    value = str(action.metavar or "|".join(map(str, action.choices or ())))
+    return f"{names} [{value}]" if action.nargs == "?" else f"{names} {value}"
+
+
+# ------------------------------------------------------------------ SQL
+
+
+def time_travel() -> str:
+    """Every form of time travel from the pages of other systems, with what becomes of it."""
+    rows: dict[str, list[list[str]]] = {}
+    lines = (ROOT / "tests" / "sql" / "travel_forms.tsv").read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        if line and not line.startswith("#"):
+            system, dialect, form, expected = line.split("\t")
+            works = "works" if expected.isdigit() else f"refused: {expected}"
+            rows.setdefault(system, []).append(
+                [_code(_with_names(form)), f"`{dialect}`" if dialect else "any", works]
+            )
+    count = sum(map(len, rows.values()))
+    working = sum(each[2] == "works" for group in rows.values() for each in group)
+    parts = [
+        f"## {system}\n\n{_table(['form', 'dialect', ''], group)}"
+        for system, group in sorted(rows.items(), key=lambda item: item[0].lower())
+    ]
+    return _page(
+        "Time travel by system",
+        f"{count} forms from the pages of {len(rows) - 1} systems and icesql's own: {working} work, the others are refused with one that works.",
+        "What they mean: [Query and time travel](../query.md). The dialect is the one in which the tests try the form.",
+        *parts,
+    )
+
+
+_NAMES: Final = {"s": "812…", "ms": "1769860800000", "seconds": "1769860800", "time": "2026-01-31 12:00:00", "iso": "2026-01-31T12:00:00.000Z", "compact": "20260131120000000", "vienna": "2026-01-31 13:00:00"}  # fmt: skip
+
+
+def _with_names(form: str) -> str:
+    """A form with values such as people write."""
+    form = form.replace("{path}", "/data/t").replace("{date}", "2026-01-31")
+    return re.sub(r"\{([a-z]+)\d?\}", lambda found: _NAMES[found[1]], form)
+
+
+def statements() -> str:
+    """What the grammar accepts and refuses, from the lists beside it."""
+    accepted = (ROOT / "grammar" / "accepted.sql").read_text(encoding="utf-8")
+    sections = re.split(r"^-- (.+)$", accepted, flags=re.MULTILINE)[1:]
+    parts = []
+    for number, (title, body) in enumerate(zip(sections[::2], sections[1::2], strict=True)):
+        title = "queries" if number == 0 else title
+        parts.append(f"## {title[0].upper()}{title[1:]}\n\n```text\n{body.strip()}\n```")
+    text = (ROOT / "grammar" / "rejected.sql").read_text(encoding="utf-8")
+    refused = [
+        [_code(" ".join(found[2].split()).rstrip(";")), found[1]]
+        for found in re.finditer(r"^-- refused: (.+)\n((?:(?!--).*\n?)+)", text, re.MULTILINE)
+    ]
+    return _page(
+        "Statements",
+        "Statements that the default dialect accepts, and such as it refuses with what the message says.",
+        "These are the lists that the tests go by; `t`, `u` and `sales.orders` are tables.",
+        *parts,
+        "## Refused\n\n" + _table(["statement", "the message says"], refused),
+    )
+
+
+# ------------------------------------------------------------------ pages
+
+
+def _page(title: str, summary: str, *parts: str) -> str:
+    return "\n\n".join([f"# {title}", *map(_wrapped, (summary, *parts))]) + "\n"
+
+
+def _wrapped(part: str) -> str:
+    if part[0] in "|#`-" or "\n" in part:
+        return part
+    return textwrap.fill(part, 100, break_long_words=False, break_on_hyphens=False)
+
+
+def _code(text: str) -> str:
+    """A span of code, which may hold backquotes."""
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
+def _table(head: list[str], rows: Iterable[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines
+    )
+
+
+def llms() -> str:
+    """What a program that reads is told of the manual: each chapter with its summary."""
+    from icesql.manual.chapters import INDEX, chapters
+
+    lines = [
+        "# icesql",
+        "",
+        "> SQL with time travel on Apache Iceberg tables: query, write and maintain them from Python or a shell, without a JVM.",
+        "",
+        "`icesql help all` prints the whole manual as Markdown, `icesql help WORDS` what it says about them.",
+        "",
+        "## Chapters",
+        "",
+    ]
+    reference = {path.stem for path in FOLDER.glob("*.md")}
+    for topic, text in chapters().items():
+        if topic != INDEX:
+            title, _, rest = text.partition("\n\n")
+            summary = " ".join(rest.partition("\n\n")[0].split())
+            place = f"reference/{topic}" if topic in reference else topic
+            lines.append(f"- [{title.removeprefix('# ')}]({place}.md): {summary}")
+    return "\n".join(lines) + "\n"
+
+
+PAGES: Final[dict[str, Callable[[], str]]] = {
+    "statements.md": statements,
+    "time-travel.md": time_travel,
+    "functions.md": functions,
+    "all-settings.md": settings,
+    "properties.md": properties,
+    "procedures.md": procedures,
+    "exceptions.md": errors,
+    "command.md": command,
+}
+
+
+def main() -> None:
+    """Write every page."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, make in PAGES.items():
+        (FOLDER / name).write_text(make(), encoding="utf-8")
+    (MANUAL / "llms.txt").write_text(llms(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
