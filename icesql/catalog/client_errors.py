@@ -107,7 +107,7 @@ def _malformed(error: Any, properties: Mapping[str, Any]) -> str:
         return f"its answer is not JSON{page}: {start}{asked}"
     where = ".".join(str(part) for part in found["loc"])
     problem = redact(f"{where}: {found['msg']}", properties)
-    return f"its answer is not what a catalog sends: {_short(problem)}"
+    return f"invalid response: {_short(problem)}"
 
 
 def _answer(text: str) -> str:

@@ -313,7 +313,7 @@ class CatalogInTransaction:
     def swap(
         self, identifier: Sequence[str], base_location: str | None, change: TableChange
     ) -> Swap:
-        """Refused: what makes tables is no change of one."""
+        """Not supported: CREATE TABLE inside a transaction."""
         raise _refused("a new table")
 
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:

@@ -292,7 +292,7 @@ class Cursor(ArrowRows):
         self._session.check_open()
 
     def _at_work(self) -> _Work:
-        """A block whatever fails in which because this was closed meanwhile is an InterfaceError.
+        """Context manager that turns failures caused by a concurrent close into InterfaceError.
 
         Errors know their place in the SQL and contain no secret.
         """

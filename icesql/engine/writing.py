@@ -88,7 +88,7 @@ class _ArrowTarget:
         return self._position
 
     def flush(self) -> None:
-        """Nothing: whoever made the sink ends it."""
+        """No-op; the sink's creator closes it."""
 
     def close(self) -> None:
         """Nothing, likewise."""

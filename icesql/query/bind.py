@@ -251,7 +251,7 @@ def open_tables(
     names: SearchPath,
     query: QueryContext,
 ) -> list[Found | None]:
-    """A Table per reference and what the end of its name asks of it; None for a statement.
+    """A table per reference, and what its name's suffix selects; None for a statement in FROM.
 
     A table named twice is the same value, so one moment in time.
     """

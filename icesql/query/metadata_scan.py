@@ -38,7 +38,7 @@ _SELECTOR: Final = (
 
 
 class Found(Struct, frozen=True):
-    """The table of a reference, and what the end of its name asks of it, if that is no name."""
+    """The table, and the metadata table or ref that the name's suffix selects."""
 
     table: Table
     metadata_table: str | None = None

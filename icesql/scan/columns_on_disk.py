@@ -31,7 +31,7 @@ _MOST_BYTES: Final = 64 << 20
 
 
 class _Kept(Struct, frozen=True, array_like=True):
-    """The packed columns of a manifest, and what told it from another file of its name."""
+    """The packed columns of a manifest, and the fingerprint of the file that had its name."""
 
     version: tuple[int, int]
     columns: bytes

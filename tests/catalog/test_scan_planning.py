@@ -296,8 +296,8 @@ def test_an_answer_that_contradicts_itself_is_told(
         ),
         (lambda answer: {"status": "submitted"}, "without a plan-id"),
         (lambda answer: {**answer, "plan-tasks": ["a", "a"]}, "plan tasks does not end"),
-        (lambda answer: {**answer, "file-scan-tasks": [{}]}, "not what a catalog sends"),
-        (lambda answer: {"plan-id": "x"}, "not what a catalog sends"),
+        (lambda answer: {**answer, "file-scan-tasks": [{}]}, "invalid response"),
+        (lambda answer: {"plan-id": "x"}, "invalid response"),
     ],
 )
 def test_an_answer_that_is_no_plan_is_told(planner: PlanningServer, change: Any, told: str) -> None:

@@ -219,7 +219,7 @@ class RestClient:
         known = self._secrets(self._auth)
         start = _short(redact(body[:400].decode("utf-8", "replace"), known), 60)
         if body.lstrip()[:1] in (b"{", b"["):
-            return f"its answer is not what a catalog sends: {_short(redact(str(error), known))}"
+            return f"invalid response: {_short(redact(str(error), known))}"
         page = " (an HTML page)" if start.lower().startswith("<") else ""
         uri = redact(self.uri, known)
         return (

@@ -39,7 +39,7 @@ def configured(name: str, given: Mapping[str, Any], answer: Any) -> Configured:
     credentials to another server.
     """
     if not isinstance(answer, dict):
-        raise CatalogError(f"catalog {name}: its configuration is not what a catalog sends")
+        raise CatalogError(f"catalog {name}: invalid response: expected an object of configuration")
     merged = {**_texts(answer.get("defaults")), **given, **_texts(answer.get("overrides"))}
     check_addresses(name, given, merged)
     listed = answer.get("endpoints")

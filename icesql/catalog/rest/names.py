@@ -147,8 +147,7 @@ class RestNames:
     def _names(self, parts: Any) -> tuple[str, ...]:
         if not isinstance(parts, list) or not all(isinstance(each, str) for each in parts):
             raise CatalogError(
-                f"catalog {self.name}: its answer is not what a catalog sends: a name is a list "
-                "of texts"
+                f"catalog {self.name}: invalid response: expected a name as a list of strings"
             )
         return tuple(parts)
 
@@ -176,7 +175,7 @@ class RestNames:
             items = page.get(key) if isinstance(page, dict) else None
             if not isinstance(items, list):
                 raise CatalogError(
-                    f"catalog {self.name}: its answer is not what a catalog sends: no {key}"
+                    f"catalog {self.name}: invalid response: expected a list of {key}"
                 )
             yield from items
             token = page.get("next-page-token")

@@ -185,7 +185,7 @@ class _Plan:
         return self._planning.ask(kind, method, *below, **options)
 
     def _polled(self) -> tuple[PlanAnswer, bytes]:
-        """The answer of a plan that is no longer under way."""
+        """The response of a finished plan."""
         if self._id is None:
             raise self._planning.problem("it was submitted without a plan-id")
         seconds = self._planning.seconds()

@@ -51,7 +51,7 @@ def swap(
         if found is None:
             raise NotSupportedError(
                 f"not supported: commits to {name} through a warehouse folder; "
-                "its files are named by another catalog, commit through that one"
+                "this table is managed by another catalog; commit through it"
             )
         version = found
     current = find_current_metadata(metadata, Storage())

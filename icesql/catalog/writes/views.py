@@ -94,7 +94,7 @@ def rename_view(catalog: Catalog, identifier: Identifier, new: Identifier) -> No
 
 
 def refused(catalog: Catalog, what: str) -> NotSupportedError:
-    """The error for a catalog whose views nobody makes here."""
+    """Error for catalogs in which icesql cannot create views."""
     return NotSupportedError(
         f"{what} in catalog {catalog.name}, which is of kind {catalog.kind}: REST catalogs and "
         "SQLite files take views; CREATE TEMP VIEW makes one for this connection"

@@ -69,7 +69,7 @@ def _cell(value: Any) -> str:
 
 
 def said(text: str) -> str:
-    """A text as HTML, cut, with whatever is no plain sign by its number."""
+    """A text truncated and escaped for HTML; invisible characters become ``\\u`` escapes."""
     cut = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     return html.escape("".join(map(_visible, cut)))
 

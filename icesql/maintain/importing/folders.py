@@ -86,8 +86,8 @@ def _partition_names(table: Table) -> tuple[str, ...]:
         if str(each.transform) not in ("identity", "void"):
             raise NotSupportedError(
                 f"not supported: adding files to a table that is partitioned by {each.transform} "
-                f"({each.name}): the names of folders tell values of columns; INSERT INTO … SELECT "
-                "FROM read_parquet(…) writes them anew"
+                f"({each.name}): folder names can only hold identity partition values; use "
+                "INSERT INTO … SELECT FROM read_parquet(…)"
             )
     kept = [each for each in spec.fields if str(each.transform) == "identity"]
     return tuple(schema.name_by_id[each.source_ids[0]] for each in kept)

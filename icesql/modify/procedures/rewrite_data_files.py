@@ -172,7 +172,7 @@ def _files(count: int) -> str:
 
 
 def _steps(planned: RewritePlan) -> Iterator[Step]:
-    """What each group reads and writes; files that stay are told last, as read by none."""
+    """What each group reads and writes. Files left untouched come last."""
     removed: dict[int, DataFile] = {}
     for group in planned.groups:
         label = f"group {group.number + 1}{_place(planned, group)}"

@@ -160,7 +160,7 @@ def _is_before_all(table: Table, start: AsOf) -> bool:
 
 
 def _moment(travel: TimeTravel | None, included: bool, query: QueryContext) -> TimeTravel | None:
-    """A version as it is; a time, or the millisecond before it where it is left out."""
+    """The version; for a time, that time, or 1 ms earlier if the bound is exclusive."""
     found = at_instant(travel, query)
     if isinstance(found, AsOf) and not included:
         return replace(found, epoch_us=(found.epoch_us // 1000) * 1000 - 1)

@@ -55,7 +55,7 @@ def of_command(text: str, names: Names) -> tuple[str, str, Iterable[Known]]:
 
 
 def _refs(names: Names) -> Iterable[Known]:
-    """Branches and tags of the first tables; nobody travels to main."""
+    """Branches and tags of the first tables, without main."""
     found: dict[str, str] = {}
     for table in names.tables()[:_MOST_TABLES]:
         for each in names.versions(table):

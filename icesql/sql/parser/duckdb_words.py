@@ -151,7 +151,7 @@ def _parts(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int]:
 
 
 def _is_plain(part: Sequence[Token]) -> bool:
-    """Whether sqlglot reads a bound as it is: nothing, or a number."""
+    """True if the bound of a slice is empty or a number, which sqlglot reads as written."""
     numbers = [token for token in part if token.token_type == TokenType.NUMBER]
     return len(part) == len(numbers) < 2 or (
         len(part) == 2 and part[0].token_type == TokenType.DASH and len(numbers) == 1

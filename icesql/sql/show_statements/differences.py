@@ -43,7 +43,7 @@ def is_summary(tokens: Sequence[Token], index: int) -> bool:
 
 
 def check_compared(tokens: Sequence[Token]) -> None:
-    """Raises SqlSyntaxError where a statement begins with DIFF or BLAME and is none of theirs."""
+    """Raises SqlSyntaxError for what starts with DIFF or BLAME but is not such a statement."""
     word, place = tokens[0].text.upper(), end_of_name(tokens, 1)
     if place == 1:
         at = tokens[1].start if len(tokens) > 1 else tokens[0].end + 1

@@ -158,7 +158,7 @@ def test_files_that_a_catalog_named_are_for_that_catalog(tmp_path) -> None:
     table = create(through_sqlite)
     folder = DirectoryCatalog(str(tmp_path / "wh"))
     found = folder.load(("ns", "t"))
-    with pytest.raises(NotSupportedError, match="named by another catalog"):
+    with pytest.raises(NotSupportedError, match="managed by another catalog"):
         folder.swap(("ns", "t"), found.metadata_location, setting(table, "1"))
 
 

@@ -40,7 +40,7 @@ _PARTS: Final = {
 
 
 def rewritten(self: Translation, node: exp.Expr) -> exp.Expr | None:
-    """What takes the place of a node; the node itself, if this room has nothing to say of it."""
+    """The replacement node, or the node unchanged."""
     match node:
         case exp.Div():
             return _division(self, node)

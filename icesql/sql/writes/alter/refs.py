@@ -89,7 +89,7 @@ def read_ref_change(
 
 
 def read_ref_in_table(words: Words, verb: str) -> CreateRef | DropRef | FastForward | None:
-    """Trino's statements, after their first word; None for what is no branch or tag."""
+    """Parses Trino's statements of branches and tags, from their second word; None for others."""
     start = words.index
     replaces = verb == "CREATE" and words.skip("OR", "REPLACE")
     if words.peek() not in KINDS:
