@@ -41,7 +41,7 @@ def translate(
         return
     from icesql.query.dialects.spark.instants import resolved
     from icesql.query.dialects.spark.queries import Queries
-    from icesql.query.dialects.spark.types import of_engine
+    from icesql.query.dialects.types import of_engine
 
     queries = Queries(schemas, timezone)
     for index, table in enumerate(temporary):
@@ -81,10 +81,10 @@ def _check_zones(reference: TableReference) -> None:
 
 def _translated_travel(reference: TableReference, timezone: str) -> TableReference:
     """The reference with the expression of its time in DuckDB's meaning."""
+    from icesql.query.dialects.scope import Scope
     from icesql.query.dialects.spark.expressions import Expressions
     from icesql.query.dialects.spark.instants import resolved
     from icesql.query.dialects.spark.queries import Queries
-    from icesql.query.dialects.spark.scope import Scope
 
     travel = reference.travel
     if isinstance(travel, Before) and isinstance(travel.travel, AtTime):

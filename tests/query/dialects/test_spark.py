@@ -14,8 +14,8 @@ import pytest
 
 import icesql
 from icesql.errors import UnsupportedSqlError
+from icesql.query.dialects.functions import functions
 from icesql.query.dialects.spark.functions.special import SPECIAL
-from icesql.query.dialects.spark.functions.table import functions
 from icesql.sql.function_table import function_names
 from tests.campaigns.spark_dialect import answer
 from tests.query.dialects.spark_rows import write
@@ -81,12 +81,12 @@ def test_no_row_differs_in_a_zone_with_repeated_hours(tmp_path: Path) -> None:
 def test_the_table_and_the_code_know_the_same_names() -> None:
     by_code = {name.removesuffix("_ignore_nulls") for name in SPECIAL}
     made = GENERATORS | {f"{name}_outer" for name in GENERATORS - {"stack"}} | {"range"}
-    assert function_names("spark") == set(functions()) | by_code | made
+    assert function_names("spark") == set(functions("spark")) | by_code | made
 
 
-@pytest.mark.parametrize("name", sorted(functions()))
+@pytest.mark.parametrize("name", sorted(functions("spark")))
 def test_every_row_of_the_table_is_an_expression(name: str) -> None:
-    for row in functions()[name]:
+    for row in functions("spark")[name]:
         if not row.built:
             assert row.tree(len(row.takes)) is not None
 

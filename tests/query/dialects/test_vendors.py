@@ -15,7 +15,7 @@ import pytest
 
 import icesql
 from icesql.errors import Error, UnsupportedSqlError
-from icesql.query.dialects.vendors.table import rows
+from icesql.query.dialects.functions import functions
 
 HERE = Path(__file__).parent
 DIALECTS = ("trino", "snowflake")
@@ -81,7 +81,7 @@ def test_what_the_vendor_documents(dialect: str, sql: str, expected: str) -> Non
 def test_every_function_of_the_table_has_a_documented_value(dialect: str) -> None:
     text = "\n".join(sql for sql, expected in cases(dialect) if not expected.startswith("refused"))
     called = {each.lower() for each in re.findall(r"(\w+)\s*\(", text)}
-    assert sorted(set(rows(dialect)) - called) == []
+    assert sorted(set(functions(dialect)) - called) == []
 
 
 @pytest.mark.parametrize(

@@ -9,42 +9,45 @@ from msgspec import Struct
 from sqlglot import exp
 
 from icesql.errors import similar_names
-from icesql.query.dialects.spark import types as t
+from icesql.query.dialects import types as t
+from icesql.query.dialects.functions import Match, functions, resolve, takes_count
 from icesql.query.dialects.spark.casts import cast
-from icesql.query.dialects.spark.functions import table
-from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import filled
+from icesql.query.dialects.types import SqlType
+from icesql.sql.function_table import SPARK
 from icesql.sql.positions import unsupported
 
 DIALECT: Final = "Spark's dialect"
+# Fewer conversions are better: each step of this row is a wider type.
+_WIDENS: Final = (*t.INTEGRAL, "decimal", "float", "double")
 
 
 class Typed(Struct, frozen=True):
     """An expression in DuckDB's meaning and its type in Spark's."""
 
     node: exp.Expr
-    type: SparkType
+    type: SqlType
 
 
-def shown(types: Sequence[SparkType]) -> str:
+def shown(types: Sequence[SqlType]) -> str:
     """Types of arguments as messages show them."""
     return ", ".join(map(str, types))
 
 
-def find(name: str, given: Sequence[SparkType], at: exp.Expr) -> table.Match:
+def find(name: str, given: Sequence[SqlType], at: exp.Expr) -> Match:
     """The row that takes arguments of these types. Raises UnsupportedSqlError at ``at``."""
-    rows = table.functions().get(name.lower())
+    rows = functions(SPARK).get(name.lower())
     if rows is None:
-        near = similar_names(name.lower(), list(table.functions()), 1)
+        near = similar_names(name.lower(), list(functions(SPARK)), 1)
         hint = f"did you mean {near[0]}()?" if near else "it is not in the table of its functions"
         raise unsupported(f"the function {name.lower()}() in {DIALECT}", at, hint)
-    if not table.takes_count(rows, len(given)):
+    if not takes_count(rows, len(given)):
         counts = sorted({len(row.takes) for row in rows})
         takes = " or ".join(map(str, counts))
         raise unsupported(
             f"{name.lower()}() with {len(given)} arguments in {DIALECT}", at, f"it takes {takes}"
         )
-    match = table.resolve(rows, given)
+    match = resolve(rows, given, implicit)
     if match is None:
         raise unsupported(
             f"{name.lower()}({shown(given)}) in {DIALECT}",
@@ -54,7 +57,26 @@ def find(name: str, given: Sequence[SparkType], at: exp.Expr) -> table.Match:
     return match
 
 
-def converted(value: Typed, to: SparkType, at: exp.Expr) -> exp.Expr:
+def implicit(given: SqlType, wanted: SqlType) -> SqlType | None:
+    """What Spark converts an argument to where a function takes ``wanted``; None if it does not."""
+    if given.kind in (wanted.kind, "null"):
+        return given if given.kind == wanted.kind else wanted
+    if given.kind == "string":
+        known = wanted.kind in t.SCALAR and (wanted.kind != "decimal" or wanted.precision)
+        return wanted if known else None
+    if wanted.kind == "string":
+        return wanted if given.kind in t.SCALAR and given.kind != "binary" else None
+    if given.kind in _WIDENS and wanted.kind in _WIDENS:
+        if wanted.kind == "decimal":
+            return t.as_decimal(given) if given.kind in t.INTEGRAL else None
+        wider = _WIDENS.index(given.kind) < _WIDENS.index(wanted.kind)
+        return wanted if wider else None
+    if given.kind in t.MOMENTS and wanted.kind in t.MOMENTS:
+        return wanted
+    return None
+
+
+def converted(value: Typed, to: SqlType, at: exp.Expr) -> exp.Expr:
     """``value`` as a function takes it. Raises UnsupportedSqlError at ``at``."""
     if to == value.type or to.kind == "any" or to.kind == "null":
         return value.node
@@ -64,13 +86,13 @@ def converted(value: Typed, to: SparkType, at: exp.Expr) -> exp.Expr:
     return made
 
 
-def applied(match: table.Match, given: Sequence[Typed], at: exp.Expr) -> Typed:
+def applied(match: Match, given: Sequence[Typed], at: exp.Expr) -> Typed:
     """The match's expression over its arguments."""
     nodes = [converted(value, to, at) for value, to in zip(given, match.takes, strict=True)]
     return Typed(filled(match.row.tree(len(nodes)), nodes), match.gives)
 
 
-def unified(values: Sequence[Typed], at: exp.Expr, what: str) -> tuple[list[exp.Expr], SparkType]:
+def unified(values: Sequence[Typed], at: exp.Expr, what: str) -> tuple[list[exp.Expr], SqlType]:
     """Values in the type that they have in common. Raises UnsupportedSqlError at ``at``."""
     found = t.NULL
     for value in values:

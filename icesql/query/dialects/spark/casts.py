@@ -11,11 +11,11 @@ from typing import Final
 
 from sqlglot import exp
 
+from icesql.query.dialects import types as t
 from icesql.query.dialects.instant_calls import FIRST_INSTANT
-from icesql.query.dialects.spark import types as t
 from icesql.query.dialects.spark.instants import first_instant
-from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import duckdb
+from icesql.query.dialects.types import SqlType
 
 _INTEGER: Final = r"\s*[+-]?[0-9]+\s*"
 _NUMBER: Final = r"(?i)\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)\s*"
@@ -59,7 +59,7 @@ _JAVA_FLOAT: Final = (
 )
 
 
-def cast(node: exp.Expr, given: SparkType, to: SparkType, *, safe: bool = False) -> exp.Expr | None:
+def cast(node: exp.Expr, given: SqlType, to: SqlType, *, safe: bool = False) -> exp.Expr | None:
     """``node`` cast as Spark casts it; None where Spark or this table has no such cast.
 
     ``safe`` is TRY_CAST.
@@ -89,7 +89,7 @@ def _plain(node: exp.Expr, wanted: str) -> exp.Expr:
     return exp.Cast(this=node, to=exp.DataType.build(wanted, dialect="duckdb"))
 
 
-def _template(given: SparkType, to: SparkType, wanted: str) -> str | None:
+def _template(given: SqlType, to: SqlType, wanted: str) -> str | None:
     """The DuckDB expression for a cast between values that are no texts."""
     one, other = given.kind, to.kind
     if one in t.NUMERIC and other in t.NUMERIC:
@@ -111,7 +111,7 @@ def _template(given: SparkType, to: SparkType, wanted: str) -> str | None:
     return None
 
 
-def _of_number(given: SparkType, to: SparkType, wanted: str) -> str:
+def _of_number(given: SqlType, to: SqlType, wanted: str) -> str:
     if to.kind in t.INTEGRAL and given.kind not in t.INTEGRAL:
         return f"CAST(trunc($1) AS {wanted})"
     if given.kind in t.FRACTIONAL and to.kind == "decimal":
@@ -121,7 +121,7 @@ def _of_number(given: SparkType, to: SparkType, wanted: str) -> str:
     return f"CAST($1 AS {wanted})"
 
 
-def _of_text(node: exp.Expr, to: SparkType, wanted: str, safe: bool) -> exp.Expr | None:
+def _of_text(node: exp.Expr, to: SqlType, wanted: str, safe: bool) -> exp.Expr | None:
     bare = node.this if isinstance(node, exp.Paren) else node
     plain = _PLAIN.get(to.kind)
     if isinstance(bare, exp.Literal) and plain is not None and plain.fullmatch(bare.name):
@@ -164,7 +164,7 @@ def _of_text(node: exp.Expr, to: SparkType, wanted: str, safe: bool) -> exp.Expr
     )
 
 
-def _begun(to: SparkType, cast_word: str, failed: str) -> str:
+def _begun(to: SqlType, cast_word: str, failed: str) -> str:
     """The beginning of the year or month that a text is."""
     call = FIRST_INSTANT if to.kind == "timestamp" else ""
     return (
@@ -187,7 +187,7 @@ def _day(cast_word: str, failed: str) -> str:
     )
 
 
-def _to_text(node: exp.Expr, given: SparkType) -> exp.Expr | None:
+def _to_text(node: exp.Expr, given: SqlType) -> exp.Expr | None:
     if given.kind in (*t.INTEGRAL, "decimal", "boolean", "date", "timestamp_ntz", "uuid"):
         return duckdb("CAST($1 AS VARCHAR)", node)
     if given.kind == "timestamp":
@@ -201,7 +201,7 @@ def _to_text(node: exp.Expr, given: SparkType) -> exp.Expr | None:
     return None
 
 
-def _of_array(node: exp.Expr, given: SparkType, to: SparkType, safe: bool) -> exp.Expr | None:
+def _of_array(node: exp.Expr, given: SqlType, to: SqlType, safe: bool) -> exp.Expr | None:
     element = exp.to_identifier("own_element")
     made = cast(element, given.element, to.element, safe=safe)
     if made is None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
-from icesql.query.dialects.spark import types as t
+from icesql.query.dialects import types as t
+from icesql.query.dialects.scope import Scope, below
 from icesql.query.dialects.spark.calls import (
     DIALECT,
     Typed,
@@ -24,9 +25,8 @@ from icesql.query.dialects.spark.functions.aggregates import Around, wrapped
 from icesql.query.dialects.spark.functions.patterns import like, matches
 from icesql.query.dialects.spark.intervals import interval
 from icesql.query.dialects.spark.operators import arithmetic, comparable, literal_number
-from icesql.query.dialects.spark.scope import Scope, below
-from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import duckdb
+from icesql.query.dialects.types import SqlType
 from icesql.sql.parser.literal_list import held
 from icesql.sql.positions import offset_of, unsupported
 
@@ -151,7 +151,7 @@ def _literal(self: Expressions, node: exp.Literal) -> Typed:
         digits = max(len(whole) + len(fraction), len(fraction), 1)
         if digits > t.MOST_DIGITS:
             raise unsupported(f"a number of {digits} digits in {DIALECT}", node)
-        return Typed(node, SparkType("decimal", digits, len(fraction)))
+        return Typed(node, SqlType("decimal", digits, len(fraction)))
     value = int(text)
     if value <= _LARGEST["int"]:
         return Typed(node, t.INT)
@@ -161,7 +161,7 @@ def _literal(self: Expressions, node: exp.Literal) -> Typed:
     return Typed(_number(text, kind), kind)
 
 
-def _number(text: str, to: SparkType) -> exp.Expr:
+def _number(text: str, to: SqlType) -> exp.Expr:
     return exp.Cast(this=exp.Literal.string(text), to=t.duckdb_type(to))
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from sqlglot import exp
 
-from icesql.query.dialects.spark import types as t
+from icesql.query.dialects import types as t
+from icesql.query.dialects.scope import Columns, Item, Scope
 from icesql.query.dialects.spark.calls import DIALECT, Typed, unified
-from icesql.query.dialects.spark.scope import Columns, Item, Scope
-from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import duckdb, template
+from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Made(Struct):
 
     name: str
     values: exp.Expr
-    type: SparkType
+    type: SqlType
 
 
 def _base(name: str) -> tuple[str, bool]:

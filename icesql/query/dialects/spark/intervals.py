@@ -8,12 +8,12 @@ from typing import Final
 
 from sqlglot import exp
 
-from icesql.query.dialects.spark import types as t
+from icesql.query.dialects import types as t
 from icesql.query.dialects.spark.calls import DIALECT, Typed
-from icesql.query.dialects.spark.types import SparkType
+from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
-DAYS: Final = SparkType("interval day")
+DAYS: Final = SqlType("interval day")
 _MONTHS: Final = {"YEAR": 12, "MONTH": 1}
 _MICROS: Final = {
     "WEEK": 604_800_000_000,
@@ -93,7 +93,7 @@ def _amounts(node: exp.Interval, amounts: list[tuple[str, str]]) -> Typed:
     return _of_micros(int(micros), DAYS if smallest == "DAY" else t.TIME_SPAN)
 
 
-def _of_micros(micros: int, kind: SparkType) -> Typed:
+def _of_micros(micros: int, kind: SqlType) -> Typed:
     sign = -1 if micros < 0 else 1
     days, rest = divmod(abs(micros), _MICROS["DAY"])
     if not rest:

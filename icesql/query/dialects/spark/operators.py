@@ -6,12 +6,12 @@ from typing import Final
 
 from sqlglot import exp
 
+from icesql.query.dialects import types as t
 from icesql.query.dialects.instant_calls import FIRST_INSTANT, MOVED, MOVED_BACK
-from icesql.query.dialects.spark import types as t
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted, unified
 from icesql.query.dialects.spark.instants import first_instant
-from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import call, duckdb
+from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
 _SYMBOLS: Final[dict[type[exp.Expr], str]] = {
@@ -37,7 +37,7 @@ def literal_number(node: exp.Expr) -> str | None:
     return str(node.this) if isinstance(node, exp.Literal) and not node.is_string else None
 
 
-def as_decimal(value: Typed) -> SparkType:
+def as_decimal(value: Typed) -> SqlType:
     """The decimal type of a number beside decimals; a constant has as many digits as it shows."""
     number = literal_number(value.node)
     if value.type.kind in t.INTEGRAL and number is not None:
@@ -133,7 +133,7 @@ def _decimals(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> Typed:
     return Typed(duckdb(text, left.node, right.node), gives)
 
 
-def unscaled(gap: str, kind: SparkType) -> str:
+def unscaled(gap: str, kind: SqlType) -> str:
     """The digits of a decimal of type ``kind`` as a whole number."""
     scale = kind.scale
     if scale == 0:
@@ -143,7 +143,7 @@ def unscaled(gap: str, kind: SparkType) -> str:
     return f"CAST({gap} * CAST(1{'0' * scale} AS DECIMAL({scale + 1},0)) AS HUGEINT)"
 
 
-def _whole_quotient(left: Typed, right: Typed, one: SparkType, other: SparkType) -> Typed:
+def _whole_quotient(left: Typed, right: Typed, one: SqlType, other: SqlType) -> Typed:
     scale = max(one.scale, other.scale)
     first = f"{unscaled('$1', one)} * {10 ** (scale - one.scale)}"
     second = f"({unscaled(_divisor(right), other)} * {10 ** (scale - other.scale)})"
@@ -151,7 +151,7 @@ def _whole_quotient(left: Typed, right: Typed, one: SparkType, other: SparkType)
     return Typed(duckdb(text, left.node, right.node), t.BIGINT)
 
 
-def _quotient(node: exp.Expr, left: Typed, right: Typed, one: SparkType, other: SparkType) -> Typed:
+def _quotient(node: exp.Expr, left: Typed, right: Typed, one: SqlType, other: SqlType) -> Typed:
     """An exact quotient of decimals, rounded half up to the digits that Spark gives it."""
     scale = max(6, one.scale + other.precision + 1)
     gives = t.decimal(one.precision - one.scale + other.scale + scale, scale)
@@ -164,9 +164,9 @@ def _quotient(node: exp.Expr, left: Typed, right: Typed, one: SparkType, other: 
 def quotient(
     left: exp.Expr,
     right: exp.Expr,
-    one: SparkType,
-    other: SparkType,
-    gives: SparkType,
+    one: SqlType,
+    other: SqlType,
+    gives: SqlType,
     divisor: str = "$2",
 ) -> exp.Expr | None:
     """``left / right``, decimals of types ``one`` and ``other``, as the decimal ``gives``."""
@@ -209,7 +209,7 @@ def _with_times(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> Typed
                 return Typed(duckdb(f"$1 {symbol} $2", *nodes, exact=False), left.type)
             case "date", "date" if symbol == "-":
                 return Typed(
-                    duckdb("to_days(CAST($1 - $2 AS INT))", *nodes), SparkType("interval day")
+                    duckdb("to_days(CAST($1 - $2 AS INT))", *nodes), SqlType("interval day")
                 )
             case (("timestamp" | "timestamp_ntz"), ("timestamp" | "timestamp_ntz")) if (
                 symbol == "-"

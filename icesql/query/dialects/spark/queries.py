@@ -9,12 +9,12 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
 from icesql.iceberg.schema import Schema
-from icesql.query.dialects.spark import types as t
+from icesql.query.dialects import types as t
+from icesql.query.dialects.scope import Columns, Item, Scope, below, names_of
 from icesql.query.dialects.spark.calls import DIALECT, Typed
 from icesql.query.dialects.spark.expressions import Expressions
 from icesql.query.dialects.spark.generators import is_generator, selected
 from icesql.query.dialects.spark.grouping import group_by
-from icesql.query.dialects.spark.scope import Columns, Item, Scope, below, names_of
 from icesql.query.dialects.spark.set_operations import set_operation
 from icesql.query.dialects.spark.sources import read_from, read_values, renamed
 from icesql.sql.positions import unsupported
@@ -83,7 +83,7 @@ class Queries:
         read_from(self, node, scope)
         expressions = Expressions(scope, self)
         scope.windows = frozenset(names_of(each.this for each in node.args.get("windows") or ()))
-        columns: list[tuple[str, t.SparkType]] | None = []
+        columns: list[tuple[str, t.SqlType]] | None = []
         written = [each.copy() for each in node.expressions]
         made: list[exp.Expr] = []
         for each in list(node.expressions):

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from icesql.query.dialects.spark import types as t
+from icesql.query.dialects import types as t
+from icesql.query.dialects.scope import Columns, Scope
 from icesql.query.dialects.spark.calls import DIALECT
 from icesql.query.dialects.spark.casts import cast
-from icesql.query.dialects.spark.scope import Columns, Scope
 from icesql.query.dialects.spark.sources import common_type
 from icesql.sql.positions import unsupported
 
@@ -51,7 +51,7 @@ def _united(node: exp.SetOperation, left: Columns | None, right: Columns | None)
 
 
 def _cast_output(
-    node: exp.SetOperation, query: exp.Expr, at: int, kind: t.SparkType, to: t.SparkType
+    node: exp.SetOperation, query: exp.Expr, at: int, kind: t.SqlType, to: t.SqlType
 ) -> None:
     numbers = {*t.INTEGRAL, "decimal", "double"}
     if {kind.kind, to.kind} <= numbers:

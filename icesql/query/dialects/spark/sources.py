@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from icesql.iceberg.metadata_columns import METADATA_COLUMNS
-from icesql.query.dialects.spark import types as t
+from icesql.query.dialects import types as t
+from icesql.query.dialects.scope import Columns, Item, Scope, names_of, table_name
 from icesql.query.dialects.spark.calls import DIALECT, converted
 from icesql.query.dialects.spark.expressions import Expressions
 from icesql.query.dialects.spark.generators import laterals, table_function
-from icesql.query.dialects.spark.scope import Columns, Item, Scope, names_of, table_name
 from icesql.query.names import scan_index
 from icesql.sql.positions import unsupported
 
@@ -155,7 +155,7 @@ def renamed(columns: Columns | None, names: Sequence[str], node: exp.Expr) -> Co
     return tuple((name, kind) for name, (_, kind) in zip(names, columns, strict=True))
 
 
-def common_type(node: exp.Expr, kinds: Sequence[t.SparkType]) -> t.SparkType:
+def common_type(node: exp.Expr, kinds: Sequence[t.SqlType]) -> t.SqlType:
     """The type that values of one column have in common."""
     found = t.NULL
     for kind in kinds:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from icesql.query.dialects import types as t
 from icesql.query.dialects.templates import expanded
+from icesql.query.dialects.types import SqlType
 from icesql.query.dialects.vendors import formats
-from icesql.query.dialects.vendors.kinds import MOMENTS, NUMBERS, UNKNOWN, T
+from icesql.query.dialects.vendors.kinds import ARRAY, DECIMAL, T, common, word
 from icesql.query.dialects.vendors.operators import cast, part, quotient
 
 if TYPE_CHECKING:
@@ -55,20 +57,20 @@ def _unit(self: Translation, node: exp.Expr, value: exp.Expr) -> str:
     return found
 
 
-def _moment(self: Translation, node: exp.Expr, value: exp.Expr) -> str:
-    kind = self.kind(value)
-    if kind == "null":
-        return "timestamp"
-    if kind not in MOMENTS:
-        known = "a value whose type is not known" if kind == UNKNOWN else f"a {kind}"
+def _moment(self: Translation, node: exp.Expr, value: exp.Expr) -> SqlType:
+    type = self.type(value)
+    if type == t.NULL:
+        return t.NTZ
+    if type.kind not in t.MOMENTS:
+        known = "a value whose type is not known" if type == t.UNKNOWN else f"a {word(type)}"
         raise self.refuse(
             f"{node.name.lower()}() of {known}", value, "CAST it to DATE or TIMESTAMP"
         )
-    return kind
+    return type
 
 
-def _kinded(made: exp.Expr, kind: str) -> exp.Expr:
-    made.meta["kind"] = kind
+def _typed(made: exp.Expr, type: SqlType) -> exp.Expr:
+    made.meta["type"] = type
     return made
 
 
@@ -77,48 +79,48 @@ def _kinded(made: exp.Expr, kind: str) -> exp.Expr:
 
 def date_trunc(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """``date_trunc(unit, x)``, of the type of x."""
-    unit, kind = _unit(self, node, given[0]), _moment(self, node, given[1])
-    if kind == "date" and unit in _FINE:
+    unit, type = _unit(self, node, given[0]), _moment(self, node, given[1])
+    if type == t.DATE and unit in _FINE:
         raise self.refuse(f"date_trunc('{unit}', …) of a date", node)
     made = expanded(f"date_trunc('{unit}', $1)", given[1], exact=False)
-    if kind == "date":
+    if type == t.DATE:
         made = exp.Cast(this=made, to=exp.DataType.build("DATE"))
-    return _kinded(made, kind)
+    return _typed(made, type)
 
 
 def date_add(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """``date_add(unit, n, x)``, of the type of x."""
-    unit, kind = _unit(self, node, given[0]), _moment(self, node, given[2])
-    if self.kind(given[1]) not in ("integer", "null", UNKNOWN):
+    unit, type = _unit(self, node, given[0]), _moment(self, node, given[2])
+    if self.type(given[1]).kind not in (*t.INTEGRAL, "null", "unknown"):
         raise self.refuse(f"{node.name.lower()}() of a count that is no integer", given[1])
-    if kind == "date" and unit in _FINE:
+    if type == t.DATE and unit in _FINE:
         if self.dialect == "trino":
             raise self.refuse(f"date_add('{unit}', …) of a date", node)
-        kind = "timestamp"
+        type = t.NTZ
     step = {"quarter": "3 * ($1)", "week": "7 * ($1)"}.get(unit, "$1")
     function = {"quarter": "to_months", "week": "to_days"}.get(unit, f"to_{unit}s")
     if isinstance(given[1], exp.Literal) and unit not in ("quarter", "week"):
         made = expanded(f"$2 + INTERVAL ($1) {unit}", given[1], given[2], exact=False)
     else:
         made = expanded(f"$2 + {function}(CAST({step} AS INTEGER))", given[1], given[2])
-    if kind == "date":
+    if type == t.DATE:
         made = exp.Cast(this=made, to=exp.DataType.build("DATE"))
     else:
         made = exp.Paren(this=made)
-    return _kinded(made, kind)
+    return _typed(made, type)
 
 
 def date_diff(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """Whole units in Trino, borders crossed in Snowflake."""
     unit = _unit(self, node, given[0])
-    kinds = {_moment(self, node, each) for each in given[1:]}
-    if "timestamptz" in kinds and len(kinds) > 1:
+    types = {_moment(self, node, each) for each in given[1:]}
+    if t.TIMESTAMP in types and len(types) > 1:
         raise self.refuse(f"{node.name.lower()}() of times with and without a zone", node)
     if unit == "week" and self.dialect == "snowflake":
         text = "date_diff('day', date_trunc('week', $1), date_trunc('week', $2)) // 7"
-        return _kinded(exp.Paren(this=expanded(text, given[1], given[2])), "integer")
+        return _typed(exp.Paren(this=expanded(text, given[1], given[2])), t.BIGINT)
     function = "date_sub" if self.dialect == "trino" else "date_diff"
-    return _kinded(expanded(f"{function}('{unit}', $1, $2)", given[1], given[2]), "integer")
+    return _typed(expanded(f"{function}('{unit}', $1, $2)", given[1], given[2]), t.BIGINT)
 
 
 def date_part(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -145,7 +147,7 @@ def to_char(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     if len(given) == 1:
         made = cast(self, node, given[0], exp.DataType.build("VARCHAR"))
         made = made or exp.Cast(this=given[0].copy(), to=exp.DataType.build("VARCHAR"))
-        return _kinded(made, "text")
+        return _typed(made, t.STRING)
     return _formatted(self, node, given, formats.from_snowflake(_pattern(self, node, given)))
 
 
@@ -157,7 +159,7 @@ def date_parse(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
 def parsed_date(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """``TO_DATE(text, 'YYYY-MM-DD')``."""
     made = _parsed(self, node, given, formats.from_snowflake(_pattern(self, node, given)))
-    return _kinded(exp.Cast(this=made, to=exp.DataType.build("DATE")), "date")
+    return _typed(exp.Cast(this=made, to=exp.DataType.build("DATE")), t.DATE)
 
 
 def parsed_timestamp(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -175,7 +177,7 @@ def _formatted(
     if pattern is None:
         raise self.refuse(f"the pattern {given[1].sql()} of {node.name.lower()}()", given[1])
     _moment(self, node, given[0])
-    return _kinded(expanded("strftime($1, $2)", given[0], exp.Literal.string(pattern)), "text")
+    return _typed(expanded("strftime($1, $2)", given[0], exp.Literal.string(pattern)), t.STRING)
 
 
 def _parsed(self: Translation, node: exp.Expr, given: Arguments, pattern: str | None) -> exp.Expr:
@@ -190,7 +192,7 @@ def _parsed(self: Translation, node: exp.Expr, given: Arguments, pattern: str | 
         # Two digits are 1970 to 2069, and 1969 to 2068 in DuckDB.
         later = "CASE WHEN year($1) = 1969 THEN $1 + INTERVAL 100 YEAR ELSE $1 END"
         made = expanded(later, made)
-    return _kinded(made, "timestamp")
+    return _typed(made, t.NTZ)
 
 
 # ---------------------------------------------------------------------- texts and conditions
@@ -198,7 +200,7 @@ def _parsed(self: Translation, node: exp.Expr, given: Arguments, pattern: str | 
 
 def joined(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """``concat(a, b, …)``: NULL if one is NULL."""
-    kinds = {self.kind(each) for each in given} - {"null"}
+    kinds = {word(self.type(each)) for each in given} - {"null"}
     if "array" in kinds:
         raise self.refuse("concat() of arrays", node, "write ||")
     if kinds - {"text", "integer", "boolean", "date", "decimal"}:
@@ -206,7 +208,7 @@ def joined(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     made = given[0].copy()
     for each in given[1:]:
         made = expanded("$1 || $2", made, each)
-    return _kinded(exp.Paren(this=made), "text")
+    return _typed(exp.Paren(this=made), t.STRING)
 
 
 def substr(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -217,13 +219,13 @@ def substr(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     if len(given) == 3 and isinstance(given[2], exp.Literal):
         length = ", $3"
     if plain:
-        return _kinded(expanded(f"substr($1, $2{length})", *given, exact=False), "text")
+        return _typed(expanded(f"substr($1, $2{length})", *given, exact=False), t.STRING)
     text = f"CASE WHEN $2 = 0 OR $2 < -length($1) THEN '' ELSE substr($1, $2{length}) END"
     if self.dialect == "snowflake":
         if not isinstance(start, exp.Neg):
             raise self.refuse(f"{node.name.lower()}() from a place that is no constant", start)
         text = f"CASE WHEN $2 < -length($1) THEN '' ELSE substr($1, $2{length}) END"
-    return _kinded(expanded(text, *given), "text")
+    return _typed(expanded(text, *given), t.STRING)
 
 
 def greatest(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -239,13 +241,8 @@ def least(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
 def _extreme(self: Translation, given: Arguments, name: str) -> exp.Expr:
     checks: list[exp.Expr] = [expanded("$1 IS NULL", each) for each in given]
     found = exp.Case().else_(exp.Anonymous(this=name, expressions=[e.copy() for e in given]))
-    kinds = {self.kind(each) for each in given} - {"null"}
     made = found.when(exp.or_(*checks), exp.Null())
-    if len(kinds) == 1:
-        made.meta["kind"] = kinds.pop()
-    elif kinds <= NUMBERS:
-        made.meta["kind"] = "double" if "double" in kinds else "decimal"
-    return made
+    return _typed(made, common(self.type(each) for each in given))
 
 
 def regexp_replace(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -259,7 +256,7 @@ def regexp_replace(self: Translation, node: exp.Expr, given: Arguments) -> exp.E
             for at, each in enumerate(text)
         )
     made = expanded("regexp_replace($1, $2, $3, 'g')", given[0], given[1], exp.Literal.string(text))
-    return _kinded(made, "text")
+    return _typed(made, t.STRING)
 
 
 def json_extract_scalar(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -271,7 +268,7 @@ def json_extract_scalar(self: Translation, node: exp.Expr, given: Arguments) -> 
         "CASE WHEN json_type($1, $2) NOT IN ('OBJECT', 'ARRAY', 'NULL') "
         "THEN json_extract_string($1, $2) END"
     )
-    return _kinded(expanded(text, *given), "text")
+    return _typed(expanded(text, *given), t.STRING)
 
 
 def decode(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -283,10 +280,8 @@ def decode(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
         made = made.when(equal, rest[at + 1].copy())
     if len(rest) % 2:
         made = made.else_(rest[-1].copy())
-    kinds = {self.kind(each) for each in (*rest[1::2], *(rest[-1:] if len(rest) % 2 else []))}
-    if len(kinds - {"null"}) == 1:
-        made.meta["kind"] = (kinds - {"null"}).pop()
-    return made
+    values = [*rest[1::2], *(rest[-1:] if len(rest) % 2 else [])]
+    return _typed(made, common(self.type(each) for each in values))
 
 
 # ---------------------------------------------------------------------- aggregates and lists
@@ -299,7 +294,7 @@ def count(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     if isinstance(given[0], exp.Star) and any(given[0].args.values()):
         raise self.refuse("count(* …)", node)
     made = exp.Count(this=given[0].copy())
-    return _kinded(made, "integer")
+    return _typed(made, t.BIGINT)
 
 
 def listagg(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -318,7 +313,7 @@ def listagg(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     made: exp.Expr = exp.Anonymous(this="string_agg", expressions=[value, last])
     if self.dialect == "snowflake":
         made = exp.Anonymous(this="coalesce", expressions=[made, exp.Literal.string("")])
-    return _kinded(made, "text")
+    return _typed(made, t.STRING)
 
 
 def percentile_cont(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -345,7 +340,7 @@ def _percentile(self: Translation, node: exp.Expr, given: Arguments, name: str) 
 
 def array_of(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """``ARRAY_CONSTRUCT(a, b, …)``."""
-    return _kinded(exp.Array(expressions=[each.copy() for each in given]), "array")
+    return _typed(exp.Array(expressions=[each.copy() for each in given]), ARRAY)
 
 
 def to_decimal(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -358,7 +353,7 @@ def to_decimal(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     parameters = [exp.DataTypeParam(this=exp.Literal.number(each)) for each in sizes]
     to = exp.DataType(this=T.DECIMAL, expressions=parameters, nested=False)
     kind = exp.TryCast if node.name.lower().startswith("try_") else exp.Cast
-    return _kinded(kind(this=given[0].copy(), to=to), "decimal")
+    return _typed(kind(this=given[0].copy(), to=to), DECIMAL)
 
 
 def div0(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -366,7 +361,7 @@ def div0(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     divided = quotient(given[0], expanded("nullif($1, 0)", given[1]))
     null = "" if node.name.lower() == "div0" else " OR $2 IS NULL"
     text = f"CASE WHEN $1 IS NOT NULL AND ($2 = 0{null}) THEN CAST(0 AS DECIMAL(38,6)) ELSE $3 END"
-    return _kinded(expanded(text, *given, divided), "decimal")
+    return _typed(expanded(text, *given, divided), DECIMAL)
 
 
 # By the names that the tables call them.

@@ -1,168 +1,179 @@
-"""Kinds of values: as much of a type as the meanings of operators depend on."""
+"""The types of expressions, as far as the meanings of operators depend on them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from sqlglot import exp
 
-from icesql.iceberg import types as t
+from icesql.iceberg import types as iceberg
 from icesql.query.column_types import ColumnTypes
+from icesql.query.dialects import types as t
+from icesql.query.dialects.types import SqlType
 from icesql.query.names import FromItem, SelectScope
 
 T: Final = exp.DataType.Type
-UNKNOWN: Final = "unknown"
-Columns = list[tuple[str, str]]
+Columns = list[tuple[str, SqlType]]
+INTERVAL: Final = SqlType("interval")
+ARRAY: Final = SqlType("array")
+MAP: Final = SqlType("map")
+ROW: Final = SqlType("struct")
+DECIMAL: Final = SqlType("decimal")
+TIME: Final = SqlType("time")
 
-_OF_CASTS: Final[dict[Any, str]] = {
-    **dict.fromkeys((T.TINYINT, T.SMALLINT, T.INT, T.BIGINT), "integer"),
-    **dict.fromkeys((T.FLOAT, T.DOUBLE), "double"),
-    T.DECIMAL: "decimal",
-    T.BOOLEAN: "boolean",
-    **dict.fromkeys((T.VARCHAR, T.TEXT, T.CHAR, T.NCHAR, T.NVARCHAR), "text"),
-    **dict.fromkeys((T.BINARY, T.VARBINARY), "binary"),
-    T.DATE: "date",
-    **dict.fromkeys((T.TIMESTAMP, T.TIMESTAMPNTZ, T.DATETIME), "timestamp"),
-    **dict.fromkeys((T.TIMESTAMPTZ, T.TIMESTAMPLTZ), "timestamptz"),
-    T.TIME: "time",
-    T.UUID: "uuid",
-    T.ARRAY: "array",
-    T.MAP: "map",
+_OF_CASTS: Final[dict[Any, SqlType]] = {
+    **dict.fromkeys((T.TINYINT, T.SMALLINT, T.INT, T.BIGINT), t.BIGINT),
+    **dict.fromkeys((T.FLOAT, T.DOUBLE), t.DOUBLE),
+    T.DECIMAL: DECIMAL,
+    T.BOOLEAN: t.BOOLEAN,
+    **dict.fromkeys((T.VARCHAR, T.TEXT, T.CHAR, T.NCHAR, T.NVARCHAR), t.STRING),
+    **dict.fromkeys((T.BINARY, T.VARBINARY), t.BINARY),
+    T.DATE: t.DATE,
+    **dict.fromkeys((T.TIMESTAMP, T.TIMESTAMPNTZ, T.DATETIME), t.NTZ),
+    **dict.fromkeys((T.TIMESTAMPTZ, T.TIMESTAMPLTZ), t.TIMESTAMP),
+    T.TIME: TIME,
+    T.UUID: t.UUID,
+    T.ARRAY: ARRAY,
+    T.MAP: MAP,
 }  # fmt: skip
-NUMBERS: Final = frozenset({"integer", "decimal", "double"})
-MOMENTS: Final = frozenset({"date", "timestamp", "timestamptz"})
-
-
-def kind_of_cast(to: exp.DataType) -> str | None:
-    """The kind of a cast's target; None for a type that no dialect here has."""
-    found = _OF_CASTS.get(to.this)
-    if found == "decimal" and to.expressions and len(to.expressions) == 1:
-        return "decimal"
-    return found
-
-
-def kind_of_type(type: t.IcebergType | None) -> str:
-    """The kind of an Iceberg type."""
-    match type:
-        case t.DecimalType():
-            return "decimal"
-        case t.ListType():
-            return "array"
-        case t.MapType():
-            return "map"
-        case t.StructType():
-            return "row"
-        case t.FixedType():
-            return "binary"
-        case None:
-            return UNKNOWN
-    return _NAMES.get(str(type), UNKNOWN)
-
-
-_NAMES: Final = {
-    "int": "integer",
-    "long": "integer",
-    "float": "double",
-    "double": "double",
-    "boolean": "boolean",
+_WORDS: Final = {
+    **dict.fromkeys(t.INTEGRAL, "integer"),
+    **dict.fromkeys(t.FRACTIONAL, "double"),
     "string": "text",
-    "date": "date",
-    "time": "time",
-    "timestamp": "timestamp",
-    "timestamp_ns": "timestamp",
-    "timestamptz": "timestamptz",
-    "timestamptz_ns": "timestamptz",
-    "uuid": "uuid",
-    "binary": "binary",
+    t.NTZ.kind: "timestamp",
+    t.TIMESTAMP.kind: "timestamptz",
+    ROW.kind: "row",
 }
 
 
-class Kinds(ColumnTypes):
-    """The kinds of expressions of translated SELECTs; ``given`` are those of nodes already seen."""
+def word(of: SqlType) -> str:
+    """A type as messages call it."""
+    return _WORDS.get(of.kind, of.kind)
 
-    def kind(self, node: exp.Expr, scope: SelectScope | None) -> str:
-        """The kind of a translated expression."""
-        known = node.meta.get("kind")
-        if known is not None:
-            return str(known)
+
+def type_of_cast(to: exp.DataType) -> SqlType | None:
+    """The type of a cast's target; None for a type that no dialect here has."""
+    return _OF_CASTS.get(to.this)
+
+
+def type_of_column(type: iceberg.IcebergType | None) -> SqlType:
+    """The type of an Iceberg column, UNKNOWN for None."""
+    match type:
+        case iceberg.TimeType():
+            return TIME
+        case iceberg.TimestampNanoType():
+            return t.NTZ
+        case iceberg.TimestamptzNanoType():
+            return t.TIMESTAMP
+        case None:
+            return t.UNKNOWN
+    return t.of_iceberg(type)
+
+
+def converted(argument: SqlType, wanted: SqlType) -> SqlType | None:
+    """The type of an argument where a function takes another, which DuckDB takes, too."""
+    fits = (
+        argument.kind in (wanted.kind, "null")
+        or (argument.kind in t.INTEGRAL and wanted.kind in t.INTEGRAL)
+        or (argument.kind in t.NUMERIC and wanted == t.DOUBLE)
+    )
+    return argument if fits else None
+
+
+def common(types: Iterable[SqlType]) -> SqlType:
+    """The type of what may be of one of these: numbers have one, others must be alike."""
+    found = t.NULL
+    for each in types:
+        if each.kind == "null" or found.kind == "null" or {each.kind, found.kind} <= _NUMBERS:
+            found = t.common(found, each) or t.UNKNOWN
+        elif each.kind != found.kind:
+            return t.UNKNOWN
+    return found
+
+
+_NUMBERS: Final = frozenset(t.NUMERIC)
+
+
+class Kinds(ColumnTypes):
+    """The types of expressions of translated SELECTs; ``meta`` may have that of a node."""
+
+    def type(self, node: exp.Expr, scope: SelectScope | None) -> SqlType:
+        """The type of a translated expression, UNKNOWN where nothing decides it."""
+        known = node.meta.get("type")
+        if isinstance(known, SqlType):
+            return known
         match node:
             case exp.Literal():
-                return "text" if node.is_string else _kind_of_number(node.name)
+                return t.STRING if node.is_string else _type_of_number(node.name)
             case exp.Boolean():
-                return "boolean"
+                return t.BOOLEAN
             case exp.Null():
-                return "null"
+                return t.NULL
             case exp.Paren() | exp.Alias() | exp.Neg() | exp.Distinct():
                 inner = node.this if node.this is not None else node.expressions[0]
-                return self.kind(inner, scope)
+                return self.type(inner, scope)
             case exp.Order() | exp.Window() | exp.Filter() | exp.IgnoreNulls() | exp.WithinGroup():
-                return self.kind(node.this, scope) if node.this is not None else UNKNOWN
+                return self.type(node.this, scope) if node.this is not None else t.UNKNOWN
             case exp.RespectNulls():
-                return self.kind(node.this, scope)
+                return self.type(node.this, scope)
             case exp.Cast():
-                return kind_of_cast(node.to) or UNKNOWN
+                return type_of_cast(node.to) or t.UNKNOWN
             case exp.Interval():
-                return "interval"
+                return INTERVAL
             case exp.CurrentDate():
-                return "date"
+                return t.DATE
             case exp.CurrentTimestamp():
-                return "timestamptz"
+                return t.TIMESTAMP
             case exp.Localtimestamp():
-                return "timestamp"
+                return t.NTZ
             case exp.DPipe() | exp.Concat():
-                return "text"
+                return t.STRING
             case exp.Array():
-                return "array"
+                return ARRAY
             case exp.Struct() | exp.Tuple():
-                return "row"
+                return ROW
             case exp.Predicate() | exp.Connector() | exp.Not() | exp.Exists() | exp.Like():
-                return "boolean"
+                return t.BOOLEAN
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod() | exp.Div():
-                return arithmetic(self.kind(node.this, scope), self.kind(node.expression, scope))
+                return arithmetic(self.type(node.this, scope), self.type(node.expression, scope))
             case exp.Case():
                 branches = [each.args.get("true") for each in node.args.get("ifs") or ()]
-                return self._common([*branches, node.args.get("default")], scope)
+                values = [*branches, node.args.get("default")]
+                return common(self.type(each, scope) for each in values if each is not None)
             case exp.Column() | exp.Dot():
-                return self._kind_of_column(node, scope)
+                return self._type_of_column(node, scope)
             case exp.Subquery():
-                return self._kind_of_query(node)
+                return self._type_of_query(node)
             case _:
-                return UNKNOWN
+                return t.UNKNOWN
 
-    def _common(self, nodes: list[Any], scope: SelectScope | None) -> str:
-        kinds = {self.kind(each, scope) for each in nodes if each is not None} - {"null"}
-        if len(kinds) == 1:
-            return kinds.pop()
-        if kinds and kinds <= NUMBERS:
-            return "double" if "double" in kinds else "decimal"
-        return UNKNOWN
-
-    def _kind_of_column(self, node: exp.Expr, scope: SelectScope | None) -> str:
+    def _type_of_column(self, node: exp.Expr, scope: SelectScope | None) -> SqlType:
         if scope is None:
-            return UNKNOWN
-        found = kind_of_type(self.of(node, scope))
-        if found == UNKNOWN and isinstance(node, exp.Column) and len(node.parts) <= 2:
+            return t.UNKNOWN
+        found = type_of_column(self.of(node, scope))
+        if found == t.UNKNOWN and isinstance(node, exp.Column) and len(node.parts) <= 2:
             return self._resolved(node, scope)
         return found
 
-    def _resolved(self, column: exp.Column, scope: SelectScope) -> str:
-        """The kind of a column by the expression of a derived table that makes it."""
+    def _resolved(self, column: exp.Column, scope: SelectScope) -> SqlType:
+        """The type of a column by the expression of a derived table that makes it."""
         name, table = column.name.lower(), column.table.lower()
         for each in scope.around():
             certain = True
-            found: set[str] = set()
+            found: list[SqlType] = []
             for item in each.items:
                 if table and item.name != table:
                     continue
                 columns = self._columns(item, each)
                 if columns is None:
                     certain = False
-                found |= {kind for own, kind in columns or () if own == name}
+                found += [type for own, type in columns or () if own == name]
             if not certain:
-                return UNKNOWN
+                return t.UNKNOWN
             if found:
-                return found.pop() if len(found) == 1 else UNKNOWN
-        return UNKNOWN
+                return common(found)
+        return t.UNKNOWN
 
     def _columns(self, item: FromItem, scope: SelectScope) -> Columns | None:
         """The columns of something in FROM, in lower case; None where they are not known."""
@@ -170,7 +181,7 @@ class Kinds(ColumnTypes):
         columns: Columns | None = None
         if item.scan is not None:
             fields = self._schemas[item.scan].fields
-            columns = [(each.name.lower(), kind_of_type(each.type)) for each in fields]
+            columns = [(each.name.lower(), type_of_column(each.type)) for each in fields]
         elif isinstance(node, exp.Values):
             columns = self._rows(node, scope)
         elif isinstance(node, exp.Subquery):
@@ -186,7 +197,7 @@ class Kinds(ColumnTypes):
             row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions
         ]
         width = min(map(len, rows))
-        return [("", self._common([row[at] for row in rows], scope)) for at in range(width)]
+        return [("", common(self.type(row[at], scope) for row in rows)) for at in range(width)]
 
     def _outputs(self, query: exp.Expr) -> Columns | None:
         if isinstance(query, exp.Subquery):
@@ -196,8 +207,8 @@ class Kinds(ColumnTypes):
             if left is None or right is None or len(left) != len(right):
                 return None
             return [
-                (name, kind if kind == other else UNKNOWN)
-                for (name, kind), (_, other) in zip(left, right, strict=True)
+                (name, common((type, other)))
+                for (name, type), (_, other) in zip(left, right, strict=True)
             ]
         scope = self._scope_of.get(id(query))
         if scope is None:
@@ -205,7 +216,7 @@ class Kinds(ColumnTypes):
         found: Columns = []
         for each in scope.select.expressions:
             if not each.is_star:
-                found.append((each.alias_or_name.lower(), self.kind(each, scope)))
+                found.append((each.alias_or_name.lower(), self.type(each, scope)))
                 continue
             table = each.table.lower() if isinstance(each, exp.Column) else ""
             for item in scope.items:
@@ -217,9 +228,9 @@ class Kinds(ColumnTypes):
                 found += columns
         return found
 
-    def _kind_of_query(self, node: exp.Subquery) -> str:
+    def _type_of_query(self, node: exp.Subquery) -> SqlType:
         columns = self._outputs(node.this)
-        return columns[0][1] if columns is not None and len(columns) == 1 else UNKNOWN
+        return columns[0][1] if columns is not None and len(columns) == 1 else t.UNKNOWN
 
 
 def _renamed(columns: Columns | None, node: exp.Expr) -> Columns | None:
@@ -247,21 +258,19 @@ def _cte(table: exp.Table) -> exp.CTE | None:
     return None
 
 
-def arithmetic(left: str, right: str) -> str:
-    """The kind of ``+ - *`` of two kinds."""
-    kinds = {left, right}
-    if kinds <= NUMBERS:
-        return "double" if "double" in kinds else "decimal" if "decimal" in kinds else "integer"
-    if "interval" in kinds and kinds & MOMENTS:
-        return left if left in MOMENTS else right
-    if kinds == {"interval"}:
-        return "interval"
-    if kinds == {"interval", "integer"}:
-        return "interval"
-    return UNKNOWN
+def arithmetic(left: SqlType, right: SqlType) -> SqlType:
+    """The type of ``+ - *`` of two types."""
+    kinds = {left.kind, right.kind}
+    if kinds <= _NUMBERS:
+        return t.common(left, right) or t.UNKNOWN
+    if INTERVAL.kind in kinds and kinds & {*t.MOMENTS}:
+        return left if left.kind in t.MOMENTS else right
+    if INTERVAL.kind in kinds and kinds <= {INTERVAL.kind, *t.INTEGRAL}:
+        return INTERVAL
+    return t.UNKNOWN
 
 
-def _kind_of_number(text: str) -> str:
+def _type_of_number(text: str) -> SqlType:
     if "e" in text.lower():
-        return "double"
-    return "decimal" if "." in text else "integer"
+        return t.DOUBLE
+    return DECIMAL if "." in text else t.BIGINT

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from icesql.query.dialects import types as t
 from icesql.query.dialects.templates import expanded
 
 if TYPE_CHECKING:
@@ -48,12 +49,12 @@ def compared(self: Translation, node: exp.Expr) -> exp.Expr:
 
 def _boolean(made: exp.Expr) -> exp.Expr:
     made = exp.Paren(this=made)
-    made.meta["kind"] = "boolean"
+    made.meta["type"] = t.BOOLEAN
     return made
 
 
 def _may_be_nan(self: Translation, node: exp.Expr) -> bool:
-    return self.kind(node) == "double" and not _is_number(node)
+    return self.type(node).kind in t.FRACTIONAL and not _is_number(node)
 
 
 def _is_number(node: exp.Expr) -> bool:

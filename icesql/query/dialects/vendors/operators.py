@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from icesql.query.dialects import types as t
+from icesql.query.dialects.functions import functions
 from icesql.query.dialects.templates import expanded
-from icesql.query.dialects.vendors.kinds import MOMENTS, NUMBERS, UNKNOWN, T, kind_of_cast
+from icesql.query.dialects.types import SqlType
+from icesql.query.dialects.vendors.kinds import ARRAY, DECIMAL, INTERVAL, T, type_of_cast, word
 from icesql.query.dialects.vendors.nan import COMPARISONS, compared
-from icesql.query.dialects.vendors.table import rows
 
 if TYPE_CHECKING:
     from icesql.query.dialects.vendors.translation import Translation
@@ -91,42 +93,42 @@ def rewritten(self: Translation, node: exp.Expr) -> exp.Expr | None:
     return node
 
 
-def _known(self: Translation, node: exp.Expr, *operands: exp.Expr) -> list[str]:
-    kinds = [self.kind(each) for each in operands]
-    if UNKNOWN in kinds:
-        raise self.refuse(
-            f"{_SIGNS.get(type(node), node.key.upper())} of a value whose type is not known",
-            node,
-            "CAST it to its type",
-        )
+def _numbers(self: Translation, node: exp.Expr) -> set[str]:
+    """The kinds of two operands that are numbers or NULL."""
+    types = [self.type(node.this), self.type(node.expression)]
+    sign = _SIGNS[type(node)]
+    if t.UNKNOWN in types:
+        raise self.refuse(f"{sign} of a value whose type is not known", node, "CAST it to its type")
+    kinds = {each.kind for each in types} - {"null"}
+    if not kinds <= {*t.NUMERIC}:
+        words = sorted({word(each) for each in types if each != t.NULL})
+        raise self.refuse(f" {sign} ".join(words), node)
     return kinds
 
 
-_SIGNS: Final[dict[type[exp.Expr], str]] = {exp.Div: "/", exp.Mod: "%", exp.Add: "+", exp.Sub: "-"}
+_SIGNS: Final[dict[type[exp.Expr], str]] = {exp.Div: "/", exp.Mod: "%"}
 
 
 def _division(self: Translation, node: exp.Div) -> exp.Expr:
     left, right = node.this, node.expression
-    kinds = set(_known(self, node, left, right)) - {"null"}
-    if not kinds <= NUMBERS:
-        raise self.refuse(f"{' / '.join(sorted(kinds))}", node)
+    kinds = _numbers(self, node)
     divisor = f"CASE WHEN $2 = 0 AND $1 IS NOT NULL THEN {_BY_ZERO} ELSE $2 END"
     if _is_nonzero(right):
         divisor = "$2"
-    if "double" in kinds:
+    if kinds & {*t.FRACTIONAL}:
         if self.dialect == "trino":
             divisor = "$2"  # Infinity and NaN
         made = expanded(f"CAST($1 AS DOUBLE) / CAST({divisor} AS DOUBLE)", left, right)
-        made.meta["kind"] = "double"
+        made.meta["type"] = t.DOUBLE
         return exp.Paren(this=made)
     if "decimal" in kinds:
         raise self.refuse("/ of a decimal", node, "CAST an operand to DOUBLE")
     if self.dialect == "trino":
         made = expanded(f"$1 // {divisor}", left, right)
-        made.meta["kind"] = "integer"
+        made.meta["type"] = t.BIGINT
         return exp.Paren(this=made)
     made = quotient(left, expanded(divisor, left, right))
-    made.meta["kind"] = "decimal"
+    made.meta["type"] = DECIMAL
     return made
 
 
@@ -150,27 +152,25 @@ def _is_nonzero(node: exp.Expr) -> bool:
 def _remainder(self: Translation, node: exp.Mod) -> exp.Expr | None:
     if _is_nonzero(node.expression):
         return None
-    kinds = set(_known(self, node, node.this, node.expression)) - {"null"}
-    if not kinds <= NUMBERS:
-        raise self.refuse(f"{' % '.join(sorted(kinds))}", node)
-    if "double" in kinds and self.dialect == "trino":
+    kinds = _numbers(self, node)
+    if kinds & {*t.FRACTIONAL} and self.dialect == "trino":
         return None  # NaN
     text = f"$1 % CASE WHEN $2 = 0 AND $1 IS NOT NULL THEN {_BY_ZERO} ELSE $2 END"
     made = expanded(text, node.this, node.expression)
-    made.meta["kind"] = "decimal" if "decimal" in kinds else "integer"
+    made.meta["type"] = DECIMAL if "decimal" in kinds else t.BIGINT
     return exp.Paren(this=made)
 
 
 def _moved(self: Translation, node: exp.Add | exp.Sub) -> exp.Expr | None:
     """A date and an interval is a date, which DuckDB makes a timestamp of."""
-    kinds = [self.kind(node.this), self.kind(node.expression)]
-    if "interval" in kinds and "date" in kinds:
+    types = [self.type(node.this), self.type(node.expression)]
+    if INTERVAL in types and t.DATE in types:
         made = exp.Cast(this=node.copy(), to=exp.DataType.build("DATE"))
-        made.meta["kind"] = "date"
+        made.meta["type"] = t.DATE
         return made
-    if kinds == ["date", "date"] and self.dialect == "trino":
+    if types == [t.DATE, t.DATE] and self.dialect == "trino":
         raise self.refuse("date - date", node, "write date_diff('day', …)")
-    if "interval" in kinds and UNKNOWN in kinds:
+    if INTERVAL in types and t.UNKNOWN in types:
         raise self.refuse(
             "an interval and a value whose type is not known", node, "CAST it to its type"
         )
@@ -182,24 +182,23 @@ def part(self: Translation, node: exp.Expr, name: str, value: exp.Expr) -> exp.E
     found = _PARTS[self.dialect].get(name)
     if found is None:
         raise self.refuse(f"EXTRACT({name} FROM …)", node)
-    kind = self.kind(value)
-    if kind not in MOMENTS and kind not in (UNKNOWN, "null", "time"):
-        raise self.refuse(f"EXTRACT({name} FROM {kind})", node)
+    type = self.type(value)
+    if type.kind not in (*t.MOMENTS, "unknown", "null", "time"):
+        raise self.refuse(f"EXTRACT({name} FROM {word(type)})", node)
     plain = found in ("year", "month", "day")
     made = expanded(f"extract({found} FROM $1)" if plain else f"date_part('{found}', $1)", value,
                   exact=not plain)  # fmt: skip
-    made.meta["kind"] = "integer"
+    made.meta["type"] = t.BIGINT
     return made
 
 
 def _subscript(self: Translation, node: exp.Bracket) -> exp.Expr:
-    kind = self.kind(node.this)
+    type = self.type(node.this)
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
         raise self.refuse("a slice", node)
     index = node.expressions[0]
-    at = self.kind(index)
     trino = self.dialect == "trino"
-    if kind == "array" and at == "integer":
+    if type.kind == "array" and self.type(index).kind in t.INTEGRAL:
         text = (
             "CASE WHEN $2 BETWEEN 1 AND len($1) THEN list_extract($1, $2) "
             "WHEN $1 IS NOT NULL AND $2 IS NOT NULL "
@@ -207,17 +206,17 @@ def _subscript(self: Translation, node: exp.Bracket) -> exp.Expr:
             if trino
             else "CASE WHEN $2 >= 0 THEN list_extract($1, $2 + 1) END"
         )
-    elif kind == "map":
+    elif type.kind == "map":
         text = (
             "CASE WHEN map_contains($1, $2) THEN map_extract_value($1, $2) "
             "WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN error('Key not present in map') END"
             if trino
             else "map_extract_value($1, $2)"
         )
-    elif kind == UNKNOWN:
+    elif type == t.UNKNOWN:
         raise self.refuse("a subscript of a value whose type is not known", node)
     else:
-        raise self.refuse(f"a subscript of a {kind}", node)
+        raise self.refuse(f"a subscript of a {word(type)}", node)
     return expanded(text, node.this, index)
 
 
@@ -229,17 +228,17 @@ def _trim(self: Translation, node: exp.Trim) -> exp.Expr:
         made = expanded(f"{name}($1, $2)", node.this, characters)
     elif self.dialect == "trino":
         # All that is white space there; DuckDB's takes blanks only.
-        made = expanded(rows("trino")[name][0].text, node.this)
+        made = expanded(functions("trino")[name][0].text, node.this)
     else:
         made = expanded(f"{name}($1)", node.this)
-    made.meta["kind"] = "text"
+    made.meta["type"] = t.STRING
     return made
 
 
 def _check_unnest(self: Translation, node: exp.Unnest) -> None:
     if node.args.get("offset") or len(node.expressions) != 1:
         raise self.refuse("UNNEST of several arrays or WITH ORDINALITY", node)
-    if self.kind(node.expressions[0]) != "array":
+    if self.type(node.expressions[0]).kind != "array":
         raise self.refuse("UNNEST of what is not known to be an array", node)
 
 
@@ -262,14 +261,12 @@ def _name_values(self: Translation, node: exp.Values) -> None:
 
 
 def _joined(self: Translation, node: exp.DPipe | exp.Concat) -> exp.Expr | None:
-    if isinstance(node, exp.DPipe) and "array" in (
-        self.kind(node.this),
-        self.kind(node.expression),
-    ):
-        node.meta["kind"] = "array"
     for each in (node.this, node.expression) if isinstance(node, exp.DPipe) else ():
-        if self.kind(each) in ("double", "timestamp", "timestamptz"):
-            raise self.refuse(f"|| of a {self.kind(each)}", node)
+        type = self.type(each)
+        if type.kind == "array":
+            node.meta["type"] = ARRAY
+        if type.kind in (*t.FRACTIONAL, t.NTZ.kind, t.TIMESTAMP.kind):
+            raise self.refuse(f"|| of a {word(type)}", node)
     return None
 
 
@@ -284,13 +281,13 @@ def cast(
     self: Translation, node: exp.Expr, value: exp.Expr, to: exp.DataType, *, safe: bool = False
 ) -> exp.Expr | None:
     """``value`` as a ``to``; None where DuckDB's own cast is the same."""
-    wanted, given = kind_of_cast(to), self.kind(value)
-    if wanted is None or wanted in ("array", "map"):
+    wanted, given = type_of_cast(to), self.type(value)
+    if wanted is None or wanted.kind in ("array", "map"):
         raise self.refuse(f"a cast to {to.sql(dialect=self.dialect)}", node)
-    word = "TRY_CAST" if safe else "CAST"
-    match wanted:
+    function = "TRY_CAST" if safe else "CAST"
+    match word(wanted):
         case "integer":
-            return _to_integer(self, node, value, given, to.sql(dialect="duckdb"), word)
+            return _to_integer(self, node, value, given, to.sql(dialect="duckdb"), function)
         case "decimal":
             sizes = [each.name for each in to.expressions]
             if not sizes:
@@ -298,15 +295,15 @@ def cast(
                                        for each in (38, 0)])  # fmt: skip
             elif len(sizes) == 1:
                 to.append("expressions", exp.DataTypeParam(this=exp.Literal.number(0)))
-        case "boolean" if self.dialect == "snowflake" and given == "text":
+        case "boolean" if self.dialect == "snowflake" and given == t.STRING:
             wrong = "" if safe else " WHEN $1 IS NOT NULL THEN error('a text that is no boolean')"
             made = expanded(f"{_BOOLEAN}{wrong} END", value)
-            made.meta["kind"] = "boolean"
+            made.meta["type"] = t.BOOLEAN
             return made
         case "double" if self.dialect == "snowflake":
             to.set("this", T.DOUBLE)
         case "text":
-            return _to_text(self, node, value, given, to, word)
+            return _to_text(self, node, value, given, to, function)
         case "timestamp" | "timestamptz" | "time":
             _check_precision(self, node, value, given, to)
             if isinstance(value, exp.Literal) and value.name.endswith(" UTC"):
@@ -317,39 +314,44 @@ def cast(
 
 
 def _to_integer(
-    self: Translation, node: exp.Expr, value: exp.Expr, given: str, name: str, word: str
+    self: Translation, node: exp.Expr, value: exp.Expr, given: SqlType, name: str, function: str
 ) -> exp.Expr | None:
     kept = None
-    match given:
+    match word(given):
         case "double":
-            kept = f"{word}(round($1) AS {name})"
+            kept = f"{function}(round($1) AS {name})"
         case "text" if self.dialect == "trino":
-            wrong = "NULL" if word == "TRY_CAST" else "error('Cannot cast varchar to a number')"
+            wrong = "NULL" if function == "TRY_CAST" else "error('Cannot cast varchar to a number')"
             kept = (
-                f"CASE WHEN regexp_full_match($1, '[+-]?[0-9]+') THEN {word}($1 AS {name}) "
+                f"CASE WHEN regexp_full_match($1, '[+-]?[0-9]+') THEN {function}($1 AS {name}) "
                 f"WHEN $1 IS NOT NULL THEN {wrong} END"
             )
         case "unknown":
             kept = (
                 "CASE WHEN typeof($1) IN ('DOUBLE', 'FLOAT') "
-                f"THEN {word}(round(TRY_CAST($1 AS DOUBLE)) AS {name}) "
-                f"ELSE {word}($1 AS {name}) END"
+                f"THEN {function}(round(TRY_CAST($1 AS DOUBLE)) AS {name}) "
+                f"ELSE {function}($1 AS {name}) END"
             )
         case "date" | "timestamp" | "timestamptz" | "array" | "map" | "row":
-            raise self.refuse(f"a cast of a {given} to {name}", node)
+            raise self.refuse(f"a cast of a {word(given)} to {name}", node)
     if kept is None:
         return None
     made = expanded(kept, value)
-    made.meta["kind"] = "integer"
+    made.meta["type"] = t.BIGINT
     return made
 
 
 def _to_text(
-    self: Translation, node: exp.Expr, value: exp.Expr, given: str, to: exp.DataType, word: str
+    self: Translation,
+    node: exp.Expr,
+    value: exp.Expr,
+    given: SqlType,
+    to: exp.DataType,
+    function: str,
 ) -> exp.Expr | None:
-    if given not in _SAME_TEXT:
-        shown = "a value whose type is not known" if given == UNKNOWN else f"a {given}"
-        hint = "" if given == UNKNOWN else "its text is another than DuckDB's; use a format"
+    if word(given) not in _SAME_TEXT:
+        shown = "a value whose type is not known" if given == t.UNKNOWN else f"a {word(given)}"
+        hint = "" if given == t.UNKNOWN else "its text is another than DuckDB's; use a format"
         raise self.refuse(f"a cast of {shown} to text", node, hint)
     if to.this in (T.CHAR, T.NCHAR) and self.dialect == "trino":
         raise self.refuse("a cast to CHAR, which pads with spaces,", node, "cast to VARCHAR")
@@ -359,15 +361,15 @@ def _to_text(
     if size is None or not size.isdigit() or int(size) > 1_000_000:
         to.set("expressions", None)
         return None
-    too_long = "NULL" if word == "TRY_CAST" else _TOO_LONG
+    too_long = "NULL" if function == "TRY_CAST" else _TOO_LONG
     text = (
-        f"left({word}($1 AS VARCHAR), {size})"
+        f"left({function}($1 AS VARCHAR), {size})"
         if self.dialect == "trino"
-        else f"CASE WHEN length({word}($1 AS VARCHAR)) > {size} "
-        f"THEN {too_long} ELSE {word}($1 AS VARCHAR) END"
+        else f"CASE WHEN length({function}($1 AS VARCHAR)) > {size} "
+        f"THEN {too_long} ELSE {function}($1 AS VARCHAR) END"
     )
     made = expanded(text, value)
-    made.meta["kind"] = "text"
+    made.meta["type"] = t.STRING
     return made
 
 
@@ -375,12 +377,12 @@ _TOO_LONG: Final = "error('String is too long and would be truncated')"
 
 
 def _check_precision(
-    self: Translation, node: exp.Expr, value: exp.Expr, given: str, to: exp.DataType
+    self: Translation, node: exp.Expr, value: exp.Expr, given: SqlType, to: exp.DataType
 ) -> None:
     """Trino's TIMESTAMP keeps milliseconds, where DuckDB's keeps microseconds."""
     given_digits = to.expressions[0].name if to.expressions else ""
     digits = int(given_digits) if given_digits.isdigit() else 3 if self.dialect == "trino" else 9
-    if digits >= 6 or given in ("date", "null"):
+    if digits >= 6 or given in (t.DATE, t.NULL):
         return
     if isinstance(value, exp.Literal):
         found = _FRACTION.search(value.name)

@@ -9,11 +9,13 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from icesql.iceberg.schema import Schema
+from icesql.query.dialects import types as t
+from icesql.query.dialects.functions import Match, Row, functions, resolve, takes_count
 from icesql.query.dialects.templates import expanded
+from icesql.query.dialects.types import SqlType
 from icesql.query.dialects.vendors import operators
 from icesql.query.dialects.vendors.builders import BUILDERS
-from icesql.query.dialects.vendors.kinds import UNKNOWN, Kinds
-from icesql.query.dialects.vendors.table import Row, rows
+from icesql.query.dialects.vendors.kinds import Kinds, converted, word
 from icesql.query.names import SelectScope, select_scopes
 from icesql.sql.positions import unsupported
 
@@ -24,14 +26,6 @@ _AGGREGATES: Final = frozenset(
     | {"quantile_disc", "quantile_cont", "bool_and", "bool_or", "first", "any_value", "count_if"}
     | {"stddev_samp", "stddev_pop", "var_samp", "var_pop", "approx_count_distinct"}
 )
-_FITS: Final[dict[str, frozenset[str]]] = {
-    "number": frozenset({"integer", "decimal", "double"}),
-    "moment": frozenset({"date", "timestamp", "timestamptz"}),
-    "instant": frozenset({"timestamp", "timestamptz"}),
-    "double": frozenset({"integer", "decimal", "double"}),
-    "fraction": frozenset({"double"}),
-    "literal": frozenset({"text"}),
-}
 # What may stand in a translated query as it is; what has a meaning of its own is translated.
 _PLAIN: Final = (
     exp.And, exp.Or, exp.Not, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.EQ, exp.NEQ,
@@ -98,11 +92,11 @@ class Translation:
     def __init__(self, dialect: str, kinds: Kinds) -> None:
         self.dialect, self.name, self._kinds = dialect, NAMES[dialect], kinds
         self.scope: SelectScope | None = None
-        self._rows = rows(dialect)
+        self._rows = functions(dialect)
 
-    def kind(self, node: exp.Expr) -> str:
-        """The kind of a node that was translated before."""
-        return self._kinds.kind(node, self.scope)
+    def type(self, node: exp.Expr) -> SqlType:
+        """The type of a node that was translated before."""
+        return self._kinds.type(node, self.scope)
 
     def refuse(self, construct: str, node: exp.Expr, hint: str = "") -> Exception:
         """The error for what the dialect's table does not have."""
@@ -138,63 +132,48 @@ class Translation:
                 node,
                 "icesql translates the functions of its table for this dialect and no others",
             )
-        row = self._form(node, name, forms)
+        match = self._match(node, name, forms)
+        row = match.row
         wrappers = _wrappers(node)
         self._check_modifiers(node, row, wrappers)
         arguments = list(node.expressions)
         if row.built:
             made = BUILDERS[row.text](self, node, arguments)
         else:
-            made = expanded(row.text, *arguments, exact=row.exact)
-        if not made.meta.get("kind"):
-            made.meta["kind"] = self._result(row, arguments)
+            made = expanded(row.text, *arguments, exact=not row.pruned)
+        made.meta.setdefault("type", t.UNKNOWN if match.gives.kind == "any" else match.gives)
         _put(node, made, wrappers)
 
-    def _form(self, node: exp.Expr, name: str, forms: tuple[Row, ...]) -> Row:
+    def _match(self, node: exp.Expr, name: str, forms: tuple[Row, ...]) -> Match:
         count = len(node.expressions)
-        fitting = [row for row in forms if row.takes(count)]
+        fitting = [row for row in forms if takes_count((row,), count)]
         if not fitting:
             raise self.refuse(f"{name}() with {count} argument{'s' * (count != 1)}", node)
-        kinds = [self.kind(each) for each in node.expressions]
-        for row in fitting:
-            if all(_fits(kind, row.kind_of(at), len(fitting)) for at, kind in enumerate(kinds)):
-                return row
-        shown = ", ".join(kinds)
-        hint = "CAST what is unknown to its type" if UNKNOWN in kinds else ""
-        raise self.refuse(f"{name}({shown})", node, hint)
+        types = [self.type(each) for each in node.expressions]
+        # With one form alone the engine refuses what does not fit.
+        match = resolve(fitting, types, converted, takes_unknown=len(fitting) == 1)
+        if match is None:
+            shown = ", ".join(map(word, types))
+            hint = "CAST what is unknown to its type" if t.UNKNOWN in types else ""
+            raise self.refuse(f"{name}({shown})", node, hint)
+        return match
 
     def _check_modifiers(self, node: exp.Expr, row: Row, wrappers: list[exp.Expr]) -> None:
         kinds = {type(each) for each in wrappers}
         name = f"{row.name}()"
-        if row.section == "scalar" and kinds:
+        if row.kind == "scalar" and kinds:
             raise self.refuse(f"OVER or FILTER after {name}", node)
-        if row.section == "window" and exp.Window not in kinds:
+        if row.kind == "window" and exp.Window not in kinds:
             raise self.refuse(f"{name} without OVER", node)
-        if row.section != "window" and exp.IgnoreNulls in kinds:
+        if row.kind != "window" and exp.IgnoreNulls in kinds:
             raise self.refuse(f"IGNORE NULLS of {name}", node)
         if exp.WithinGroup in kinds and not row.built:
             raise self.refuse(f"WITHIN GROUP of {name}", node)
         for each in node.expressions:
             if isinstance(each, exp.Kwarg):
                 raise self.refuse(f"a named argument of {name}", each)
-            if isinstance(each, exp.Distinct | exp.Order) and row.section != "aggregate":
+            if isinstance(each, exp.Distinct | exp.Order) and row.kind != "aggregate":
                 raise self.refuse(f"{each.key.upper()} inside of {name}", node)
-
-    def _result(self, row: Row, arguments: list[exp.Expr]) -> str:
-        if row.result.startswith("$"):
-            number = int(row.result[1:]) - 1
-            found = {self.kind(arguments[number])} if number < len(arguments) else {UNKNOWN}
-            return found.pop()
-        return UNKNOWN if row.result == "any" else row.result
-
-
-def _fits(kind: str, wanted: str, forms: int) -> bool:
-    if wanted in ("any", kind) or kind == "null":
-        return True
-    if kind == UNKNOWN:
-        # With one form alone the engine refuses what does not fit.
-        return forms == 1
-    return kind in _FITS.get(wanted, ())
 
 
 def _wrappers(node: exp.Expr) -> list[exp.Expr]:

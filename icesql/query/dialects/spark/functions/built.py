@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from icesql.query.dialects.spark import types as t
+from icesql.query.dialects import types as t
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted, unified
 from icesql.query.dialects.spark.casts import cast
 from icesql.query.dialects.spark.functions import texts, times
@@ -18,8 +18,8 @@ from icesql.query.dialects.spark.operators import (
     quotient,
     unscaled,
 )
-from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import duckdb
+from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
 # Typed arguments, the declared type of the result, the call, the queries around it.
@@ -38,7 +38,7 @@ def constant_integer(value: Typed, at: exp.Expr, what: str) -> int:
 
 
 def _whole(name: str) -> Built:
-    def built(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    def built(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
         kind = given[0].type
         to = t.decimal(kind.precision - kind.scale + (1 if kind.scale else 0), 0)
         return Typed(duckdb(f"CAST({name}($1) AS {t.duckdb_name(to)})", given[0].node), to)
@@ -46,7 +46,7 @@ def _whole(name: str) -> Built:
     return built
 
 
-def _round(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _round(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     value = given[0]
     if value.type.kind == "string":
         value = Typed(converted(value, t.DOUBLE, at), t.DOUBLE)
@@ -80,7 +80,7 @@ def _round(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> 
     raise unsupported(f"round() of {kind} to {places} places in {DIALECT}", at)
 
 
-def _bround(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _bround(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     value = given[0]
     places = constant_integer(given[1], at, "places") if len(given) == 2 else 0
     kind = value.type
@@ -88,7 +88,7 @@ def _bround(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) ->
         return value
     if kind.kind not in ("decimal", *t.FRACTIONAL) or not 0 <= places <= 15:
         raise unsupported(f"bround() of {kind} to {places} places in {DIALECT}", at)
-    exact = kind if kind.kind == "decimal" else SparkType("decimal", 38, 18)
+    exact = kind if kind.kind == "decimal" else SqlType("decimal", 38, 18)
     number = value.node if kind is exact else cast(value.node, kind, exact)
     assert number is not None
     scale = min(exact.scale, places)
@@ -107,11 +107,11 @@ def _bround(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) ->
     return Typed(duckdb(f"CAST(CAST($1 AS VARCHAR) AS {t.duckdb_name(kind)})", made), kind)
 
 
-def _mod(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _mod(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     return arithmetic(exp.Mod(), given[0], given[1])
 
 
-def _pmod(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _pmod(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     nodes, kind = unified(given, at, "pmod()")
     if kind.kind not in (*t.INTEGRAL, *t.FRACTIONAL):
         raise unsupported(f"pmod() of {kind} in {DIALECT}", at)
@@ -121,7 +121,7 @@ def _pmod(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> T
 
 
 def _extreme(name: str) -> Built:
-    def built(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    def built(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
         if len(given) < 2:
             raise unsupported(f"{name}() of one value in {DIALECT}", at)
         comparable(at, [Typed(each.node, gives) for each in given], order=True)
@@ -133,13 +133,13 @@ def _extreme(name: str) -> Built:
     return built
 
 
-def _nullif(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _nullif(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     left, right = comparable(at, given, order=False)
     made = duckdb("CASE WHEN $1 = $2 THEN NULL ELSE $3 END", left.copy(), right, given[0].node)
     return Typed(made, given[0].type)
 
 
-def _elt(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _elt(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     listed = exp.Array(expressions=[each.node for each in given[1:]])
     if gives.kind != "string":
         raise unsupported(f"elt() of {gives} in {DIALECT}", at)
@@ -153,7 +153,7 @@ def _elt(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Ty
 # ------------------------------------------------------------------ lists
 
 
-def _concat(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _concat(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     if not given:
         return Typed(exp.Literal.string(""), t.STRING)
     kinds = {each.type.kind for each in given} - {"null"}
@@ -177,7 +177,7 @@ def _concat(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) ->
     return Typed(exp.Paren(this=made) if len(nodes) > 1 else made, kind)
 
 
-def _sort_array(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _sort_array(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     kind = given[0].type
     down = False
     if len(given) == 2:
@@ -191,7 +191,7 @@ def _sort_array(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any
 
 
 def _array_extreme(name: str) -> Built:
-    def built(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    def built(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
         if gives.kind not in t.SCALAR:
             raise unsupported(f"the {name} of {given[0].type} in {DIALECT}", at)
         return Typed(duckdb(f"list_{name}($1)", given[0].node), gives)
@@ -199,7 +199,7 @@ def _array_extreme(name: str) -> Built:
     return built
 
 
-def _array_insert(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _array_insert(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     # Beyond the end NULLs fill the gap; from the end, -1 is behind the last element.
     element = t.duckdb_name(gives.element)
     if element is None:
@@ -219,28 +219,28 @@ def _array_insert(given: list[Typed], gives: SparkType, at: exp.Expr, queries: A
 # ------------------------------------------------------------------ aggregates
 
 
-def _sum_decimal(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _sum_decimal(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     kind = given[0].type
     to = t.decimal(min(kind.precision + 10, t.MOST_DIGITS), kind.scale)
     return Typed(duckdb(f"CAST(sum($1) AS {t.duckdb_name(to)})", given[0].node), to)
 
 
-def _avg_decimal(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _avg_decimal(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     kind = given[0].type
-    to = SparkType(
+    to = SqlType(
         "decimal", min(kind.precision + 4, t.MOST_DIGITS), min(kind.scale + 4, t.MOST_DIGITS)
     )
     total = duckdb("sum($1)", given[0].node.copy())
     count = duckdb("nullif(count($1), 0)", given[0].node)
-    sums = SparkType("decimal", t.MOST_DIGITS, kind.scale)
-    made = quotient(total, count, sums, SparkType("decimal", 20, 0), to)
+    sums = SqlType("decimal", t.MOST_DIGITS, kind.scale)
+    made = quotient(total, count, sums, SqlType("decimal", 20, 0), to)
     if made is None:
         raise unsupported(f"avg() of {kind} in {DIALECT}", at)
     return Typed(made, to)
 
 
 def _ordered_extreme(name: str) -> Built:
-    def built(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    def built(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
         comparable(at, given, order=True)
         return Typed(duckdb(f"{name}($1)", given[0].node, exact=False), gives)
 
@@ -248,7 +248,7 @@ def _ordered_extreme(name: str) -> Built:
 
 
 def _by_extreme(name: str) -> Built:
-    def built(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    def built(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
         comparable(at, [given[1]], order=True)
         text = f"{name}({{'v': $1}}, $2).v"
         return Typed(duckdb(text, given[0].node, given[1].node), gives)
@@ -262,28 +262,28 @@ def _share(value: Typed, at: exp.Expr) -> exp.Expr:
     return value.node
 
 
-def _percentile(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _percentile(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     return Typed(duckdb("quantile_cont($1, $2)", given[0].node, _share(given[1], at)), gives)
 
 
-def _percentile_approx(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _percentile_approx(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     # Exactly, which is within the error that Spark allows itself.
     return Typed(duckdb("quantile_disc($1, $2)", given[0].node, _share(given[1], at)), gives)
 
 
-def _collect_set(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _collect_set(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     text = "coalesce(list_distinct(list($1) FILTER (WHERE $1 IS NOT NULL)), [])"
     if given[0].type.kind not in t.SCALAR:
         raise unsupported(f"collect_set() of {given[0].type} in {DIALECT}", at)
     return Typed(duckdb(text, given[0].node), gives)
 
 
-def _zone(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _zone(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     return Typed(exp.Literal.string(queries.timezone), t.STRING)
 
 
-def _try_cast(to: SparkType) -> Built:
-    def built(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _try_cast(to: SqlType) -> Built:
+    def built(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
         made = cast(given[0].node, given[0].type, to, safe=True)
         assert made is not None
         return Typed(made, to)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
-from icesql.query.dialects.spark import types as t
+from icesql.query.dialects import types as t
+from icesql.query.dialects.scope import Scope
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
 from icesql.query.dialects.spark.functions.aggregates import Around
-from icesql.query.dialects.spark.scope import Scope
-from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import duckdb
+from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _map(self: Expressions, node: exp.Expr) -> Typed:
     return value
 
 
-def _body(self: Expressions, node: exp.Expr, kinds: Sequence[SparkType]) -> tuple[list[str], Typed]:
+def _body(self: Expressions, node: exp.Expr, kinds: Sequence[SqlType]) -> tuple[list[str], Typed]:
     """The names of a lambda's variables and its body, where they have these types."""
     from icesql.query.dialects.spark.expressions import Expressions as Inner
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from icesql.query.dialects.spark import types as t
+from icesql.query.dialects import types as t
 from icesql.query.dialects.spark.calls import Typed
-from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import duckdb
+from icesql.query.dialects.types import SqlType
 
 # Whose upper case is of several letters, and whose title case is not the upper case.
 _LONGER: Final = (
@@ -73,16 +73,16 @@ def _initcap() -> str:
     )
 
 
-def upper(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def upper(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     """``upper(text)``."""
     return Typed(duckdb(_upper(), given[0].node), t.STRING)
 
 
-def lower(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def lower(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     """``lower(text)``."""
     return Typed(duckdb(_LOWER, given[0].node), t.STRING)
 
 
-def initcap(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def initcap(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     """``initcap(text)``: words are what stands between blanks."""
     return Typed(duckdb(_initcap(), given[0].node), t.STRING)

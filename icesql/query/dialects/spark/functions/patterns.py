@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from icesql.query.dialects.spark import types as t
+from icesql.query.dialects import types as t
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
 from icesql.query.dialects.templates import duckdb
 from icesql.sql.positions import unsupported

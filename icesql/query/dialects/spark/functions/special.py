@@ -7,15 +7,15 @@ from typing import Final
 
 from sqlglot import exp
 
-from icesql.query.dialects.spark import types as t
+from icesql.query.dialects import types as t
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted, unified
 from icesql.query.dialects.spark.casts import cast
 from icesql.query.dialects.spark.expressions import Expressions
 from icesql.query.dialects.spark.functions.aggregates import Around, wrapped
 from icesql.query.dialects.spark.functions.lambdas import LAMBDAS
 from icesql.query.dialects.spark.functions.times import moved, passed
-from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import call, duckdb, template
+from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
 Special = Callable[[Expressions, exp.Anonymous, Around], Typed]
@@ -94,7 +94,7 @@ def _named_fields(node: exp.Expr, names: list[str], values: list[Typed]) -> Type
     return Typed(exp.Struct(expressions=pairs), t.struct(names, [each.type for each in values]))
 
 
-def _to(kind: SparkType, *, safe: bool = False) -> Special:
+def _to(kind: SqlType, *, safe: bool = False) -> Special:
     """``int(x)`` and its like."""
 
     def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:

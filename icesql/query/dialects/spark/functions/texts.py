@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from icesql.query.dialects.spark import types as t
+from icesql.query.dialects import types as t
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
 from icesql.query.dialects.spark.functions import letters
 from icesql.query.dialects.spark.functions.patterns import java_pattern
 from icesql.query.dialects.spark.functions.times import constant
 from icesql.query.dialects.spark.operators import literal_number
-from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import duckdb
+from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
 _SPECIAL: Final = re.compile(r"[\\^$.|?*+()\[\]{}]")
@@ -25,7 +25,7 @@ _FORMAT: Final = re.compile(
 _CRC: Final = 0xEDB88320
 
 
-def _substring(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _substring(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     start = literal_number(given[1].node)
     length = literal_number(given[2].node) if len(given) == 3 else "0"
     nodes = [each.node for each in given]
@@ -44,7 +44,7 @@ def _substring(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any)
     return Typed(duckdb(text, *nodes), t.STRING)
 
 
-def _left(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _left(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     count = literal_number(given[1].node)
     nodes = [each.node for each in given]
     if count is not None and int(count) > 0:
@@ -53,7 +53,7 @@ def _left(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> T
     return Typed(duckdb(text, *nodes), t.STRING)
 
 
-def _concat_ws(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _concat_ws(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     separator, *values = given
     lists = []
     for value in values:
@@ -77,7 +77,7 @@ def _concat_ws(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any)
 # ------------------------------------------------------------------ regular expressions
 
 
-def _split(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _split(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     if len(given) == 3 and literal_number(given[2].node) not in ("-1", "0"):
         raise unsupported(f"split() with a limit in {DIALECT}", at)
     pattern = constant(given[1], at, "a regular expression")
@@ -91,7 +91,7 @@ def _split(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> 
     return Typed(duckdb("string_split_regex($1, $2)", given[0].node, found), gives)
 
 
-def _rlike(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _rlike(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     made = duckdb("regexp_matches($1, $2)", given[0].node, java_pattern(given[1], at), exact=False)
     return Typed(made, t.BOOLEAN)
 
@@ -114,8 +114,8 @@ def _compiled(pattern: str, at: exp.Expr) -> re.Pattern[str]:
         raise unsupported(f"the regular expression '{pattern}' in {DIALECT}", at) from None
 
 
-def _regexp_extract(name: str) -> Callable[[list[Typed], SparkType, exp.Expr, Any], Typed]:
-    def built(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _regexp_extract(name: str) -> Callable[[list[Typed], SqlType, exp.Expr, Any], Typed]:
+    def built(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
         made = duckdb(
             f"{name}($1, $2, {_group(given, at)})", given[0].node, java_pattern(given[1], at)
         )
@@ -124,7 +124,7 @@ def _regexp_extract(name: str) -> Callable[[list[Typed], SparkType, exp.Expr, An
     return built
 
 
-def _regexp_replace(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _regexp_replace(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     pattern = java_pattern(given[1], at)
     if _compiled(pattern.name, at).search("") is not None:
         raise unsupported(f"replacing '{pattern.name}', which matches nothing, in {DIALECT}", at)
@@ -149,7 +149,7 @@ def _regexp_replace(given: list[Typed], gives: SparkType, at: exp.Expr, queries:
     return Typed(duckdb("regexp_replace($1, $2, $3, 'g')", given[0].node, pattern, written), gives)
 
 
-def _regexp_count(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _regexp_count(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     pattern = java_pattern(given[1], at)
     if re.compile(pattern.name).search("") is not None:
         raise unsupported(f"counting '{pattern.name}', which matches nothing, in {DIALECT}", at)
@@ -157,7 +157,7 @@ def _regexp_count(given: list[Typed], gives: SparkType, at: exp.Expr, queries: A
     return Typed(duckdb(text, given[0].node, pattern), t.INT)
 
 
-def _regexp_substr(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _regexp_substr(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     text = "CASE WHEN regexp_matches($1, $2) THEN regexp_extract($1, $2, 0) END"
     return Typed(duckdb(text, given[0].node, java_pattern(given[1], at)), gives)
 
@@ -165,7 +165,7 @@ def _regexp_substr(given: list[Typed], gives: SparkType, at: exp.Expr, queries: 
 # ------------------------------------------------------------------ formats
 
 
-def _format_string(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _format_string(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     template = constant(given[0], at, "a format")
     values, index, used = given[1:], 0, 0
     parts: list[exp.Expr] = []
@@ -246,7 +246,7 @@ def _formatted(found: re.Match[str], value: Typed, template: str, at: exp.Expr) 
     raise unsupported(f"{found[0]} in the format '{template}' in {DIALECT}", at)
 
 
-def _format_number(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _format_number(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     value, places = given[0], literal_number(given[1].node)
     if places is None or not 0 <= int(places) <= 15 or value.type.kind not in t.NUMERIC:
         raise unsupported(f"format_number() of {value.type} so in {DIALECT}", at)
@@ -272,12 +272,12 @@ def _format_number(given: list[Typed], gives: SparkType, at: exp.Expr, queries: 
     return Typed(duckdb(text, number), t.STRING)
 
 
-def _encode(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _encode(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     _only_utf8(given[1], at)
     return Typed(duckdb("encode($1)", given[0].node), t.BINARY)
 
 
-def _decode(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _decode(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     _only_utf8(given[1], at)
     return Typed(duckdb("decode($1)", given[0].node), t.STRING)
 
@@ -288,13 +288,13 @@ def _only_utf8(value: Typed, at: exp.Expr) -> None:
         raise unsupported(f"the charset {name} in {DIALECT}", at, "use UTF-8")
 
 
-def _sha2(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _sha2(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     if literal_number(given[1].node) not in ("0", "256"):
         raise unsupported(f"sha2() of other than 256 bits in {DIALECT}", at)
     return Typed(duckdb("sha256($1)", given[0].node), t.STRING)
 
 
-def _crc32(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _crc32(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     table = []
     for number in range(256):
         for _ in range(8):
@@ -309,7 +309,7 @@ def _crc32(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> 
     return Typed(duckdb(text, data), t.BIGINT)
 
 
-def _conv(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _conv(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     bases = [literal_number(each.node) for each in given[1:]]
     if any(base is None or not 2 <= int(base) <= 36 for base in bases):
         raise unsupported(f"conv() between these bases in {DIALECT}", at)
@@ -338,7 +338,7 @@ def _fitting(base: int) -> int:
     return count
 
 
-def _str_to_map(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def _str_to_map(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     marks = [",", ":"]
     for index, each in enumerate(given[1:]):
         marks[index] = constant(each, at, "a delimiter")

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from icesql.query.dialects import types as t
 from icesql.query.dialects.instant_calls import FIRST_INSTANT, MOVED
-from icesql.query.dialects.spark import types as t
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
 from icesql.query.dialects.spark.instants import first_instant, truncated
-from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import call, duckdb
+from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
 _UNITS: Final = frozenset(
@@ -49,7 +49,7 @@ _TIME_PARTS: Final = {
     **dict.fromkeys(
         ("SECOND", "S", "SEC", "SECONDS", "SECS"),
         ("CAST(microsecond($1) * CAST('0.000001' AS DECIMAL(6,6)) AS DECIMAL(8,6))",
-         SparkType("decimal", 8, 6)),
+         SqlType("decimal", 8, 6)),
     ),
 }  # fmt: skip
 _TRUNCATED: Final = {
@@ -149,7 +149,7 @@ def moved(unit: str, amount: Typed, moment: Typed, at: exp.Expr) -> Typed:
     return Typed(duckdb(f"$1 + {added}", start, amount.node), kind)
 
 
-def date_part(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def date_part(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     """``date_part(unit, value)`` and EXTRACT."""
     unit = constant(given[0], at, "a part").upper()
     value = given[1]
@@ -164,7 +164,7 @@ def date_part(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) 
     return Typed(duckdb(text, value.node, exact=not text.startswith(("year", "month"))), kind)
 
 
-def trunc(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def trunc(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     """``trunc(date, unit)``; NULL for a unit that Spark does not know."""
     unit = _TRUNCATED.get(constant(given[1], at, "a unit").upper())
     if unit is None:
@@ -174,7 +174,7 @@ def trunc(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> T
     )
 
 
-def date_trunc(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def date_trunc(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     """``date_trunc(unit, moment)``; NULL for a unit that Spark does not know."""
     unit = _TRUNCATED_TIMES.get(constant(given[0], at, "a unit").upper())
     if unit is None:
@@ -182,7 +182,7 @@ def date_trunc(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any)
     return Typed(truncated(unit, given[1].node), gives)
 
 
-def next_day(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def next_day(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     """The next such day of the week after a date."""
     day = _DAYS.get(constant(given[1], at, "a day of the week").upper().strip())
     if day is None:
@@ -191,7 +191,7 @@ def next_day(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -
     return Typed(duckdb(text, given[0].node), t.DATE)
 
 
-def months_between(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def months_between(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     """Months between two moments, of 31 days where they are not whole."""
     one, other = (_time_of_day(each, at) for each in given[:2])
     rounded = True
@@ -250,7 +250,7 @@ def pieces(pattern: str, at: exp.Expr) -> list[tuple[bool, str]]:
     return found
 
 
-def date_format(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def date_format(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     """A moment as text by a Java pattern."""
     pattern = constant(given[1], at, "a pattern")
     out = []
@@ -298,19 +298,19 @@ def _read(value: exp.Expr, pattern: str, at: exp.Expr) -> exp.Expr:
     )
 
 
-def to_date(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def to_date(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     """A date read by a Java pattern."""
     made = _read(given[0].node, constant(given[1], at, "a pattern"), at)
     return Typed(duckdb("CAST($1 AS DATE)", made), t.DATE)
 
 
-def to_timestamp(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def to_timestamp(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     """An instant read by a Java pattern in the session's zone."""
     made = _read(given[0].node, constant(given[1], at, "a pattern"), at)
     return Typed(first_instant(made), t.TIMESTAMP)
 
 
-def unix_of_text(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def unix_of_text(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     """Seconds since 1970 of a text, by a Java pattern."""
     pattern = constant(given[1], at, "a pattern") if len(given) == 2 else "yyyy-MM-dd HH:mm:ss"
     made = _read(given[0].node, pattern, at)
@@ -318,7 +318,7 @@ def unix_of_text(given: list[Typed], gives: SparkType, at: exp.Expr, queries: An
     return Typed(duckdb(text, first_instant(made)), t.BIGINT)
 
 
-def from_unixtime(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+def from_unixtime(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     """Seconds since 1970 as text in the session's zone."""
     moment = Typed(duckdb("make_timestamptz($1 * 1000000)", given[0].node), t.TIMESTAMP)
     pattern = (

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from sqlglot import exp
 
-from icesql.query.dialects.spark import types as t
-from icesql.query.dialects.spark.types import SparkType
+from icesql.query.dialects import types as t
+from icesql.query.dialects.types import SqlType
 
-Columns = tuple[tuple[str, SparkType], ...]
+Columns = tuple[tuple[str, SqlType], ...]
 
 
 class Item(Struct):
@@ -22,11 +22,11 @@ class Item(Struct):
 
     name: str
     columns: Columns | None
-    hidden: Mapping[str, SparkType] = field(default_factory=dict)
+    hidden: Mapping[str, SqlType] = field(default_factory=dict)
     merged: frozenset[str] = frozenset()
     filter_only: bool = False
 
-    def find(self, name: str) -> SparkType | None:
+    def find(self, name: str) -> SqlType | None:
         """The type of a column, None if there is none of that name."""
         if self.columns is None:
             return t.UNKNOWN
@@ -38,12 +38,12 @@ class Scope(Struct):
 
     parent: Scope | None = None
     items: list[Item] = field(default_factory=list)
-    aliases: dict[str, SparkType] = field(default_factory=dict)
-    variables: dict[str, SparkType] = field(default_factory=dict)
+    aliases: dict[str, SqlType] = field(default_factory=dict)
+    variables: dict[str, SqlType] = field(default_factory=dict)
     windows: frozenset[str] = frozenset()
     aliases_first: bool = False
 
-    def type_of(self, parts: Sequence[str]) -> SparkType:
+    def type_of(self, parts: Sequence[str]) -> SqlType:
         """The type of a column written as ``parts``; "unknown" where nothing known has it."""
         scope: Scope | None = self
         while scope is not None:
@@ -53,7 +53,7 @@ class Scope(Struct):
             scope = scope.parent
         return t.UNKNOWN
 
-    def _own(self, parts: Sequence[str]) -> SparkType | None:
+    def _own(self, parts: Sequence[str]) -> SqlType | None:
         first = parts[0].lower()
         if self.aliases_first and len(parts) == 1 and first in self.aliases:
             return self.aliases[first]
@@ -70,7 +70,7 @@ class Scope(Struct):
 
     def star(self, table: str = "") -> Columns | None:
         """The columns of ``*`` or ``table.*``, None if some are not known."""
-        found: list[tuple[str, SparkType]] = []
+        found: list[tuple[str, SqlType]] = []
         for item in self.items:
             if item.filter_only or (table and item.name != table.lower()):
                 continue
@@ -80,13 +80,13 @@ class Scope(Struct):
         return tuple(found)
 
 
-def find(columns: Columns, name: str) -> SparkType | None:
+def find(columns: Columns, name: str) -> SqlType | None:
     """The type of the column of this name in any case."""
     lowered = name.lower()
     return next((each for known, each in columns if known.lower() == lowered), None)
 
 
-def below(found: SparkType, path: Sequence[str]) -> SparkType:
+def below(found: SqlType, path: Sequence[str]) -> SqlType:
     """The type of a field below a struct, "unknown" if there is none."""
     for name in path:
         if found.kind != "struct":

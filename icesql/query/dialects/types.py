@@ -1,4 +1,4 @@
-"""Spark's types as values, from Iceberg's and from casts, and as DuckDB's."""
+"""Types of the dialects' expressions, from Iceberg's and from casts, and as DuckDB's."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from sqlglot import exp
 from icesql.iceberg import types as t
 
 
-class SparkType(Struct, frozen=True):
+class SqlType(Struct, frozen=True):
     """A type: its ``kind`` in Spark's words, decimals with digits, nested ones with parts.
+
+    Trino's and Snowflake's dialects ask for the kind alone and may leave digits and parts out.
 
     ``parts`` are the element of an array, key and value of a map, the fields of a struct, whose
     ``names`` stand beside them. Kind "null" is the type of NULL, "unknown" what is not decided.
@@ -21,7 +23,7 @@ class SparkType(Struct, frozen=True):
     kind: str
     precision: int = 0
     scale: int = 0
-    parts: tuple[SparkType, ...] = ()
+    parts: tuple[SqlType, ...] = ()
     names: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -37,27 +39,28 @@ class SparkType(Struct, frozen=True):
                 return self.kind
 
     @property
-    def element(self) -> SparkType:
+    def element(self) -> SqlType:
         """The element of an array."""
         return self.parts[0] if self.parts else UNKNOWN
 
 
-BOOLEAN: Final = SparkType("boolean")
-TINYINT: Final = SparkType("tinyint")
-SMALLINT: Final = SparkType("smallint")
-INT: Final = SparkType("int")
-BIGINT: Final = SparkType("bigint")
-FLOAT: Final = SparkType("float")
-DOUBLE: Final = SparkType("double")
-STRING: Final = SparkType("string")
-BINARY: Final = SparkType("binary")
-DATE: Final = SparkType("date")
-TIMESTAMP: Final = SparkType("timestamp")
-NTZ: Final = SparkType("timestamp_ntz")
-MONTHS: Final = SparkType("interval year to month")
-TIME_SPAN: Final = SparkType("interval day to second")
-NULL: Final = SparkType("null")
-UNKNOWN: Final = SparkType("unknown")
+BOOLEAN: Final = SqlType("boolean")
+TINYINT: Final = SqlType("tinyint")
+SMALLINT: Final = SqlType("smallint")
+INT: Final = SqlType("int")
+BIGINT: Final = SqlType("bigint")
+FLOAT: Final = SqlType("float")
+DOUBLE: Final = SqlType("double")
+STRING: Final = SqlType("string")
+BINARY: Final = SqlType("binary")
+DATE: Final = SqlType("date")
+TIMESTAMP: Final = SqlType("timestamp")
+NTZ: Final = SqlType("timestamp_ntz")
+MONTHS: Final = SqlType("interval year to month")
+TIME_SPAN: Final = SqlType("interval day to second")
+UUID: Final = SqlType("uuid")
+NULL: Final = SqlType("null")
+UNKNOWN: Final = SqlType("unknown")
 
 INTEGRAL: Final = ("tinyint", "smallint", "int", "bigint")
 FRACTIONAL: Final = ("float", "double")
@@ -70,31 +73,31 @@ DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 MOST_DIGITS: Final = 38
 
 
-def decimal(precision: int, scale: int) -> SparkType:
+def decimal(precision: int, scale: int) -> SqlType:
     """A decimal type, cut to 38 digits as Spark cuts: at least six stay behind the point."""
     if precision > MOST_DIGITS:
         whole = precision - scale
         scale = max(MOST_DIGITS - whole, min(scale, 6))
         precision = MOST_DIGITS
-    return SparkType("decimal", precision, scale)
+    return SqlType("decimal", precision, scale)
 
 
-def array(element: SparkType) -> SparkType:
+def array(element: SqlType) -> SqlType:
     """An array of a type."""
-    return SparkType("array", parts=(element,))
+    return SqlType("array", parts=(element,))
 
 
-def map_of(key: SparkType, value: SparkType) -> SparkType:
+def map_of(key: SqlType, value: SqlType) -> SqlType:
     """A map of two types."""
-    return SparkType("map", parts=(key, value))
+    return SqlType("map", parts=(key, value))
 
 
-def struct(names: Sequence[str], parts: Sequence[SparkType]) -> SparkType:
+def struct(names: Sequence[str], parts: Sequence[SqlType]) -> SqlType:
     """A struct of named types."""
-    return SparkType("struct", parts=tuple(parts), names=tuple(names))
+    return SqlType("struct", parts=tuple(parts), names=tuple(names))
 
 
-_ICEBERG: Final[dict[type, SparkType]] = {
+_ICEBERG: Final[dict[type, SqlType]] = {
     t.BooleanType: BOOLEAN,
     t.IntegerType: INT,
     t.LongType: BIGINT,
@@ -107,15 +110,15 @@ _ICEBERG: Final[dict[type, SparkType]] = {
     t.BinaryType: BINARY,
     t.FixedType: BINARY,
     # Spark reads a UUID as its text.
-    t.UUIDType: SparkType("uuid"),
+    t.UUIDType: UUID,
 }
 
 
-def of_iceberg(node: t.IcebergType) -> SparkType:
+def of_iceberg(node: t.IcebergType) -> SqlType:
     """The type of a column."""
     match node:
         case t.DecimalType(precision, scale):
-            return SparkType("decimal", precision, scale)
+            return SqlType("decimal", precision, scale)
         case t.ListType():
             return array(of_iceberg(node.element))
         case t.MapType():
@@ -129,7 +132,7 @@ def of_iceberg(node: t.IcebergType) -> SparkType:
 
 
 _T: Final = exp.DataType.Type
-_NAMED: Final[dict[Any, SparkType]] = {
+_NAMED: Final[dict[Any, SqlType]] = {
     _T.BOOLEAN: BOOLEAN,
     _T.TINYINT: TINYINT,
     _T.SMALLINT: SMALLINT,
@@ -151,7 +154,7 @@ _NAMED: Final[dict[Any, SparkType]] = {
 }
 
 
-def of_cast(to: exp.DataType) -> SparkType | None:
+def of_cast(to: exp.DataType) -> SqlType | None:
     """The type that a cast names, None for one that is not known here."""
     inner = [each for each in to.expressions if isinstance(each, exp.DataType)]
     match to.this:
@@ -161,7 +164,7 @@ def of_cast(to: exp.DataType) -> SparkType | None:
                 return None
             precision = sizes[0] if sizes else 10
             scale = sizes[1] if len(sizes) == 2 else 0
-            return SparkType("decimal", precision, scale) if 0 <= scale <= precision else None
+            return SqlType("decimal", precision, scale) if 0 <= scale <= precision else None
         case _T.ARRAY if len(inner) == 1:
             element = of_cast(inner[0])
             return None if element is None else array(element)
@@ -174,7 +177,7 @@ def of_cast(to: exp.DataType) -> SparkType | None:
             return None if to.expressions else _NAMED.get(to.this)
 
 
-def of_engine(kind: str) -> SparkType:
+def of_engine(kind: str) -> SqlType:
     """A type that DuckDB names."""
     if not kind:
         return UNKNOWN
@@ -183,7 +186,7 @@ def of_engine(kind: str) -> SparkType:
     return of_cast(exp.DataType.build(kind, dialect="duckdb")) or UNKNOWN
 
 
-def _struct_of_cast(to: exp.DataType) -> SparkType | None:
+def _struct_of_cast(to: exp.DataType) -> SqlType | None:
     names, parts = [], []
     for each in to.expressions:
         kind = each.args.get("kind")
@@ -214,7 +217,7 @@ _DUCKDB: Final = {
 }
 
 
-def duckdb_name(of: SparkType) -> str | None:
+def duckdb_name(of: SqlType) -> str | None:
     """The type in DuckDB's spelling, None where a part of it is unknown."""
     match of.kind:
         case "decimal":
@@ -235,18 +238,18 @@ def duckdb_name(of: SparkType) -> str | None:
             return _DUCKDB.get(of.kind)
 
 
-def duckdb_type(of: SparkType) -> exp.DataType | None:
+def duckdb_type(of: SqlType) -> exp.DataType | None:
     """The type as a node of DuckDB's dialect."""
     name = duckdb_name(of)
     return None if name is None else exp.DataType.build(name, dialect="duckdb")
 
 
-def as_decimal(of: SparkType) -> SparkType:
+def as_decimal(of: SqlType) -> SqlType:
     """The decimal type that an integral type has beside decimals."""
-    return of if of.kind == "decimal" else SparkType("decimal", DIGITS[of.kind], 0)
+    return of if of.kind == "decimal" else SqlType("decimal", DIGITS[of.kind], 0)
 
 
-def common(one: SparkType, other: SparkType) -> SparkType | None:
+def common(one: SqlType, other: SqlType) -> SqlType | None:
     """The type that two values of one column have in ANSI mode; None where there is none."""
     if one == other or other.kind == "null":
         return one
@@ -265,11 +268,11 @@ def common(one: SparkType, other: SparkType) -> SparkType | None:
         parts = [common(a, b) for a, b in zip(one.parts, other.parts, strict=True)]
         if None in parts or [n.lower() for n in one.names] != [n.lower() for n in other.names]:
             return None
-        return SparkType(one.kind, parts=tuple(each for each in parts if each), names=one.names)
+        return SqlType(one.kind, parts=tuple(each for each in parts if each), names=one.names)
     return None
 
 
-def _beside_text(other: SparkType) -> SparkType | None:
+def _beside_text(other: SqlType) -> SqlType | None:
     """What a text and another type have in common: ANSI mode reads the text."""
     if other.kind in INTEGRAL:
         return BIGINT
@@ -278,7 +281,7 @@ def _beside_text(other: SparkType) -> SparkType | None:
     return other if other.kind in (*MOMENTS, "boolean", "binary") else None
 
 
-def _common_number(one: SparkType, other: SparkType) -> SparkType:
+def _common_number(one: SqlType, other: SqlType) -> SqlType:
     kinds = {one.kind, other.kind}
     if kinds & set(FRACTIONAL):
         return FLOAT if kinds == {"float"} else DOUBLE

@@ -1,0 +1,237 @@
+"""The functions of a dialect with their types, and the row of the table that takes arguments.
+
+A row is ``name(types) -> type = expression``: what the dialect calls it, what it takes and gives,
+and the same in DuckDB's spelling. The heads of ``grammar/<dialect>_functions.txt`` have the words.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct, field
+from sqlglot import exp
+
+from icesql.query.dialects import types as t
+from icesql.query.dialects.templates import template
+from icesql.query.dialects.types import SqlType
+from icesql.sql.function_table import SPARK, TableRow, table_rows
+
+_WORDS: Final = re.compile(r"[\w.]+|[<>,()]")
+_SPARK_WORDS: Final = {"months": t.MONTHS.kind, "span": t.TIME_SPAN.kind, "ntz": t.NTZ.kind}
+# Trino's and Snowflake's.
+_STANDARD_WORDS: Final = {
+    "integer": t.BIGINT.kind,
+    "text": t.STRING.kind,
+    "literal": t.STRING.kind,
+    "timestamp": t.NTZ.kind,
+    "timestamptz": t.TIMESTAMP.kind,
+    "number": "N",
+    "fraction": "F",
+    "moment": "M",
+    "instant": "P",
+}
+# Variables that stand for types of these kinds alone, and the type of NULL among them.
+_CLASSES: Final = {
+    "N": (t.NUMERIC, t.DOUBLE),
+    "I": (t.INTEGRAL, t.INT),
+    "F": (t.FRACTIONAL, t.DOUBLE),
+    "M": (t.MOMENTS, t.TIMESTAMP),
+    "P": ((t.NTZ.kind, t.TIMESTAMP.kind), t.TIMESTAMP),
+}
+# What an argument of the first type becomes where a function takes the second; None if it may not.
+Conversion = Callable[[SqlType, SqlType], SqlType | None]
+
+
+class Row(Struct, frozen=True):
+    """One signature of a function.
+
+    ``takes`` are patterns of types, the last of which repeats if ``repeats``. ``text`` is DuckDB's
+    expression with ``$1`` for the first argument, or with ``built`` the name of what builds it.
+    ``pruned``: the expression is read as a user's would be, so that conditions on it prune.
+    ``kind`` is scalar, aggregate or window.
+    """
+
+    name: str
+    takes: tuple[SqlType, ...]
+    repeats: bool
+    gives: SqlType
+    text: str
+    built: bool = False
+    pruned: bool = False
+    kind: str = "scalar"
+
+    def tree(self, count: int) -> exp.Expr:
+        """DuckDB's expression for ``count`` arguments, a fresh copy."""
+        text = self.text
+        if self.repeats:
+            rest = ", ".join(f"${at}" for at in range(len(self.takes), count + 1))
+            text = text.replace("$*", rest)
+        return template(text, exact=not self.pruned)
+
+
+class Match(Struct, frozen=True):
+    """A row that takes the arguments: what each must become, and the type of the result."""
+
+    row: Row
+    takes: tuple[SqlType, ...]
+    gives: SqlType
+
+
+@functools.cache
+def functions(dialect: str) -> dict[str, tuple[Row, ...]]:
+    """Every row of a dialect's table by its name in lower case, in the order of the file."""
+    words = _SPARK_WORDS if dialect == SPARK else _STANDARD_WORDS
+    found: dict[str, list[Row]] = {}
+    for each in table_rows(dialect):
+        found.setdefault(each.name, []).append(_row(each, words))
+    return {name: tuple(rows) for name, rows in found.items()}
+
+
+def _row(row: TableRow, words: Mapping[str, str]) -> Row:
+    patterns = _patterns(row.takes.removesuffix("..."), words)
+    (gives,) = _patterns(row.gives, words)
+    return Row(
+        row.name,
+        patterns,
+        row.takes.endswith("..."),
+        gives,
+        row.text,
+        built=row.sign == "@",
+        pruned=row.sign == ":=",
+        kind=row.section,
+    )
+
+
+def _patterns(text: str, words: Mapping[str, str]) -> tuple[SqlType, ...]:
+    tokens, found = _WORDS.findall(text), []
+    while tokens:
+        found.append(_read(tokens, words))
+        if tokens and tokens[0] == ",":
+            del tokens[0]
+    return tuple(found)
+
+
+def _read(tokens: list[str], words: Mapping[str, str]) -> SqlType:
+    word = tokens.pop(0)
+    kind = words.get(word, word)
+    if not tokens or tokens[0] not in "<(":
+        return SqlType(kind)
+    closing = {"<": ">", "(": ")"}[tokens.pop(0)]
+    if closing == ")":
+        precision, _, scale, _ = tokens[:4]
+        del tokens[:4]
+        return SqlType(kind, int(precision), int(scale))
+    names, parts = [], []
+    while tokens[0] != closing:
+        if kind == "struct":
+            names.append(tokens.pop(0))
+        parts.append(_read(tokens, words))
+        if tokens[0] == ",":
+            del tokens[0]
+    del tokens[0]
+    return SqlType(kind, parts=tuple(parts), names=tuple(names))
+
+
+def takes_count(rows: Sequence[Row], count: int) -> bool:
+    """Whether a function may have so many arguments."""
+    return any(
+        count == len(row.takes) or (row.repeats and count >= len(row.takes) - 1) for row in rows
+    )
+
+
+def resolve(
+    rows: Sequence[Row],
+    arguments: Sequence[SqlType],
+    convert: Conversion,
+    *,
+    takes_unknown: bool = False,
+) -> Match | None:
+    """The first row that takes these types as they are, else the first after conversions.
+
+    An unknown type is taken by "any" alone, or by every pattern with ``takes_unknown``.
+    """
+    for exact in (True, False):
+        for row in rows:
+            binding = _Binding(None if exact else convert, takes_unknown)
+            if (match := binding.match(row, arguments)) is not None:
+                return match
+    return None
+
+
+class _Binding(Struct):
+    """The attempt to bind arguments to a row: without ``convert`` as they are."""
+
+    convert: Conversion | None
+    takes_unknown: bool
+    variables: dict[str, SqlType] = field(default_factory=dict)
+
+    def match(self, row: Row, arguments: Sequence[SqlType]) -> Match | None:
+        """The row with the types of these arguments, None if it does not take them."""
+        if not takes_count((row,), len(arguments)):
+            return None
+        takes = row.takes[: len(arguments)]
+        takes += row.takes[-1:] * (len(arguments) - len(takes))
+        pairs = list(zip(takes, arguments, strict=True))
+        if not all(self._binds(pattern, each) for pattern, each in pairs):
+            return None
+        wanted = tuple(
+            each if pattern.kind == "any" else self._filled(pattern, each)
+            for pattern, each in pairs
+        )
+        return Match(row, wanted, self._filled(row.gives, None))
+
+    def _binds(self, pattern: SqlType, argument: SqlType) -> bool:
+        """Whether a type fits a pattern, whose variables are bound."""
+        if pattern.kind == "any":
+            return True
+        if argument.kind == "unknown" and not self.takes_unknown:
+            return pattern.kind == "unknown"
+        if pattern.kind.isupper():
+            return self._binds_variable(pattern.kind, argument)
+        if argument.kind == "unknown":
+            return True
+        if pattern.parts:
+            if argument.kind == "null":
+                return self.convert is not None
+            if argument.kind != pattern.kind or len(argument.parts) != len(pattern.parts):
+                return False
+            pairs = zip(pattern.parts, argument.parts, strict=True)
+            return all(self._binds(inner, each) for inner, each in pairs)
+        if argument.kind == pattern.kind:
+            return True
+        return self.convert is not None and self.convert(argument, pattern) is not None
+
+    def _binds_variable(self, name: str, argument: SqlType) -> bool:
+        if argument.kind == "unknown":
+            self.variables[name] = argument
+            return True
+        kinds, of_null = _CLASSES.get(name, ((), t.NULL))
+        if kinds and argument.kind not in kinds:
+            readable = argument.kind == "null" or (argument.kind == "string" and name == "N")
+            converted = self.convert(argument, of_null) if self.convert and readable else None
+            if converted is None:
+                return False
+            argument = converted
+        bound = self.variables.get(name)
+        if bound == t.UNKNOWN:
+            return True
+        found = argument if bound is None else t.common(bound, argument)
+        if found is None or (self.convert is None and bound is not None and bound != argument):
+            return False
+        self.variables[name] = found
+        return True
+
+    def _filled(self, pattern: SqlType, argument: SqlType | None) -> SqlType:
+        """A pattern with its variables' types; ``decimal`` has the digits of the argument."""
+        if pattern.kind.isupper():
+            return self.variables.get(pattern.kind, t.NULL)
+        if pattern.parts:
+            parts = tuple(self._filled(each, None) for each in pattern.parts)
+            return SqlType(pattern.kind, parts=parts, names=pattern.names)
+        if pattern.kind == "decimal" and not pattern.precision and argument is not None:
+            found = self.convert(argument, pattern) if self.convert else argument
+            return found or pattern
+        return pattern
