@@ -85,8 +85,9 @@ def functions() -> str:
 _ABOUT_FORMS: Final = {
     "spark": "Capital letters are types that the arguments decide: N is a number, I an integer, the others any.\n"
     "`ntz`, `months` and `span` are timestamp_ntz, interval year to month and interval day to second.",
-    "trino": "`$1` is the type of the first argument; `number` is integer, decimal or double, `moment` date,\n"
-    "timestamp or timestamptz, `literal` a constant text.",
+    "trino": "`T` is the type of that argument; `number` is integer, decimal or double, `fraction` a double,\n"
+    "`moment` date, timestamp or timestamptz, `instant` one of the last two, `literal` a constant text;\n"
+    "`any...` is as many arguments as there are.",
     "snowflake": "As Trino's.",
 }
 
