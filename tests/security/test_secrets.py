@@ -273,9 +273,9 @@ def test_no_line_of_a_log_holds_a_secret_of_an_address(
 def test_notes_and_explain_mask_what_a_url_holds(
     warehouse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icesql import explain
+    from icesql.explain import report
 
-    monkeypatch.setattr(explain, "as_text", lambda _: ["skipped s3://b/x?sig=S3CRETvalue by …"])
+    monkeypatch.setattr(report, "as_text", lambda _: ["skipped s3://b/x?sig=S3CRETvalue by …"])
     with icesql.connect(warehouse=warehouse) as connection:
         rows = connection.execute("EXPLAIN SELECT * FROM shop.orders").fetchall()
     assert rows == [("skipped s3://b/x?sig=*** by …",)]
