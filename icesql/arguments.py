@@ -6,7 +6,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, NoReturn
+
+from icesql.errors import similar_names
 
 # What ``repl.results`` writes; the last two are for files.
 FORMATS: Final = (
@@ -16,18 +18,125 @@ FORMATS: Final = (
 # Of the doctor's findings, the heaviest first.
 WEIGHTS: Final = ("high", "medium", "low")
 
+
+class Command(NamedTuple):
+    """A word behind ``icesql``: what it does, what it takes, and its examples.
+
+    ``takes`` is shown in its usage, ``most`` the number of words that it takes, None for any.
+    """
+
+    summary: str
+    takes: str = ""
+    most: int | None = 0
+    about: str = ""
+    examples: tuple[str, ...] = ()
+
+
+COMMANDS: Final[dict[str, Command]] = {
+    "query": Command(
+        "run statements",
+        "[SQL ...]",
+        None,
+        "Runs statements and shows their rows: those of the command line, of -f FILE, or of "
+        "standard input. `icesql -c SQL` does the same.",
+        (
+            "icesql query 'SELECT * FROM sales.orders LIMIT 10' --warehouse ./warehouse",
+            "icesql query -f report.sql --catalog prod --format csv",
+            "icesql query 'SELECT * FROM sales.orders' -o orders.parquet",
+        ),
+    ),
+    "shell": Command(
+        "start a shell",
+        about="Reads statements at a prompt, with completion, history and a pager. `icesql` "
+        "without statements does the same on a terminal.",
+        examples=("icesql shell --warehouse ./warehouse",),
+    ),
+    "demo": Command(
+        "build a small warehouse and query its past",
+        "[DIR]",
+        1,
+        "DIR is a new folder (./icesql-demo). One that holds the demo is queried as it is.",
+        ("icesql demo", "icesql demo /tmp/try"),
+    ),
+    "doctor": Command(
+        "say what ails a table, or the installation",
+        "[TABLE]",
+        1,
+        "Of a table: what its metadata tells, with the statement that mends it and what that "
+        "brings. Without a table: the extras that are installed, Java, and whether the catalogs "
+        "answer.",
+        (
+            "icesql doctor sales.orders --catalog prod",
+            "icesql doctor sales.orders --fail-on high --format json",
+            "icesql doctor --no-ping",
+        ),
+    ),
+    "config": Command(
+        "show what is in force, where it is from, and whether the catalogs answer",
+        about="Every setting, restriction and property with its value and its origin, secrets "
+        "masked.",
+        examples=("icesql config", "icesql config --catalog prod --no-ping --format json"),
+    ),
+    "cache": Command(
+        "show what is kept of object stores, or remove it",
+        "[clear]",
+        1,
+        "The folder is the setting cache_directory.",
+        ("icesql cache", "icesql cache clear"),
+    ),
+    "mcp": Command(
+        "serve agents over the Model Context Protocol, read-only",
+        about="On standard input and output, or over HTTP of this machine.",
+        examples=(
+            "icesql mcp --warehouse ./warehouse --set max_scan_bytes=10GB",
+            "icesql mcp --catalog prod --http 8765",
+        ),
+    ),
+    "help": Command(
+        "show the manual, or what it says about words",
+        "[WORDS ...]",
+        None,
+        "Without words the list of chapters; a chapter or a section by its name; else the section "
+        "that says most about the words, and where there is more.",
+        (
+            "icesql help",
+            "icesql help write",
+            "icesql help orphan files",
+            "icesql help all > icesql.md",
+        ),
+    ),
+    "completion": Command(
+        "print what completes this command in a shell of the system",
+        "bash|zsh|fish",
+        1,
+        examples=(
+            "icesql completion bash > ~/.local/share/bash-completion/completions/icesql",
+            "icesql completion zsh > ~/.zfunc/_icesql    (a folder of $fpath)",
+            "icesql completion fish > ~/.config/fish/completions/icesql.fish",
+        ),
+    ),
+}
+SHELLS: Final = ("bash", "zsh", "fish")
+_EVERY: Final = frozenset(COMMANDS)
+_RUN: Final = frozenset({"query", "shell"})
+_CONNECT: Final = _RUN | {"doctor", "config", "mcp"}
+# Options that may stand before another word without taking it.
+_SWITCHES: Final = frozenset(
+    {"--overwrite", "--verbose", "--continue-on-error", "--no-ping", "--debug", "--service",
+     "--no-tables-by-path", "--read-only", "--help", "-h", "--version"}
+)  # fmt: skip
+
 _DESCRIPTION = """\
 SQL with time travel on Apache Iceberg tables: query, write and maintain them.
-Without -c or -f on a terminal: a shell. `icesql demo [DIR]`: a small warehouse to try it on.
+Without a command: as query, and on a terminal without statements as shell.
 """
 
-_EPILOGUE = """\
-examples:
-  icesql --warehouse ./warehouse -c "SELECT * FROM sales.orders LIMIT 10"
-  icesql -c "SELECT count(*) FROM iceberg_scan('./table') VERSION AS OF 'v1'" --format csv
-  icesql --warehouse ./warehouse -c "CALL system.rewrite_data_files('sales.orders')"
-  icesql --catalog prod -f report.sql
-"""
+_EXAMPLES: Final = (
+    'icesql --warehouse ./warehouse -c "SELECT * FROM sales.orders LIMIT 10"',
+    "icesql -c \"SELECT count(*) FROM iceberg_scan('./table') VERSION AS OF 'v1'\" --format csv",
+    "icesql --warehouse ./warehouse -c \"CALL system.rewrite_data_files('sales.orders')\"",
+    "icesql --catalog prod -f report.sql",
+)
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -50,73 +159,161 @@ def _width() -> int:
 
 
 def read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The options of a command line; None is that of the process. Exits for help and misuse."""
-    words = sys.argv[1:] if arguments is None else list(arguments)
-    if words[:1] == ["help"]:
-        return argparse.Namespace(command="help", words=words[1:], debug=False)
-    parser = _parser()
-    options = parser.parse_args(words)
-    if options.command is None and options.directory is not None:
-        parser.error(f"unexpected argument {options.directory!r}")
-    if options.command is not None and (options.statements or options.file):
-        parser.error(f"{options.command} takes neither -c nor -f")
-    if options.overwrite and options.output in (None, "-"):
-        parser.error("--overwrite goes with --output FILE")
-    if options.command == "config" and options.directory is not None:
-        parser.error(f"unexpected argument {options.directory!r}")
-    if options.command not in ("config", "doctor") and options.no_ping:
-        parser.error("--no-ping goes with config and doctor")
-    if options.fail_on is not None and (options.command != "doctor" or options.directory is None):
-        parser.error("--fail-on goes with doctor and a table")
-    if options.command != "mcp" and options.http is not None:
-        parser.error("--http goes with mcp")
-    if options.command == "mcp" and (options.directory or options.output or options.format):
-        parser.error("mcp takes no argument, --output or --format")
-    if options.command == "cache" and options.directory not in (None, "clear"):
-        parser.error(f"cache takes the word clear, not {options.directory!r}")
+    """The options of a command line; None is that of the process. Exits for help and misuse.
+
+    ``command`` is one of ``COMMANDS``, or None; ``words`` are what stands behind it.
+    """
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    place = _place_of_command(given)
+    if place is None:
+        parser = make_parser(None)
+        options = parser.parse_args(given)
+        options.command = None
+        if options.words:
+            _refuse(parser, options.words[0])
+    else:
+        command = given[place]
+        parser = make_parser(command)
+        options = parser.parse_intermixed_args([*given[:place], *given[place + 1 :]])
+        options.command = command
+        _check_words(parser, options)
+    _check(parser, options)
     return options
 
 
-def _parser() -> argparse.ArgumentParser:
+def _place_of_command(given: Sequence[str]) -> int | None:
+    """The first word that is neither an option nor the value of one, if it is a command."""
+    for number, word in enumerate(given):
+        before = given[number - 1] if number else ""
+        if word == "--":
+            return None
+        takes = before.startswith("-") and "=" not in before and before not in _SWITCHES
+        if not takes and not word.startswith("-"):
+            return number if word in COMMANDS else None
+    return None
+
+
+def _refuse(parser: argparse.ArgumentParser, word: str) -> NoReturn:
+    if " " in word:
+        parser.error(f"unexpected argument {word!r}; statements stand behind -c or query")
+    near = similar_names(word, COMMANDS)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+    parser.error(f"unknown command {word!r}; {hint}")
+
+
+def _check_words(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """How many words a command takes, and which."""
+    command, words = options.command, options.words
+    most = COMMANDS[command].most
+    if most is not None and len(words) > most:
+        parser.error(f"unexpected argument {words[most]!r}")
+    if command == "cache" and words not in ([], ["clear"]):
+        parser.error(f"cache takes the word clear, not {words[0]!r}")
+    if command == "completion" and (not words or words[0] not in SHELLS):
+        parser.error(f"completion takes one of {', '.join(SHELLS)}")
+    if command == "query" and words:
+        if options.statements or options.file:
+            parser.error("statements stand behind query, -c or -f, not behind several of them")
+        options.statements = words
+
+
+def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Options that go with one another, or with one of the commands alone."""
+    command = options.command
+    if command not in (None, "query") and (options.statements or options.file):
+        parser.error(f"{command} takes neither -c nor -f")
+    if options.overwrite and options.output in (None, "-"):
+        parser.error("--overwrite goes with --output FILE")
+    if command not in ("config", "doctor") and options.no_ping:
+        parser.error("--no-ping goes with config and doctor")
+    if options.fail_on is not None and (command != "doctor" or not options.words):
+        parser.error("--fail-on goes with doctor and a table")
+    if command != "mcp" and options.http is not None:
+        parser.error("--http goes with mcp")
+    if command == "mcp" and (options.output or options.format):
+        parser.error("mcp takes no argument, --output or --format")
+
+
+class _Group:
+    """A group of options, of which help shows those that the command goes by."""
+
+    def __init__(self, parser: Any, command: str | None) -> None:
+        self._parser, self._command = parser, command
+
+    def add(
+        self, *names: str, of: frozenset[str] | set[str] = _EVERY, help: str, **given: Any
+    ) -> None:
+        """Add an option that the commands ``of`` go by; every command takes it."""
+        shown = self._command is None or self._command in of
+        self._parser.add_argument(*names, help=help if shown else argparse.SUPPRESS, **given)
+
+
+def make_parser(command: str | None) -> argparse.ArgumentParser:
+    """The parser of a command, whose name is not among what it reads; None is icesql's own.
+
+    Each takes every option. Its help shows those that the command goes by.
+    """
+    own = None if command is None else COMMANDS[command]
+    usage = "icesql [COMMAND] [options]"
+    if own is not None:
+        usage = " ".join(filter(None, ("icesql", command, own.takes, "[options]")))
     parser = argparse.ArgumentParser(
-        prog="icesql",
-        description=_DESCRIPTION,
-        epilog=_EPILOGUE,
+        prog="icesql" if command is None else f"icesql {command}",
+        usage=usage,
+        description=_DESCRIPTION + _listed_commands() if own is None else _description(own),
+        epilog=_epilog(_EXAMPLES if own is None else own.examples),
         formatter_class=_Formatter,
     )
-    parser.add_argument(
-        "command",
-        nargs="?",
-        choices=["help", "demo", "cache", "config", "doctor", "mcp"],
-        help="help [WORDS]: the manual, or what it says about them; "
-        "demo: build and query a warehouse; cache: show what is kept of object stores; "
-        "config: show what is in force, where it is from, and whether the catalogs answer; "
-        "doctor: what ails a table, or the installation; "
-        "mcp: serve agents over the Model Context Protocol, read-only",
-    )
-    parser.add_argument(
-        "directory",
-        nargs="?",
-        metavar="DIR",
-        help="where demo puts its warehouse; for cache the word clear, which empties it; for "
-        "doctor a table",
-    )
-    run = parser.add_argument_group("what to run")
-    source = run.add_mutually_exclusive_group()
-    source.add_argument(
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    _add_statements(parser, command)
+    _add_places(parser, command)
+    _add_ways(_Group(parser.add_argument_group("how to run it"), command))
+    _add_access(parser, command)
+    parser.add_argument("--version", action=_Version, nargs=0, help="and exit")
+    return parser
+
+
+def _listed_commands() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {each.summary}" for name, each in COMMANDS.items()]
+    return "\ncommands (icesql COMMAND --help tells more):\n" + "\n".join(lines)
+
+
+def _description(command: Command) -> str:
+    import textwrap
+
+    text = f"{command.summary[0].upper()}{command.summary[1:]}. {command.about}".strip()
+    return textwrap.fill(text, max(_width() - 2, 30))
+
+
+def _epilog(examples: Sequence[str]) -> str:
+    return "\n".join(["examples:", *(f"  {each}" for each in examples)])
+
+
+def _add_statements(parser: argparse.ArgumentParser, command: str | None) -> None:
+    group = parser.add_argument_group("what to run").add_mutually_exclusive_group()
+    run = _Group(group, command)
+    run.add(
         "-c",
+        of={"query"},
         dest="statements",
         action="append",
         metavar="SQL",
         help="statements, separated by ';'; may be repeated",
     )
-    source.add_argument("-f", dest="file", metavar="FILE", help="a file of statements; - is stdin")
-    where = parser.add_argument_group("where the tables are")
-    where.add_argument("--catalog", metavar="NAME", help="a catalog of .pyiceberg.yaml")
-    where.add_argument("--warehouse", metavar="DIR", help="a directory of tables")
-    where.add_argument("--uri", metavar="URI", help="a catalog, such as sqlite:///catalog.db")
-    where.add_argument(
+    run.add(
+        "-f", of={"query"}, dest="file", metavar="FILE", help="a file of statements; - is stdin"
+    )
+
+
+def _add_places(parser: argparse.ArgumentParser, command: str | None) -> None:
+    where = _Group(parser.add_argument_group("where the tables are"), command)
+    where.add("--catalog", of=_CONNECT, metavar="NAME", help="a catalog of .pyiceberg.yaml")
+    where.add("--warehouse", of=_CONNECT, metavar="DIR", help="a directory of tables")
+    where.add("--uri", of=_CONNECT, metavar="URI", help="a catalog, such as sqlite:///catalog.db")
+    where.add(
         "--property",
+        of=_CONNECT,
         dest="properties",
         action="append",
         default=[],
@@ -125,18 +322,31 @@ def _parser() -> argparse.ArgumentParser:
         help="of the catalog and its store, such as s3.region=eu-west-1; may be repeated. Other "
         "users see a command line: secrets belong in .pyiceberg.yaml or the environment",
     )
-    how = parser.add_argument_group("how to run it")
-    how.add_argument(
-        "--format", choices=FORMATS, help="of results (by the ending of --output, else table)"
+
+
+def _add_ways(how: _Group) -> None:
+    how.add(
+        "--format",
+        of=_RUN | {"doctor", "config"},
+        choices=FORMATS,
+        metavar="NAME",
+        help=f"of results (by the ending of --output, else table): {', '.join(FORMATS)}",
     )
-    how.add_argument(
-        "-o", "--output", metavar="FILE", help="write the result to a file; - is standard output"
+    how.add(
+        "-o",
+        "--output",
+        of={"query"},
+        metavar="FILE",
+        help="write the result to a file; - is standard output",
     )
-    how.add_argument("--overwrite", action="store_true", help="replace the file of --output")
-    how.add_argument("--dialect", metavar="NAME", help="of the SQL: spark, trino, … (icesql)")
-    how.add_argument("--timezone", metavar="ZONE", help="of the session (UTC)")
-    how.add_argument(
+    how.add("--overwrite", of={"query"}, action="store_true", help="replace the file of --output")
+    how.add(
+        "--dialect", of=_RUN | {"mcp"}, metavar="NAME", help="of the SQL: spark, trino, … (icesql)"
+    )
+    how.add("--timezone", of=_CONNECT, metavar="ZONE", help="of the session (UTC)")
+    how.add(
         "--set",
+        of=_CONNECT | {"cache"},
         dest="settings",
         action="append",
         default=[],
@@ -144,9 +354,10 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="a setting, as SET does it; may be repeated",
     )
-    how.add_argument("--verbose", action="store_true", help=argparse.SUPPRESS)
-    how.add_argument(
+    how.add("--verbose", action="store_true", help=argparse.SUPPRESS)
+    how.add(
         "-v",
+        of=_RUN,
         dest="variables",
         action=_VerboseOrVariable,
         nargs="?",
@@ -155,71 +366,90 @@ def _parser() -> argparse.ArgumentParser:
         help="a variable: the value of $NAME in the statements, never text of SQL; may be "
         "repeated. Alone, as --verbose: rows, time and what each scan read, on stderr",
     )
-    how.add_argument(
-        "--continue-on-error", action="store_true", help="run the statements after one that fails"
+    how.add(
+        "--continue-on-error",
+        of={"query"},
+        action="store_true",
+        help="run the statements after one that fails",
     )
-    _add_command_options(how)
-    how.add_argument("--debug", action="store_true", help="errors with their traceback")
-    _add_access(parser)
-    parser.add_argument("--version", action=_Version, nargs=0, help="and exit")
-    return parser
-
-
-def _add_command_options(how: argparse._ArgumentGroup) -> None:
-    """What goes with one of the commands alone."""
-    how.add_argument(
-        "--http", type=int, metavar="PORT", help="mcp over HTTP of this machine, not standard input"
+    how.add(
+        "--http",
+        of={"mcp"},
+        type=int,
+        metavar="PORT",
+        help="mcp over HTTP of this machine, not standard input",
     )
-    how.add_argument("--no-ping", action="store_true", help="config asks no catalog")
-    how.add_argument(
+    how.add(
+        "--no-ping", of={"config", "doctor"}, action="store_true", help="config asks no catalog"
+    )
+    how.add(
         "--fail-on",
+        of={"doctor"},
         choices=WEIGHTS,
         help="doctor of a table exits with 1 where it finds something of this weight or a heavier "
         "one",
     )
+    how.add("--debug", action="store_true", help="errors with their traceback")
 
 
-def _add_access(parser: argparse.ArgumentParser) -> None:
+def _add_access(parser: argparse.ArgumentParser, command: str | None) -> None:
     """The arguments of ``connect`` that say what the SQL may do."""
-    access = parser.add_argument_group("restrictions for untrusted SQL")
-    access.add_argument(
-        "--service", action="store_true", help="the strict side of all below that is not given"
+    group = parser.add_argument_group("restrictions for untrusted SQL")
+    access, of = _Group(group, command), _RUN | {"config"}
+    access.add(
+        "--service",
+        of=of,
+        action="store_true",
+        help="the strict side of all below that is not given",
     )
-    access.add_argument(
+    access.add(
         "--locked",
+        of=_RUN | {"config"},
         nargs="?",
         const=True,
         metavar="NAME,…",
         help="settings that SET cannot change; without names, all",
     )
-    paths = access.add_mutually_exclusive_group()
-    paths.add_argument(
+    paths = _Group(group.add_mutually_exclusive_group(), command)
+    paths.add(
         "--tables-by-path",
+        of=of,
         action="append",
         metavar="ROOT",
         help="read tables by path below this folder or prefix only; may be repeated",
     )
-    paths.add_argument(
-        "--no-tables-by-path", action="store_const", const=False, dest="tables_by_path"
+    paths.add(
+        "--no-tables-by-path",
+        of=of,
+        action="store_const",
+        const=False,
+        dest="tables_by_path",
+        help="read no table by its path",
     )
-    access.add_argument(
-        "--catalogs", metavar="NAME,…", help="catalogs that SQL may open beside its own; '' is none"
+    access.add(
+        "--catalogs",
+        of=of,
+        metavar="NAME,…",
+        help="catalogs that SQL may open beside its own; '' is none",
     )
-    access.add_argument(
+    access.add(
         "--files",
+        of=of,
         action="append",
         metavar="ROOT",
         help="local files below this folder may be read; may be repeated",
     )
-    access.add_argument(
+    access.add(
         "--copy-to",
+        of=of,
         action="append",
         metavar="ROOT",
         help="COPY may write files below this folder; may be repeated; "
         "anywhere if none of these options is given",
     )
-    access.add_argument(
+    access.add(
         "--confine",
+        of=of,
         nargs="?",
         const=True,
         action="append",
@@ -227,7 +457,7 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
         help="paths of tables lie below this folder or prefix; may be repeated; "
         "without one, below the table's own folder",
     )
-    access.add_argument("--read-only", action="store_true", default=None, help="refuse changes")
+    access.add("--read-only", of=of, action="store_true", default=None, help="refuse changes")
 
 
 def access_arguments(options: argparse.Namespace) -> dict[str, Any]:

@@ -83,10 +83,15 @@ def _run(options: argparse.Namespace) -> int:
     try:
         if options.command == "help":
             return _help(options)
+        if options.command == "completion":
+            from icesql.completion import completion_script
+
+            Output(sys.stdout).write(completion_script(options.words[0]))
+            return OK
         if options.command == "demo":
             from icesql import demo
 
-            return demo.run(options.directory)
+            return demo.run(_word(options))
         if options.command == "cache":
             return _cache(options)
         if options.command == "config":
@@ -128,6 +133,11 @@ def _run(options: argparse.Namespace) -> int:
         return FAILED
 
 
+def _word(options: argparse.Namespace) -> str | None:
+    """The word behind a command that takes one at most."""
+    return options.words[0] if options.words else None
+
+
 def _help(options: argparse.Namespace) -> int:
     """Show what the manual says: laid out on a terminal, as Markdown elsewhere."""
     from icesql.manual.lookup import manual
@@ -158,7 +168,7 @@ def _cache(options: argparse.Namespace) -> int:
     settings = Settings.from_environment(os.environ)
     for name, value in options.settings:
         settings = settings.with_text(name, value)
-    for line in describe_cache(settings, clear=options.directory == "clear"):
+    for line in describe_cache(settings, clear=options.words == ["clear"]):
         Output(sys.stdout).write(f"{line}\n")
     return OK
 
@@ -192,7 +202,8 @@ def _doctor(options: argparse.Namespace) -> int:
 
     output_format = options.format or "table"
     out = Output(sys.stdout, output_format)
-    if options.directory is None:
+    table = _word(options)
+    if table is None:
         from icesql.installation import COLUMNS, installation
 
         show_texts(COLUMNS, list(installation()), output_format, out)
@@ -201,7 +212,7 @@ def _doctor(options: argparse.Namespace) -> int:
     options.read_only = True
     with _connect(options) as connection:
         gc.enable()  # many manifests leave much behind
-        found = connection.doctor(options.directory)
+        found = connection.doctor(table)
     if output_format == "json":
         import json
 
@@ -265,8 +276,19 @@ def _variables(options: argparse.Namespace) -> dict[str, Any]:
 
 def _script(options: argparse.Namespace) -> str | None:
     """The statements to run; None for the shell."""
+    terminal = sys.stdin is not None and sys.stdin.isatty()
+    if options.command == "shell":
+        if not terminal:
+            say(
+                "icesql shell: standard input is no terminal; icesql query reads statements from it"
+            )
+            raise SystemExit(USAGE)
+        return None
     name = "-c" if options.statements else options.file or "-"
-    if name == "-" and options.file is None and sys.stdin is not None and sys.stdin.isatty():
+    if name == "-" and options.file is None and terminal:
+        if options.command == "query":
+            say("icesql query: no statement; write one behind it, or -f FILE")
+            raise SystemExit(USAGE)
         return None
     try:
         if options.statements:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import pexpect
 import pytest
+
+from icesql.arguments import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "icesql"]
@@ -67,6 +70,11 @@ def test_debug_shows_where_an_error_came_from() -> None:
         ["-c", "SELECT 1", "-f", "x.sql"],
         ["--set", "nothing", "-c", "SELECT 1"],
         ["demo", "-c", "SELECT 1"],
+        ["demo", "here", "there"],
+        ["query", "SELECT 1", "-c", "SELECT 2"],
+        ["shell"],
+        ["completion", "ksh"],
+        ["cache", "nonsense"],
         ["SELECT 1"],
         ["-f", "does-not-exist.sql"],
         ["--nonsense"],
@@ -78,6 +86,70 @@ def test_a_wrong_command_line_ends_with_2(arguments: list[str]) -> None:
     assert done.stdout == ""
     assert "icesql" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["docter"], "unknown command 'docter'; did you mean doctor?"),
+        (["SELECT 1"], "statements stand behind -c or query"),
+        (["mcp", "x"], "unexpected argument 'x'"),
+        (["shell"], "standard input is no terminal"),
+        (["--no-ping", "-c", "SELECT 1"], "--no-ping goes with config and doctor"),
+    ],
+)
+def test_a_wrong_command_is_told_what_to_write(arguments: list[str], said: str) -> None:
+    done = icesql(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["query", "SELECT 1 AS a", "SELECT 2 AS b", "--format", "csv"],
+        ["--format", "csv", "query", "SELECT 1 AS a; SELECT 2 AS b"],
+        ["query", "--format", "csv", "-c", "SELECT 1 AS a", "-c", "SELECT 2 AS b"],
+        ["--format=csv", "--set", "threads=1", "query", "SELECT 1 AS a;", "SELECT 2 AS b;"],
+        ["--timezone", "UTC", "--format", "csv", "-c", "SELECT 1 AS a; SELECT 2 AS b"],
+    ],
+)
+def test_statements_stand_behind_query_or_c(arguments: list[str]) -> None:
+    done = icesql(*arguments)
+    assert (done.returncode, done.stdout) == (0, "a\n1\nb\n2\n"), done.stderr
+    by_input = icesql("query", "--format", "csv", stdin="SELECT 1 AS a; SELECT 2 AS b")
+    assert by_input.stdout == done.stdout
+
+
+def test_a_command_stands_before_or_behind_the_options(warehouse: Path) -> None:
+    place = ("--warehouse", warehouse)
+    reports = [
+        icesql("doctor", "shop.orders", *place, "--format", "json"),
+        icesql("doctor", *place, "shop.orders", "--format", "json"),
+        icesql(*place, "--format=json", "doctor", "shop.orders"),
+    ]
+    assert [each.returncode for each in reports] == [0, 0, 0]
+    assert len({each.stdout for each in reports}) == 1
+
+
+def test_a_value_that_is_spelled_like_a_command_is_a_value(tmp_path: Path) -> None:
+    done = icesql("--catalog", "demo", "-c", "SHOW TABLES")
+    assert "demo" in done.stderr
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_of_its_own(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = within(capsys, command, "--help")
+    assert shown.returncode == 0
+    assert shown.stdout.startswith(f"usage: icesql {command}")
+    assert COMMANDS[command].summary[1:15] in " ".join(shown.stdout.split())
+    assert ("--fail-on" in shown.stdout) == (command == "doctor")
+    assert ("--warehouse" in shown.stdout) == (
+        command in ("query", "shell", "doctor", "config", "mcp")
+    )
 
 
 def test_a_wrong_setting_is_named() -> None:
@@ -215,14 +287,12 @@ def test_help_is_markdown_in_a_pipe_and_laid_out_on_a_terminal(tmp_path: Path) -
         sys.executable,
         ["-m", "icesql", "help", "write"],
         cwd=str(ROOT),
-        env={**os.environ, "TERM": "xterm", "PAGER": "tail -n 3"},
+        env={**os.environ, "TERM": "xterm", "PAGER": "head -n 2"},
         encoding="utf-8",
         timeout=30,
     )
     screen = child.read()
-    assert "read_only=False" in screen
-    assert "##" not in screen
-    assert len(screen.splitlines()) == 3
+    assert re.sub(r"\x1b\[\d*m", "", screen).split() == ["Write", "====="]
 
 
 def test_an_error_names_a_chapter_on_a_terminal_only() -> None:

@@ -315,28 +315,54 @@ def _attributes(error: type) -> list[str]:
 
 
 def command() -> str:
-    """The options of the command line, group by group."""
-    from icesql.arguments import _parser
+    """Each command with what it takes, and every option with the commands that go by it."""
+    from icesql.arguments import COMMANDS, make_parser
 
+    commands = [
+        [f"`{' '.join(['icesql', name, each.takes]).strip()}`", each.summary]
+        for name, each in COMMANDS.items()
+    ]
+    examples = "\n".join(line for each in COMMANDS.values() for line in each.examples)
+    shown = {name: _options_of(make_parser(name)) for name in COMMANDS}
+    parts = [
+        f"## {title}\n\n"
+        + _table(
+            ["option", "of", "meaning"],
+            [[f"`{option}`", _commands_of(option, shown), about] for option, about in rows],
+        )
+        for title, rows in _groups(make_parser(None))
+    ]
     return _page(
         "The command line",
-        "Every option of `icesql`, group by group.",
-        "How they are used: [The shell and the command](../shell.md#the-command).",
-        *_groups(_parser()),
+        "Every command and every option of `icesql`; `icesql COMMAND --help` has those of one.",
+        "How they are used: [The shell and the command](../shell.md#the-command). `icesql -c SQL` and `-f "
+        "FILE` are `icesql query`, `icesql` alone on a terminal is `icesql shell`.",
+        _table(["command", "does"], commands),
+        f"```text\n{examples}\n```",
+        *parts,
     )
 
 
-def _groups(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """A table for each group of a parser's options that help shows."""
+def _options_of(parser: argparse.ArgumentParser) -> set[str]:
+    return {option for _, rows in _groups(parser) for option, _ in rows}
+
+
+def _commands_of(option: str, shown: dict[str, set[str]]) -> str:
+    commands = [name for name, options in shown.items() if option in options]
+    return "all" if len(commands) == len(shown) else ", ".join(commands)
+
+
+def _groups(parser: argparse.ArgumentParser) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Each group of a parser's options that help shows: its title, the options and their help."""
     for group in parser._action_groups:
         rows = [
-            [f"`{_spelled(each)}`", str(each.help or "").replace("%%", "%")]
+            (_spelled(each), str(each.help or "").replace("%%", "%"))
             for each in group._group_actions
-            if each.help != argparse.SUPPRESS and (each.option_strings or each.help)
+            if each.help != argparse.SUPPRESS and each.option_strings
         ]
         if rows:
             title = str(group.title)
-            yield f"### {title[0].upper()}{title[1:]}\n\n{_table(['option', 'meaning'], rows)}"
+            yield f"{title[0].upper()}{title[1:]}", rows
 
 
 def _spelled(action: argparse.Action) -> str:
