@@ -18,7 +18,7 @@ from icesql.access import Access
 from icesql.catalog.configuration import configuration, origins
 from icesql.catalog.open import open_catalog
 from icesql.config import Settings, setting_key
-from icesql.context import Errand, QueryContext
+from icesql.context import BackgroundCall, QueryContext
 from icesql.errors import Error, QueryCancelledError
 from icesql.repl.preferences import ConfigFile, ShellPreferences, read_config
 from icesql.storage.clean_errors import without_secrets
@@ -229,13 +229,13 @@ def _flat(properties: Mapping[str, Any], above: str = "") -> Iterator[tuple[str,
 def _pings(places: list[_Place], seconds: float) -> list[tuple[str, bool]]:
     """What each catalog says and whether it answers; all are asked at once."""
     end = time.monotonic() + seconds
-    asked = [(place, Errand(partial(_ping, place))) for place in places]
+    asked = [(place, BackgroundCall(partial(_ping, place))) for place in places]
     told = []
-    for place, errand in asked:
+    for place, call in asked:
         # Each has a context of its own: one that is late ends no other.
         query = QueryContext(deadline=end)
         try:
-            told.append((errand.result(query), True))
+            told.append((call.result(query), True))
         except QueryCancelledError:
             told.append((f"no answer within {seconds:g} s", False))
         except Exception as error:  # of any client: it is told, whatever it is

@@ -17,23 +17,23 @@ from icesql.errors import OperationalError, QueryCancelledError
 T = TypeVar("T")
 
 _STEP_SECONDS: Final = 0.02
-# Errands that nobody waits for any more, in the whole process; more mean that something hangs.
-_MOST_LEFT: Final = 256
-_left: Final[set[Errand[Any]]] = set()
+# Calls that nobody waits for any more, in the whole process; more mean that something hangs.
+_MOST_ABANDONED: Final = 256
+_abandoned: Final[set[BackgroundCall[Any]]] = set()
 _lock: Final = threading.Lock()
 
 
-class Errand(Generic[T]):
+class BackgroundCall(Generic[T]):
     """A call in its own thread, for blocking calls that cannot be cancelled: stores, catalogs.
 
-    Who waits for it may leave it: what comes then is dropped, and closed if it can be. The thread
-    is a daemon, so it keeps no process alive. Raises OperationalError when too many were left.
+    Whoever waits may abandon it: its result is dropped then, and closed if it can be. The thread
+    is a daemon, so it keeps no process alive. Raises OperationalError when too many are abandoned.
     """
 
     def __init__(self, function: Callable[[], T]) -> None:
-        if len(_left) >= _MOST_LEFT:
+        if len(_abandoned) >= _MOST_ABANDONED:
             raise OperationalError(
-                f"{len(_left)} abandoned requests still wait for a store or a catalog "
+                f"{len(_abandoned)} abandoned requests still wait for a store or a catalog "
                 "that does not answer; try again when it does"
             )
         self._function: Callable[[], T] | None = function
@@ -41,7 +41,7 @@ class Errand(Generic[T]):
         self._error: BaseException | None = None
         self._done = threading.Event()
         try:
-            threading.Thread(target=self._run, name="icesql-errand", daemon=True).start()
+            threading.Thread(target=self._run, name="icesql-background-call", daemon=True).start()
         except RuntimeError as error:
             raise OperationalError(f"cannot start a thread for a request: {error}") from error
 
@@ -54,29 +54,29 @@ class Errand(Generic[T]):
         self._function = None
         with _lock:
             self._done.set()
-            was_left = self in _left
-            _left.discard(self)
-        if was_left:
+            was_abandoned = self in _abandoned
+            _abandoned.discard(self)
+        if was_abandoned:
             self._drop()
 
     def result(self, query: QueryContext) -> T:
-        """What the call gives or raises; leaves it when ``query`` ends first."""
+        """What the call gives or raises; abandons it when ``query`` ends first."""
         try:
             while not self._done.wait(_STEP_SECONDS):
                 query.check()
         except BaseException:
             query.cancel.set()
-            self.leave()
+            self.abandon()
             raise
         if self._error is not None:
             raise self._error
         return cast("T", self._value)
 
-    def leave(self) -> None:
-        """Wait no more."""
+    def abandon(self) -> None:
+        """Stop waiting for it."""
         with _lock:
             if not self._done.is_set():
-                _left.add(self)
+                _abandoned.add(self)
                 return
         self._drop()
 
@@ -148,7 +148,7 @@ class QueryContext(Struct):
         For calls that may block. Raises what it raises, and what ``check`` does.
         """
         self.check()
-        return Errand(function).result(self)
+        return BackgroundCall(function).result(self)
 
     def report(self, progress: Progress) -> None:
         """Pass progress to whoever asked for it."""

@@ -125,11 +125,11 @@ def test_a_session_looks_without_a_thread(
         cursor = connection.cursor()
         cursor.execute("DESCRIBE shop.orders")
 
-        def errand(*_: object) -> None:
+        def background_call(*_: object) -> None:
             raise AssertionError("a thread was asked")
 
         with monkeypatch.context() as patch:
-            patch.setattr("icesql.context.Errand", errand)
+            patch.setattr("icesql.context.BackgroundCall", background_call)
             cursor.execute("SELECT count(*) FROM shop.orders")
         # A writer that does not end is waited for where the deadline is seen: SQLite itself would
         # wait longer, and say that the file is locked.

@@ -16,7 +16,7 @@ import icesql
 from icesql import context as waiting
 from icesql.catalog.search_path import SearchPath
 from icesql.config import Settings
-from icesql.context import Errand, QueryContext
+from icesql.context import BackgroundCall, QueryContext
 from icesql.errors import CatalogError, OperationalError, QueryCancelledError
 from icesql.storage.remote import RemoteFiles
 
@@ -61,9 +61,9 @@ def silent() -> Iterator[Silent]:
 def nothing_stays() -> Iterator[None]:
     yield
     end = time.monotonic() + 10
-    while waiting._left and time.monotonic() < end:
+    while waiting._abandoned and time.monotonic() < end:
         time.sleep(0.01)
-    assert not waiting._left
+    assert not waiting._abandoned
 
 
 def gone_in(seconds: float, run: Callable[[], object], error: type[BaseException]) -> None:
@@ -151,7 +151,7 @@ def test_a_time_limit_ends_the_wait_for_metadata_of_a_store(
         copy.unlink()
 
 
-# ---------------------------------------------------------------------------- errands
+# ---------------------------------------------------------------------------- background calls
 
 
 class Closing:
@@ -190,10 +190,10 @@ def test_a_call_gives_or_raises_what_it_does() -> None:
 
 
 def test_so_many_calls_and_no_more_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "_MOST_LEFT", 3)
+    monkeypatch.setattr(waiting, "_MOST_ABANDONED", 3)
     gate = threading.Event()
     for _ in range(3):
-        Errand(lambda: gate.wait(HANGS)).leave()
+        BackgroundCall(lambda: gate.wait(HANGS)).abandon()
     with pytest.raises(OperationalError, match="3 abandoned requests"):
         QueryContext().wait_for(lambda: 1)
     gate.set()
