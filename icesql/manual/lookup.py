@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import Struct
+
 from icesql.errors import ProgrammingError, similar_names
 from icesql.manual.chapters import (
     INDEX,
@@ -70,14 +72,18 @@ def _entries(name: str) -> Iterator[str]:
             yield "\n".join([f"## {title}", "", *head, *rows])
 
 
+class _Word(Struct, frozen=True):
+    """A word as it was asked for (or more than one of it), and the beginning of its other forms."""
+
+    whole: re.Pattern[str]
+    beginning: re.Pattern[str]
+
+
 def search(words: str) -> list[Section]:
     """The sections that hold the words, best first; where none holds all, those with the most."""
     wanted = re.findall(r"[\w$@.%-]+", words.lower())
-    wanted = [each for each in wanted if each not in _EMPTY] or wanted
-    patterns = [
-        re.compile(rf"(?<![^\W_]){re.escape(_stem(each))}", re.IGNORECASE) for each in wanted
-    ]
-    scores = [(_score(each, patterns, words), each) for each in sections()]
+    asked = [_word(each) for each in wanted if each not in _EMPTY] or [*map(_word, wanted)]
+    scores = [(_score(each, asked, words), each) for each in sections()]
     held = max((count for (count, _), _ in scores), default=0)
     if held == 0:
         return []
@@ -85,16 +91,28 @@ def search(words: str) -> list[Section]:
     return [each for _, each in sorted(best, key=lambda pair: -pair[0])]
 
 
-def _score(section: Section, patterns: list[re.Pattern[str]], phrase: str) -> tuple[int, float]:
+def _word(text: str) -> _Word:
+    whole, stem = re.escape(text), re.escape(_stem(text))
+    before = r"(?<![^\W_])"
+    return _Word(
+        re.compile(rf"{before}{whole}s?(?![^\W_])", re.IGNORECASE),
+        re.compile(before + stem, re.IGNORECASE),
+    )
+
+
+def _score(section: Section, words: list[_Word], phrase: str) -> tuple[int, float]:
     """How many of the words it holds, and how well it answers them."""
     count, score = 0, 0.0
-    for pattern in patterns:
-        in_text = len(pattern.findall(section.text))
-        in_title = bool(pattern.search(section.title))
-        in_chapter = bool(pattern.search(section.chapter)) or bool(pattern.search(section.topic))
+    for word in words:
+        in_text = len(word.beginning.findall(section.text))
+        in_chapter = bool(word.beginning.search(f"{section.chapter} {section.topic}"))
         count += bool(in_text or in_chapter)
-        score += _IN_TITLE * in_title + _IN_CHAPTER * in_chapter + min(in_text, _MOST_IN_TEXT)
-    if len(patterns) > 1 and _spaced(phrase) in _spaced(section.text):
+        if word.whole.search(section.title):
+            score += _IN_TITLE
+        elif word.beginning.search(section.title):
+            score += _IN_TITLE / 2
+        score += _IN_CHAPTER * in_chapter + min(in_text, _MOST_IN_TEXT)
+    if len(words) > 1 and _spaced(phrase) in _spaced(section.text):
         score += _IN_TITLE
     # A long section holds any word: of two with the same words the short one is about them. A list
     # answers who asks for a name.

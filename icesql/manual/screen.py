@@ -86,9 +86,11 @@ class _Page:
     def _heading(self, line: str) -> None:
         marks, _, title = line.partition(" ")
         if marks == "#":
-            self.lines += [self._styled(_BOLD, title), self._styled(_BOLD, "=" * len(title))]
+            title, rule = title, ["=" * min(len(title), self._width)]
         else:
-            self.lines.append(self._styled(_BOLD, title if self._colour else f"{title}:"))
+            title, rule = title if self._colour else f"{title}:", []
+        for each in [*textwrap.wrap(title, self._width), *rule]:
+            self.lines.append(self._styled(_BOLD, each))
 
     def _table(self, rows: list[list[str]]) -> None:
         head, body = rows[0], rows[2:]

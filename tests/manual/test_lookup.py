@@ -34,15 +34,15 @@ def test_a_heading_is_shown_with_what_stands_below_it() -> None:
 @pytest.mark.parametrize(
     ("words", "topics"),
     [
-        ("undo", {"start", "maintain"}),
+        ("undo", {"start", "maintain", "recipes"}),
         ("roll back", {"maintain", "write"}),
-        ("csv", {"start", "shell"}),
-        ("my CSV as a table", {"start"}),
-        ("yesterday", {"query"}),
+        ("csv", {"start", "shell", "recipes"}),
+        ("my CSV as a table", {"start", "recipes"}),
+        ("yesterday", {"query", "recipes"}),
         ("branch", {"write", "query"}),
-        ("upsert", {"coming-from"}),
+        ("upsert", {"coming-from", "recipes"}),
         ("merge", {"write"}),
-        ("rename column", {"write"}),
+        ("rename column", {"write", "recipes"}),
         ("transaction", {"write"}),
         ("conflict", {"write", "errors"}),
         ("compact", {"maintain"}),
@@ -52,13 +52,13 @@ def test_a_heading_is_shown_with_what_stands_below_it() -> None:
         ("why is it slow", {"explain", "maintain"}),
         ("explain", {"explain"}),
         ("minio", {"catalogs"}),
-        ("polaris", {"catalogs"}),
+        ("polaris", {"catalogs", "recipes"}),
         ("oauth2", {"catalogs"}),
         ("azure", {"catalogs"}),
         ("nessie", {"catalogs"}),
-        ("pandas", {"python"}),
-        ("polars", {"python"}),
-        ("DataFrame", {"python", "spark"}),
+        ("pandas", {"python", "recipes"}),
+        ("polars", {"python", "recipes"}),
+        ("DataFrame", {"python", "spark", "recipes"}),
         ("jupyter", {"python"}),
         ("superset", {"sqlalchemy"}),
         ("incremental model", {"dbt"}),
@@ -68,13 +68,46 @@ def test_a_heading_is_shown_with_what_stands_below_it() -> None:
         ("untrusted", {"trust"}),
         ("exit code", {"shell"}),
         ("parquet file of a result", {"shell"}),
-        ("who changed a row", {"changes"}),
+        ("who changed a row", {"changes", "recipes"}),
         ("clone", {"coming-from"}),
     ],
 )
 def test_a_search_begins_with_a_chapter_that_answers(words: str, topics: set[str]) -> None:
     found = search(words)
     assert found[0].topic in topics, [(each.topic, each.title) for each in found[:5]]
+
+
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [
+        ("my csv as a table", "My CSV file as a table"),
+        ("parquet files as a table", "Parquet files as a table, without a copy"),
+        ("table last week", "What a table was last week"),
+        ("undo yesterday's job", "Undo yesterday's job"),
+        ("who changed this row", "Who changed this row, and what changed since yesterday"),
+        ("what changed since yesterday", "Who changed this row, and what changed since yesterday"),
+        ("upsert", "Upsert rows"),
+        ("load a dataframe", "Load a DataFrame of pandas or Polars"),
+        ("save result as parquet", "Save a result as CSV, JSON or Parquet"),
+        ("publish after a check", "Publish rows after a check"),
+        ("rename a column", "Rename, add and drop columns"),
+        ("partition by day", "Partition a table by day"),
+        ("compact all tables each night", "Maintain all tables each night"),
+        ("cron", "Maintain all tables each night"),
+        ("delete rows for good", "Delete somebody's rows for good"),
+        ("copy a table to another catalog", "Copy a table to another catalog"),
+        ("which config for polaris", "Open Polaris, Lakekeeper or another REST catalog"),
+        ("service limits", "A query with limits, for a service"),
+        ("join two catalogs", "Several catalogs in one query"),
+        ("claude agent", "Agents (MCP)"),
+        ("dbt incremental model", "dbt"),
+        ("jupyter", "Notebooks"),
+    ],
+)
+def test_a_task_is_found_with_something_to_copy(words: str, title: str) -> None:
+    found = search(words)
+    assert found[0].title == title, [(each.topic, each.title) for each in found[:4]]
+    assert "```" in manual(words).partition("More about")[0]
 
 
 def test_a_search_shows_the_best_section_and_names_others() -> None:
