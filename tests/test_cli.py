@@ -17,21 +17,10 @@ import pexpect
 import pytest
 
 from icesql.arguments import COMMANDS
+from tests.warm import icesql
 
 ROOT = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "icesql"]
-
-
-def icesql(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        cwd=ROOT,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def test_rows_go_to_stdout_and_nothing_else_does(warehouse: Path) -> None:

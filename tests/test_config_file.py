@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tests import warm
 
 
 def run(tmp_path: Path, *words: str, config: str = "") -> subprocess.CompletedProcess[str]:
     path = tmp_path / "config.toml"
     path.write_text(config)
-    return subprocess.run(
-        [sys.executable, "-m", "icesql", *words],
-        cwd=ROOT,
-        env={**os.environ, "ICESQL_CONFIG": str(path)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return warm.icesql(*words, env={**os.environ, "ICESQL_CONFIG": str(path)})
 
 
 def test_the_file_names_the_warehouse_and_settings(tmp_path: Path, warehouse: Path) -> None:

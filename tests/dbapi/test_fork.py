@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+
+from tests import warm
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
@@ -45,14 +45,7 @@ START = """
 
 
 def ran(warehouse: Path, script: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(START) + textwrap.dedent(script), str(warehouse)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    done = warm.python(textwrap.dedent(START) + textwrap.dedent(script), warehouse)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

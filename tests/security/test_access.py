@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from icesql.errors import (
     ProgrammingError,
     TableNotFoundError,
 )
+from tests import warm
 from tests.writer.table import TableWriter
 
 FIELDS = [{"id": 1, "name": "a", "required": False, "type": "long"}]
@@ -302,10 +301,8 @@ def test_no_statement_of_a_service_leaves_something_behind(tmp_path: Path) -> No
             "        print(type(error).__name__)",
         ]
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True,
-        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])},
-    )  # fmt: skip
+    done = warm.python(script, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [
         "[(1,)]", "AccessDeniedError", "UnsupportedSqlError", "AccessDeniedError",
         "UnsupportedSqlError",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import icesql
 from icesql.engine.duckdb.sql.call_sizes import calls_in
 from icesql.engine.duckdb.sql.size_guards import GUARDED, guard_sizes
 from icesql.errors import DataError, ScanLimitError, UnsupportedSqlError
+from tests import warm
 
 ROWS = "(SELECT CAST(x AS VARCHAR) AS s, x AS n FROM range(4000) AS r(x))"
 
@@ -195,9 +194,8 @@ with icesql.connect(settings={"memory_limit": "500MB", "threads": "2"}) as conne
 
 def test_refused_calls_take_no_memory(tmp_path: Path) -> None:
     calls = [f"length(CAST({call} AS VARCHAR))" for group in LARGE.values() for call in group]
-    done = subprocess.run(
-        [sys.executable, "-c", PEAK, *calls], capture_output=True, text=True, check=True
-    )
+    done = warm.python(PEAK, *calls)
+    assert done.returncode == 0, done.stderr
     *kinds, grown = done.stdout.split()
     assert kinds == ["ScanLimitError"] * len(calls)
     assert int(grown) < 300 << 10  # KiB: three values of less than a quarter of the limit

@@ -14,6 +14,7 @@ import pexpect
 import pytest
 
 from icesql.cli import main
+from tests import warm
 
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 EVIL = "rel\x1b[2J\x9b31m\x07\u202e\u2066\u2028"
@@ -47,10 +48,7 @@ def hostile_warehouse(folder: Path, _: Any) -> Path:
 
 
 def run(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "icesql", "--warehouse", str(place), *arguments],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    return warm.icesql("--warehouse", place, *arguments)
 
 
 STATEMENTS = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ from icesql.engine.chunk_sizes import ChunkSize
 from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.result_schema import ResultType
 from icesql.errors import ScanLimitError
+from tests import warm
 
 MIB = 1 << 20
 
@@ -45,9 +44,8 @@ with icesql.connect(settings={"memory_limit": limit, "threads": "2"}) as connect
 
 def run(limit: str, how: str, sql: str) -> tuple[str, int]:
     """What a query in a process of its own told, and by how many MiB the process grew."""
-    done = subprocess.run(
-        [sys.executable, "-c", GROWN, limit, how, sql], capture_output=True, text=True, check=True
-    )
+    done = warm.python(GROWN, limit, how, sql)
+    assert done.returncode == 0, done.stderr
     told, grown, rest = done.stdout.split("/")
     assert rest.strip() == "[(42,)]", "the connection works on"
     return told.strip(), int(grown)

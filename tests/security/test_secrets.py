@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import icesql
+from tests import warm
 
 
 class _Echo(BaseHTTPRequestHandler):
@@ -300,16 +301,9 @@ def test_an_error_while_rows_are_fetched_is_clean_too(
 
 
 def test_the_command_tells_no_secret(echo: str) -> None:
-    import subprocess
-    import sys
-
     uri = f"http://me:{QUOTED}@{echo}/?token={QUOTED}"
     for more in ([], ["--debug"], ["-v"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "icesql", "--catalog", "x", "--uri", uri, *more,
-             "-c", "SHOW TABLES"],
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+        done = warm.icesql("--catalog", "x", "--uri", uri, *more, "-c", "SHOW TABLES")
         assert done.returncode == 1
         assert not any(form in done.stdout + done.stderr for form in FORMS), done.stderr
 

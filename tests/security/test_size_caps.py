@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import zlib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +16,7 @@ from icesql.iceberg.manifest.encoded_maps import encode_varint
 from icesql.iceberg.puffin.container import read_puffin_footer
 from icesql.storage.open import Storage
 from icesql.storage.sizes import most_of_manifest
+from tests import warm
 
 SYNC = bytes(16)
 METADATA = {
@@ -165,9 +163,8 @@ def test_a_gzip_bomb_of_metadata_stops_at_its_cap(tmp_path: Path) -> None:
     mebibyte = packer.compress(b" " * (1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
     again = packer.compress(b" " * (1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
     path.write_bytes(head + mebibyte + again * 1_022)
-    done: Any = subprocess.run(
-        [sys.executable, "-c", PEAK, str(path)], capture_output=True, text=True, check=True
-    )
+    done = warm.python(PEAK, path)
+    assert done.returncode == 0, done.stderr
     kind, grown = done.stdout.split()
     assert kind == "CorruptFileError"
     # KiB; a little more than the 256 MiB that metadata may have.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 
+from tests import warm
 from tests.spark.conftest import needs
 
 # What is missing is made missing before PySpark is imported, so each has a process of its own.
 PROGRAM = """
-import sys
+import sys, warnings
+warnings.simplefilter("error")
 for name in sys.argv[2:]:
     sys.modules[name] = None
 if "py4j" in sys.argv:
@@ -28,14 +28,8 @@ REMOTE = "{'remote': 'sc://127.0.0.1:1/;token=hush-hush'}"
 
 
 def said(source: str, *missing: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM, source, *missing],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    env = {**os.environ, **environment}
+    done = warm.python(PROGRAM, source, *missing, env=env, timeout=100)
     assert done.returncode == 0, done.stderr
     assert "hush-hush" not in done.stdout + done.stderr
     return done.stdout

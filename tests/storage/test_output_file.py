@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from icesql.errors import AccessDeniedError, OperationalError
 from icesql.storage.output_file import OutputFile
 from icesql.storage.roots import Roots
+from tests import warm
 
 
 def names(folder: Path) -> list[str]:
@@ -107,13 +106,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path) -> None:
         "    [file.write(b'x' * 500) for _ in range(int(sys.argv[2]))]\n"
     )
     for count in ("3", "300"):  # met at the end, and on the way
-        done = subprocess.run(
-            [sys.executable, "-c", program, str(tmp_path / "x"), count],
-            cwd=Path(__file__).parents[2],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = warm.python(program, tmp_path / "x", count)
         assert "OperationalError: cannot write" in done.stderr
         assert "file too large" in done.stderr
         assert names(tmp_path) == []

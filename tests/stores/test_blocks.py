@@ -7,8 +7,6 @@ import os
 import shutil
 import signal
 import stat
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -19,6 +17,7 @@ import pytest
 from icesql.storage.stores import blocks
 from icesql.storage.stores.blocks import BlockStore, Shelf, UnusableCache
 from icesql.storage.stores.principal import identity
+from tests import warm
 
 KEYS = {"s3.access-key-id": "AKIA1", "s3.secret-access-key": "one", "s3.endpoint": "http://a"}
 
@@ -266,8 +265,7 @@ def test_a_lease_ends_with_its_process(tmp_path: Path) -> None:
         f"lease = BlockStore({str(tmp_path / 'c')!r}).eviction.lease()\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
-    assert done.returncode == -signal.SIGKILL
+    assert warm.python(code).returncode == -signal.SIGKILL
     assert len(list((tmp_path / "c" / "v1" / "leases").iterdir())) == 1
     assert shelf.eviction.sweep(0) == 0
     assert list((tmp_path / "c" / "v1" / "leases").iterdir()) == []
@@ -355,7 +353,7 @@ def test_a_temporary_store_of_a_killed_process_goes_with_the_next(tmp_path: Path
         "held = blocks.store()\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
+    assert warm.python(code).returncode == -signal.SIGKILL
     mine = Blocks(settings)
     held = mine.store()
     assert held is not None

@@ -14,6 +14,7 @@ import pytest
 
 import icesql
 from icesql.errors import QueryCancelledError, StorageError
+from tests import warm
 from tests.stores.conftest import Connect
 from tests.stores.lake import GROUP_ROWS, LARGE_FILES, SMALL_FILES
 from tests.stores.server import Answer, Request, Store, error
@@ -322,14 +323,10 @@ def test_the_command_shows_and_clears_the_cache(connect: Connect, tmp_path: Path
     connect().execute("SELECT sum(id) FROM lake.small").fetchall()
 
     def run(*arguments: str) -> str:
-        return subprocess.run(
-            [sys.executable, "-m", "icesql", "cache", *arguments],
-            env={**os.environ, "ICESQL_CACHE_DIRECTORY": str(tmp_path / "cache")},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        ).stdout
+        environment = {**os.environ, "ICESQL_CACHE_DIRECTORY": str(tmp_path / "cache")}
+        done = warm.icesql("cache", *arguments, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     assert f"in {SMALL_FILES + 3} files" in run()
     assert "in 0 files" in run("clear")
