@@ -12,6 +12,7 @@ import ast
 import inspect
 import re
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -374,6 +375,30 @@ def _spelled(action: argparse.Action) -> str:
     return f"{names} [{value}]" if action.nargs == "?" else f"{names} {value}"
 
 
+def compatibility() -> str:
+    """What it runs with, from pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    python = [
+        each.rpartition(" ")[2]
+        for each in project["classifiers"]
+        if re.fullmatch(r"Programming Language :: Python :: 3\.\d+", each)
+    ]
+    extras = [
+        [f"`{name}`", ", ".join(f"`{each}`" for each in wanted)]
+        for name, wanted in sorted(project["optional-dependencies"].items())
+        if name != "test"
+    ]
+    return _page(
+        "Compatibility",
+        "The releases of Python and of other packages that icesql runs with.",
+        f"Python {', '.join(python)}. Iceberg's format versions 1, 2 and 3.",
+        "PySpark's releases and what each lacks: [Clusters](../spark.md#clusters).",
+        "## Packages\n\n" + "\n".join(f"- `{each}`" for each in project["dependencies"]),
+        "## Extras\n\nEach brings these, as in `pip install '.[spark]'`.\n\n"
+        + _table(["extra", "brings"], extras),
+    )
+
+
 # ------------------------------------------------------------------ SQL
 
 
@@ -491,6 +516,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "procedures.md": procedures,
     "exceptions.md": errors,
     "command.md": command,
+    "compatibility.md": compatibility,
 }
 
 
