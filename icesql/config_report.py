@@ -72,12 +72,12 @@ def config_report(
     if not ping or not places:
         return rows, True
     limit = settings.query_timeout or _PING_SECONDS
-    told = _pings(places, limit)
+    answers = _pings(places, limit)
     rows += [
         (f"catalog.{place.name}", text, "ping")
-        for place, (text, _) in zip(places, told, strict=True)
+        for place, (text, _) in zip(places, answers, strict=True)
     ]
-    return rows, all(answered for _, answered in told)
+    return rows, all(answered for _, answered in answers)
 
 
 def _versions() -> Iterator[Row]:
@@ -230,18 +230,18 @@ def _pings(places: list[_Place], seconds: float) -> list[tuple[str, bool]]:
     """What each catalog says and whether it answers; all are asked at once."""
     end = time.monotonic() + seconds
     asked = [(place, BackgroundCall(partial(_ping, place))) for place in places]
-    told = []
+    answers = []
     for place, call in asked:
         # Each has a context of its own: one that is late ends no other.
         query = QueryContext(deadline=end)
         try:
-            told.append((call.result(query), True))
+            answers.append((call.result(query), True))
         except QueryCancelledError:
-            told.append((f"no answer within {seconds:g} s", False))
-        except Exception as error:  # of any client: it is told, whatever it is
+            answers.append((f"no answer within {seconds:g} s", False))
+        except Exception as error:  # of any client: it is answers, whatever it is
             text = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
-            told.append((redact(" ".join(text.split()), place.properties), False))
-    return told
+            answers.append((redact(" ".join(text.split()), place.properties), False))
+    return answers
 
 
 def _ping(place: _Place) -> str:

@@ -34,12 +34,12 @@ class CatalogPlan(Struct, frozen=True):
 
     ``answers`` hold the tasks, each with the delete files that its own tasks refer to by number.
     ``storage`` opens the files, where the catalog gave credentials for this plan; None for the
-    table's own. ``told`` says for people how the plan came.
+    table's own. ``description`` says for people how the plan came.
     """
 
     answers: tuple[ScanTasks, ...]
     storage: Storage | None
-    told: str
+    description: str
 
 
 class Planning(Protocol):

@@ -39,8 +39,8 @@ def commit_append(
     Raises CommitConflictError when all attempts lost, CommitStateUnknownError when nobody can
     know whether it was applied (the files stay then).
     """
-    told = dict(summary)
-    changes = FileChanges("append", tuple(files), branch=branch, summary=told, rows=rows)
+    properties = dict(summary)
+    changes = FileChanges("append", tuple(files), branch=branch, summary=properties, rows=rows)
     return commit_files(catalog, table, changes, query)
 
 
@@ -61,5 +61,5 @@ def commit_files(
     context = query or QueryContext()
     operation = SnapshotOperation(table, changes, context, validate=validate)
     after = commit(catalog, table, operation, context)
-    told = {"operation": changes.operation, **operation.summary}
-    return CommitResult(after, operation.snapshot_id, told)
+    result_summary = {"operation": changes.operation, **operation.summary}
+    return CommitResult(after, operation.snapshot_id, result_summary)

@@ -157,5 +157,5 @@ def commit_delete_where(
     after = commit(catalog, table, operation, context)
     if not operation.summary:
         return CommitResult(after)
-    told = {"operation": operation.name, **operation.summary}
-    return CommitResult(after, operation.snapshot_id, told)
+    result_summary = {"operation": operation.name, **operation.summary}
+    return CommitResult(after, operation.snapshot_id, result_summary)

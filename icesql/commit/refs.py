@@ -204,7 +204,7 @@ def cherry_pick(
     if picked.parent_snapshot_id == metadata.current_snapshot_id:
         return change_table(catalog, table, _forward_to(snapshot_id), query=context)
     files: tuple[DataFile, ...] = added_files(table, picked, context)
-    told = {"source-snapshot-id": str(snapshot_id), **_wap_id(picked)}
+    properties = {"source-snapshot-id": str(snapshot_id), **_wap_id(picked)}
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
         # Another session may have expired it meanwhile, with its files, or picked it.
@@ -213,7 +213,7 @@ def cherry_pick(
     # The files are of the columns that there were then.
     schema_id = picked.schema_id
     then = metadata if schema_id is None else replace(metadata, current_schema_id=schema_id)
-    changes = FileChanges("append", files, summary=told, borrowed=True)
+    changes = FileChanges("append", files, summary=properties, borrowed=True)
     return commit_files(catalog, replace(table, metadata=then), changes, context, validate=check)
 
 
@@ -249,8 +249,8 @@ def _refuse_published(table: Table, picked: Snapshot) -> None:
             raise ProgrammingError(
                 f"snapshot {picked.snapshot_id} was picked already, as {current.snapshot_id}"
             )
-        told = current.summary.get("wap.id"), current.summary.get("published-wap-id")
-        if wap_id is not None and wap_id in told:
+        published = current.summary.get("wap.id"), current.summary.get("published-wap-id")
+        if wap_id is not None and wap_id in published:
             raise ProgrammingError(f"wap.id {wap_id} was published already")
 
 

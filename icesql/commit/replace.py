@@ -106,8 +106,8 @@ def replace_table(
     after = commit(catalog, staged.base, operation, context)
     if operation.rows is None:
         return CommitResult(after)
-    told = {"operation": "append", **operation.rows.summary}
-    return CommitResult(after, operation.rows.snapshot_id, told)
+    result_summary = {"operation": "append", **operation.rows.summary}
+    return CommitResult(after, operation.rows.snapshot_id, result_summary)
 
 
 class _Replace:

@@ -110,8 +110,8 @@ def commit_row_delta(
     if both:
         raise ProgrammingError(f"{min(both)} is removed, and rows of it are deleted, in one commit")
     operation = row_delta_operation(added, deletes, _data(removed))
-    told = dict(summary)
-    changes = FileChanges(operation, (*added, *deletes), (*removed,), branch, told, rows=rows)
+    properties = dict(summary)
+    changes = FileChanges(operation, (*added, *deletes), (*removed,), branch, properties, rows=rows)
     return _commit(catalog, table, changes, wanted, query)
 
 
@@ -146,8 +146,8 @@ def commit_replace_partitions(
         no_deleted_data=isolation is not None,
         no_new_deletes=isolation is not None,
     )
-    told = {"replace-partitions": "true", **summary}
-    changes = FileChanges("overwrite", (*added,), branch=branch, summary=told)
+    properties = {"replace-partitions": "true", **summary}
+    changes = FileChanges("overwrite", (*added,), branch=branch, summary=properties)
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
         if isolation is not None:
@@ -190,8 +190,8 @@ def commit_rewrite(
         start_id, undeleted=_data(removed), same_age=made if keeps_age else None, own=own
     )
     number = start.sequence_number if keeps_age else None
-    told = dict(summary)
-    changes = FileChanges("replace", (*added,), (*removed,), branch, told, number, rows=0)
+    properties = dict(summary)
+    changes = FileChanges("replace", (*added,), (*removed,), branch, properties, number, rows=0)
     if sum(f.record_count for f in changes.added_data) > sum(
         f.record_count for f in _data(removed)
     ):
@@ -222,8 +222,8 @@ def _applied(
     catalog: Catalog, table: Table, operation: SnapshotOperation, query: QueryContext
 ) -> CommitResult:
     after = commit(catalog, table, operation, query)
-    told = {"operation": operation.name, **operation.summary}
-    return CommitResult(after, operation.snapshot_id, told)
+    result_summary = {"operation": operation.name, **operation.summary}
+    return CommitResult(after, operation.snapshot_id, result_summary)
 
 
 def _check_lineage(

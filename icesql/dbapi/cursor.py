@@ -249,8 +249,8 @@ class Cursor(ArrowRows):
     def notes(self) -> list[str]:
         """What is worth knowing: the snapshots that times and refs resolved to, fallbacks."""
         later = self._result.notes if self._result is not None else ()
-        told = (*self._outcome.notes, *later) if self._outcome is not None else ()
-        return [printable(redact_urls(each), lines=True) for each in told]
+        notes = (*self._outcome.notes, *later) if self._outcome is not None else ()
+        return [printable(redact_urls(each), lines=True) for each in notes]
 
     @property
     def elapsed(self) -> float:

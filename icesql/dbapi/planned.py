@@ -39,8 +39,8 @@ def _placed_behind(before: str, sql: str) -> Iterator[None]:
     try:
         yield
     except Error as error:
-        told = error.__dict__
-        if told.get("offset") is not None:
-            told["offset"], told["position"] = max(told["offset"] - len(before), 0), None
+        places = error.__dict__
+        if places.get("offset") is not None:
+            places["offset"], places["position"] = max(places["offset"] - len(before), 0), None
             place(error, sql)
         raise

@@ -83,9 +83,9 @@ def missing_bounds(facts: Facts, ask: Ask) -> Iterator[Finding]:
 def _without_bounds(facts: Facts, found: list[tuple[int, Column]]) -> Finding:
     data, without = facts.files.count, max(count for count, _ in found)
     names = [column.name for _, column in found]
-    told = ", ".join(names[:_MOST_COLUMNS])
+    columns = ", ".join(names[:_MOST_COLUMNS])
     if len(names) > _MOST_COLUMNS:
-        told += f" and {len(names) - _MOST_COLUMNS} more columns"
+        columns += f" and {len(names) - _MOST_COLUMNS} more columns"
     modes = {
         f"write.metadata.metrics.column.{each}": "truncate(16)" for each in names[:_MOST_MENDED]
     }
@@ -93,12 +93,12 @@ def _without_bounds(facts: Facts, found: list[tuple[int, Column]]) -> Finding:
         "no bounds",
         # Of few files there is little to skip.
         "low" if data < FEWEST_FILES else weight_of(without / data),
-        f"{without:,} of {count_text(data, 'file')} have no bounds of {told}",
+        f"{without:,} of {count_text(data, 'file')} have no bounds of {columns}",
         "a filter on one of them reads all files"
         if len(names) > 1
-        else f"a filter on {told} reads all of them",
+        else f"a filter on {columns} reads all of them",
         set_properties(facts.parts, modes).then(_rewritten(facts)),
-        f"files without bounds of {told}",
+        f"files without bounds of {columns}",
         without,
         0 if len(names) <= _MOST_MENDED else None,
         facts.compaction.refusal,

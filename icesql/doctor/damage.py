@@ -309,8 +309,8 @@ def _twice(history: History, branch: str, chain: Sequence[Snapshot]) -> Iterator
     for snapshot in chain:
         if snapshot.snapshot_id in found:
             paths = found[snapshot.snapshot_id]
-            told = f"{_files(paths)} {_are(paths)} listed twice, and so is each row"
-            yield Damage("file twice", branch, snapshot, told)
+            description = f"{_files(paths)} {_are(paths)} listed twice, and so is each row"
+            yield Damage("file twice", branch, snapshot, description)
 
 
 def _row_ids(history: History, branch: str, chain: Sequence[Snapshot]) -> Iterator[Damage]:
@@ -331,8 +331,8 @@ def _row_ids(history: History, branch: str, chain: Sequence[Snapshot]) -> Iterat
     for snapshot in chain:
         if snapshot.snapshot_id in found:
             paths = [*dict.fromkeys(found[snapshot.snapshot_id])]
-            told = f"rows of {_files(paths)} have the same row ids"
-            yield Damage("row ids twice", branch, snapshot, told)
+            description = f"rows of {_files(paths)} have the same row ids"
+            yield Damage("row ids twice", branch, snapshot, description)
 
 
 def _ranges(history: History, head: Snapshot) -> Iterator[tuple[int, int, str]]:
@@ -352,8 +352,8 @@ def _gone(history: History, branch: str, chain: Sequence[Snapshot]) -> Iterator[
     for snapshot in reversed(chain):
         here = [each for each in history.names_missing(snapshot) if each in needed]
         if here:
-            told = f"{_files(here)} {_are(here)} missing: the table cannot be read"
-            yield Damage("missing files", branch, snapshot, told)
+            description = f"{_files(here)} {_are(here)} missing: the table cannot be read"
+            yield Damage("missing files", branch, snapshot, description)
             return
 
 

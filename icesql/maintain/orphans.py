@@ -159,8 +159,8 @@ def _refuse_others(table: Table, files: Sequence[ListedFile], query: QueryContex
 def _written_after(storage: Storage, path: str, since_ms: int) -> TableMetadata | None:
     """Metadata of the table itself that was written after ``since_ms``; None for other files."""
     start = storage.read(path, length=min(storage.size(path), _BEGINNING))
-    told = _UPDATED.search(start)
-    if told is not None and int(told[1]) <= since_ms:
+    updated = _UPDATED.search(start)
+    if updated is not None and int(updated[1]) <= since_ms:
         return None
     try:
         found = parse_metadata(storage.read(path, most=sizes.METADATA), path)

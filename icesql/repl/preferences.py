@@ -125,8 +125,8 @@ def _preferences(path: str, given: Mapping[str, Any]) -> ShellPreferences:
         try:
             convert({name: value}, ShellPreferences)
         except ValidationError as error:
-            told = f"{path}: [shell] {name} is {_VALUES[name]}, not {value!r}"
-            raise ProgrammingError(told) from error
+            message = f"{path}: [shell] {name} is {_VALUES[name]}, not {value!r}"
+            raise ProgrammingError(message) from error
     return convert(given, ShellPreferences)
 
 

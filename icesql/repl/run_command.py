@@ -108,8 +108,8 @@ def _switch(shell: Shell, command: Command) -> None:
             if argument is not None:
                 format_for(argument, None)  # refuses an ending before anything is kept
             shell.next_file = argument
-            told = "results are shown" if argument is None else f"the next result: {argument}"
-            shell.say(told)
+            message = "results are shown" if argument is None else f"the next result: {argument}"
+            shell.say(message)
 
 
 def _on(command: Command, now: bool) -> bool:

@@ -190,8 +190,8 @@ class Shell:
             progress.hush()
             to_margin(sys.stderr)
             self.connection.cancel()
-            told = str(error) or "cancelled"
-            self.say(stopped_text(told, progress, text, number, self.dialect or None))
+            cause = str(error) or "cancelled"
+            self.say(stopped_text(cause, progress, text, number, self.dialect or None))
             return False
         finally:
             progress.end()

@@ -51,8 +51,8 @@ def without_constant_files(
                 continue
             row = tuple(each.low for each in found)
             rows[row] = rows.get(row, 0) + count
-            told = f"all of its {count:,} rows have these values" if counted else "one value each"
-            gone[position] = "", told
+            reason = f"all of its {count:,} rows have these values" if counted else "one value each"
+            gone[position] = "", reason
     if not gone:
         return NeededFiles(files)
     return NeededFiles(

@@ -72,9 +72,11 @@ def redact(text: str, properties: Mapping[str, Any], *, foreign: bool = True) ->
     text = redact_urls(text)
     if not foreign:
         return text
-    told = {found[1] for found in _said().finditer(text)}
-    told |= {part for each in told if len(part := each.rpartition(":")[2]) >= 2 * _SHORTEST_KNOWN}
-    for each in sorted(told, key=len, reverse=True):
+    secrets = {found[1] for found in _said().finditer(text)}
+    secrets |= {
+        part for each in secrets if len(part := each.rpartition(":")[2]) >= 2 * _SHORTEST_KNOWN
+    }
+    for each in sorted(secrets, key=len, reverse=True):
         text = text.replace(each, MASK)
     return _pairs().sub(_masked_pair, text)
 

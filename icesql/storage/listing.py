@@ -81,10 +81,10 @@ def _local(folder: str, query: QueryContext, enter: Callable[[str], bool]) -> It
                         if enter(entry.name):
                             waiting.append((entry.path, inner))
                     elif entry.is_file():
-                        told = entry.stat(follow_symlinks=False)
-                        changed = told.st_mtime_ns // 1_000_000
+                        status = entry.stat(follow_symlinks=False)
+                        changed = status.st_mtime_ns // 1_000_000
                         path = f"{start}/{'/'.join(inner)}"
-                        yield ListedFile(path, inner, told.st_size, changed, entry.path)
+                        yield ListedFile(path, inner, status.st_size, changed, entry.path)
         except FileNotFoundError:
             continue  # removed meanwhile
         except OSError as error:

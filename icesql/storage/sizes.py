@@ -14,13 +14,13 @@ _MANIFEST: Final = 1 << 30
 _SLACK: Final = 1 << 20
 
 
-def most_of_manifest(told: int | None) -> int:
-    """Bytes that a manifest may have where its list says ``told``.
+def most_of_manifest(stated: int | None) -> int:
+    """Bytes that a manifest may have where its list says ``stated``.
 
     A manifest that was rewritten in place, as when a table moves, has another length than its
     list says, so twice the length and 1 MiB are allowed; 1 GiB is the end in any case.
     """
-    return _MANIFEST if told is None or told <= 0 else min(2 * told + _SLACK, _MANIFEST)
+    return _MANIFEST if stated is None or stated <= 0 else min(2 * stated + _SLACK, _MANIFEST)
 
 
 def check_size(location: str, size: int, most: int) -> None:

@@ -128,11 +128,11 @@ class ClientCredentials(Bearer):
         data = urlencode(self._form).encode()
         answer = client.send(Request("POST", self._server, sent, data))
         if answer.status >= 300:
-            told = client.refusal(answer)
+            refusal = client.refusal(answer)
             # No Refusal: what is missing or forbidden is not what was asked for with the token.
             raise CatalogError(
                 f"catalog {client.name}: the token request was refused: "
-                f"{str(told).partition(': ')[2]}"
+                f"{str(refusal).partition(': ')[2]}"
             )
         found = client.decoded(answer.body, dict[str, Any])
         token = found.get("access_token")

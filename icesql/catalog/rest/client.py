@@ -172,8 +172,8 @@ class RestClient:
         except (HTTPError, OSError, ValueError) as error:
             place = redact("/".join(request.url.split("/", 3)[:3]), self.properties)
             reason = redact(_reason(error), self.properties)
-            told = f"catalog {self.name}: cannot reach {place}: {reason}"
-            raise NoAnswer(told, _was_sent(error)) from None
+            problem = f"catalog {self.name}: cannot reach {place}: {reason}"
+            raise NoAnswer(problem, _was_sent(error)) from None
         finally:
             secrets = self._secrets(self._auth)
             log_request(request.method, request.url, begun, len(body), outcome, secrets)
@@ -202,16 +202,16 @@ class RestClient:
     def refusal(self, answer: Answer, auth: Auth | None = None) -> Refusal:
         """The error that an answer of status 400 and above stands for."""
         known = self._secrets(auth or self._auth)
-        told, kind = _told(answer.body)
-        told = _short(redact(told, known))
+        message, kind = _told(answer.body)
+        message = _short(redact(message, known))
         status, advice = _ADVICE.get(answer.status, ("", ""))
         if not status and answer.status >= 500:
             status = "the catalog failed"
         elif answer.status < 400:
-            status, told = f"status {answer.status}, which is no answer to this request", ""
-        elif not status and not told:
+            status, message = f"status {answer.status}, which is no answer to this request", ""
+        elif not status and not message:
             status = f"status {answer.status}"
-        text = ": ".join(filter(None, (status, told)))
+        text = ": ".join(filter(None, (status, message)))
         text = "; ".join(filter(None, (text, advice)))
         return Refusal(f"catalog {self.name}: {text}", answer.status, kind)
 
@@ -263,10 +263,10 @@ def _environment_bundle() -> str | None:
     return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
-def _wait(number: int, told: str | None) -> float:
+def _wait(number: int, retry_after: str | None) -> float:
     """Seconds before the next try: what the server asks for, else twice as long each time."""
-    if told is not None and told.isascii() and told.isdigit():
-        return min(float(told), _LONGEST_WAIT)
+    if retry_after is not None and retry_after.isascii() and retry_after.isdigit():
+        return min(float(retry_after), _LONGEST_WAIT)
     longest = _FIRST_WAIT * float(1 << (number - 1))
     return min(longest, _LONGEST_WAIT) * random.uniform(0.5, 1.0)
 

@@ -71,8 +71,13 @@ class Vended(Struct, frozen=True, rename="kebab"):
 
 def fresh_until(loaded: LoadedTable) -> float:
     """Until when an answer may be used again, in seconds since 1970: it may hold credentials."""
-    told = [loaded.config or {}, *(each.config for each in loaded.storage_credentials or [])]
-    found = [expires_at({key: str(value) for key, value in each.items()}) for each in told]
+    configurations = [
+        loaded.config or {},
+        *(each.config for each in loaded.storage_credentials or []),
+    ]
+    found = [
+        expires_at({key: str(value) for key, value in each.items()}) for each in configurations
+    ]
     until = min((each for each in found if each is not None), default=math.inf)
     return until - MARGIN_SECONDS
 

@@ -123,8 +123,8 @@ class RestNames:
         """The identifiers of the "tables" or "views" directly in a namespace."""
         path = self._path("namespaces", self._joined(namespace), kind)
         for each in self._listed(path, "identifiers"):
-            told = each if isinstance(each, dict) else {}
-            yield (*self._names(told.get("namespace")), *self._names([told.get("name")]))
+            named = each if isinstance(each, dict) else {}
+            yield (*self._names(named.get("namespace")), *self._names([named.get("name")]))
 
     def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
         """As ``HasViews.views``."""

@@ -174,10 +174,10 @@ class _Plan:
         answers = self._fetched(tasks)
         storage = self._planning.storage(credentials, self._id) if credentials else None
         count = self._requests
-        told = f"{count} request{'' if count == 1 else 's'}"
+        description = f"{count} request{'' if count == 1 else 's'}"
         if was_submitted:
-            told += ", asynchronously"
-        return CatalogPlan(answers, storage, told)
+            description += ", asynchronously"
+        return CatalogPlan(answers, storage, description)
 
     def _request(self, kind: Any, method: str, *below: str, **options: Any) -> Any:
         self._query.check()
@@ -203,8 +203,8 @@ class _Plan:
 
     @staticmethod
     def _status(answer: PlanAnswer) -> str:
-        told = answer.error or {}
-        words = [str(told[key]) for key in ("type", "message") if told.get(key)]
+        error = answer.error or {}
+        words = [str(error[key]) for key in ("type", "message") if error.get(key)]
         return ": ".join([f"status {answer.status[:60]}", *words])[:500]
 
     def _fetched(self, first: ScanTasks) -> tuple[ScanTasks, ...]:

@@ -82,5 +82,5 @@ class TableReports:
 
     def send(self, report: Mapping[str, Any]) -> None:
         """Send a scan report, in the keys of Java's, without the values of its filter."""
-        told = {**report, "report-type": "scan-report", "filter": True}
-        self._reports.put(self._identifier, told)
+        body = {**report, "report-type": "scan-report", "filter": True}
+        self._reports.put(self._identifier, body)

@@ -148,16 +148,18 @@ class RemoteSigner:
                 "POST", self._address, headers=extra, body=body, again=True, token=self._token
             )
         signed: _Signed = client.decoded(answer.body, _Signed)
-        told = {
+        signed_headers = {
             name: ", ".join(each)
             for name, each in signed.headers.items()
             if name.lower() != "cache-control"
         }
-        found = Signature(signed.uri, told)
+        found = Signature(signed.uri, signed_headers)
         if answer.headers.get("cache-control", "").lower() == "private":
             until = time.monotonic() + _KEPT_SECONDS
             # A range is no part of what was signed; the one of this request is not to be kept.
-            general = {name: value for name, value in told.items() if name.lower() != "range"}
+            general = {
+                name: value for name, value in signed_headers.items() if name.lower() != "range"
+            }
             with self._lock:
                 self._kept[key] = until, Signature(signed.uri, general, is_kept=True)
                 if len(self._kept) > _MOST_KEPT:

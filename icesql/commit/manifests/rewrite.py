@@ -103,12 +103,12 @@ def rewrite_manifests(
     after = commit(catalog, table, operation, context)
     if not operation.summary:
         return RewrittenManifests(after)
-    told = operation.summary
+    counts = operation.summary
     return RewrittenManifests(
         after,
         operation.snapshot_id,
-        int(told["manifests-replaced"]),
-        int(told["manifests-created"]),
+        int(counts["manifests-replaced"]),
+        int(counts["manifests-created"]),
     )
 
 

@@ -58,8 +58,8 @@ class SummaryCounts:
             found["partition-summaries-included"] = "true"
             for path, counts in self._partitions.items():
                 if path:
-                    told = ",".join(f"{key}={number}" for key, number in counts.items() if number)
-                    found[_PARTITION_PREFIX + path] = told
+                    text = ",".join(f"{key}={number}" for key, number in counts.items() if number)
+                    found[_PARTITION_PREFIX + path] = text
         return found
 
 

@@ -190,8 +190,8 @@ class LiveRows:
         least, most = self._range(exact)
         if least <= counted <= most:
             return None
-        told = f"{most:+,}" if least == most else f"{least:+,} to {most:+,}"
-        return f"its files change the number of live rows by {told}, its rows by {counted:+,}"
+        change = f"{most:+,}" if least == most else f"{least:+,} to {most:+,}"
+        return f"its files change the number of live rows by {change}, its rows by {counted:+,}"
 
     def _range(self, exact: int) -> tuple[int, int]:
         """What the number may be, where deletes apply that do not tell how many rows they take."""

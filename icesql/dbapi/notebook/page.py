@@ -46,17 +46,17 @@ def page(
         for row in rows or ()
     )
     if rows is None:
-        told = ["its rows were fetched already"]
+        facts = ["its rows were fetched already"]
     elif more:
-        told = [f"the first {len(rows)} rows; there are more"]
+        facts = [f"the first {len(rows)} rows; there are more"]
     else:
-        told = ["1 row" if len(rows) == 1 else f"{len(rows)} rows"]
+        facts = ["1 row" if len(rows) == 1 else f"{len(rows)} rows"]
     if len(columns) > len(shown):
-        told.append(f"{len(columns) - len(shown)} more columns")
+        facts.append(f"{len(columns) - len(shown)} more columns")
     notes = "".join(f"<br>{said(line)}" for line in lines)
     return (
         f"<div class='icesql'><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
-        f"<small>{' · '.join(told)}{notes}</small></div>"
+        f"<small>{' · '.join(facts)}{notes}</small></div>"
     )
 
 

@@ -55,11 +55,11 @@ def read(text: str) -> tuple[str, Mapping[str, Any]]:
     text = re.sub(r"^[A-Z][A-Za-z ]* Error: ", "", text)
     if text.startswith("{"):
         try:
-            told = json.loads(text)
+            document = json.loads(text)
         except ValueError:
             return text, {}
-        if isinstance(told, dict) and "exception_message" in told:
-            return str(told["exception_message"]).strip(), told
+        if isinstance(document, dict) and "exception_message" in document:
+            return str(document["exception_message"]).strip(), document
     return text, {}
 
 

@@ -498,11 +498,11 @@ def _summary_total(summary: Mapping[str, str], name: str) -> int | None:
 
 def check_content(file: AvroFile, manifest: ManifestFile) -> None:
     """Raise CorruptFileError where a manifest says in its header that it has other content."""
-    told = file.metadata.get("content", b"").decode("utf-8", "replace").lower()
-    if not told and file.metadata.get("format-version", b"1") == b"1":
-        told = "data"
+    content = file.metadata.get("content", b"").decode("utf-8", "replace").lower()
+    if not content and file.metadata.get("format-version", b"1") == b"1":
+        content = "data"
     listed = manifest.content.name.lower()
-    if told and told != listed:
+    if content and content != listed:
         raise CorruptFileError(
-            file.path, f"a manifest of {told} that the manifest list says is one of {listed}"
+            file.path, f"a manifest of {content} that the manifest list says is one of {listed}"
         )

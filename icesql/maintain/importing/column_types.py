@@ -103,8 +103,8 @@ class _Check:
 def stored_type(leaf: Any) -> t.IcebergType | None:
     """The Iceberg type of a ``pyarrow.parquet.ColumnSchema``; None for what is none."""
     physical, length = leaf.physical_type, leaf.length
-    told = json.loads(leaf.logical_type.to_json())
-    match physical, told["Type"]:
+    logical = json.loads(leaf.logical_type.to_json())
+    match physical, logical["Type"]:
         case "BOOLEAN", "None":
             return t.BooleanType()
         case "INT32", "None":
@@ -112,19 +112,19 @@ def stored_type(leaf: Any) -> t.IcebergType | None:
         case "INT64", "None":
             return t.LongType()
         case "INT32" | "INT64", "Int":
-            return _integer(told) if told["bitWidth"] <= _INTEGER_BITS[physical] else None
+            return _integer(logical) if logical["bitWidth"] <= _INTEGER_BITS[physical] else None
         case "FLOAT", "None":
             return t.FloatType()
         case "DOUBLE", "None":
             return t.DoubleType()
         case "INT32" | "INT64" | "FIXED_LEN_BYTE_ARRAY", "Decimal":
-            return t.DecimalType(told["precision"], told["scale"])
+            return t.DecimalType(logical["precision"], logical["scale"])
         case "INT32", "Date":
             return t.DateType()
         case "INT64", "Time":
-            return t.TimeType() if told["timeUnit"] == "microseconds" else None
+            return t.TimeType() if logical["timeUnit"] == "microseconds" else None
         case "INT64", "Timestamp":
-            return _timestamp(told["timeUnit"], is_utc=told["isAdjustedToUTC"])
+            return _timestamp(logical["timeUnit"], is_utc=logical["isAdjustedToUTC"])
         case "INT96", _:
             return t.TimestamptzType()  # which older engines write for a point in time
         case "BYTE_ARRAY", "String" | "Enum" | "JSON":
@@ -136,17 +136,17 @@ def stored_type(leaf: Any) -> t.IcebergType | None:
         case "FIXED_LEN_BYTE_ARRAY", "UUID":
             return t.UUIDType()
         case "BYTE_ARRAY", "Geometry":
-            return t.GeometryType(*_given(told, "crs"))
+            return t.GeometryType(*_given(logical, "crs"))
         case "BYTE_ARRAY", "Geography":
-            return t.GeographyType(*_given(told, "crs", "algorithm"))
+            return t.GeographyType(*_given(logical, "crs", "algorithm"))
         case _:
             return None
 
 
-def _integer(told: dict[str, Any]) -> t.IcebergType | None:
-    if not told["isSigned"]:
+def _integer(logical: dict[str, Any]) -> t.IcebergType | None:
+    if not logical["isSigned"]:
         return None
-    return t.LongType() if told["bitWidth"] == 64 else t.IntegerType()
+    return t.LongType() if logical["bitWidth"] == 64 else t.IntegerType()
 
 
 def _timestamp(unit: str, *, is_utc: bool) -> t.IcebergType | None:
@@ -159,27 +159,27 @@ def _timestamp(unit: str, *, is_utc: bool) -> t.IcebergType | None:
             return None  # milliseconds, which readers of Iceberg take for microseconds
 
 
-def _given(told: dict[str, Any], crs: str, algorithm: str | None = None) -> tuple[str, ...]:
+def _given(logical: dict[str, Any], crs: str, algorithm: str | None = None) -> tuple[str, ...]:
     """What a geometry's type says beyond its defaults."""
-    found = (told.get(crs) or t.GeometryType().crs,)
-    return found if algorithm is None else (*found, told.get(algorithm) or "spherical")
+    found = (logical.get(crs) or t.GeometryType().crs,)
+    return found if algorithm is None else (*found, logical.get(algorithm) or "spherical")
 
 
 def _spelled(leaf: Any) -> str:
     """A Parquet type as messages show it, such as ``INT32 (Int, 8 bits, unsigned)``."""
-    told = json.loads(leaf.logical_type.to_json())
-    kind = told["Type"]
+    logical = json.loads(leaf.logical_type.to_json())
+    kind = logical["Type"]
     details = []
     match kind:
         case "None":
             return f"{leaf.physical_type}({leaf.length})" if leaf.length else leaf.physical_type
         case "Int":
-            sign = "signed" if told["isSigned"] else "unsigned"
-            details = [f"{told['bitWidth']} bits", sign]
+            sign = "signed" if logical["isSigned"] else "unsigned"
+            details = [f"{logical['bitWidth']} bits", sign]
         case "Decimal":
-            details = [f"precision {told['precision']}", f"scale {told['scale']}"]
+            details = [f"precision {logical['precision']}", f"scale {logical['scale']}"]
         case "Timestamp" | "Time":
-            details = [told["timeUnit"], "UTC" if told["isAdjustedToUTC"] else "without zone"]
+            details = [logical["timeUnit"], "UTC" if logical["isAdjustedToUTC"] else "without zone"]
         case "Geometry" | "Geography":
-            details = [_given(told, "crs")[0]]
+            details = [_given(logical, "crs")[0]]
     return f"{leaf.physical_type} ({', '.join([kind, *details])})"

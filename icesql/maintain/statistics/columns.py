@@ -95,7 +95,7 @@ def compute_table_statistics(
     path = f"{folder}/{snapshot.snapshot_id}-{uuid.uuid4()}.stats"
     with NewFile(table.storage, path) as file:
         file.write(data)
-    told = {
+    statistics_file = {
         "snapshot-id": snapshot.snapshot_id,
         "statistics-path": path,
         "file-size-in-bytes": len(data),
@@ -111,7 +111,7 @@ def compute_table_statistics(
             for each in blobs
         ],
     }
-    set_statistics(catalog, table, snapshot, path, SetStatistics(told), query)
+    set_statistics(catalog, table, snapshot, path, SetStatistics(statistics_file), query)
     return path
 
 

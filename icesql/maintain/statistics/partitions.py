@@ -123,19 +123,19 @@ def partition_rows(table: Table, snapshot: Snapshot, query: QueryContext) -> lis
             if status != DELETED:
                 found[key].add(file)
     rows: list[dict[str, Any]] = []
-    for (spec_id, _), told in found.items():
+    for (spec_id, _), statistics in found.items():
         by_id = {
             field.field_id: value
-            for field, value in zip(metadata.specs[spec_id].fields, told.values, strict=True)
+            for field, value in zip(metadata.specs[spec_id].fields, statistics.values, strict=True)
         }
         rows.append(
             {
                 "partition": {each: by_id.get(each) for each in united},
                 "spec_id": spec_id,
-                **told.counts,
+                **statistics.counts,
                 "total_record_count": None,
-                "last_updated_at": told.updated_ms,
-                "last_updated_snapshot_id": told.updated_by,
+                "last_updated_at": statistics.updated_ms,
+                "last_updated_snapshot_id": statistics.updated_by,
             }
         )
     rows.sort(key=lambda row: ([_key(each) for each in row["partition"].values()], row["spec_id"]))
@@ -161,17 +161,17 @@ def compute_partition_statistics(
     folder = metadata_folder(metadata.location, metadata.properties)
     path = f"{folder}/partition-stats-{snapshot.snapshot_id}-{uuid.uuid4()}.parquet"
     size = _write(table, path, statistics_schema(metadata), rows)
-    told = {
+    statistics_file = {
         "snapshot-id": snapshot.snapshot_id, "statistics-path": path, "file-size-in-bytes": size,
     }  # fmt: skip
-    set_statistics(catalog, table, snapshot, path, SetPartitionStatistics(told), query)
+    set_statistics(catalog, table, snapshot, path, SetPartitionStatistics(statistics_file), query)
     return path
 
 
 def _write(table: Table, path: str, schema: Schema, rows: Sequence[dict[str, Any]]) -> int:
     options = write_options(table.metadata.properties)
-    told = {"iceberg.schema": json.dumps(schema_json(schema), separators=(",", ":"))}
-    shape = FileShape.of(schema, {}, options, told)
+    file_metadata = {"iceberg.schema": json.dumps(schema_json(schema), separators=(",", ":"))}
+    shape = FileShape.of(schema, {}, options, file_metadata)
     columns = [
         column_of([row[each.name] for row in rows], each.type).cast(shape.arrow.field(place).type)
         for place, each in enumerate(schema.fields)

@@ -75,15 +75,15 @@ def read_source(result: Result, name: str, query: QueryContext) -> SourceRows:
     columns = result.columns
     described, data = keep_rows(spilled, (), lambda size: None)
     described = tuple(
-        (name, told, kind or _engine_type(column))
-        for (name, told, kind), column in zip(described, columns, strict=True)
+        (name, type_name, kind or _engine_type(column))
+        for (name, type_name, kind), column in zip(described, columns, strict=True)
     )
     row = "__row"
     while row in {each.lower() for each, _, _ in described}:
         row += "_"
     data = data.append_column(row, _numbers(data))
-    told = (*described, (row, "bigint", "BIGINT"))
-    return SourceRows(TemporaryTable(name, told, data, data.nbytes), tuple(columns), row)
+    columns_and_row = (*described, (row, "bigint", "BIGINT"))
+    return SourceRows(TemporaryTable(name, columns_and_row, data, data.nbytes), tuple(columns), row)
 
 
 def _engine_type(column: ResultColumn) -> str:

@@ -129,8 +129,8 @@ def remove_orphan_files(call: Call) -> Plan:
         if dry_run:
             return Rows(rows, f"dry run: {_summary(found)}")
         left = remove_listed(found.table.storage, found.files, call.services.query, at_once=at_once)
-        told = f"; {len(left)} of them could not be removed" if left else ""
-        return Rows(rows, _summary(found) + told)
+        remark = f"; {len(left)} of them could not be removed" if left else ""
+        return Rows(rows, _summary(found) + remark)
 
     return Plan(_orphan_steps(found), run, _summary(found))
 

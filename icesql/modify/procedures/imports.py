@@ -108,15 +108,15 @@ def _steps(table: Table, files: Sequence[DataFile]) -> Iterator[Step]:
 def _source(call: Call) -> str:
     """The folder or file of ```parquet`.`path```."""
     text: str = call["source_table"]
-    told = _SOURCE.fullmatch(text)
-    if told is None:
+    source = _SOURCE.fullmatch(text)
+    if source is None:
         raise call.wrong("source_table", f"is {text!r}; it can be `parquet`.`path`")
-    if told[1].lower() != "parquet":
+    if source[1].lower() != "parquet":
         raise UnsupportedSqlError(
-            f"add_files of {told[1]} files",
+            f"add_files of {source[1]} files",
             hint="Parquet files are added; INSERT … SELECT writes others anew",
         )
-    return told[2].rstrip("/") or "/"
+    return source[2].rstrip("/") or "/"
 
 
 def _check_access(call: Call, source: str) -> None:

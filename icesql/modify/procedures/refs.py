@@ -126,8 +126,10 @@ def _picked(call: Call, catalog: Catalog, table: Table, picked: Snapshot) -> Pla
     metadata = table.metadata
     refs.check_pick(table, picked)
     if picked.parent_snapshot_id == metadata.current_snapshot_id:
-        told = _from_to(metadata.current_snapshot_id, picked.snapshot_id, ", which follows it")
-        steps = [Step("set", "branch", MAIN, told)]
+        description = _from_to(
+            metadata.current_snapshot_id, picked.snapshot_id, ", which follows it"
+        )
+        steps = [Step("set", "branch", MAIN, description)]
     else:
         reason = f"the files that snapshot {picked.snapshot_id} added are added to main"
         records = picked.summary.get("added-records", "")

@@ -26,8 +26,10 @@ def compute_table_stats(call: Call) -> Plan:
     columns = columns_to_sketch(table, found, call["columns"])
 
     def run() -> Rows:
-        told = " ".join(engine_summary().values())
-        path = compute_table_statistics(catalog, table, found, columns, call.services.query, told)
+        created_by = " ".join(engine_summary().values())
+        path = compute_table_statistics(
+            catalog, table, found, columns, call.services.query, created_by
+        )
         return Rows([(path,)])
 
     rows = found.summary.get("total-records", "")

@@ -97,11 +97,11 @@ def _blame_note(table: Table, commits: tuple[Commit, ...], note: str | None) -> 
     first = commits[0] if commits else None
     if first is None or not first.first_known or first.after is None:
         return note
-    told = (
+    expired = (
         f"{table.name}: commits before snapshot {first.after.snapshot_id} are expired; rows that "
         'were there by then are "present"'
     )
-    return told if note is None else f"{note}; {told}"
+    return expired if note is None else f"{note}; {expired}"
 
 
 def _direct(first: Snapshot | None, last: Snapshot | None) -> tuple[Commit, ...]:

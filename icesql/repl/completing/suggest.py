@@ -169,8 +169,8 @@ def _parameters(procedure: str, names: Names) -> Iterator[Suggestion]:
         if each.text.rpartition(".")[2] != wanted:
             continue
         signature = each.about.partition(" · ")[0].strip("()")
-        for told in re.findall(r"\[[^\]]*\]|[^,\[\]]+", signature):
-            name, _, about = told.strip(" []").partition(" ")
+        for parameter in re.findall(r"\[[^\]]*\]|[^,\[\]]+", signature):
+            name, _, about = parameter.strip(" []").partition(" ")
             if name:
                 yield Suggestion(f"{name} => ", "parameter", about)
     for table in names.tables():

@@ -63,8 +63,8 @@ def history_graph(
     ]
     named: dict[int, list[str]] = {}
     for ref in refs:
-        told = f"{'tag' if ref.is_tag else 'branch'} {ref.name}"
-        named.setdefault(ref.snapshot_id, []).append(told)
+        label = f"{'tag' if ref.is_tag else 'branch'} {ref.name}"
+        named.setdefault(ref.snapshot_id, []).append(label)
     room = max((len(cells) for _, cells, _ in drawn), default=0)
     for commit, cells, rail in drawn:
         number = commit.snapshot_id
@@ -123,9 +123,9 @@ def _with_notes(line: str, rail: str, notes: Sequence[str], width: int) -> Itera
     if not notes:
         yield line
         return
-    told = ", ".join(notes)
-    if len(line) + 4 + len(told) <= width:
-        yield f"{line}  ← {told}"
+    labels = ", ".join(notes)
+    if len(line) + 4 + len(labels) <= width:
+        yield f"{line}  ← {labels}"
         return
     yield line
     indent = len(rail) + 2

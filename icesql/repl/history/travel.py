@@ -56,8 +56,8 @@ def _checked(connection: Connection, wanted: str, recent: Sequence[str]) -> str:
     finally:
         search.stopped = True
     if search.found:
-        told = f"{wanted} is {search.found}; tables without it cannot be read"
-        return "" if search.count == 1 else told
+        text = f"{wanted} is {search.found}; tables without it cannot be read"
+        return "" if search.count == 1 else text
     if not search.ended.is_set():
         if search.count is None:
             return f'the catalog has not answered whether a table has "{wanted}"'

@@ -15,20 +15,20 @@ _BEFORE: Final = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z))*", re.D
 
 
 def stopped_text(
-    told: str, progress: ProgressLine, script: str, number: int, dialect: str | None
+    cause: str, progress: ProgressLine, script: str, number: int, dialect: str | None
 ) -> str:
     """The line for the person; ``number`` statements of the script had ended before this one.
 
     A commit that was sent and interrupted is an error of its own, which says so.
     """
     if progress.done:
-        told += f" after {progress.done}"
+        cause += f" after {progress.done}"
     if progress.committing:
         # The statement was done, or the answer to its commit was on its way.
-        return f"{told}; it may be committed: look at the snapshots before you run it again"
+        return f"{cause}; it may be committed: look at the snapshots before you run it again"
     if not (progress.wrote or _changes(script, number, dialect)):
-        return told
-    return f"{told}; nothing {'of this statement ' if number else ''}was committed"
+        return cause
+    return f"{cause}; nothing {'of this statement ' if number else ''}was committed"
 
 
 def _changes(script: str, number: int, dialect: str | None) -> bool:

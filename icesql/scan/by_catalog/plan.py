@@ -54,11 +54,11 @@ def plan_by_catalog(
             )
     counts = ScanCounts()
     files: tuple[FileScanTask, ...] = ()
-    told = "nothing was asked"
+    planned_by = "nothing was asked"
     if scan.snapshot is not None and row_filter is not ALWAYS_FALSE and scan.limit != 0:
         asked = _asked(scan, row_filter, query)
         answer = planning.plan(asked, _rows_wanted(scan, query), query)
-        told = answer.told
+        planned_by = answer.description
         if answer.storage is not None:
             scan = replace(scan, table=replace(scan.table, storage=answer.storage))
         files = _Tasks(scan, row_filter, asked.get("filter", True), counts, query).of(answer)
@@ -72,7 +72,7 @@ def plan_by_catalog(
         counts=counts,
         planning_seconds=time.perf_counter() - started,
         limit_reached=enough is not None,
-        planned_by=told,
+        planned_by=planned_by,
     )
 
 
@@ -91,9 +91,9 @@ def _asked(scan: TableScan, row_filter: Predicate, query: QueryContext) -> dict[
         asked["select"] = [column.name for column in own]
     if not query.settings.prune:
         return asked
-    told = predicate_json(row_filter, scan.schema)
-    if told is not True:
-        asked["filter"] = told
+    filter_json = predicate_json(row_filter, scan.schema)
+    if filter_json is not True:
+        asked["filter"] = filter_json
     # No min-rows-requested: Iceberg's own server takes a file for a row, deleted or not.
     return asked
 

@@ -112,10 +112,10 @@ def _code_and_message(body: str) -> tuple[str, str]:
         return code[1].strip() if code else "", message[1].strip() if message else ""
     if body.startswith("{"):
         try:
-            told = json.loads(body)["error"]
-            if isinstance(told, dict):
-                return str(told.get("status") or ""), str(told.get("message") or "")
-            return "", str(told)
+            error = json.loads(body)["error"]
+            if isinstance(error, dict):
+                return str(error.get("status") or ""), str(error.get("message") or "")
+            return "", str(error)
         except (ValueError, KeyError, TypeError):
             return "", ""
     return "", "" if "<" in body else " ".join(body.split())

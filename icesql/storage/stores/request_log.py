@@ -50,5 +50,5 @@ def log_request(
     if not logger.isEnabledFor(logging.DEBUG):
         return
     took = (time.perf_counter() - begun) * 1000
-    where, told = redact(url, secrets), redact(str(outcome), secrets)
-    logger.debug("%s %s: %s · %d B · %.1f ms", method, where, told, size, took)
+    where, result = redact(url, secrets), redact(str(outcome), secrets)
+    logger.debug("%s %s: %s · %d B · %.1f ms", method, where, result, size, took)

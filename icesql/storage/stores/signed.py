@@ -106,12 +106,12 @@ class SignedClient(StoreClient):
             response = self._answer(method, signature.uri, _with_signed(headers, signature))
             if response.status < 300:
                 return response
-            told = response.read(_MOST_TOLD, decode_content=False).decode("utf-8", "replace")
+            body = response.read(_MOST_TOLD, decode_content=False).decode("utf-8", "replace")
             response.close()
             if response.status == 404 and method == "HEAD":
                 raise FileNotFoundError(uri)
             if response.status not in (401, 403) or not signature.is_kept:
-                answer = RuntimeError(f"status code: {response.status}: {told}")
+                answer = RuntimeError(f"status code: {response.status}: {body}")
                 raise StoreFailed(failure_of(answer, "s3:GetObject"))
             anew = True
 
@@ -159,10 +159,10 @@ def _object(uri: str) -> tuple[str, str, str]:
 
 def _place(response: Any) -> tuple[int, int]:
     """Where the body of an answer begins in its object, and the length of that."""
-    told = str(response.headers.get("Content-Range") or "")
+    content_range = str(response.headers.get("Content-Range") or "")
     try:
         if response.status == 206:
-            span, _, size = told.removeprefix("bytes ").partition("/")
+            span, _, size = content_range.removeprefix("bytes ").partition("/")
             return int(span.partition("-")[0]), int(size)
         return 0, int(response.headers["Content-Length"])
     except (KeyError, ValueError) as error:

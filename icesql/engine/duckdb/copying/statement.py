@@ -46,10 +46,10 @@ def copy_statement(query: str, columns: Sequence[ResultColumn], form: FileFormat
         if name == "csv":
             given = dict(options) | {"header": form.option("header", True)}
             options = [(key, _force(value, names)) for key, value in given.items()]
-    told = ", ".join([f"FORMAT {name}", *(f"{key} {_value(value)}" for key, value in options)])
+    clauses = ", ".join([f"FORMAT {name}", *(f"{key} {_value(value)}" for key, value in options)])
     return (
         f"COPY (SELECT {selected} FROM ({query}\n) AS w({', '.join(own)})) "
-        f"TO {literal(path)} ({told})"
+        f"TO {literal(path)} ({clauses})"
     )
 
 

@@ -69,8 +69,8 @@ def _arguments(forms: Sequence[_Form]) -> str:
     if any(each.more for each in forms):
         text += ", …" if text else "…"
     gives = {each.gives for each in forms}
-    told = gives.pop() if len(gives) == 1 else None
-    return f"({text})" + (f" → {told}" if told and told != "ANY" else "")
+    type_name = gives.pop() if len(gives) == 1 else None
+    return f"({text})" + (f" → {type_name}" if type_name and type_name != "ANY" else "")
 
 
 def _begins(names: tuple[str, ...], shorter: tuple[str, ...]) -> bool:

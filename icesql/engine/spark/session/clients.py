@@ -102,16 +102,16 @@ def leave(sessions: Sequence[Any], *, gone: bool = False) -> None:
     """
     for session in sessions:
         Patience(session).limit(0)
-    told = threading.Thread(
+    releasing = threading.Thread(
         target=_release, args=(tuple(sessions),), name="icesql-leaving", daemon=True
     )
     if sessions and not gone:
-        told.start()
-        told.join(_LEAVING_SECONDS)
+        releasing.start()
+        releasing.join(_LEAVING_SECONDS)
     for session in sessions:
         end_client(session)
-    if told.ident is not None:
-        told.join(_LEAVING_SECONDS)
+    if releasing.ident is not None:
+        releasing.join(_LEAVING_SECONDS)
 
 
 def _release(sessions: Sequence[Any]) -> None:

@@ -63,9 +63,9 @@ def _refused(operator: str) -> UnsupportedSqlError:
 def _plan(frame: Any) -> str:
     if not is_connect(frame.sparkSession):
         return str(frame._jdf.queryExecution().analyzed().toString())
-    told = str(frame._explain_string(extended=True))
+    plan = str(frame._explain_string(extended=True))
     # What follows is made of the analysed plan. A text may hold such a line too: the last counts.
-    analysed = told.rpartition("== Optimized Logical Plan ==")[0]
+    analysed = plan.rpartition("== Optimized Logical Plan ==")[0]
     if not analysed:
         raise UnsupportedSqlError("Spark's own text on a Spark that tells no plan")
     return analysed

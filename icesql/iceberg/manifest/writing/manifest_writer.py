@@ -83,8 +83,8 @@ def _described(
     for each in entries:
         files[each.status] += 1
         rows[each.status] += each.file.record_count
-    told = [each.sequence_number for each in entries if each.is_live]
-    explicit = [number for number in told if number is not None]
+    sequence_numbers = [each.sequence_number for each in entries if each.is_live]
+    explicit = [number for number in sequence_numbers if number is not None]
     return ManifestFile(
         path,
         manifest_length=length,
