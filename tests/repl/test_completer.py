@@ -149,6 +149,8 @@ def test_what_compares_a_table_knows_its_columns_and_words() -> None:
         ("\\format js", ["json", "jsonl"]),
         ("\\engine s", ["spark"]),
         ("\\timing ", ["on", "off"]),
+        ("\\? mai", ["maintain"]),
+        ("help sq", ["sqlalchemy"]),
         ("\\i rep", ["reports/", "reports/q 1.sql"]),
         ("\\o reports/q 1", ["reports/q 1.sql"]),
         ("\\at ", ["off", "'yesterday 12:00'", "audit", "v1"]),

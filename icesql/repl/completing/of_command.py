@@ -2,6 +2,7 @@ r"""What may come in a command that begins with a backslash."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -16,10 +17,19 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "engine": ("local", "spark", "auto"),
     "format": ("table", "csv", "tsv", "json", "jsonl", "markdown", "html", "expanded"),
 }
+_HELP: Final = frozenset({"?", "h", "help"})
 _FILES: Final = frozenset({"i", "o", "s"})
 _TIMES: Final = (Known("off", "tables as they are"), Known("'yesterday 12:00'", "a time"))
 # Whoever travels wants a branch or tag: those of so many tables are looked at.
 _MOST_TABLES: Final = 8
+
+
+def as_command(text: str) -> str | None:
+    r"""The text before the cursor as a command; ``help mer`` is one, and None is SQL."""
+    text = text.lstrip()
+    if re.match(r"help\s", text, re.IGNORECASE):
+        return f"\\{text}"
+    return text if text.startswith("\\") else None
 
 
 def word_of_command(text: str) -> str:
@@ -43,6 +53,8 @@ def of_command(text: str, names: Names) -> tuple[str, str, Iterable[Known]]:
         return word, "file", map(Known, names.paths(word))
     if name == "at" and not before:
         return word, "time", (*_TIMES, *_refs(names))
+    if name in _HELP and not before:
+        return word, "value", _topics()
     if name in _WORDS and not before:
         return word, "value", map(Known, _WORDS[name])
     if name not in COMMANDS or "TABLE" not in COMMANDS[name].argument:
@@ -52,6 +64,13 @@ def of_command(text: str, names: Names) -> tuple[str, str, Iterable[Known]]:
     if name in ("diff", "changes"):
         return word, "version", names.versions(before[0])
     return word, "", ()
+
+
+def _topics() -> Iterable[Known]:
+    """The chapters of the manual."""
+    from icesql.manual.chapters import chapter_title, chapters
+
+    return [Known(topic, chapter_title(topic)) for topic in chapters()]
 
 
 def _refs(names: Names) -> Iterable[Known]:

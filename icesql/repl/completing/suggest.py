@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.repl.completing.names import Known, Names
-from icesql.repl.completing.of_command import of_command, word_of_command
+from icesql.repl.completing.of_command import as_command, of_command, word_of_command
 from icesql.sql.grammar import completions, keywords
 
 _WORD: Final = re.compile(r'[\w."$@]*\Z')
@@ -83,8 +83,8 @@ class Suggestion(Struct, frozen=True):
 
 def word_at(before: str) -> str:
     """The piece of text at the cursor that a suggestion replaces."""
-    if before.lstrip().startswith("\\"):
-        return word_of_command(before.lstrip())
+    if (command := as_command(before)) is not None:
+        return word_of_command(command)
     this = before[_statement_start(before) :]
     value = _VALUE.search(this)
     if value and _values_of(this[: value.start()], "", None) is not None:
@@ -95,8 +95,8 @@ def word_at(before: str) -> str:
 
 def suggestions(before: str, names: Names, after: str = "") -> list[Suggestion]:
     """What may replace ``word_at(before)``; ``after`` is the text behind the cursor."""
-    if before.lstrip().startswith("\\"):
-        word, kind, may_follow = of_command(before.lstrip(), names)
+    if (command := as_command(before)) is not None:
+        word, kind, may_follow = of_command(command, names)
         return _matching(word, _suggested(kind, may_follow))
     word = word_at(before)
     head = before[: len(before) - len(word)]
