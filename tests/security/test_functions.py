@@ -147,7 +147,7 @@ def test_case_and_space_hide_nothing(name: str, data: st.DataObject) -> None:
     assert isinstance(statement, Query)
     if dialect in ("trino", "snowflake"):
         with pytest.raises(UnsupportedSqlError):
-            translate(statement.tree, [], dialect)
+            translate(statement.tree, [], dialect, {})
         return
     # Spark's spelling is refused once it is known that the local engine is to run it.
     assert dialect == "spark"

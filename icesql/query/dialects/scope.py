@@ -1,4 +1,4 @@
-"""What names mean inside one SELECT of Spark's text, as far as their types go."""
+"""What names mean inside one SELECT of a dialect's text, as far as their types go."""
 
 from __future__ import annotations
 
@@ -61,12 +61,33 @@ class Scope(Struct):
             for item in self.items:
                 if item.name == first and (found := item.find(parts[1])) is not None:
                     return below(found, parts[2:])
-        for item in self.items:
-            if (found := item.find(parts[0])) is not None:
-                return below(found, parts[1:])
+            if any(item.columns is None for item in self.items) and self._is_outer(first):
+                return None
+        if (found := self._column(first)) is not None:
+            return below(found, parts[1:])
         if first in self.aliases:
             return below(self.aliases[first], parts[1:])
         return None
+
+    def _column(self, name: str) -> SqlType | None:
+        """The type of a column; "unknown" if an item may have it whose columns are not known."""
+        unknown = None
+        for item in self.items:
+            found = item.find(name)
+            if item.columns is None:
+                unknown = found
+            elif found is not None and (unknown is None or name not in item.merged):
+                return found
+        return unknown
+
+    def _is_outer(self, table: str) -> bool:
+        """Whether a SELECT around this one has an item of that name."""
+        scope = self.parent
+        while scope is not None:
+            if any(item.name == table for item in scope.items):
+                return True
+            scope = scope.parent
+        return False
 
     def star(self, table: str = "") -> Columns | None:
         """The columns of ``*`` or ``table.*``, None if some are not known."""

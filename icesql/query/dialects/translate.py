@@ -34,20 +34,22 @@ def translate(
 
     Raises UnsupportedSqlError at the place of what has no row in the table of its dialect.
     """
+    from icesql.query.dialects.types import of_engine
+
+    ctes = {
+        f"__temp_{index}": tuple((name, of_engine(engine)) for name, _, engine in table.columns)
+        for index, table in enumerate(temporary)
+    }
     if dialect != SPARK:
         from icesql.query.dialects.vendors.translation import translate as by_vendor
 
-        by_vendor(tree, schemas, dialect)
+        by_vendor(tree, schemas, dialect, ctes)
         return
     from icesql.query.dialects.spark.instants import resolved
-    from icesql.query.dialects.spark.queries import Queries
-    from icesql.query.dialects.types import of_engine
+    from icesql.query.dialects.spark.queries import SparkQueries
 
-    queries = Queries(schemas, timezone)
-    for index, table in enumerate(temporary):
-        queries.ctes[f"__temp_{index}"] = tuple(
-            (name, of_engine(engine)) for name, _, engine in table.columns
-        )
+    queries = SparkQueries(schemas, timezone)
+    queries.ctes.update(ctes)
     queries.translate(tree)
     resolved(tree, timezone)
     tree.meta[TRANSLATED] = True
@@ -84,7 +86,7 @@ def _translated_travel(reference: TableReference, timezone: str) -> TableReferen
     from icesql.query.dialects.scope import Scope
     from icesql.query.dialects.spark.expressions import Expressions
     from icesql.query.dialects.spark.instants import resolved
-    from icesql.query.dialects.spark.queries import Queries
+    from icesql.query.dialects.spark.queries import SparkQueries
 
     travel = reference.travel
     if isinstance(travel, Before) and isinstance(travel.travel, AtTime):
@@ -93,7 +95,7 @@ def _translated_travel(reference: TableReference, timezone: str) -> TableReferen
     if not isinstance(travel, AtTime) or not travel.expression.find(exp.Func, exp.Interval):
         return reference
     try:
-        found = Expressions(Scope(), Queries((), timezone)).of(travel.expression.copy())
+        found = Expressions(Scope(), SparkQueries((), timezone)).of(travel.expression.copy())
     except UnsupportedSqlError:
         return reference  # folding knows sqlglot's own nodes, and refuses what it does not know
     moment = resolved(found.node, timezone)

@@ -95,6 +95,19 @@ def test_every_function_of_the_table_has_a_documented_value(dialect: str) -> Non
         ("trino", "SELECT (SELECT count(*) FROM (VALUES 1, 2, 3)) / 2", [(1,)]),
         (
             "trino",
+            "SELECT x / 2 FROM (SELECT 1 AS x UNION SELECT 3e0) q ORDER BY x",
+            [(0.5,), (1.5,)],
+        ),
+        ("trino", "SELECT y / 2 FROM (VALUES 3) t(x), LATERAL (SELECT x + 2 AS y) q", [(2,)]),
+        ("trino", "SELECT (SELECT q.y / 2) FROM (SELECT 7 / 2 AS y) q", [(1,)]),
+        (
+            "trino",
+            "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a WHERE n < 3)"
+            " SELECT n / 2 FROM a ORDER BY n",
+            [(0,), (1,), (1,)],
+        ),
+        (
+            "trino",
             "SELECT a, b, sum(c) FROM (VALUES (1, 2, 3), (1, 3, 4)) t(a, b, c)"
             " GROUP BY GROUPING SETS ((a), (b)) ORDER BY a, b",
             [(1, None, 7), (None, 2, 3), (None, 3, 4)],

@@ -31,7 +31,7 @@ from icesql.sql.parser.literal_list import held
 from icesql.sql.positions import offset_of, unsupported
 
 if TYPE_CHECKING:
-    from icesql.query.dialects.spark.queries import Queries
+    from icesql.query.dialects.spark.queries import SparkQueries
 
 _LARGEST: Final = {"int": 2**31 - 1, "bigint": 2**63 - 1}
 _BITS: Final[dict[type[exp.Expr], str]] = {
@@ -55,7 +55,7 @@ _BINDS: Final[dict[type[exp.Expr], int]] = {
 class Expressions:
     """Translates the expressions of one SELECT; ``queries`` translates the queries inside them."""
 
-    def __init__(self, scope: Scope, queries: Queries) -> None:
+    def __init__(self, scope: Scope, queries: SparkQueries) -> None:
         self.scope, self.queries = scope, queries
 
     def of(self, node: exp.Expr) -> Typed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -11,13 +10,13 @@ from sqlglot import exp
 from icesql.query.dialects import types as t
 from icesql.query.dialects.scope import Columns, Item, Scope
 from icesql.query.dialects.spark.calls import DIALECT, Typed, unified
-from icesql.query.dialects.templates import duckdb, template
+from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
     from icesql.query.dialects.spark.expressions import Expressions
-    from icesql.query.dialects.spark.queries import Queries
+    from icesql.query.dialects.spark.queries import SparkQueries
 
 _GENERATORS: Final = frozenset({"explode", "posexplode", "inline", "stack"})
 
@@ -127,7 +126,7 @@ def selected(node: exp.Expr, expressions: Expressions) -> list[tuple[str, Typed]
     return found
 
 
-def laterals(select: exp.Select, scope: Scope, queries: Queries) -> None:
+def laterals(select: exp.Select, scope: Scope, queries: SparkQueries) -> None:
     """Every LATERAL VIEW of a SELECT becomes a join with a query over the row."""
     views = select.args.get("laterals") or []
     joins = list(select.args.get("joins") or [])
@@ -143,7 +142,7 @@ def laterals(select: exp.Select, scope: Scope, queries: Queries) -> None:
 
 
 def _query(
-    call: exp.Expr, scope: Scope, queries: Queries, outer: bool
+    call: exp.Expr, scope: Scope, queries: SparkQueries, outer: bool
 ) -> tuple[list[Made], exp.Select]:
     from icesql.query.dialects.spark.expressions import Expressions
 
@@ -178,7 +177,7 @@ def _joined(
     return join, Item(own.name.lower(), columns)
 
 
-def table_function(node: exp.Expr, scope: Scope, queries: Queries) -> Columns:
+def table_function(node: exp.Expr, scope: Scope, queries: SparkQueries) -> Columns:
     """A function in FROM, in place: ``range`` or a generator."""
     from icesql.query.dialects.spark.expressions import Expressions
 
@@ -188,12 +187,9 @@ def table_function(node: exp.Expr, scope: Scope, queries: Queries) -> Columns:
         given = Expressions(Scope(), queries).many(call.expressions)
         if not 1 <= len(given) <= 3 or any(each.type.kind not in t.INTEGRAL for each in given):
             raise unsupported(f"range() with these arguments in {DIALECT}", node)
-        function = template(
-            f"range({', '.join(f'CAST(${at + 1} AS BIGINT)' for at in range(len(given)))})"
-        )
-        from icesql.query.dialects.templates import filled
-
-        _replace(node, filled(function, [each.node for each in given]), ["id"])
+        bounds = ", ".join(f"CAST(${at + 1} AS BIGINT)" for at in range(len(given)))
+        function = duckdb(f"range({bounds})", *(each.node for each in given))
+        _replace(node, function, ["id"])
         return (("id", t.BIGINT),)
     if not isinstance(call, exp.Anonymous) or _base(name)[0] not in _GENERATORS:
         raise unsupported(f"the table function {name}() in {DIALECT}", node)
@@ -222,6 +218,3 @@ def _replace(node: exp.Expr, function: exp.Expr, names: list[str]) -> None:
             columns=given or [exp.to_identifier(each, quoted=True) for each in names],
         ),
     )
-
-
-Generator = Callable[[Typed], list[Made]]

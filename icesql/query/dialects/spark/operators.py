@@ -60,7 +60,7 @@ def arithmetic(node: exp.Binary, left: Typed, right: Typed) -> Typed:
     both = t.common(left.type, right.type)
     assert both is not None
     if symbol == "/":
-        made = duckdb(f"$1 / {_divisor(right)}", *_ordered(left, right))
+        made = duckdb(f"$1 / {_divisor(right)}", left.node, right.node)
         return Typed(made, t.DOUBLE)
     if symbol in ("div", "%"):
         if symbol == "div" and both.kind in t.FRACTIONAL:
@@ -74,10 +74,6 @@ def arithmetic(node: exp.Binary, left: Typed, right: Typed) -> Typed:
         left = Typed(converted(left, both, node), both)
         right = Typed(converted(right, both, node), both)
     return Typed(duckdb(f"$1 {symbol} $2", left.node, right.node), both)
-
-
-def _ordered(left: Typed, right: Typed) -> tuple[exp.Expr, exp.Expr]:
-    return left.node, right.node
 
 
 def _numbers(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> tuple[Typed, Typed]:

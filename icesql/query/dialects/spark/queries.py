@@ -1,8 +1,8 @@
-"""Queries of Spark's text in DuckDB's meaning: SELECTs, set operations, what stands in FROM."""
+"""Queries of Spark's text in DuckDB's meaning."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from sqlglot import exp
@@ -10,77 +10,116 @@ from sqlglot.errors import ErrorLevel
 
 from icesql.iceberg.schema import Schema
 from icesql.query.dialects import types as t
-from icesql.query.dialects.scope import Columns, Item, Scope, below, names_of
-from icesql.query.dialects.spark.calls import DIALECT, Typed
+from icesql.query.dialects.queries import Queries
+from icesql.query.dialects.scope import Columns, Scope, below, names_of
+from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
 from icesql.query.dialects.spark.expressions import Expressions
-from icesql.query.dialects.spark.generators import is_generator, selected
+from icesql.query.dialects.spark.generators import is_generator, laterals, selected, table_function
 from icesql.query.dialects.spark.grouping import group_by
-from icesql.query.dialects.spark.set_operations import set_operation
-from icesql.query.dialects.spark.sources import read_from, read_values, renamed
+from icesql.query.dialects.spark.set_operations import check_set_operation, common_type, united
 from icesql.sql.positions import unsupported
 
 _TABLE_PARTS: Final = frozenset({"this", "alias", "joins", "laterals"})
 _JOIN_PARTS: Final = frozenset({"this", "on", "side", "kind", "using", "method"})
-_FILE: Final = "__file_"
-Ctes = Mapping[str, Columns | None]
 
 
-class Queries:
-    """Translates the queries of one tree, in place; ``schemas`` are those of its scans."""
+class SparkQueries(Queries):
+    """Translates the queries of one tree, in place."""
+
+    partly_named = False
 
     def __init__(self, schemas: Sequence[Schema], timezone: str) -> None:
-        self.schemas, self.timezone = schemas, timezone
-        self.ctes: dict[str, Columns | None] = {}
+        super().__init__(schemas, DIALECT)
+        self.timezone = timezone
 
-    def translate(self, node: exp.Expr, parent: Scope | None = None) -> Columns | None:
-        """Translate a query; its columns, None where they are not known."""
-        match node:
-            case exp.Subquery():
-                before = self._with(node, parent)
-                found = self.translate(node.this, parent)
-                self._order_of_result(node, found, parent)
-                self.ctes = before
-                return found
-            case exp.Select():
-                before = self._with(node, parent)
-                found = self._select(node, parent)
-                self.ctes = before
-                return found
-            case exp.SetOperation():
-                before = self._with(node, parent)
-                found = set_operation(self, node, parent)
-                self._order_of_result(node, found, parent)
-                self.ctes = before
-                return found
-            case exp.Values():
-                return read_values(self, node, parent)
-        raise unsupported(f"{node.key.upper()} as a query in {DIALECT}", node)
+    def set_operation(self, node: exp.SetOperation, parent: Scope | None) -> Columns | None:
+        """A set operation in place, however long its chain; its columns."""
+        check_set_operation(node)
+        return super().set_operation(node, parent)
 
-    def _with(self, node: exp.Expr, parent: Scope | None) -> dict[str, Columns | None]:
-        """Translate the WITH of a query; the CTEs that were visible before it."""
-        before = self.ctes
-        clause = node.args.get("with_")
-        if clause is None:
-            return before
-        self.ctes = dict(before)
-        for cte in clause.expressions:
-            names = [each.name for each in cte.args["alias"].args.get("columns") or ()]
-            name = cte.alias.lower()
-            if clause.args.get("recursive"):
-                self.ctes.pop(name, None)
-                first = cte.this.this if isinstance(cte.this, exp.SetOperation) else None
-                if first is not None:
-                    copied = Queries(self.schemas, self.timezone)
-                    copied.ctes = dict(self.ctes)
-                    self.ctes[name] = renamed(copied.translate(first.copy(), parent), names, cte)
-            self.ctes[name] = renamed(self.translate(cte.this, parent), names, cte)
-        return before
+    def united(
+        self, node: exp.SetOperation, left: Columns | None, right: Columns | None
+    ) -> Columns | None:
+        """The columns of a set operation, whose sides are cast where DuckDB's would differ."""
+        return united(node, left, right)
+
+    def result_clauses(self, node: exp.Query, scope: Scope) -> None:
+        """ORDER BY and LIMIT of a set operation: they see the columns of its result."""
+        self._order(node, scope)
+        self._counts(node, Expressions(scope, self))
+
+    # ------------------------------------------------------------------ FROM
+
+    def read_join(self, join: exp.Join, scope: Scope) -> None:
+        """A JOIN with its condition."""
+        for part, value in join.args.items():
+            if value and part not in _JOIN_PARTS:
+                raise unsupported(f"JOIN with {part.upper()} in {DIALECT}", join)
+        super().read_join(join, scope)
+        on = join.args.get("on")
+        if on is not None:
+            if join.kind == "CROSS":
+                join.set("kind", None)
+            join.set("on", Expressions(scope, self).truth(on))
+
+    def read_item(self, node: exp.Expr, scope: Scope) -> None:
+        """One thing in FROM with the joins inside its parentheses."""
+        for part in ("pivots", "sample"):
+            if node.args.get(part):
+                raise unsupported(f"{part.upper()} in {DIALECT}", node)
+        if isinstance(node, exp.Table):
+            for part, value in node.args.items():
+                if value and part not in _TABLE_PARTS:
+                    raise unsupported(f"a table with {part.upper()} in {DIALECT}", node)
+        super().read_item(node, scope)
+
+    def source(self, node: exp.Expr, scope: Scope) -> Columns | None:
+        """A function that makes rows."""
+        if not isinstance(node, exp.Table | exp.Lateral):
+            raise unsupported(f"{node.key.upper()} in FROM in {DIALECT}", node)
+        return table_function(node, scope, self)
+
+    def values(self, node: exp.Values, scope: Scope) -> Columns:
+        """VALUES, whose columns are col1, col2 … to Spark."""
+        alias = node.args.get("alias")
+        last = node.expressions[-1]
+        if alias is None and isinstance(last, exp.Tuple) and len(last.expressions) == 1:
+            only = last.expressions[0]
+            if isinstance(only, exp.Alias):  # VALUES 1, 2 t
+                alias = exp.TableAlias(this=only.args["alias"])
+                only.replace(only.this)
+        rows = []
+        expressions = Expressions(scope, self)
+        for row in node.expressions:
+            parts = row.expressions if isinstance(row, exp.Tuple) else [row.unnest()]
+            rows.append(expressions.many(list(parts)))
+        if len({len(row) for row in rows}) != 1:
+            raise unsupported(f"VALUES of rows of different lengths in {DIALECT}", node)
+        kinds = [common_type(node, [row[at].type for row in rows]) for at in range(len(rows[0]))]
+        made = [
+            exp.Tuple(
+                expressions=[
+                    converted(value, kind, node) for value, kind in zip(row, kinds, strict=True)
+                ]
+            )
+            for row in rows
+        ]
+        node.set("expressions", made)
+        given = alias.args.get("columns") if alias is not None else None
+        names = [each.name for each in given or ()] or [f"col{at + 1}" for at in range(len(kinds))]
+        if len(names) != len(kinds):
+            raise unsupported(f"{len(names)} names for {len(kinds)} columns in {DIALECT}", node)
+        own = alias.this if alias is not None and alias.this is not None else "inline_table"
+        identifiers = [exp.to_identifier(name, quoted=True) for name in names]
+        node.set("alias", exp.TableAlias(this=exp.to_identifier(own), columns=identifiers))
+        return tuple(zip(names, kinds, strict=True))
 
     # ------------------------------------------------------------------ SELECT
 
-    def _select(self, node: exp.Select, parent: Scope | None) -> Columns | None:
-        scope = Scope(parent)
-        read_from(self, node, scope)
+    def select(self, node: exp.Select, scope: Scope) -> Columns | None:
+        """A SELECT in place; its columns, None where they are not known."""
+        self.read_from(node, scope)
+        laterals(node, scope, self)
         expressions = Expressions(scope, self)
         scope.windows = frozenset(names_of(each.this for each in node.args.get("windows") or ()))
         columns: list[tuple[str, t.SqlType]] | None = []
@@ -107,7 +146,7 @@ class Queries:
         group_by(node, written, expressions)
         for each in node.args.get("windows") or ():
             self._named_window(each, expressions)
-        self._order(node, Scope(parent, scope.items, scope.aliases, aliases_first=True), columns)
+        self._order(node, Scope(scope.parent, scope.items, scope.aliases, aliases_first=True))
         self._counts(node, expressions)
         distinct = node.args.get("distinct")
         if distinct is not None and distinct.args.get("on"):
@@ -121,18 +160,10 @@ class Queries:
         for part in ("partition_by", "order", "spec"):
             node.set(part, made.args.get(part))
 
-    def _order(self, node: exp.Expr, scope: Scope, columns: Sequence[object] | None) -> None:
+    def _order(self, node: exp.Expr, scope: Scope) -> None:
         order = node.args.get("order")
         if order is not None:
             Expressions(scope, self).ordered(order.expressions)
-
-    def _order_of_result(
-        self, node: exp.Expr, columns: Columns | None, parent: Scope | None
-    ) -> None:
-        """ORDER BY and LIMIT of a set operation: they see the columns of its result."""
-        scope = Scope(parent, [Item("", columns)])
-        self._order(node, scope, columns)
-        self._counts(node, Expressions(scope, self))
 
     def _counts(self, node: exp.Expr, expressions: Expressions) -> None:
         for part in ("limit", "offset"):

@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
-from icesql.query.dialects.scope import Columns, Scope
+from icesql.query.dialects.scope import Columns
 from icesql.query.dialects.spark.calls import DIALECT
 from icesql.query.dialects.spark.casts import cast
-from icesql.query.dialects.spark.sources import common_type
+from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
-if TYPE_CHECKING:
-    from icesql.query.dialects.spark.queries import Queries
 
-
-def set_operation(self: Queries, node: exp.SetOperation, parent: Scope | None) -> Columns | None:
-    """A set operation in place, however long its chain; its columns."""
+def check_set_operation(node: exp.SetOperation) -> None:
+    """Refuse what is read in another way than Spark reads it."""
     if node.args.get("by_name") or node.args.get("side") or node.args.get("on"):
         raise unsupported(f"{node.key.upper()} BY NAME in {DIALECT}", node)
-    spine = [node]
-    while type(spine[-1].this) is type(node) and not spine[-1].this.args.get("with_"):
-        spine.append(spine[-1].this)
-    if isinstance(node, exp.Intersect) and isinstance(spine[-1].this, exp.Union | exp.Except):
-        beside = spine[-1].this.key.upper()
+    first = node
+    while type(first.this) is type(node) and not first.this.args.get("with_"):
+        first = first.this
+    if isinstance(node, exp.Intersect) and isinstance(first.this, exp.Union | exp.Except):
+        beside = first.this.key.upper()
         raise unsupported(f"INTERSECT beside {beside} in {DIALECT}", node, "use parentheses")
-    found = self.translate(spine[-1].this, parent)
-    for each in reversed(spine):
-        other = self.translate(each.expression, parent)
-        found = _united(each, found, other)
-    return found
 
 
-def _united(node: exp.SetOperation, left: Columns | None, right: Columns | None) -> Columns | None:
+def united(node: exp.SetOperation, left: Columns | None, right: Columns | None) -> Columns | None:
     """The columns of a set operation, whose sides are cast where DuckDB would unite otherwise."""
     if left is None or right is None:
         return left
@@ -51,7 +43,7 @@ def _united(node: exp.SetOperation, left: Columns | None, right: Columns | None)
 
 
 def _cast_output(
-    node: exp.SetOperation, query: exp.Expr, at: int, kind: t.SqlType, to: t.SqlType
+    node: exp.SetOperation, query: exp.Expr, at: int, kind: SqlType, to: SqlType
 ) -> None:
     numbers = {*t.INTEGRAL, "decimal", "double"}
     if {kind.kind, to.kind} <= numbers:
@@ -66,3 +58,14 @@ def _cast_output(
     if made is None:
         raise unsupported(f"{kind} beside {to} in {node.key.upper()} in {DIALECT}", node, "cast it")
     column.replace(exp.alias_(made, name, quoted=True, copy=False))
+
+
+def common_type(node: exp.Expr, kinds: Sequence[SqlType]) -> SqlType:
+    """The type that values of one column have in common."""
+    found = t.NULL
+    for kind in kinds:
+        both = t.common(found, kind)
+        if both is None:
+            raise unsupported(f"{found} and {kind} in one column in {DIALECT}", node, "cast them")
+        found = both
+    return found

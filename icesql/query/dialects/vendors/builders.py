@@ -12,8 +12,8 @@ from icesql.query.dialects import types as t
 from icesql.query.dialects.templates import expanded
 from icesql.query.dialects.types import SqlType
 from icesql.query.dialects.vendors import formats
-from icesql.query.dialects.vendors.kinds import ARRAY, DECIMAL, T, common, word
 from icesql.query.dialects.vendors.operators import cast, part, quotient
+from icesql.query.dialects.vendors.types import ARRAY, DECIMAL, T, common, word
 
 if TYPE_CHECKING:
     from icesql.query.dialects.vendors.translation import Translation

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import IcebergType
 from icesql.query.dialects import types as t
 from icesql.query.dialects.functions import Match, Row, functions, resolve, takes_count
+from icesql.query.dialects.queries import Queries
+from icesql.query.dialects.scope import Columns, Scope, names_of
 from icesql.query.dialects.templates import expanded
 from icesql.query.dialects.types import SqlType
 from icesql.query.dialects.vendors import operators
 from icesql.query.dialects.vendors.builders import BUILDERS
-from icesql.query.dialects.vendors.kinds import Kinds, converted, word
-from icesql.query.names import SelectScope, select_scopes
+from icesql.query.dialects.vendors.types import common, converted, type_of, type_of_column, word
 from icesql.sql.positions import unsupported
 
 NAMES: Final = {"trino": "Trino", "snowflake": "Snowflake"}
@@ -41,21 +43,16 @@ _PLAIN: Final = (
 )  # fmt: skip
 
 
-def translate(tree: exp.Expr, schemas: Sequence[Schema], dialect: str) -> None:
-    """Rewrite ``tree`` in place; ``schemas`` are those of its scans.
+def translate(
+    tree: exp.Expr, schemas: Sequence[Schema], dialect: str, ctes: Mapping[str, Columns | None]
+) -> None:
+    """Rewrite ``tree`` in place; ``schemas`` are those of its scans, all of it sees ``ctes``.
 
     Raises UnsupportedSqlError at the place of what is not in the dialect's table.
     """
-    scopes = select_scopes(tree, schemas)
-    translation = Translation(dialect, Kinds(scopes, schemas))
-    for scope in scopes:
-        translation.scope = scope
-        # Operands before what holds them.
-        for node in reversed(list(scope.own_nodes())):
-            translation.node(node)
-    translation.scope = None
-    for node in _outside(tree):
-        translation.node(node)
+    translation = Translation(schemas, dialect)
+    translation.ctes.update(ctes)
+    translation.translate(tree)
     _check_written(tree, translation)
 
 
@@ -72,35 +69,120 @@ def _check_written(tree: exp.Expr, translation: Translation) -> None:
         raise translation.refuse(str(error), tree) from error
 
 
-def _outside(tree: exp.Expr) -> list[exp.Expr]:
-    """The nodes outside of every SELECT: ORDER BY and LIMIT of set operations."""
-    found = []
-    stack = [tree]
-    while stack:
-        each = stack.pop()
-        if isinstance(each, exp.Select):
-            continue
-        if not isinstance(each, exp.SetOperation | exp.With | exp.CTE | exp.Subquery):
-            found.append(each)
-        stack.extend(each.iter_expressions(reverse=True))
-    return found[::-1]
+class Translation(Queries):
+    """One statement's translation; ``scope`` is what the expressions see that come now."""
 
-
-class Translation:
-    """One statement's translation; ``scope`` is the SELECT of the nodes that come now."""
-
-    def __init__(self, dialect: str, kinds: Kinds) -> None:
-        self.dialect, self.name, self._kinds = dialect, NAMES[dialect], kinds
-        self.scope: SelectScope | None = None
+    def __init__(self, schemas: Sequence[Schema], dialect: str) -> None:
+        super().__init__(schemas, f"{NAMES[dialect]}'s SQL")
+        self.dialect, self.scope = dialect, Scope()
         self._rows = functions(dialect)
 
     def type(self, node: exp.Expr) -> SqlType:
         """The type of a node that was translated before."""
-        return self._kinds.type(node, self.scope)
+        return type_of(node, self.scope)
 
-    def refuse(self, construct: str, node: exp.Expr, hint: str = "") -> Exception:
-        """The error for what the dialect's table does not have."""
-        return unsupported(f"{construct} in {self.name}'s SQL", node, hint)
+    # ------------------------------------------------------------------ queries
+
+    def column_type(self, type: IcebergType) -> SqlType:
+        """The type of a table's column."""
+        return type_of_column(type)
+
+    def select(self, node: exp.Select, scope: Scope) -> Columns | None:
+        """A SELECT in place; its columns, None where they are not known."""
+        self.read_from(node, scope)
+        self._arguments(node, scope, "with_", "from_", "joins")
+        columns: list[tuple[str, SqlType]] = []
+        for each in node.expressions:
+            if each.is_star:
+                found = self._star(each, scope)
+                if found is None:
+                    return None
+                columns += found
+            else:
+                columns.append((each.alias_or_name, type_of(each, scope)))
+        return tuple(columns)
+
+    def _star(self, node: exp.Expr, scope: Scope) -> Columns | None:
+        """The columns of ``*`` or ``t.*``, None if some are not known."""
+        star = node.this if isinstance(node, exp.Column) else node
+        found = scope.star(node.table if isinstance(node, exp.Column) else "")
+        if not found or star.args.get("rename") or star.args.get("replace"):
+            return None
+        without = set(names_of(star.args.get("except_") or ()))
+        return tuple(each for each in found if each[0].lower() not in without)
+
+    def united(
+        self, node: exp.SetOperation, left: Columns | None, right: Columns | None
+    ) -> Columns | None:
+        """The columns of a set operation."""
+        if left is None or right is None or len(left) != len(right):
+            return None
+        pairs = zip(left, right, strict=True)
+        return tuple((name, common((one, other))) for (name, one), (_, other) in pairs)
+
+    def result_clauses(self, node: exp.Query, scope: Scope) -> None:
+        """ORDER BY and LIMIT of a set operation or of a query in parentheses."""
+        self._arguments(node, scope, "with_", "this", "expression", "joins")
+
+    def values(self, node: exp.Values, scope: Scope) -> Columns:
+        """VALUES in place."""
+        self._rest(node, scope)
+        rows = [
+            row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions
+        ]
+        width = min(map(len, rows))
+        return tuple(("", common(type_of(row[at], scope) for row in rows)) for at in range(width))
+
+    def read_join(self, join: exp.Join, scope: Scope) -> None:
+        """A JOIN with its condition."""
+        super().read_join(join, scope)
+        self._rest(join, scope, "this")
+
+    def read_item(self, node: exp.Expr, scope: Scope) -> None:
+        """One thing in FROM with the joins inside its parentheses."""
+        super().read_item(node, scope)
+        is_query = isinstance(node.this, exp.Query)
+        if isinstance(node, exp.Table | exp.Lateral | exp.Paren | exp.Subquery) and not is_query:
+            self._rest(node, scope, "this", "joins")
+
+    def source(self, node: exp.Expr, scope: Scope) -> Columns | None:
+        """UNNEST; all others are refused."""
+        self._rest(node, scope, "joins")
+        return None
+
+    def _rest(self, node: exp.Expr, scope: Scope, *read: str) -> None:
+        """A node and its arguments, but for those that were read."""
+        self._arguments(node, scope, *read)
+        self.scope = scope
+        self.node(node)
+
+    def _arguments(self, node: exp.Expr, scope: Scope, *read: str) -> None:
+        """The arguments of a node, but for those that were read."""
+        for name, value in list(node.args.items()):
+            if name not in read:
+                for each in list(value) if isinstance(value, list) else [value]:
+                    if isinstance(each, exp.Expr):
+                        self._expression(each, scope)
+
+    def _expression(self, root: exp.Expr, scope: Scope) -> None:
+        """An expression in place: the queries in it, then operands before what holds them."""
+        nodes = []
+        # With a stack of its own: an OR of 10,000 terms is a tree 10,000 deep.
+        stack = [root]
+        while stack:
+            each = stack.pop()
+            if not isinstance(each, exp.Query):
+                stack.extend(each.iter_expressions(reverse=True))
+                nodes.append(each)
+                continue
+            columns = self.translate(each, scope)
+            if columns is not None and len(columns) == 1:
+                each.meta["type"] = columns[0][1]
+        self.scope = scope
+        for each in reversed(nodes):
+            self.node(each)
+
+    # ------------------------------------------------------------------ expressions
 
     def node(self, node: exp.Expr) -> None:
         """Translate one node whose operands were translated."""
@@ -128,7 +210,7 @@ class Translation:
         quoted = isinstance(node.this, exp.Identifier)
         if quoted or not forms or isinstance(node.parent, exp.Table):
             raise unsupported(
-                f"the function {name}() in {self.name}'s SQL",
+                f"the function {name}() in {self.dialect_name}",
                 node,
                 "icesql translates the functions of its table for this dialect and no others",
             )

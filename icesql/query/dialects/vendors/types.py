@@ -1,0 +1,160 @@
+"""The types of expressions, as far as the meanings of operators depend on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from sqlglot import exp
+
+from icesql.iceberg import types as iceberg
+from icesql.query.dialects import types as t
+from icesql.query.dialects.scope import Scope, below
+from icesql.query.dialects.types import SqlType
+
+T: Final = exp.DataType.Type
+INTERVAL: Final = SqlType("interval")
+ARRAY: Final = SqlType("array")
+MAP: Final = SqlType("map")
+ROW: Final = SqlType("struct")
+DECIMAL: Final = SqlType("decimal")
+TIME: Final = SqlType("time")
+
+_OF_CASTS: Final[dict[Any, SqlType]] = {
+    **dict.fromkeys((T.TINYINT, T.SMALLINT, T.INT, T.BIGINT), t.BIGINT),
+    **dict.fromkeys((T.FLOAT, T.DOUBLE), t.DOUBLE),
+    T.DECIMAL: DECIMAL,
+    T.BOOLEAN: t.BOOLEAN,
+    **dict.fromkeys((T.VARCHAR, T.TEXT, T.CHAR, T.NCHAR, T.NVARCHAR), t.STRING),
+    **dict.fromkeys((T.BINARY, T.VARBINARY), t.BINARY),
+    T.DATE: t.DATE,
+    **dict.fromkeys((T.TIMESTAMP, T.TIMESTAMPNTZ, T.DATETIME), t.NTZ),
+    **dict.fromkeys((T.TIMESTAMPTZ, T.TIMESTAMPLTZ), t.TIMESTAMP),
+    T.TIME: TIME,
+    T.UUID: t.UUID,
+    T.ARRAY: ARRAY,
+    T.MAP: MAP,
+}  # fmt: skip
+_WORDS: Final = {
+    **dict.fromkeys(t.INTEGRAL, "integer"),
+    **dict.fromkeys(t.FRACTIONAL, "double"),
+    "string": "text",
+    t.NTZ.kind: "timestamp",
+    t.TIMESTAMP.kind: "timestamptz",
+    ROW.kind: "row",
+}
+
+
+def word(of: SqlType) -> str:
+    """A type as messages call it."""
+    return _WORDS.get(of.kind, of.kind)
+
+
+def type_of_cast(to: exp.DataType) -> SqlType | None:
+    """The type of a cast's target; None for a type that no dialect here has."""
+    return _OF_CASTS.get(to.this)
+
+
+def type_of_column(type: iceberg.IcebergType) -> SqlType:
+    """The type of an Iceberg column."""
+    match type:
+        case iceberg.TimeType():
+            return TIME
+        case iceberg.TimestampNanoType():
+            return t.NTZ
+        case iceberg.TimestamptzNanoType():
+            return t.TIMESTAMP
+    return t.of_iceberg(type)
+
+
+def converted(argument: SqlType, wanted: SqlType) -> SqlType | None:
+    """The type of an argument where a function takes another, which DuckDB takes, too."""
+    fits = (
+        argument.kind in (wanted.kind, "null")
+        or (argument.kind in t.INTEGRAL and wanted.kind in t.INTEGRAL)
+        or (argument.kind in t.NUMERIC and wanted == t.DOUBLE)
+    )
+    return argument if fits else None
+
+
+def common(types: Iterable[SqlType]) -> SqlType:
+    """The type of what may be of one of these: numbers have one, others must be alike."""
+    found = t.NULL
+    for each in types:
+        if each.kind == "null" or found.kind == "null" or {each.kind, found.kind} <= _NUMBERS:
+            found = t.common(found, each) or t.UNKNOWN
+        elif each.kind != found.kind:
+            return t.UNKNOWN
+    return found
+
+
+_NUMBERS: Final = frozenset(t.NUMERIC)
+
+
+def type_of(node: exp.Expr, scope: Scope) -> SqlType:
+    """The type of a translated expression, which its ``meta`` may have; UNKNOWN if undecided."""
+    known = node.meta.get("type")
+    if isinstance(known, SqlType):
+        return known
+    match node:
+        case exp.Literal():
+            return t.STRING if node.is_string else _type_of_number(node.name)
+        case exp.Boolean():
+            return t.BOOLEAN
+        case exp.Null():
+            return t.NULL
+        case exp.Paren() | exp.Alias() | exp.Neg() | exp.Distinct():
+            inner = node.this if node.this is not None else node.expressions[0]
+            return type_of(inner, scope)
+        case exp.Order() | exp.Window() | exp.Filter() | exp.IgnoreNulls() | exp.WithinGroup():
+            return type_of(node.this, scope) if node.this is not None else t.UNKNOWN
+        case exp.RespectNulls():
+            return type_of(node.this, scope)
+        case exp.Cast():
+            return type_of_cast(node.to) or t.UNKNOWN
+        case exp.Interval():
+            return INTERVAL
+        case exp.CurrentDate():
+            return t.DATE
+        case exp.CurrentTimestamp():
+            return t.TIMESTAMP
+        case exp.Localtimestamp():
+            return t.NTZ
+        case exp.DPipe() | exp.Concat():
+            return t.STRING
+        case exp.Array():
+            return ARRAY
+        case exp.Struct() | exp.Tuple():
+            return ROW
+        case exp.Predicate() | exp.Connector() | exp.Not() | exp.Exists() | exp.Like():
+            return t.BOOLEAN
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod() | exp.Div():
+            return arithmetic(type_of(node.this, scope), type_of(node.expression, scope))
+        case exp.Case():
+            branches = [each.args.get("true") for each in node.args.get("ifs") or ()]
+            values = [*branches, node.args.get("default")]
+            return common(type_of(each, scope) for each in values if each is not None)
+        case exp.Column():
+            return scope.type_of([part.name for part in node.parts])
+        case exp.Dot():
+            return below(type_of(node.this, scope), [node.expression.name])
+        case _:
+            return t.UNKNOWN
+
+
+def arithmetic(left: SqlType, right: SqlType) -> SqlType:
+    """The type of ``+ - *`` of two types."""
+    kinds = {left.kind, right.kind}
+    if kinds <= _NUMBERS:
+        return t.common(left, right) or t.UNKNOWN
+    if INTERVAL.kind in kinds and kinds & {*t.MOMENTS}:
+        return left if left.kind in t.MOMENTS else right
+    if INTERVAL.kind in kinds and kinds <= {INTERVAL.kind, *t.INTEGRAL}:
+        return INTERVAL
+    return t.UNKNOWN
+
+
+def _type_of_number(text: str) -> SqlType:
+    if "e" in text.lower():
+        return t.DOUBLE
+    return DECIMAL if "." in text else t.BIGINT
