@@ -23,6 +23,7 @@ _MOST_OTHERS: Final = 8
 # Of a word that is in a title, in the title of the chapter, and in the text (so many times).
 _IN_TITLE, _IN_CHAPTER, _MOST_IN_TEXT = 12, 4, 4
 _OF_A_LIST: Final = 8
+_SHORT: Final = 3
 # Words of a question that say nothing about what is asked for.
 _EMPTY: Final = frozenset(
     {"a", "an", "and", "are", "can", "do", "does", "for", "from", "how", "i", "in", "is", "it",
@@ -94,10 +95,10 @@ def search(words: str) -> list[Section]:
 def _word(text: str) -> _Word:
     whole, stem = re.escape(text), re.escape(_stem(text))
     before = r"(?<![^\W_])"
-    return _Word(
-        re.compile(rf"{before}{whole}s?(?![^\W_])", re.IGNORECASE),
-        re.compile(before + stem, re.IGNORECASE),
-    )
+    pattern = re.compile(rf"{before}{whole}s?(?![^\W_])", re.IGNORECASE)
+    # Too many words begin with two or three letters that are a word themselves.
+    short = len(text) <= _SHORT
+    return _Word(pattern, pattern if short else re.compile(before + stem, re.IGNORECASE))
 
 
 def _score(section: Section, words: list[_Word], phrase: str) -> tuple[int, float]:

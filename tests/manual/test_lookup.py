@@ -88,7 +88,7 @@ def test_a_search_begins_with_a_chapter_that_answers(words: str, topics: set[str
         ("what changed since yesterday", "Who changed this row, and what changed since yesterday"),
         ("upsert", "Upsert rows"),
         ("load a dataframe", "Load a DataFrame of pandas or Polars"),
-        ("save result as parquet", "Save a result as CSV, JSON or Parquet"),
+        ("export result as parquet", "Export a result as CSV, JSON or Parquet"),
         ("publish after a check", "Publish rows after a check"),
         ("rename a column", "Rename, add and drop columns"),
         ("partition by day", "Partition a table by day"),
@@ -102,6 +102,12 @@ def test_a_search_begins_with_a_chapter_that_answers(words: str, topics: set[str
         ("claude agent", "Agents (MCP)"),
         ("dbt incremental model", "dbt"),
         ("jupyter", "Notebooks"),
+        ("remove duplicates", "Remove duplicates"),
+        ("bloom filter", "Skip more files: sort order and Bloom filters"),
+        ("sort order", "Skip more files: sort order and Bloom filters"),
+        ("compare two tables", "Compare two tables"),
+        ("window functions", "What a query may have: joins, CTEs, window functions"),
+        ("parameters", "Parameters"),
     ],
 )
 def test_a_task_is_found_with_something_to_copy(words: str, title: str) -> None:
