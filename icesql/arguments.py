@@ -140,14 +140,14 @@ _EXAMPLES: Final = (
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Asked for each argument, whether there is help to format or not; so it knows its width."""
+    """Made for each argument, also when no help is shown, so it need not ask for the width."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_width() - 2)
 
 
 def _width() -> int:
-    """Columns of the terminal, as ``shutil`` has them, which imports compressors."""
+    """Columns of the terminal, as ``shutil`` gives them; that module imports compressors."""
     try:
         return int(os.environ["COLUMNS"]) or 80
     except (KeyError, ValueError):

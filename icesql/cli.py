@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fill_closed_streams() -> None:
-    """Give the numbers of closed streams to nothing, before a file that is opened takes them."""
+    """Open the null device for closed standard streams, before another file gets their numbers."""
     if sys.stdin is None or sys.stdout is None or sys.stderr is None:
         while (number := os.open(os.devnull, os.O_RDWR)) < 3:
             pass
@@ -71,7 +71,7 @@ def _fill_closed_streams() -> None:
 
 
 def _abandon_output() -> None:
-    """Python would write once more what could not be written: let it, into nothing."""
+    """Send to the null device what Python tries to flush again at exit after a failed write."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -227,7 +227,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _mcp(options: argparse.Namespace) -> int:
-    """Serve agents, who are given the strict side of all that the command line leaves open."""
+    """Serve agents, with the strict choice wherever the command line leaves one."""
     try:
         from icesql.mcp.server import serve
     except ImportError as error:
@@ -388,7 +388,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any] | None:
 def _run_each(
     connection: Connection, script: str, options: argparse.Namespace, target: Target
 ) -> int:
-    """Every statement of a script by itself, whatever became of the one before."""
+    """Run every statement of a script, also after one that failed."""
     from icesql.sql.parse import split_statements
 
     name = "-c" if options.statements else options.file or "-"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ArrowRows(ABC):
-    """What a cursor gives besides rows of Python values; each reads the result, once."""
+    """The formats of a cursor besides rows of Python values; each reads the result, once."""
 
     @abstractmethod
     def _rows(self) -> Result:
@@ -25,7 +25,7 @@ class ArrowRows(ABC):
 
     @abstractmethod
     def _at_work(self) -> AbstractContextManager[None]:
-        """A block whose errors are those of the cursor."""
+        """Context manager whose errors are reported as the cursor's."""
 
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table."""

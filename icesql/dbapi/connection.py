@@ -113,7 +113,7 @@ class Connection:
         return (run_next(self.cursor(), script) for _ in range(len(script)))
 
     def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
-        """Let ``name`` mean the table at ``path``: a table folder or a metadata file."""
+        """Register the table at ``path``, a table folder or a metadata file, as ``name``."""
         self._session.check_open()
         self._session.state.names.register(name, path)
 
@@ -240,7 +240,7 @@ class Connection:
         self._end(apply=True)
 
     def rollback(self) -> None:
-        """Give up the transaction of BEGIN and delete its files; without one do nothing."""
+        """Roll back the transaction of BEGIN and delete its files; without one do nothing."""
         self._end(apply=False)
 
     def _end(self, *, apply: bool) -> None:

@@ -260,7 +260,7 @@ class Cursor(ArrowRows):
     # ------------------------------------------------------------------ ends
 
     def cancel(self) -> None:
-        """Stop what runs, from any thread: whoever waits gets QueryCancelledError."""
+        """Cancel the running statement, from any thread; its caller gets QueryCancelledError."""
         self._cancel.set()
         result = self._result
         if result is not None:
@@ -272,7 +272,7 @@ class Cursor(ArrowRows):
         return self._closed or self._session.closed
 
     def close(self) -> None:
-        """Give everything back; the cursor cannot be used afterwards. Harmless when repeated."""
+        """Release all resources; the cursor cannot be used afterwards. Harmless when repeated."""
         if not self._closed:
             done = None if self._outcome is None else self._outcome.modified
             self._changed = -1 if done is None or done.rows is None else done.rows
@@ -390,12 +390,12 @@ def result_types(cursor: Cursor) -> list[ResultType]:
 
 
 def leave_rows(cursor: Cursor) -> None:
-    """Hand out no row that has come already: in a fork of the process they are the parent's."""
+    """Forget rows that were fetched before a fork: they belong to the parent process."""
     cursor._ready = deque()
 
 
 def forget_rows(cursor: Cursor) -> None:
-    """Let go of the rows of ``cursor``'s result; what the statement has done is still known."""
+    """Drop the rows of ``cursor``'s result; what the statement did is still reported."""
     result, cursor._result, cursor._ready = cursor._result, None, deque()
     if result is not None:
         result.close()

@@ -35,7 +35,7 @@ def explain_only(cursor: Cursor, sql: str, *, form: str = "text") -> Cursor:
 
 @contextmanager
 def _placed_behind(before: str, sql: str) -> Iterator[None]:
-    """Errors of ``sql`` with words before it tell their places in ``sql`` alone."""
+    """Positions in errors are relative to ``sql``, without the words put before it."""
     try:
         yield
     except Error as error:

@@ -42,7 +42,7 @@ def register(connection: Connection, session: Session, name: str, rows: Any) -> 
 
 
 def unregister(session: Session, name: str) -> None:
-    """Take back what ``register`` did. Raises ProgrammingError where nothing has the name."""
+    """Undo ``register``. Raises ProgrammingError where nothing has the name."""
     made = session.state.temporary
     if not isinstance(made.find((name,)), TemporaryTable):
         near = similar_names(name, [each.name for each in made.all])

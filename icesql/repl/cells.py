@@ -19,7 +19,7 @@ class Style(Struct, frozen=True):
 
 
 def display_width(text: str) -> int:
-    """How many terminal cells the text takes; East Asian wide characters take two."""
+    """The width of a text in terminal cells; East Asian wide characters take two."""
     if text.isascii():
         return len(text)
     return sum(

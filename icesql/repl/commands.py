@@ -127,7 +127,7 @@ def is_word(text: str) -> bool:
 
 
 def is_question(text: str) -> bool:
-    """Whether the text asks the manual, as ``help merge`` does: SQL does not begin so."""
+    """Whether the text asks for the manual, as ``help merge`` does; no SQL begins like that."""
     return bool(_HELP.fullmatch(text.strip()))
 
 

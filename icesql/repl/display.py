@@ -137,7 +137,7 @@ class _Counter:
 
 
 def _rest(seen: int, cursor: Cursor) -> tuple[int, bool]:
-    """How many rows are left beside ``seen``, and whether that is all: nobody waits to know."""
+    """The number of rows with the ``seen`` ones, and whether it is exact: counting ends in time."""
     until = time.monotonic() + _COUNTING_SECONDS
     while rows := len(cursor.fetchmany(10_000)):
         seen += rows

@@ -160,7 +160,7 @@ def _fitted(widths: list[int], stages: Sequence[Sequence[int]], room: int) -> li
 
 
 def _lowered(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """The widest give way first, none below its least."""
+    """Shrink the widest columns first, none below its minimum."""
     lowered = list(widths)
     while (over := _line_width(lowered) - room) > 0:
         givers = [i for i, width in enumerate(lowered) if width > least[i]]

@@ -131,7 +131,7 @@ class Screen:
 
 
 class File:
-    """A file for one result, which is there after ``finish`` and else not at all."""
+    """A file for one result, which exists only after ``finish``."""
 
     def __init__(self, output_format: str, path: str, *, overwrite: bool) -> None:
         self._format, self._path, self._taken = output_format, path, False
@@ -147,7 +147,7 @@ class File:
         return save(cursor, self._format, self._path, self._file)
 
     def finish(self) -> None:
-        """Let the file appear. Raises ProgrammingError where there was no result."""
+        """Make the file visible. Raises ProgrammingError where there was no result."""
         if not self._taken:
             raise ProgrammingError(f"no statement gives rows to write to {self._path}")
         self._file.finish()

@@ -28,7 +28,7 @@ _OUTSIDE = frozenset({"!", "e", "i", "o", "s"})
 
 
 def run_command(shell: Shell, command: Command) -> bool:
-    """Do it; False when it asks to leave. Raises icesql's errors and KeyboardInterrupt."""
+    """Run a command; False when it ends the shell. Raises icesql's errors and KeyboardInterrupt."""
     if command.name in _OUTSIDE and shell.is_restricted:
         raise ProgrammingError(f"\\{command.name} is refused: this shell is restricted")
     statement = statement_of(command)

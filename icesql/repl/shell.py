@@ -107,7 +107,7 @@ class Shell:
     # ------------------------------------------------------------------ at the prompt
 
     def _prompt(self) -> str:
-        """The prompt, which says if tables are read as they were."""
+        """The prompt, which shows the version or time that tables are read at."""
         at = self.travels_to()
         # As in psql: an open transaction is a star.
         open_here = "*" if self.connection._session.state.transaction is not None else ""
@@ -137,7 +137,7 @@ class Shell:
                 return 0
 
     def handle(self, text: str) -> bool:
-        """Run what was typed; False when it asks to leave. Errors are shown, not raised."""
+        """Run what was typed; False when it ends the shell. Errors are shown, not raised."""
         found, unfinished = inputs(text, escapes=self._escapes)
         for each in found:
             if not self._handle(each):
@@ -244,7 +244,7 @@ class Shell:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether what SQL may do is limited, so that files and commands are not for here."""
+        """Whether SQL is restricted, in which case files and shell commands are refused too."""
         access = self.connection.access
         return bool(access.locked) or not (
             access.tables_by_path is True and access.catalogs is None and access.confine is False
@@ -259,13 +259,13 @@ class Shell:
         return list(self._history.load_history_strings())[::-1]
 
     def say(self, text: str) -> None:
-        """A line for the person, fit for a terminal and without secrets."""
+        """Print a line that is safe for a terminal and has no secrets."""
         out = Output(self.display.out)
         out.write(_harmless(text) + "\n")
         self.display.out.flush()
 
     def tell(self, lines: Iterable[str]) -> None:
-        """Lines for the person, in the pager where the screen is too small for them."""
+        """Print lines, in the pager where the screen is too small for them."""
         harmless = list(map(_harmless, lines))
         if not self.display.page_lines(harmless):
             self.say("\n".join(harmless))

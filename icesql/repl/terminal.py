@@ -45,7 +45,7 @@ def spelled_out(text: str, spell: Callable[[str], str] | None = None) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text on one line, so that it cannot pass for a message of its own."""
+    """The text on one line, so that no part of it can look like another message."""
     return text.replace("\\", "\\\\").replace("\n", "\\n") if "\n" in text else text
 
 
@@ -182,12 +182,12 @@ class Messages:
 
 
 def draws_lines(stream: TextIO | None) -> bool:
-    """Whether it is a terminal that can take a line away again, and show colours."""
+    """Whether it is a terminal that can erase a line and show colours."""
     return stream is not None and stream.isatty() and os.environ.get("TERM") not in _DUMB
 
 
 def coloured(stream: TextIO | None) -> bool:
-    """Whether colours may be used: on a terminal that knows them, where nobody forbids it."""
+    """Whether colours are used: on a terminal that has them, unless they are switched off."""
     return draws_lines(stream) and not os.environ.get("NO_COLOR")
 
 

@@ -75,7 +75,7 @@ def said(text: str) -> str:
 
 
 def _visible(sign: str) -> str:
-    """What draws nothing itself, or turns the direction of what follows, by its number."""
+    """Escape characters that are invisible or change the direction of text."""
     if sign in "\n\t" or unicodedata.category(sign) not in ("Cc", "Cf", "Cs"):
         return sign
     return f"\\u{ord(sign):04x}"

@@ -55,7 +55,7 @@ class CellProgress:
             self._lock.release()
 
     def clear(self) -> None:
-        """Show nothing any more: the statement is done, or waits for somebody to fetch."""
+        """Stop showing progress: the statement is done, or waits for a fetch."""
         with self._lock:
             update, self._update, self._next = self._update, None, None
             if update is not None:

@@ -1,4 +1,4 @@
-"""Names for completion: asked for beside the keys, once, and kept until a statement has run."""
+"""Names for completion, fetched in the background once and cached until a statement runs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Source(Protocol):
 
 
 class _Asked:
-    """What a source is being asked for, in a thread of its own."""
+    """A request to a source, which runs in its own thread."""
 
     def __init__(self, ask: Callable[[], list[Any]]) -> None:
         self.found: list[Any] = []

@@ -43,7 +43,7 @@ def word_of_command(text: str) -> str:
 
 
 def of_command(text: str, names: Names) -> tuple[str, str, Iterable[Known]]:
-    """What is written of a word, the kind of what may stand there, and that."""
+    """The part of a word that is typed, the kind of name that fits there, and its suggestions."""
     name, space, argument = text.removeprefix("\\").partition(" ")
     word = word_of_command(text)
     if not space:

@@ -87,7 +87,7 @@ class _Asked:
 
     @property
     def slow(self) -> bool:
-        """Whether it takes longer than looking through names that are known."""
+        """Whether this takes longer than a search of the cached names."""
         return time.monotonic() - self._began > _STEP_SECONDS
 
     def _run(self) -> None:

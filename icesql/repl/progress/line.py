@@ -73,7 +73,7 @@ class ProgressLine:
             self._draw(progress_text(progress, seconds), now)
 
     def tick(self) -> None:
-        """Draw how long nothing was heard, where that is long: of a catalog, say."""
+        """Show how long a catalog, say, has not answered, once that is long."""
         with self._lock:
             now = self._clock()
             silence = now - self._heard
@@ -104,7 +104,7 @@ class ProgressLine:
         self._drawn = True
 
     def clear(self) -> None:
-        """Take the line away, so that what follows starts at the margin."""
+        """Erase the line, so that what follows starts at the margin."""
         with self._lock:
             self._take_away()
 
@@ -163,7 +163,7 @@ def _together(seen: Mapping[str, Progress]) -> Progress:
 
 
 def _share(progress: Progress) -> float:
-    """Which part of the stage is done, 0 where that is unknown or too little to tell."""
+    """The fraction of the stage that is done, 0 where it is unknown or too small to show."""
     if progress.bytes_total and progress.bytes_done:
         share = progress.bytes_done / progress.bytes_total
     elif progress.total:

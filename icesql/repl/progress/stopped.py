@@ -1,4 +1,4 @@
-"""What is said of a statement that was stopped: how far it was, and what is left of it."""
+"""The message for a statement that was stopped: how far it was, and what remains of it."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class HistoryFile(History):
         return texts[::-1]
 
     def store_string(self, string: str) -> None:
-        """Add a text in one write, so that shells that are open at once do not mix theirs."""
+        """Append a text in one write, so that lines of several open shells do not mix."""
         if string[:1].isspace() or holds_secret(string):
             return
         text = f"\n# {datetime.now()}\n" + "".join(f"+{line}\n" for line in string.split("\n"))

@@ -1,4 +1,4 @@
-"""The keys of the prompt, and the grey words behind the cursor that say what they will do."""
+"""The keys of the prompt, and the grey hint behind the cursor that says what they do."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def _seen(text: str, escapes: bool) -> _Seen:
 
 
 def _end(text: str, position: int, mark: str, escapes: bool) -> int:
-    """Behind the next ``mark``; -1 where it does not come."""
+    """The position after the next ``mark``; -1 if there is none."""
     escapes = escapes and mark in "'\""
     while (end := text.find(mark, position)) >= 0:
         before = text[position:end]
