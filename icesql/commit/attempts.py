@@ -177,7 +177,7 @@ def swapped(
 
 
 def looks(query: QueryContext) -> Iterator[int]:
-    """One number for each look at a table of which nothing is known yet, waiting in between."""
+    """The numbers of tries to find out what became of a commit, with a wait between them."""
     for number in range(_STATUS_CHECKS):
         if number:
             wait(_STATUS_WAIT_SECONDS, query)
@@ -230,7 +230,7 @@ def _finished(catalog: Catalog, base: Table, operation: Operation) -> Table:
 
 
 def _delete_old_metadata(catalog: Catalog, base: Table, table: Table) -> None:
-    """Delete the metadata files that fell out of the log, where the table wants that."""
+    """Delete metadata files that dropped out of the metadata log, if the table asks for it."""
     wanted = table.metadata.properties.get(_DELETES_METADATA, "false").lower() == "true"
     if not wanted or catalog.kind == "rest":  # whose server writes, and deletes, such files
         return

@@ -47,7 +47,7 @@ class FileChanges(Struct, frozen=True, dict=True):
 
     @cached_property
     def removed_keys(self) -> frozenset[FileKey]:
-        """What tells the files to remove from all others."""
+        """The keys of the files to remove."""
         return frozenset(map(file_key, self.removed))
 
     @property
@@ -61,7 +61,7 @@ FileKey = tuple[str, int | None, int | None]
 
 
 def file_key(file: DataFile) -> FileKey:
-    """What tells a file from all others of a table."""
+    """The key that identifies a file in a table."""
     if file.is_deletion_vector:
         return file.path, file.content_offset, file.content_size_in_bytes
     return file.path, None, None

@@ -1,4 +1,4 @@
-"""Where maintenance may delete files of a table: what its metadata names is a stranger's text."""
+"""Where maintenance may delete files of a table: paths in its metadata are not trusted."""
 
 from __future__ import annotations
 

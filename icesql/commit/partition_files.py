@@ -1,4 +1,4 @@
-"""The live files of whole partitions, data and deletes, for others that take their place."""
+"""The live files of whole partitions, data and deletes, which others replace."""
 
 from __future__ import annotations
 

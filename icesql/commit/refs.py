@@ -109,7 +109,7 @@ class _EmptyBranch(SnapshotOperation):
 
 
 def drop_ref(name: str, kind: Kind, *, if_exists: bool = False) -> MakeUpdates:
-    """No such branch or tag any more; never main. Raises ProgrammingError."""
+    """Remove a branch or tag; never main. Raises ProgrammingError."""
 
     def updates(base: TableMetadata) -> Sequence[Update]:
         if name == MAIN:
@@ -125,7 +125,7 @@ def drop_ref(name: str, kind: Kind, *, if_exists: bool = False) -> MakeUpdates:
 
 
 def rollback_to_snapshot(snapshot_id: int) -> MakeUpdates:
-    """``main`` back at a snapshot that led to it. Raises SnapshotNotFoundError."""
+    """Set ``main`` back to one of its ancestors. Raises SnapshotNotFoundError."""
 
     def updates(base: TableMetadata) -> Sequence[Update]:
         if not is_ancestor(base, snapshot_id, base.current_snapshot_id):
@@ -140,7 +140,7 @@ def rollback_to_snapshot(snapshot_id: int) -> MakeUpdates:
 
 
 def rollback_to_timestamp(timestamp_ms: int) -> MakeUpdates:
-    """``main`` back at the latest snapshot that led to it before an instant."""
+    """Set ``main`` back to its latest ancestor before an instant."""
 
     def updates(base: TableMetadata) -> Sequence[Update]:
         current = base.current_snapshot
@@ -159,7 +159,7 @@ def rollback_to_timestamp(timestamp_ms: int) -> MakeUpdates:
 
 
 def set_current_snapshot(snapshot_id: int) -> MakeUpdates:
-    """``main`` at any snapshot of the table. Raises SnapshotNotFoundError."""
+    """Set ``main`` to any snapshot of the table. Raises SnapshotNotFoundError."""
 
     def updates(base: TableMetadata) -> Sequence[Update]:
         _snapshot(base, snapshot_id)
@@ -260,7 +260,7 @@ def _wap_id(picked: Snapshot) -> Mapping[str, str]:
 
 
 def is_ancestor(metadata: TableMetadata, snapshot_id: int, of: int | None) -> bool:
-    """Whether a snapshot led to another one, or is it."""
+    """Whether a snapshot is an ancestor of another, or the same."""
     seen: set[int] = set()
     while of is not None and of not in seen:
         if of == snapshot_id:

@@ -246,7 +246,7 @@ def _check_lineage(
 
 
 def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> str:
-    """What a commit that removes and adds data files is called."""
+    """The operation of a commit that removes and adds data files."""
     if not removed:
         return "append"
     return "overwrite" if added else "delete"
@@ -255,7 +255,7 @@ def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) 
 def row_delta_operation(
     added: Sequence[DataFile], deletes: Sequence[DataFile], removed: Sequence[DataFile]
 ) -> str:
-    """What a commit that adds rows and deletes rows is called."""
+    """The operation of a commit that adds and deletes rows."""
     if not deletes and not removed:
         return "append"
     return "overwrite" if added else "delete"

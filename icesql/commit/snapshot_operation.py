@@ -171,7 +171,7 @@ class SnapshotOperation:
     # ------------------------------------------------------------------ manifests
 
     def _check(self, metadata: TableMetadata) -> None:
-        """Raise for a table that the files do not fit any more."""
+        """Raise if the files no longer fit the table."""
         version, changes = metadata.format_version, self._changes
         if metadata.encryption_keys or metadata.properties.get("encryption.key-id"):
             raise UnsupportedTableError("writing encrypted tables")
@@ -188,7 +188,7 @@ class SnapshotOperation:
     def _manifests(
         self, base: Table, parent: Snapshot | None
     ) -> tuple[list[ManifestFile], int, int]:
-        """The manifests to list, how many old ones they take the place of, repeated removals."""
+        """The manifests to list, how many old ones they replace, and repeated removals."""
         store, old, metadata = self._store, self._store.manifests_of(parent), base.metadata
         written_as = metadata.format_version, metadata.current_schema_id
         if written_as != self._filtered_for:

@@ -118,7 +118,7 @@ class Transaction:
         return commit(held[0].catalog, held[0].base, _Whole(held[0]), query)
 
     def rollback(self) -> bool:
-        """Forget the changes and delete their files; whether there were any."""
+        """Discard the changes and delete their files; returns whether there were any."""
         with self._lock:
             held, self._held = self._held, []
         for each in held:

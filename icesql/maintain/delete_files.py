@@ -118,7 +118,7 @@ class DeleteGroup(Struct, frozen=True):
 
 
 class RewrittenDeletes(Struct, frozen=True):
-    """The files that were read and the ones that took their place; the table after it."""
+    """The files that were read, the files that replaced them, and the table afterwards."""
 
     table: Table
     removed: tuple[DataFile, ...] = ()

@@ -1,4 +1,4 @@
-"""Other tables of a catalog that have files in a folder: what no cleaning of it may take."""
+"""Other tables of a catalog with files in a folder, which cleaning it must not delete."""
 
 from __future__ import annotations
 

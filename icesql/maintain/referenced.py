@@ -1,4 +1,4 @@
-"""Everything that a table names: what may never be taken for an orphan."""
+"""All files that a table refers to, which are never orphans."""
 
 from __future__ import annotations
 

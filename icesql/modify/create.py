@@ -134,7 +134,7 @@ def _alike(
 
 
 class _Place(Struct, frozen=True):
-    """Where a table goes, and the one that is there and is to be replaced."""
+    """Where a table is created, and the existing one that it replaces."""
 
     catalog: Catalog
     identifier: tuple[str, ...]
@@ -184,7 +184,7 @@ def _finish(
     scans: Sequence[TableScan] = (),
     rows: int | None = None,
 ) -> CommitResult:
-    """Let the table appear, with its rows, which ``scans`` gave."""
+    """Commit the new table with its rows, which ``scans`` read."""
     if isinstance(staged, Replacement):
         base = staged.base
         own = read_of(scans, base, base.metadata.current_snapshot_id) is not None
@@ -301,7 +301,7 @@ def _named(columns: Sequence[ResultColumn]) -> Sequence[ResultColumn]:
 
 
 def create_namespace(statement: CreateNamespace, services: StatementServices) -> Modified:
-    """Make a namespace. Raises CatalogError where it exists."""
+    """Create a namespace. Raises CatalogError if it exists."""
     if statement.properties:
         raise UnsupportedSqlError("properties of a namespace", hint="leave them out")
     catalog, namespace = namespace_place(services.state.names, statement.parts)
@@ -312,7 +312,7 @@ def create_namespace(statement: CreateNamespace, services: StatementServices) ->
 
 
 def drop_namespace(statement: DropNamespace, services: StatementServices) -> Modified:
-    """Remove a namespace without tables. Raises CatalogError where there are some, or none."""
+    """Drop a namespace without tables. Raises CatalogError if it has some, or does not exist."""
     catalog, namespace = namespace_place(services.state.names, statement.parts)
     if statement.if_exists and not _has_namespace(catalog, namespace):
         return Modified(note=f"there is no {'.'.join(namespace)}; nothing was done")

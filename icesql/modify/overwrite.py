@@ -1,4 +1,4 @@
-"""INSERT that takes the place of rows: OVERWRITE of partitions, REPLACE WHERE."""
+"""INSERT that replaces rows: OVERWRITE of partitions, REPLACE WHERE."""
 
 from __future__ import annotations
 

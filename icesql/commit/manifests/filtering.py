@@ -25,7 +25,7 @@ AlsoRemoved = Callable[[DataFile], bool]
 
 
 class Filtered(Struct, frozen=True):
-    """An old manifest and what takes its place; ``removed`` are the files that it loses."""
+    """An old manifest and its replacement; ``removed`` are the files that it loses."""
 
     manifest: HeldManifest
     removed: tuple[DataFile, ...] = ()

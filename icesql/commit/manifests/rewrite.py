@@ -51,7 +51,7 @@ class ManifestGroup(Struct, frozen=True):
 
 
 class RewrittenManifests(Struct, frozen=True):
-    """The table afterwards, and how many manifests took the place of how many."""
+    """The table afterwards, and how many manifests were replaced by how many."""
 
     table: Table
     snapshot_id: int | None = None

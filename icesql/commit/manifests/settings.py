@@ -27,7 +27,7 @@ class ManifestSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> ManifestSettings:
-        """Raises ProgrammingError for a property that is not what it should be."""
+        """Raises ProgrammingError for a property with an invalid value."""
         return cls(
             _number(properties, _TARGET, 8 << 20),
             _number(properties, _LEAST, 100),

@@ -70,7 +70,7 @@ class ManifestStore:
         return self._reader.entries_of(manifests, self.spec_of)
 
     def note(self, manifest: ManifestFile, entries: ManifestEntries) -> None:
-        """Remember the live files of a manifest that others will take the place of."""
+        """Remember the live files of a manifest that will be replaced."""
         self._live[manifest] = live_of(entries)
 
     def live_of(self, manifest: ManifestFile) -> tuple[Carried, ...]:

@@ -36,7 +36,7 @@ class Sent:
         self.snapshot_ids = snapshot_ids(change.updates)
 
     def is_applied(self, table: Table) -> bool:
-        """Whether the table as it is now has the change, be others made of it or not."""
+        """Whether the current table includes the change, also below later ones."""
         metadata = table.metadata
         if self.base is None:
             made = {each.uuid for each in self.change.updates if isinstance(each, u.AssignUuid)}
@@ -84,7 +84,7 @@ class OpenRequests:
         return bool(self._open)
 
     def add(self, sent: Sent, reason: str) -> None:
-        """One more, of which is known what ``reason`` says."""
+        """Add a request; ``reason`` says what is known of it."""
         self._open.append(sent)
         self.reason = reason
 
@@ -147,7 +147,7 @@ def _cannot_hold(requirement: r.Requirement, now: TableMetadata) -> bool:
 
 
 def _ancestors(now: TableMetadata, snapshot_id: int | None) -> set[int]:
-    """The snapshots before one, as far as they are told."""
+    """The ancestors of a snapshot, as far as the metadata has them."""
     found: set[int] = set()
     while snapshot_id is not None and (snapshot := now.snapshot(snapshot_id)) is not None:
         snapshot_id = snapshot.parent_snapshot_id

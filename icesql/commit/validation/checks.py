@@ -35,7 +35,7 @@ _NO_NEW_ROWS: Final = (DELETE, REPLACE)
 def validate(
     validation: Validation, table: Table, head: Snapshot | None, query: QueryContext
 ) -> None:
-    """Raise CommitConflictError where others did what the change relied on not to happen."""
+    """Raise CommitConflictError for concurrent changes that this one cannot follow."""
     start_id, row_filter = validation.start_id, validation.row_filter
     history = History(table, head, start_id, row_filter, query, own=validation.own)
     if not history.snapshots:

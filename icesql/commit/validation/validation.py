@@ -20,7 +20,7 @@ Partition = tuple[int, tuple[Any, ...]]
 
 
 def unchanged(start_id: int | None, read: Predicate) -> Validation:
-    """That nothing happened to the rows for which ``read`` may be true."""
+    """Check that no row for which ``read`` may be true was changed."""
     return Validation(start_id, read, no_added_data=True, no_deleted_data=True, no_new_deletes=True)
 
 

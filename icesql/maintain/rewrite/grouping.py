@@ -149,7 +149,7 @@ def _deletes_reason(task: FileScanTask, options: RewriteOptions) -> str | None:
 
 
 def known_deleted(task: FileScanTask) -> int:
-    """How many rows the deletes that concern this file alone take; others may take more."""
+    """How many rows are deleted by the deletes of this file alone; others may delete more."""
     of_file = sum(each.record_count for each in task.deletes if _is_file_scoped(each))
     return min(of_file, max(task.data_file.record_count, 0))
 
@@ -165,7 +165,7 @@ def _is_file_scoped(delete: Any) -> bool:
 
 
 def _why_not(group: Sequence[FileScanTask], options: RewriteOptions) -> str | None:
-    """Why a group is not worth it; None if it is."""
+    """Why a group is not worth rewriting; None if it is."""
     size = sum(each.length for each in group)
     if options.rewrite_all or (len(group) > 1 and len(group) >= options.min_input_files):
         return None

@@ -226,7 +226,7 @@ class _Rewrite:
         self._forget(numbers)
 
     def _remove_dangling(self) -> None:
-        """Remove what deletes rows of no file any more, in a commit of its own."""
+        """Remove delete files that apply to no data file any more, in a commit of its own."""
         ref = self._table.metadata.refs.get(self._plan.request.branch)
         if ref is None:
             return  # the table was replaced, or the branch dropped, since the last commit

@@ -1,4 +1,4 @@
-"""Make a statistics file that was written that of its snapshot."""
+"""Set a written statistics file as the one of its snapshot."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class ThetaSketch:
 
     @property
     def estimate(self) -> int:
-        """About how many distinct values there were, rounded down."""
+        """The estimated number of distinct values, rounded down."""
         self._trim()
         if self._theta == _WHOLE:
             return len(self._hashes)

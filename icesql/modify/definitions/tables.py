@@ -20,7 +20,7 @@ from icesql.sql.writes.statements import DropTable, RenameTable, SetProperties
 
 
 def drop_table(statement: DropTable, services: StatementServices) -> Modified:
-    """Take a table out of its catalog; one of the session goes first. Raises TableNotFoundError."""
+    """Drop a temporary table, else one of the catalog. Raises TableNotFoundError."""
     name = statement.table
     made = services.state.temporary
     if made.find(name.parts) is not None:
@@ -48,7 +48,7 @@ def drop_table(statement: DropTable, services: StatementServices) -> Modified:
 
 
 def rename_table(statement: RenameTable, services: StatementServices) -> Modified:
-    """Give a table another name in the same catalog. Raises CatalogError where that exists."""
+    """Rename a table in its catalog. Raises CatalogError if the new name exists."""
     catalog, table, _ = find_target(statement.table, services)
     new = statement.new
     if len(new) == 1:

@@ -296,7 +296,7 @@ class _Merge:
         return NewRows(tuple(sources), row_id=count if self._lineage else None)
 
     def _repeated(self, target: RowTarget, source: SourceRows, path: str, position: int) -> str:
-        """What is wrong with a row that several source rows match, which its keys tell."""
+        """The error for a row that several source rows match, with its keys."""
         keys = table_columns(self._statement, self._schema, source)
         shown = self._values(target, path, position, keys) if keys else ""
         what = f"the row with {shown}" if shown else f"row {position:,} of {path}"

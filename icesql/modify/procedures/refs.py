@@ -19,17 +19,17 @@ from icesql.scan.incremental import ancestors
 
 
 def rollback_to_snapshot(call: Call) -> Plan:
-    """``main`` back at an ancestor."""
+    """Set ``main`` back to an ancestor."""
     return _moved(call, refs.rollback_to_snapshot(call["snapshot_id"]))
 
 
 def rollback_to_timestamp(call: Call) -> Plan:
-    """``main`` back at its last snapshot before an instant."""
+    """Set ``main`` back to its last snapshot before an instant."""
     return _moved(call, refs.rollback_to_timestamp(call["timestamp"]))
 
 
 def set_current_snapshot(call: Call) -> Plan:
-    """``main`` at any snapshot, by its id or by a ref."""
+    """Set ``main`` to any snapshot, by its id or by a ref."""
     wanted, ref = call["snapshot_id"], call["ref"]
     if (wanted is None) == (ref is None):
         raise call.wrong("snapshot_id", "or ref says the snapshot: give one of them")
@@ -82,7 +82,7 @@ def publish_changes(call: Call) -> Plan:
 
 
 def ancestors_of(call: Call) -> Plan:
-    """The snapshots that led to one, the latest first."""
+    """The ancestors of a snapshot, latest first."""
     _, table = call.target()
     wanted = call["snapshot_id"]
     start = table.metadata.current_snapshot if wanted is None else table.metadata.snapshot(wanted)
@@ -107,7 +107,7 @@ PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
 
 
 def _moved(call: Call, make: MakeUpdates) -> Plan:
-    """``main`` at another snapshot: the one before and the one after."""
+    """Set ``main`` to another snapshot: one step, from the id before to the one after."""
     catalog, table = call.target()
     metadata = table.metadata
     wanted = [each.ref.snapshot_id for each in make(metadata) if isinstance(each, SetSnapshotRef)]

@@ -1,4 +1,4 @@
-"""CALL: find the procedure, check its arguments, plan it, and run the plan or tell it."""
+"""CALL: find the procedure, check its arguments, plan it, and run the plan or show it."""
 
 from __future__ import annotations
 
