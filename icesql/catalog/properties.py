@@ -12,7 +12,7 @@ _OF_CATALOG_TOO: Final = ("header.", "oauth2", "rest.", "rest-", "auth.", "ssl."
 
 
 def is_of_catalog(name: str) -> bool:
-    """Whether a property says where a catalog is, or shows it who asks."""
+    """Whether a property is the address of a catalog, or a credential for it."""
     return name in _OF_CATALOG or name.startswith(_OF_CATALOG_TOO)
 
 

@@ -136,7 +136,7 @@ class SearchPath:
         query: QueryContext,
         place: PlaceOfView | None = None,
     ) -> Table:
-        """As ``open_table``; what may wait for another machine is left when ``query`` ends."""
+        """As ``open_table``; a wait for another machine is abandoned when ``query`` ends."""
         if place is None and self.is_near(parts, path):
             return self.open_table(parts, path)
         is_own = not (place or path or self.place[0] or self._registered_path(parts))

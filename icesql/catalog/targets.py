@@ -1,4 +1,4 @@
-"""Where a statement that changes tables finds, or makes, what it names."""
+"""Resolves the names in statements that change or create tables."""
 
 from __future__ import annotations
 

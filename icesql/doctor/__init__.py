@@ -1,1 +1,1 @@
-"""What ails a table, told from its metadata, and the statement that mends it."""
+"""Problems of a table, found in its metadata, and the statements that fix them."""

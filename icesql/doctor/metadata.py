@@ -168,7 +168,7 @@ def metadata_size(facts: Facts, ask: Ask) -> Iterator[Finding]:
 
 
 def orphans(facts: Facts, ask: Ask) -> Iterator[Finding]:
-    """Files in the table's folder that no snapshot needs, which a listing of it tells."""
+    """Files in the table's folder that no snapshot needs, found by listing it."""
     if facts.files.count + facts.files.deletes > _MOST_LISTED:
         return  # a listing would take minutes; CALL system.remove_orphan_files makes it
     statement = call("remove_orphan_files", facts.parts)

@@ -46,7 +46,7 @@ class Tools:
 
     @contextmanager
     def telling(self, started: OnCursor) -> Iterator[None]:
-        """A block whose cursors, on this thread, are told to ``started``."""
+        """Context manager that passes the cursors of this thread to ``started``."""
         self._calls.started = started
         try:
             yield

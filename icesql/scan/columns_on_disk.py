@@ -85,7 +85,7 @@ def _read(place: tuple[Shelf, str] | None) -> dict[str, _Kept]:
 
 
 def _version(storage: Storage, path: str, length: int | None) -> tuple[int, int] | None:
-    """What tells a manifest from another of its name; None where this user may not read it."""
+    """The fingerprint of a manifest; None where this user may not read it."""
     found = storage.version_of(path)
     if found is not None:
         return (found[1], found[2]) if os.access(found[0], os.R_OK) else None

@@ -15,7 +15,7 @@ from icesql.scan.tasks.task import FileScanTask
 
 
 def repeated_note(plan: ScanPlan) -> str:
-    """What is told of a plan that reads such files."""
+    """The note for a plan that reads such files."""
     first, *more = plan.repeated
     others = f" and {len(more)} more" if more else ""
     table = plan.scan.table.name

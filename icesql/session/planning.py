@@ -91,7 +91,7 @@ def limit_notes(
 
 
 def send_reports(scans: Sequence[TableScan], plans: Sequence[ScanPlan]) -> None:
-    """Send catalogs that want to know it what is read."""
+    """Send scan reports to the catalogs that want them."""
     for scan, each in zip(scans, plans, strict=True):
         if scan.table.reports is not None and each.report.snapshot_id is not None:
             scan.table.reports.send(each.report.to_dict())

@@ -33,7 +33,7 @@ Handler = Callable[["Session", Any, "QueryContext"], Outcome]
 
 
 def handler_of(statement: object) -> Handler:
-    """What runs a statement. Raises KeyError for what is none."""
+    """The handler of a statement. Raises KeyError for other values."""
     return next(HANDLERS[kind] for kind in type(statement).__mro__ if kind in HANDLERS)
 
 

@@ -77,7 +77,7 @@ def _holds(key: str, value: Any) -> bool:
 
 
 class Request(Struct, frozen=True):
-    """One request, as it is sent but for what proves who asks; ``body`` None is none."""
+    """One request without its authentication headers; ``body`` None is no body."""
 
     method: str
     url: str

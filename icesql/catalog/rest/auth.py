@@ -1,4 +1,4 @@
-"""How requests to a REST catalog prove who asks: tokens, OAuth2, passwords, SigV4, PyIceberg's."""
+"""Authentication of requests to a REST catalog: tokens, OAuth2, passwords, SigV4, PyIceberg's."""
 
 from __future__ import annotations
 

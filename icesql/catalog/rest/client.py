@@ -97,7 +97,7 @@ class RestClient:
         again: bool = False,
         token: str | None = None,
     ) -> Answer:
-        """As ``request``, to an address that was checked: it gets the proof of who asks."""
+        """As ``request``, to an address that was checked, since it gets credentials."""
         data = None if body is None else msgspec.json.encode(body)
         sent = {**self._headers, **(headers or {})}
         if data is not None:

@@ -1,4 +1,4 @@
-"""Which server an address means: what proves who asks goes to no other than the user's own."""
+"""Which server an address means: credentials go to the user's own server alone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def is_same_server(url: str, known: Iterable[str]) -> bool:
 
 
 def is_proven(properties: Mapping[str, Any]) -> bool:
-    """Whether requests carry what proves who the user is."""
+    """Whether requests carry credentials of the user."""
     if any(properties.get(name) for name in _PROOFS):
         return True
     signed = str(properties.get("rest.sigv4-enabled", "")).lower() in ("true", "1")

@@ -82,7 +82,7 @@ class RestPlanning:
     def plan(
         self, asked: Mapping[str, Any], rows_wanted: int | None, query: QueryContext
     ) -> CatalogPlan:
-        """As ``Planning.plan``. A plan that nobody waits for any more is cancelled there."""
+        """As ``Planning.plan``. An abandoned plan is cancelled on the server."""
         return query.wait_for(lambda: _Plan(self, asked, rows_wanted, query).made())
 
     # What one plan needs.
@@ -102,7 +102,7 @@ class RestPlanning:
         return self._storage_of(credentials, plan_id)
 
     def cancel(self, plan_id: str) -> None:
-        """Tell the server that nobody waits; it need not know."""
+        """Tell the server that the plan is abandoned; failures are ignored."""
         if self._catalog.has_endpoint(_CANCEL) is not False:
             with suppress(Error):
                 self._catalog.ask("DELETE", self._identifier, "plan", plan_id)
@@ -121,7 +121,7 @@ class RestPlanning:
         return found / 1000
 
     def problem(self, what: str) -> CatalogError:
-        """The error of a catalog that could not plan, or did not answer as one does."""
+        """The error of a catalog that could not plan, or gave an invalid response."""
         text = redact(what, self._catalog.properties)
         return CatalogError(
             f"catalog {self._catalog.name}: planning a scan of {'.'.join(self._identifier)}: {text}"

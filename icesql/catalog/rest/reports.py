@@ -1,4 +1,4 @@
-"""ScanReports: what scans read, told to the catalog in the background, or not at all."""
+"""ScanReports: what scans read, sent to the catalog in the background; failures are ignored."""
 
 from __future__ import annotations
 

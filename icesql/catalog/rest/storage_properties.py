@@ -1,4 +1,4 @@
-"""What the storage of a catalog's table is opened with: the user's, the server's, what it vends."""
+"""Storage properties of a catalog's table: the user's, the server's, vended credentials."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _check_addresses(name: str, given: Mapping[str, Any], found: Mapping[str, st
 
 
 def _principal(given: Mapping[str, Any]) -> str:
-    """A name for what the user shows the catalog, from which nobody learns it."""
+    """A hash of the user's credentials for a catalog, which does not reveal them."""
     shown = {key: value for key, value in given.items() if is_of_catalog(key)}
     data = msgspec.json.encode(sorted((key, repr(value)) for key, value in shown.items()))
     return hashlib.sha256(data).hexdigest()

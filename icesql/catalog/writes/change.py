@@ -1,4 +1,4 @@
-"""A change of one table that a catalog applies as a whole or not at all, and how that ended."""
+"""A change of one table that a catalog applies as a whole or not at all, and its outcome."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ def spellings(folder: str, version: int | None) -> set[str]:
 
 
 def _identity(path: str) -> tuple[int, ...] | None:
-    """What tells a file from another one that takes its name."""
+    """The fingerprint of a file, which another file of its name does not have."""
     try:
         found = os.stat(path)
     except OSError:

@@ -22,7 +22,7 @@ _MOST_BYTES: Final = 256 << 20
 
 
 class Request(Generic[T]):
-    """One call in the pool. ``left`` is set once nobody waits for it any more."""
+    """One call in the pool. ``left`` is set once it is abandoned."""
 
     def __init__(self, function: Callable[[Request[T]], T], size: int, most_bytes: int) -> None:
         self.function: Callable[[Request[T]], T] | None = function

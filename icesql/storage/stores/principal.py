@@ -1,4 +1,4 @@
-"""As whom a store is read: what is kept of one principal's reads is not another's to read."""
+"""Who reads a store: cached reads of one principal are not given to another."""
 
 from __future__ import annotations
 
