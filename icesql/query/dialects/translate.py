@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.errors import UnsupportedSqlError
 from icesql.iceberg.schema import Schema
+from icesql.sql.function_table import SPARK
 from icesql.sql.parser.writing import TRANSLATED
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query, TableReference
@@ -17,8 +18,6 @@ from icesql.sql.time_travel import AtTime, Before
 
 if TYPE_CHECKING:
     from icesql.query.views.temporary import TemporaryTable
-
-SPARK: Final = "spark"
 
 
 def translate(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
+from icesql.query.dialects.aggregates import Around, wrapped
 from icesql.query.dialects.scope import Scope, below
 from icesql.query.dialects.spark.calls import (
     DIALECT,
@@ -21,7 +22,6 @@ from icesql.query.dialects.spark.calls import (
     unified,
 )
 from icesql.query.dialects.spark.casts import cast
-from icesql.query.dialects.spark.functions.aggregates import Around, wrapped
 from icesql.query.dialects.spark.functions.patterns import like, matches
 from icesql.query.dialects.spark.intervals import interval
 from icesql.query.dialects.spark.operators import arithmetic, comparable, literal_number

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from icesql.query.dialects.aggregates import Around
 from icesql.query.dialects.spark.calls import DIALECT
-from icesql.query.dialects.spark.functions.aggregates import Around
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:

@@ -48,8 +48,6 @@ def from_mysql(pattern: str) -> str | None:
 def from_joda(pattern: str) -> str | None:
     """``yyyy-MM-dd HH:mm`` as strftime's; None for one with letters that have no equal."""
     made = []
-    for piece in re.findall(r"'(?:[^']|'')*'|([A-Za-z])(\1*)|[^A-Za-z']|'", pattern):
-        del piece
     for found in re.finditer(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|([^A-Za-z'])", pattern):
         quoted, letters, _, other = found.groups()
         if letters is not None:

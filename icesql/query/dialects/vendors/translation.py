@@ -11,6 +11,7 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import IcebergType
 from icesql.query.dialects import types as t
+from icesql.query.dialects.aggregates import with_aggregates
 from icesql.query.dialects.functions import Match, Row, functions, resolve, takes_count
 from icesql.query.dialects.queries import Queries
 from icesql.query.dialects.scope import Columns, Scope, names_of
@@ -23,11 +24,6 @@ from icesql.sql.positions import unsupported
 
 NAMES: Final = {"trino": "Trino", "snowflake": "Snowflake"}
 _WRAPPERS: Final = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Window)
-_AGGREGATES: Final = frozenset(
-    {"sum", "avg", "min", "max", "count", "list", "string_agg", "arg_max_null", "arg_min_null"}
-    | {"quantile_disc", "quantile_cont", "bool_and", "bool_or", "first", "any_value", "count_if"}
-    | {"stddev_samp", "stddev_pop", "var_samp", "var_pop", "approx_count_distinct"}
-)
 # What may stand in a translated query as it is; what has a meaning of its own is translated.
 _PLAIN: Final = (
     exp.And, exp.Or, exp.Not, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.EQ, exp.NEQ,
@@ -272,24 +268,22 @@ def _put(node: exp.Expr, made: exp.Expr, wrappers: list[exp.Expr]) -> None:
     """Put ``made`` in the place of a call; what is around an aggregate stays around it alone."""
     # A builder may have taken WITHIN GROUP away.
     wrappers = [each for each in wrappers if not isinstance(each, exp.WithinGroup)]
-    inner = _aggregate(made) if wrappers else made
-    if inner is made or inner is None:
+    if not wrappers:
         _replace(node, made)
         return
-    outer = wrappers[-1]
-    gap = exp.Null()
-    inner.replace(gap)
-    _replace(node, inner)
-    _replace(outer, made)
-    gap.replace(outer)
+    outer, start = wrappers[-1], node.meta.get("start")
+    node.replace(exp.Placeholder())
 
+    def around(call: exp.Expr) -> exp.Expr:
+        copied = place = outer.copy()
+        while not isinstance(place, exp.Placeholder):
+            place = place.this
+        place.replace(call)
+        if start is not None:
+            call.meta.setdefault("start", start)
+        return copied
 
-def _aggregate(tree: exp.Expr) -> exp.Expr | None:
-    for node in tree.walk():
-        name = node.name if isinstance(node, exp.Anonymous) else ""
-        if name.lower() in _AGGREGATES or isinstance(node, exp.AggFunc):
-            return node
-    return None
+    _replace(outer, with_aggregates(made, around))
 
 
 def _replace(node: exp.Expr, made: exp.Expr) -> None:

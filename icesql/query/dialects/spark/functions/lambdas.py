@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
+from icesql.query.dialects.aggregates import Around
 from icesql.query.dialects.scope import Scope
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
-from icesql.query.dialects.spark.functions.aggregates import Around
 from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported

@@ -8,10 +8,10 @@ from typing import Final
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
+from icesql.query.dialects.aggregates import Around, wrapped
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted, unified
 from icesql.query.dialects.spark.casts import cast
 from icesql.query.dialects.spark.expressions import Expressions
-from icesql.query.dialects.spark.functions.aggregates import Around, wrapped
 from icesql.query.dialects.spark.functions.lambdas import LAMBDAS
 from icesql.query.dialects.spark.functions.times import moved, passed
 from icesql.query.dialects.templates import call, duckdb, template

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -12,7 +13,9 @@ AGGREGATES: Final = frozenset(
         "any_value",
         "approx_count_distinct",
         "arg_max",
+        "arg_max_null",
         "arg_min",
+        "arg_min_null",
         "avg",
         "bit_and",
         "bit_or",
@@ -89,15 +92,20 @@ def name_of(node: exp.Expr) -> str:
 
 def wrapped(tree: exp.Expr, around: Around) -> exp.Expr:
     """``tree`` with each aggregate of its own put inside what stands around the user's call."""
+    return with_aggregates(tree, lambda call: _wrapped(call, around))
+
+
+def with_aggregates(tree: exp.Expr, around: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """``tree`` with each aggregate of its own, or itself without one, as ``around`` gives it."""
     calls: list[exp.Expr] = []
     _collect(tree, calls)
-    for call in calls:
+    for call in calls or [tree]:
         place = exp.Placeholder()
         if call is tree:
             tree = place
         else:
             call.replace(place)
-        made = _wrapped(call, around)
+        made = around(call)
         if place is tree:
             tree = made
         else:
