@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from itertools import count
+from itertools import count, islice
 from typing import Final
 
 from sqlglot import exp
@@ -15,6 +15,8 @@ from icesql.sql.parser.own_calls import hide_calls, show_calls
 
 # A value this simple is written as often as it is needed; any other is named once.
 _SIMPLE: Final = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Identifier, exp.Dot)
+# Nodes of an argument that is not copied.
+_LARGE: Final = 500
 _LET: Final = "value_of_{}"
 _DOLLAR: Final = re.compile(r"\$(\d)")
 _GAP: Final = re.compile(r"_\d")
@@ -73,7 +75,8 @@ def filled(tree: exp.Expr, arguments: Sequence[exp.Expr], *, once: bool = True) 
     """``tree`` with its gaps filled.
 
     With ``once`` an argument that is used twice and not simple is evaluated once, as the variable
-    of a lambda: DuckDB has no other way to name a value in an expression.
+    of a lambda: DuckDB has no other way to name a value in an expression. Without it only a large
+    one is, as calls inside of calls would double in size with each.
     """
     name_apart(tree, arguments)
     gaps: dict[int, list[exp.Expr]] = {}
@@ -82,7 +85,7 @@ def filled(tree: exp.Expr, arguments: Sequence[exp.Expr], *, once: bool = True) 
     named: list[tuple[str, exp.Expr]] = []
     for number, places in gaps.items():
         argument = arguments[number - 1]
-        if once and len(places) > 1 and not _is_simple(argument):
+        if len(places) > 1 and (not _is_simple(argument) if once else _is_large(argument)):
             name = _LET.format(_fresh(tree, *arguments))
             named.append((name, argument))
             argument = exp.to_identifier(name)
@@ -124,6 +127,10 @@ def _is_simple(node: exp.Expr) -> bool:
     return isinstance(node, _SIMPLE) and not node.find(exp.Func)
 
 
+def _is_large(node: exp.Expr) -> bool:
+    return next(islice(node.walk(), _LARGE, None), None) is not None
+
+
 def _in_parentheses(node: exp.Expr, place: exp.Expr) -> exp.Expr:
     """The node, in parentheses where an operator of the template could regroup it."""
     outside = isinstance(
@@ -157,6 +164,9 @@ def duckdb(text: str, *arguments: exp.Expr, exact: bool = True) -> exp.Expr:
 
 
 def expanded(text: str, *arguments: exp.Expr, exact: bool = True) -> exp.Expr:
-    """``text`` with copies of expressions in its gaps, as often as each gap is there."""
+    """``text`` with copies of expressions in its gaps, as often as each gap is there.
+
+    Large ones are named; see ``filled``.
+    """
     copies = [each.copy() for each in arguments]
     return filled(template(text, exact=exact), copies, once=False)

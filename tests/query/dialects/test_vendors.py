@@ -177,6 +177,22 @@ def test_a_name_of_the_user_is_no_variable_of_a_template(sql: str, expected: Any
     assert opened("trino").execute(sql).fetchall() == [(expected,)]
 
 
+@pytest.mark.parametrize(
+    ("dialect", "sql", "expected"),
+    [
+        ("trino", f"SELECT {' / '.join(['x'] * 41)} FROM (VALUES 1) t(x)", 1),
+        ("trino", f"SELECT {'sqrt(' * 40}x{')' * 40} FROM (VALUES 1) t(x)", 1.0),
+        ("trino", f"SELECT max({' / '.join(['x'] * 41)}) FROM (VALUES 1) t(x)", 1),
+        ("trino", f"SELECT {' / '.join(['sum(x)'] * 41)} FROM (VALUES 1) t(x)", 1),
+        ("snowflake", f"SELECT {' % '.join(['x'] * 41)} FROM VALUES (7) t(x)", 0),
+    ],
+)
+def test_long_expressions_are_not_doubled_by_each_call(
+    dialect: str, sql: str, expected: Any
+) -> None:
+    assert opened(dialect).cursor().execute(sql).fetchall()[0][0] == expected
+
+
 @pytest.mark.parametrize("dialect", ["trino", "snowflake", "spark"])
 @pytest.mark.parametrize(
     "name", ["icesql_call_of_x", '"icesql_call_of_x"', "icesql_call_of_abs(x)"]
