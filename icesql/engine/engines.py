@@ -11,8 +11,6 @@ from msgspec import Struct
 from icesql.errors import InterfaceError
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from icesql.config import Settings
     from icesql.context import QueryContext
     from icesql.engine.duckdb.engine import LocalEngine
@@ -64,9 +62,9 @@ class Engines:
                 self.started[name] = self._start(name)
             return self.started[name]
 
-    def mark_same(self, tree: exp.Expr, text: str, start: int, query: QueryContext) -> None:
-        """See ``LocalEngine.mark_same``: it runs the user's own text, on whatever engine."""
-        self.local().mark_same(tree, text, start, query)
+    def serialize(self, text: str, settings: Settings) -> str:
+        """See ``LocalEngine.serialize``: DuckDB reads the text, whatever engine runs it."""
+        return self.local().serialize(text, settings)
 
     def ask(
         self, sql: str, values: Sequence[Any], query: QueryContext

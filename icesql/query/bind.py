@@ -16,9 +16,9 @@ from icesql.query.files import bind_files
 from icesql.query.metadata_scan import Found, load, metadata_scan
 from icesql.query.names import select_scopes
 from icesql.query.nested_names import name_nested_queries
+from icesql.query.pushdown.computed.reading import Ask
 from icesql.query.pushdown.listed_values import type_lists
-from icesql.query.pushdown.push_down import may_be_pushed, push_down
-from icesql.query.pushdown.same import Ask, MarkSame
+from icesql.query.pushdown.push_down import push_down
 from icesql.query.snapshot_selection import (
     at_instant,
     by_schema,
@@ -50,7 +50,6 @@ def bind(
     statement: Query,
     session: SessionState,
     query: QueryContext,
-    mark: MarkSame | None = None,
     *,
     on_spark: bool = False,
     for_explain: bool = True,
@@ -58,8 +57,6 @@ def bind(
 ) -> BoundQuery:
     """The query over scans; each table that is named is opened once.
 
-    ``mark`` says which conditions the engine's own parser reads the same; only those are pushed.
-    None for a text that runs as its tree is written, whose every condition may be pushed.
     ``on_spark`` binds the statement's own text in Spark's spelling, where it has one.
     ``for_explain``: whether EXPLAIN shows what became of the conditions, whose text takes time to
     write.
@@ -104,21 +101,17 @@ def bind(
         edits += put_session_values(tree, session, query)
     scopes = select_scopes(tree, [scan.schema for scan in scans])
     has_lists = type_lists(scopes, scans)
-    marked = mark is not None and query.settings.prune and may_be_pushed(tree, scopes)
-    if mark is not None and marked:
-        mark(tree, statement.engine_text, statement.start)
     filtered, pushed = push_down(
         tree,
         scopes,
         tuple(scans),
         query,
-        marked=marked,
         spark=conditions,
         for_explain=for_explain,
         ask=ask,
     )
     projected = bind_columns(tree, scopes, filtered, edits)
-    edges = _edges(scopes, filtered, query, None if mark is None else marked)
+    edges = _edges(scopes, filtered, query)
     if spark is not None:
         projected, edges = spark.checked(projected), ()
     if statement.about == "DESCRIBE":
@@ -146,15 +139,14 @@ def _edges(
     scopes: Sequence[SelectScope],
     scans: Sequence[TableScan],
     query: QueryContext,
-    marked: bool | None,
 ) -> tuple[KeyEdge, ...]:
-    """Between which scans keys may become filters. ``marked`` is None where every part may be."""
+    """Between which scans keys may become filters."""
     settings = query.settings
-    if len(scans) < 2 or marked is False or not (settings.prune and settings.run_time_filters):
+    if len(scans) < 2 or not (settings.prune and settings.run_time_filters):
         return ()
     from icesql.query.run_time.edges import key_edges
 
-    return key_edges(scopes, scans, marked=bool(marked))
+    return key_edges(scopes, scans)
 
 
 def _translate(

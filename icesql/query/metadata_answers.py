@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -10,7 +9,6 @@ from msgspec.structs import replace
 
 from icesql.errors import ProgrammingError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
-from icesql.sql.parser.row_count import NO_ALIAS
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from icesql.query.bound import BoundQuery
     from icesql.scan.table_scan import TableScan
     from icesql.sql.parser.row_count import RowCount
-    from icesql.sql.user_text import UserText
 
 _PARTS: Final = frozenset({"kind", "hint", "expressions", "operation_modifiers", "from_"})
 _TABLE_PARTS: Final = frozenset({"this", "alias"})
@@ -97,8 +94,6 @@ def _counts(bound: BoundQuery) -> tuple[str, ...] | None:
         return None
     if bound.scans[0].row_filter is not ALWAYS_TRUE or not tree.expressions:
         return None
-    if bound.user_text is not None and not _is_plain(bound.user_text):
-        return None
     if bound.scans[0].metadata_table is not None or bound.scans[0].changes is not None:
         return None
     if any(value for part, value in tree.args.items() if part not in _PARTS):
@@ -107,6 +102,9 @@ def _counts(bound: BoundQuery) -> tuple[str, ...] | None:
     if start is None or scan_index(start.this) != 0:
         return None
     if any(value for part, value in start.this.args.items() if part not in _TABLE_PARTS):
+        return None
+    alias = start.this.args.get("alias")
+    if alias is not None and alias.columns:
         return None
     names = [_count_name(node) for node in tree.expressions]
     found = tuple(name for name in names if name is not None)
@@ -118,6 +116,7 @@ def _count_name(node: exp.Expr) -> str | None:
     from sqlglot import exp
 
     from icesql.query.plain_calls import is_plain_call
+    from icesql.sql.reading.expressions import WRITTEN
 
     if isinstance(node, exp.Alias):
         return None if _count_name(node.this) is None else node.alias
@@ -127,40 +126,5 @@ def _count_name(node: exp.Expr) -> str | None:
     if counted is None or (isinstance(counted, exp.Star) and not any(counted.args.values())):
         return "count_star()"
     if isinstance(counted, exp.Literal) and not counted.is_string:
-        return f"count({counted.name})"
+        return f"count({counted.meta.get(WRITTEN, counted.name)})"
     return None
-
-
-def _is_plain(text: UserText) -> bool:
-    """Whether DuckDB's parser, which does not see them, reads these words as the tree has them."""
-    from icesql.sql.user_text import CUT, TABLE
-
-    hidden = [(edit.start, edit.end) for edit in text.edits if edit.kind in (TABLE, CUT)]
-    words = [
-        text.written(first, last + 1)
-        for first, last in text.tokens
-        if not any(start <= first < end for start, end in hidden)
-    ]
-    at = 0
-    while True:
-        call = [word.upper() for word in words[at + 1 : at + 5]]
-        counted = call[2:3] == ["*"] or (call[2:3] and call[2].isdecimal() and call[2].isascii())
-        if call[:2] != ["COUNT", "("] or call[3:] != [")"] or not counted:
-            return False
-        at = _after_alias(words, at + 5, any_word=True)
-        if words[at : at + 1] != [","]:
-            break
-    is_from = [word.upper() for word in words[at : at + 1]] == ["FROM"]
-    return is_from and _after_alias(words, at + 1, any_word=False) == len(words)
-
-
-def _after_alias(words: Sequence[str], at: int, *, any_word: bool) -> int:
-    """The place after ``[AS] alias``; ``at`` if none is there. ``any_word``: AS takes any."""
-    named = words[at].upper() == "AS" if at < len(words) else False
-    alias = words[at + named] if at + named < len(words) else ""
-    if len(alias) > 2 and alias[0] == alias[-1] == '"':
-        return at + named + 1
-    is_word = alias.isascii() and alias.replace("_", "a").isalnum() and not alias[0].isdigit()
-    if is_word and (alias.lower() not in NO_ALIAS or (named and any_word)):
-        return at + named + 1
-    return at

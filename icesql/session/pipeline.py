@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from icesql.engine.engines import Engines
     from icesql.engine.protocol import Result
     from icesql.query.bound import BoundQuery
-    from icesql.query.pushdown.same import MarkSame
     from icesql.query.views.temporary import TemporaryTable
     from icesql.scan.plan import ScanPlan
     from icesql.session.prepared import PreparedStatement
@@ -186,25 +185,16 @@ class Pipeline:
         # What DuckDB computes has to be what the text means.
         asks = self.is_engines_dialect and query.settings.engine != "spark"
         ask = self.engines.ask if asks else None
-        # Where the tree is what runs, it means the same everywhere.
-        mark = None if statement.user_text is None else self.mark(query)
         with nullcontext() if statement.sources is None else statement.sources.placing():
             bound = bind(
                 statement,
                 self.state,
                 query,
-                mark,
                 on_spark=on_spark,
                 for_explain=for_explain,
                 ask=ask,
             )
         return statement, bound
-
-    def mark(self, query: QueryContext) -> MarkSame | None:
-        """What compares a statement with the engine's own reading; see ``query.pushdown.same``."""
-        if not self.is_engines_dialect:
-            return None
-        return lambda tree, text, start: self.engines.mark_same(tree, text, start, query)
 
     def _run(
         self,

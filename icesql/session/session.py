@@ -18,6 +18,7 @@ from icesql.session.pipeline import Pipeline, Readable
 from icesql.session.prepared import QueryText
 from icesql.session.state import State
 from icesql.sql.parser.row_count import RowCount
+from icesql.sql.reading.door import reading_by
 from icesql.stack import with_room
 from icesql.storage.cache import BoundedCache
 from icesql.storage.clean_errors import clean, spell_out
@@ -54,11 +55,13 @@ class Session:
 
     def read(self, sql: str, parameters: Parameters = None) -> list[Readable]:
         """The statements of a text, in order. Raises what ``parse`` raises."""
-        return self.pipeline.read(sql, parameters)
+        with self._reading():
+            return self.pipeline.read(sql, parameters)
 
     def parse(self, sql: str, parameters: Parameters = None) -> list[Statement]:
         """The statements of a text, read anew, to look at them."""
-        return self.pipeline.parse(sql, parameters)
+        with self._reading():
+            return self.pipeline.parse(sql, parameters)
 
     def execute(self, statement: Readable, query: QueryContext) -> Outcome:
         """Run one statement, also where the caller's stack is nearly full."""
@@ -72,11 +75,16 @@ class Session:
 
     def _execute(self, statement: Readable, query: QueryContext) -> Outcome:
         self._blocks.choose(query.settings)
-        if not query.settings.caches:
-            self.forget()
-        if isinstance(statement, RowCount | QueryText):
-            return self.pipeline.execute(statement, query)
-        return self.run_by_kind(statement, query)
+        with self._reading():
+            if not query.settings.caches:
+                self.forget()
+            if isinstance(statement, RowCount | QueryText):
+                return self.pipeline.execute(statement, query)
+            return self.run_by_kind(statement, query)
+
+    def _reading(self) -> AbstractContextManager[None]:
+        """A block in which texts are read by the parser of the engine that runs them."""
+        return reading_by(lambda text: self.engines.serialize(text, self.state.settings))
 
     def run_by_kind(self, statement: Readable, query: QueryContext) -> Outcome:
         """Run one statement by what ``session.statements.HANDLERS`` has for its kind."""

@@ -61,7 +61,7 @@ class Parameters:
             if isinstance(node.parent, exp.In) and self._bind_list(node, node.parent, edits):
                 continue
             value = literal(self._value_of(node))
-            value.meta["parameter"] = self._label
+            _mark(value, self._label, node)
             _place(node, write_literal(value), edits)
             if node is tree:
                 return value
@@ -79,7 +79,7 @@ class Parameters:
             given = self._value_of(node)
             if not isinstance(given, list | tuple | set | frozenset) or not given:
                 value = literal(given)
-                value.meta["parameter"] = self._label
+                _mark(value, self._label, node)
                 _place(node, write_literal(value), edits)
                 node.replace(value)
                 return True
@@ -183,6 +183,13 @@ class ParameterReader:
         """Raises ProgrammingError unless as many were read as the tree has."""
         if self._read != self._parameters.place:
             raise ProgrammingError("a parameter stands where Spark reads none")
+
+
+def _mark(value: exp.Expr, label: int | str, parameter: exp.Expr) -> None:
+    """Remember of a value which parameter it is, and where that stands."""
+    value.meta["parameter"] = label
+    if "start" in parameter.meta:
+        value.meta["parameter_at"] = parameter.meta["start"]
 
 
 def _place_of(node: exp.Expr) -> tuple[int, int] | None:

@@ -60,15 +60,15 @@ from icesql.sql.parser.dialect import (
     subscript_base,
     tokenize,
 )
-from icesql.sql.parser.duckdb_forms import Forms, read_forms
 from icesql.sql.parser.gathering import gather
 from icesql.sql.parser.literal_list import Lists, take_lists
 from icesql.sql.parser.own_calls import hide_calls, show_calls
 from icesql.sql.parser.places import place_nodes
-from icesql.sql.parser.token_rewriting import rewrite_tokens
+from icesql.sql.parser.token_rewriting import rewrite_tokens, take_file_names
 from icesql.sql.parser.travel.clauses import cut_travels
 from icesql.sql.parser.words import check_comments, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.reading.statement import engine_text, parse_text, read_statement
 from icesql.sql.references import take_references
 from icesql.sql.show_statements.advice import advice_in, note_of, sort_once
 from icesql.sql.show_statements.advice import without as without_advice
@@ -78,10 +78,9 @@ from icesql.sql.show_statements.in_from import (
     statements_in_from,
     without,
 )
-from icesql.sql.show_statements.pivots import WORDS, as_selects, before_ending
-from icesql.sql.show_statements.with_values import select_from_values
+from icesql.sql.show_statements.pivots import WORDS, check_pivot
 from icesql.sql.statement import MacroStatement, Query, Shown, ShowSession, Statement
-from icesql.sql.syntax_errors import check_commands_in_from, no_statement, parse_error
+from icesql.sql.syntax_errors import check_commands_in_from, check_joins, no_statement, parse_error
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
 from icesql.stack import with_room
 
@@ -97,6 +96,9 @@ _OTHER = ("FLATTEN", "ROLLUP", "CUBE")
 _OF_THE_CLOCK = "ago"
 # What begins a query beside SELECT and its like; see ``show_statements.differences``.
 _COMPARED = ("DIFF", "BLAME")
+_FEW_TOKENS = 200
+# How many words before the place that DuckDB names another mistake may be that it means.
+_NEAR = 3
 _SPARK = ("spark", "spark2", "databricks", "hive")
 
 
@@ -483,14 +485,12 @@ class _Parse:
         return same._plain_query(without(tokens, found))
 
     def _plain_query(self, tokens: Sequence[Token]) -> Query:
-        # Places in the text are those of ``tokens``; sqlglot reads those of ``forms``.
         own, given = isinstance(self._reader, Icesql), (self._values.given, self._values.place)
-        read = select_from_values(before_ending(tokens)) if own else tokens
-        forms = read_forms(read) if own else None
-        check_tokens(read if forms is None else forms.tokens)
+        if not own:
+            check_tokens(tokens)
         check_commands_in_from(tokens)
         try:
-            tree, engine_text = self._tree(list(read), forms)
+            tree = self._tree(tokens)
         except SqlSyntaxError:
             other = self._spark_text(tokens) if self._spark else None
             if isinstance(other, UnsupportedSqlError):
@@ -498,7 +498,6 @@ class _Parse:
             raise
         if isinstance(tree, exp.Values):
             tree = exp.select("*").from_(tree, copy=False)
-        tree = as_selects(tree) if own else tree
         # Spark's functions are not those of the local engine, and which engine it is comes later.
         by_own_functions = not self._translated
         if self._spark:
@@ -531,7 +530,6 @@ class _Parse:
             text,
             files,
             first,
-            engine_text,
             user_text=words,
             translated=self._translated,
             only_text=has_only_text(tree) if own else "",
@@ -564,7 +562,7 @@ class _Parse:
 
         try:
             # sqlglot's own reading of Spark's functions: it says what the text reads and prunes.
-            tree, _ = self._tree(list(tokens), None, hidden=False)
+            tree = self._tree(tokens, hidden=False)
             if isinstance(tree, exp.Values):
                 tree = exp.select("*").from_(tree, copy=False)
             sort_once(tree)
@@ -593,13 +591,66 @@ class _Parse:
             return error
         return found
 
-    def _tree(
-        self, tokens: list[Token], forms: Forms | None, *, hidden: bool = True
-    ) -> tuple[exp.Expr, str]:
-        """The tree of a query, and its text for the engine's parser.
+    def _tree(self, tokens: Sequence[Token], *, hidden: bool = True) -> exp.Expr:
+        """The tree of a query.
 
         ``hidden``: a call of a dialect with a function table stays a name and its arguments.
         """
+        if isinstance(self._reader, Icesql):
+            return self._engine_tree(tokens)
+        return self._sqlglot_tree(tokens, hidden=hidden)
+
+    def _engine_tree(self, tokens: Sequence[Token]) -> exp.Expr:
+        """The tree that DuckDB's parser reads."""
+        sql, reader = self._sql, self._reader
+        try:
+            travels = cut_travels(
+                tokens, sql, lambda value: parse_operand(list(value), sql, reader)
+            )
+        except ParseError as error:
+            raise parse_error(error, tokens, sql) from error
+        text = engine_text(tokens, self._lists.text, travels)
+        # DuckDB's parser recurses on the caller's stack, for each part of a chain, too.
+        levels = nesting(tokens)
+        deep = len(tokens) > _FEW_TOKENS or not is_shallow(levels)
+        try:
+            engine_tree = with_room(lambda: parse_text(text), deep=deep)
+        except (SqlSyntaxError, UnsupportedSqlError) as error:
+            self._explain_mistake(tokens, error.offset or 0)
+            raise
+        try:
+            tree = with_room(lambda: read_statement(engine_tree, text, travels), deep=deep)
+        except RecursionError:
+            raise too_deep(deepest_token(tokens)) from None
+        self._put_back(tree, tokens)
+        take_file_names(tree, tokens, files=self._files)
+        place_nodes(tree, tokens)
+        for bracket in tree.find_all(exp.Bracket):
+            bracket.set("offset", subscript_base(reader))
+        return tree
+
+    def _explain_mistake(self, tokens: Sequence[Token], place: int) -> None:
+        """Raise what icesql's errors say of tokens that DuckDB's parser refuses at a place.
+
+        sqlglot's parser names most mistakes, and what it reads beyond DuckDB is refused by name.
+        What it does not read before that place is no mistake, but for the words beside it: DuckDB
+        takes WHER for an alias.
+        """
+        before = [token.start for token in tokens if token.start < place]
+        try:
+            check_tokens(tokens)
+            tree = self._sqlglot_tree(tokens)
+            for pivot in tree.find_all(exp.Pivot):
+                check_pivot(pivot)
+            check_joins(tree, tokens)
+            check_tree(tree, files=self._files, own=True, views=self._views)
+            check_depth(tree)
+        except SqlSyntaxError as error:
+            if error.offset is None or error.offset >= (before or [0])[-_NEAR:][0]:
+                raise
+
+    def _sqlglot_tree(self, tokens: Sequence[Token], *, hidden: bool = True) -> exp.Expr:
+        """The tree that sqlglot's parser reads in another dialect."""
         sql, reader = self._sql, self._reader
         dialect = self._translated if hidden else ""
 
@@ -608,8 +659,7 @@ class _Parse:
             read = hide_calls(value, reader, SPARK) if dialect == SPARK else list(value)
             return parse_operand(read, sql, reader)
 
-        read = tokens if forms is None else forms.tokens
-        rewriting = rewrite_tokens(read, sql, duckdb=isinstance(reader, Icesql))
+        rewriting = rewrite_tokens(tokens, sql)
         deep = not is_shallow(nesting(tokens))
         try:
             travels = cut_travels(rewriting.tokens, sql, operand)
@@ -626,30 +676,12 @@ class _Parse:
         if dialect:
             show_calls(tree)
         rewriting.mend(tree, files=self._files)
-        if forms is not None:
-            forms.mend(tree)
         self._put_back(tree, tokens)
-        if isinstance(self._reader, Icesql):
-            place_nodes(tree, tokens)
         for bracket in tree.find_all(exp.Bracket):
             # The subscript stays as written and says from what it counts; see dialect.py.
             if bracket.args.get("offset") is None:
                 bracket.set("offset", subscript_base(self._reader))
-        return tree, self._engine_text(tokens, travels.spans, rewriting.colons(tree))
-
-    def _engine_text(
-        self, tokens: Sequence[Token], spans: Mapping[int, int], colons: Sequence[int]
-    ) -> str:
-        """See ``Query``. Places in it are those of the text."""
-        pieces, last = [], tokens[0].start
-        text, end = self._lists.text, tokens[-1].end + 1
-        cuts = {**spans, **{colon: colon + 1 for colon in colons}}
-        for start in sorted(cuts):
-            if start >= last:
-                colon = text[start : cuts[start]] == ":"
-                pieces += [text[last:start], "$" if colon else " " * (cuts[start] - start)]
-                last = cuts[start]
-        return "".join([*pieces, text[last:end]])
+        return tree
 
     def _put_back(self, tree: exp.Expr, tokens: Sequence[Token]) -> None:
         first, last = tokens[0].start, tokens[-1].end
@@ -730,8 +762,7 @@ class _WithMacros:
         """The tree of a query of a text, calls of macros among its functions."""
         same = copy(self._parse)
         same._sql, same._lists = sql, Lists(sql, {}, {})
-        forms = read_forms(tokens) if isinstance(same._reader, Icesql) else None
-        return same._tree(list(tokens), forms)[0]
+        return same._tree(tokens)
 
 
 class _Inner:

@@ -84,13 +84,11 @@ class Query(Struct, frozen=True):
 
     Every Iceberg table in ``tree`` is a Table named ``"__scan_<i>"`` with an alias and stands
     at ``references[i]``, likewise ``"__file_<i>"`` in ``files``; parameters are literal or cast
-    nodes. ``text`` is the SQL, from ``start`` on of all that was given. ``engine_text`` is as long
-    and reads as DuckDB's parser has it: spaces in the place of time travel, ``$name`` for
-    ``:name``, one name for each list of ``sql.parser.literal_list``. ``user_text`` is what may run
-    in place of the tree, None where the SQL is not in DuckDB's spelling. ``spark`` is the
-    same in Spark's spelling for the Spark engine, or why it may not run there; None for other
-    spellings. ``refused`` is why ``tree`` may not run. ``translated`` is the dialect
-    whose functions and operators the tree holds until binding puts them into DuckDB's, "" for none.
+    nodes. ``text`` is the SQL, from ``start`` on of all that was given. ``user_text`` is what may
+    run in place of the tree, None where the SQL is not in DuckDB's spelling. ``spark`` is the same
+    in Spark's spelling for the Spark engine, or why it may not run there; None for other spellings.
+    ``refused`` is why ``tree`` may not run. ``translated`` is the dialect whose functions and
+    operators the tree holds until binding puts them into DuckDB's, "" for none.
     ``only_text`` is what only the text can run: TABLESAMPLE or PIVOT, "" for neither.
     ``about`` is SUMMARIZE or DESCRIBE where the result is about the rows, "" where it is the rows.
     ``given`` are the parameters of all of the SQL, and how many of them come before this query's.
@@ -104,7 +102,6 @@ class Query(Struct, frozen=True):
     text: str = ""
     files: tuple[FileReference, ...] = ()
     start: int = 0
-    engine_text: str = ""
     spark: SparkText | Error | None = None
     refused: Error | None = None
     user_text: UserText | None = None

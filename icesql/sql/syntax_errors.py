@@ -14,7 +14,7 @@ from sqlglot.tokens import Token, TokenType
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError, similar_names
 from icesql.sql.acceptance import COMMAND_WORDS, QUERY_WORDS, REFUSED_STATEMENTS, TABLE_WORDS
 from icesql.sql.parser.travel.clauses import MISPLACED, is_mark
-from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.positions import offset_of, syntax_error, unsupported
 
 _QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
 _BEGINNINGS: Final = ("SELECT", "WITH", "EXPLAIN", "SHOW", "SET")
@@ -31,6 +31,7 @@ _SHELL_WORDS: Final = {
     "\\": "commands with a backslash are of the shell, which opens without -c, -f and a pipe; "
     "in SQL there are SHOW TABLES and DESCRIBE t",
 }
+_JOIN_WORDS: Final = ("INNER", "OUTER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
 _COMMANDS_IN_FROM: Final = ("SHOW", "DESCRIBE", "DESC", "SUMMARIZE", "EXPLAIN")
 
 
@@ -66,6 +67,22 @@ def check_commands_in_from(tokens: Sequence[Token]) -> None:
             word = token.text.upper()
             hint = f"run {word} as a statement of its own"
             raise unsupported(f"{word} as a table", token, hint)
+
+
+def check_joins(tree: exp.Expr, tokens: Sequence[Token]) -> None:
+    """Refuse a JOIN without a condition, which sqlglot takes for a comma. Raises SqlSyntaxError."""
+    for join in tree.find_all(exp.Join):
+        if any(join.args.get(part) for part in ("on", "using", "method")) or join.kind == "CROSS":
+            continue
+        place = offset_of(join.this)
+        before = [index for index, token in enumerate(tokens) if token.start == place]
+        first = before[0] - 1 if before else 0
+        if first < 0 or tokens[first].token_type != TokenType.JOIN:
+            continue
+        while first and tokens[first - 1].text.upper() in _JOIN_WORDS:
+            first -= 1
+        expected = ("ON", "USING", "CROSS JOIN")
+        raise syntax_error("a JOIN without a condition", tokens[first], expected)
 
 
 def parse_error(

@@ -69,9 +69,7 @@ def implied(condition: str, zone: str = "UTC") -> None:
 def left_out(condition: str) -> None:
     """Print what holds for each row that a condition on ``COLUMNS`` leaves out."""
     tree = sqlglot.parse_one(condition, read="duckdb")
-    found = complement(
-        tree, lambda column: COLUMNS.find_column(column.name), query("UTC"), marked=False
-    )
+    found = complement(tree, lambda column: COLUMNS.find_column(column.name), query("UTC"))
     print(render_predicate(found, COLUMNS))
 
 

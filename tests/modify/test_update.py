@@ -257,7 +257,7 @@ def test_parameters_are_in_the_order_of_the_text(con: icesql.Connection) -> None
         ("UPDATE s.t SET i = *", "UnsupportedSqlError", "several values"),
         ("UPDATE s.t SET i = unnest([1, 2])", "UnsupportedSqlError", "several values"),
         ("UPDATE s.t SET i = COLUMNS('r')", "UnsupportedSqlError", "several values"),
-        ("UPDATE s.t SET i = 1 AS j", "SqlSyntaxError", "no alias"),
+        ("UPDATE s.t SET i = 1 AS j", "SqlSyntaxError", 'unexpected "AS"'),
         ("UPDATE s.t SET (i, r) = (1, 2)", "UnsupportedSqlError", "write SET a"),
         ("UPDATE s.t SET i = 1 RETURNING i", "UnsupportedSqlError", "RETURNING"),
         ("UPDATE s.t SET i = 1 ORDER BY i", "UnsupportedSqlError", "ORDER BY"),

@@ -332,7 +332,7 @@ SINKS = {
     "lookups.py: look_up: sql": "Lookup.sql, which puts the literals in their places",
     "pipeline.py: Pipeline._look_up.whole: execute": "of the engine, not of SQL",
     "instance.py: Instance.__init__: execute": "folders as literals",
-    "same_reading.py: EngineReading.ask: execute": "functions that query.pushdown.computed knows "
+    "engine.py: LocalEngine.ask: execute": "functions that query.pushdown.computed knows "
     "by name, casts and literals of the user's condition; values of files bound",
     "described.py: describe: sql": "bind_sql",
     "described.py: describe: execute": "bind_sql, after EXPLAIN",
@@ -400,7 +400,6 @@ BUILT = {
     "kept_relations.py: KeptLease._make": "the SQL of a scan, a name of icesql's own",
     "kept_relations.py: _size": "the SQL of a scan, quoted names, numbers",
     "instance.py: Instance.__init__": "folders as literals",
-    "reading.py: _type": "DECIMAL and two numbers of digits",
     "messages.py: programming_error": "a message for people",
     "engine.py: _cast": "expressions over columns c0, c1 … and the query itself",
     "statement.py: copy_statement": "columns c0, c1 …, quoted names, checked options as literals",

@@ -104,9 +104,9 @@ def test_text_cannot_break_out() -> None:
 def test_positions_names_and_numbers() -> None:
     assert sql_of("SELECT ?, ?", [1, 2]) == "SELECT 1, 2"
     assert sql_of("SELECT $2, $1", [1, 2]) == "SELECT 2, 1"
-    assert sql_of("SELECT :a, (:b), $a", {"a": 1, "b": 2}) == "SELECT 1, (2), 1"
+    assert sql_of("SELECT :a, (:b), $a", {"a": 1, "b": 2}) == "SELECT 1, 2, 1"
     assert sql_of("SELECT CASE :a WHEN 1 THEN :b END", {"a": 1, "b": 2}) == (
-        "SELECT CASE 1 WHEN 1 THEN 2 END"
+        "SELECT CASE WHEN 1 = 1 THEN 2 END"
     )
 
 

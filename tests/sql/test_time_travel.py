@@ -139,7 +139,7 @@ def test_a_with_query_hides_a_table_and_its_own_body_reads_it() -> None:
 
 def test_words_of_the_clause_are_names_elsewhere() -> None:
     assert travel("SELECT version, timestamp AS of FROM t version") is None
-    assert travel("SELECT * FROM t at") is None
+    assert travel('SELECT * FROM t AS "at"') is None
 
 
 def test_a_name_of_a_dialect_that_does_not_exist_is_an_error() -> None:

@@ -31,7 +31,6 @@ from icesql.engine.duckdb.prepared_run import (
 )
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import FooterCache
-from icesql.engine.duckdb.same_reading import EngineReading
 from icesql.engine.duckdb.sources import Sources
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
 from icesql.engine.duckdb.sql.own_words import KeptTexts
@@ -52,11 +51,12 @@ from icesql.engine.result_schema import (
 )
 from icesql.engine.threads.query_thread import Threads, Worker
 from icesql.errors import CorruptFileError, Error
+from icesql.sql.reading.door import serialized
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from sqlglot import exp
 
+    from icesql.config import Settings
     from icesql.engine.duckdb.lookups import LookedUp
     from icesql.engine.duckdb.sql.composed import Composed
     from icesql.engine.protocol import Result, Sink
@@ -75,16 +75,13 @@ class LocalEngine:
         self._pool = InstancePool()
         self._footers = FooterCache()
         self._open: WeakSet[LocalResult] = WeakSet()
-        self._reading = EngineReading(self._pool)
         self._texts = KeptTexts()
         self._threads = Threads()
 
-    def mark_same(self, tree: exp.Expr, text: str, start: int, query: QueryContext) -> None:
-        """Mark in ``tree`` what DuckDB's parser reads the same in ``text``.
-
-        ``start`` is the offset at which the places of the tree find the text.
-        """
-        self._reading.mark(tree, text, start, query)
+    def serialize(self, text: str, settings: Settings) -> str:
+        """What the parser of the instance that runs queries reads in a text, as JSON."""
+        with self._pool.parsing(settings) as cursor:
+            return serialized(cursor, text)
 
     def ask(
         self, sql: str, parameters: Sequence[Any], query: QueryContext
@@ -93,7 +90,15 @@ class LocalEngine:
 
         ``sql`` is made by ``query.pushdown.computed`` alone, of functions that it knows.
         """
-        return self._reading.ask(sql, parameters, query)
+        import duckdb
+
+        query.check()
+        try:
+            with self._pool.asking(query.settings) as cursor:
+                rows: list[tuple[Any, ...]] = cursor.execute(sql, list(parameters)).fetchall()
+                return rows
+        except (duckdb.Error, Error):
+            return None
 
     def execute(
         self,
@@ -141,7 +146,6 @@ class LocalEngine:
     def forget(self) -> None:
         """See ``protocol.Engine``."""
         self._footers, self._texts = FooterCache(), KeptTexts()
-        self._reading.forget()
 
     def close(self) -> None:
         """End every open result and the DuckDB instance."""

@@ -30,21 +30,17 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
 
 
-def complement(
-    condition: exp.Expr, resolve: Resolve, query: QueryContext, *, marked: bool
-) -> Predicate:
+def complement(condition: exp.Expr, resolve: Resolve, query: QueryContext) -> Predicate:
     """A predicate that holds for every row for which ``condition`` is not true.
 
-    ALWAYS_TRUE where that is not known. ``resolve`` and ``marked`` are those of ``translate``.
+    ALWAYS_TRUE where that is not known. ``resolve`` is that of ``translate``.
 
     >>> left_out("i > 2 AND name = 'a'")
     i <= 2 OR i IS NULL OR name <> 'a' OR name IS NULL
     >>> left_out("i + 1 > 2")
     true
     """
-    return _Complement(Translator(resolve, query, marked, for_explain=False)).of(
-        condition, negated=False
-    )
+    return _Complement(Translator(resolve, query, for_explain=False)).of(condition, negated=False)
 
 
 class _Complement:

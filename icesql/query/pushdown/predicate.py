@@ -37,7 +37,6 @@ from icesql.query.pushdown.comparison import (
 )
 from icesql.query.pushdown.like import like, starts_with
 from icesql.query.pushdown.membership import membership
-from icesql.query.pushdown.same import NOT_SAME, is_same
 from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
@@ -75,7 +74,6 @@ def translate(
     resolve: Resolve,
     query: QueryContext,
     *,
-    marked: bool = False,
     for_explain: bool = True,
 ) -> Translation:
     """A predicate that holds for every row for which ``condition`` is true.
@@ -83,11 +81,10 @@ def translate(
     With it comes why parts of the condition could not be used.
     ``resolve`` gives the field, at any depth, that a column of the condition means in the scan,
     None for columns of other tables. Terms are named by the field alone. NULL, NaN, zeros and
-    literals that the column's type cannot hold: see ``iceberg.expressions``. ``marked``: only
-    conditions that ``mark_same`` was said of become part of the predicate. ``for_explain``:
+    literals that the column's type cannot hold: see ``iceberg.expressions``. ``for_explain``:
     whether the reasons name their conditions, whose text takes time to write.
     """
-    translator = Translator(resolve, query, marked, for_explain)
+    translator = Translator(resolve, query, for_explain)
     predicate = translator.implied(condition, negated=False)
     return Translation(predicate, tuple(dict.fromkeys(translator.reasons)))
 
@@ -97,7 +94,6 @@ class Translator(Struct):
 
     resolve: Resolve
     query: QueryContext
-    marked: bool = False
     for_explain: bool = True
     reasons: list[str] = field(default_factory=list)
 
@@ -112,10 +108,7 @@ class Translator(Struct):
                 parts = (self.implied(part, negated=negated) for part in node.flatten())
                 return all_of(parts) if isinstance(node, exp.And) != negated else any_of(parts)
             case _:
-                predicate = self._leaf(node, negated=negated)
-                if self.marked and predicate is not ALWAYS_TRUE and not is_same(node):
-                    return self.left_to_engine(node, NOT_SAME)
-                return predicate
+                return self._leaf(node, negated=negated)
 
     def _leaf(self, node: exp.Expr, *, negated: bool) -> Predicate:
         match node:
@@ -290,9 +283,7 @@ class Translator(Struct):
                 return self._null(node.this, node, negated=negated)
             case exp.Boolean() as wanted:
                 if not negated:
-                    inside = Translator(
-                        self.resolve, self.query, False, self.for_explain, self.reasons
-                    )
+                    inside = Translator(self.resolve, self.query, self.for_explain, self.reasons)
                     return inside.implied(node.this, negated=not wanted.this)
                 found = self.column(node.this)
                 if found is None or not isinstance(found.type, t.BooleanType):

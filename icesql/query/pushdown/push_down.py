@@ -25,13 +25,12 @@ from icesql.query.pushdown.computed.substitution import substituted
 from icesql.query.pushdown.joins import OuterJoins
 from icesql.query.pushdown.needed.distinct_values import asks_for_values, with_values_only
 from icesql.query.pushdown.plain_select import has_only, is_row_by_row, whole_number
-from icesql.query.pushdown.same import OTHER_SELECT, is_same
 from icesql.query.pushdown.select_keys import on_keys, select_keys, with_aliases
 from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
-    from icesql.query.pushdown.same import Ask
+    from icesql.query.pushdown.computed.reading import Ask
     from icesql.query.pushdown.spark_conditions import SparkConditions
     from icesql.scan.pruning.file_conditions import FileCondition
     from icesql.scan.table_scan import TableScan
@@ -70,26 +69,25 @@ def push_down(
     scans: tuple[TableScan, ...],
     query: QueryContext,
     *,
-    marked: bool = False,
     spark: SparkConditions | None = None,
     for_explain: bool = True,
     ask: Ask | None = None,
 ) -> tuple[tuple[TableScan, ...], tuple[PushedConjunct, ...]]:
     """The scans with row filters and limits, and what became of each condition.
 
-    ``marked``: only what ``mark_same`` was said of is pushed. ``spark`` chooses among the
-    conditions of a text that Spark runs as it is. ``for_explain``: whether EXPLAIN shows the
-    conditions, whose text takes time to write.
+    ``spark`` chooses among the conditions of a text that Spark runs as it is. ``for_explain``:
+    whether EXPLAIN shows the conditions, whose text takes time to write. ``ask`` asks the engine
+    for what follows from a condition, None where it means another thing to it.
     ``scopes`` are the SELECTs of ``tree``, inner ones first. Changes nothing in the tree.
     """
     if not query.settings.prune:
         return scans, ()
     scope_of = {id(scope.select): scope for scope in scopes}
-    pusher = _Pusher(scans, query, scope_of, marked, spark, for_explain, ask if marked else None)
+    pusher = _Pusher(scans, query, scope_of, spark, for_explain, ask)
     pusher.uses = Counter(id(item.query) for scope in scopes for item in scope.items if item.query)
     for scope in reversed(scopes):
         pusher.push(scope)
-    limits = _limit(tree, scopes, marked=marked)
+    limits = _limit(tree, scopes)
     filtered = []
     for index, scan in enumerate(scans):
         row_filter = ALWAYS_TRUE
@@ -105,9 +103,9 @@ def push_down(
     if any(asks_for_extremes(scope.select) for scope in scopes):
         from icesql.query.pushdown.needed.extremes import with_extremes
 
-        kept = with_extremes(tree, scopes, kept, query, marked=marked, spark=spark)
+        kept = with_extremes(tree, scopes, kept, query, spark=spark)
     if spark is None and query.settings.engine == "local" and asks_for_values(tree):
-        kept = with_values_only(tree, scopes, kept, marked=marked)
+        kept = with_values_only(tree, scopes, kept)
     return kept, tuple(pusher.pushed)
 
 
@@ -124,23 +122,10 @@ def asks_for_extremes(tree: exp.Expr) -> bool:
     return all(isinstance(each, exp.Max | exp.Min | exp.Count) for each in outputs)
 
 
-def may_be_pushed(tree: exp.Expr, scopes: Sequence[SelectScope]) -> bool:
-    """Whether a query has a condition or a limit that ``push_down`` looks at."""
-    is_asked = tree.args.get("limit") is not None or asks_for_values(tree)
-    return is_asked or any(
-        asks_for_extremes(scope.select)
-        or scope.select.args.get("where") is not None
-        or scope.select.args.get("having") is not None
-        or any(join.args.get("on") or join.args.get("using") for join in _joins(scope))
-        for scope in scopes
-    )
-
-
 class _Pusher(Struct):
     scans: Sequence[TableScan]
     query: QueryContext
     scope_of: dict[int, SelectScope]
-    marked: bool = False
     spark: SparkConditions | None = None
     for_explain: bool = True
     ask: Ask | None = None
@@ -159,18 +144,15 @@ class _Pusher(Struct):
         outer = OuterJoins(scope)
         if outer.opaque:
             return
-        if self.marked and not is_same(scope.select):
-            self._leave(scope)
-            return
         where = scope.select.args.get("where")
         own = list(conjuncts(where.this)) if where is not None else []
         having = scope.select.args.get("having")
         for conjunct in (*own, *self._of_uses(scope.select)):
-            plain = with_aliases(conjunct, scope, marked=self.marked)
+            plain = with_aliases(conjunct, scope)
             self._use(plain, scope, outer.seen_by_where())
         for conjunct in conjuncts(having.this) if having is not None else ():
-            plain = with_aliases(conjunct, scope, marked=self.marked)
-            if on_keys(plain, scope.select, marked=self.marked):
+            plain = with_aliases(conjunct, scope)
+            if on_keys(plain, scope.select):
                 self._use(plain, scope, outer.seen_by_where())
         for join in scope.select.args.get("joins") or ():
             on = join.args.get("on")
@@ -183,12 +165,12 @@ class _Pusher(Struct):
         """Use what follows from the WHERE by columns that are equal."""
         from icesql.query.pushdown.transitive import equalities, implied
 
-        found = list(equalities(own, None, scope, self.scans, marked=self.marked))
+        found = list(equalities(own, None, scope, self.scans))
         for join in _joins(scope):
             on = join.args.get("on")
             if on is not None and join.method != "ASOF":
                 parts = list(conjuncts(on))
-                found += equalities(parts, join, scope, self.scans, marked=self.marked)
+                found += equalities(parts, join, scope, self.scans)
         seen = [item for item, _ in outer.seen_by_where()]
         for condition, item, of_join in implied(own, found, scope):
             if outer.is_usable(item) and (of_join is not None or item in seen):
@@ -207,18 +189,6 @@ class _Pusher(Struct):
         if not others:
             return each
         return [_joined(exp.Or, [_joined(exp.And, parts) for parts in used.values()])]
-
-    def _leave(self, scope: SelectScope) -> None:
-        """Push nothing of a SELECT that the engine's parser reads otherwise."""
-        clauses = [scope.select.args.get("where"), *scope.select.args.get("joins", ())]
-        for clause in clauses:
-            condition = None if clause is None else clause.args.get("on") or clause.this
-            if isinstance(clause, exp.Join) and clause.args.get("on") is None:
-                continue
-            for conjunct in conjuncts(condition) if condition is not None else ():
-                if len(self.pushed) < _MOST_TOLD:
-                    skipped = PushedConjunct(None, self._text(conjunct), None, OTHER_SELECT)
-                    self.pushed.append(skipped)
 
     def _use(
         self,
@@ -252,9 +222,7 @@ class _Pusher(Struct):
                 reasons.append(other)
                 continue
             try:
-                translation = translate(
-                    conjunct, resolve, self.query, marked=self.marked, for_explain=self.for_explain
-                )
+                translation = translate(conjunct, resolve, self.query, for_explain=self.for_explain)
             except RecursionError:
                 reasons.append("it is nested too deeply")
                 continue
@@ -309,8 +277,6 @@ class _Pusher(Struct):
         if _is_recursive(query):
             return False
         branches = list(_branches(query))
-        if self.marked and isinstance(query, exp.SetOperation) and not _all_same(query):
-            return False
         lists = [self._select_list(branch) for branch in branches]
         first = lists[0] if lists else None
         if first is None or any(each is None for each in lists):
@@ -334,11 +300,9 @@ class _Pusher(Struct):
     def _select_list(self, branch: exp.Expr) -> SelectList | None:
         """Output names and expressions of a SELECT through which conditions may pass."""
         scope = self.scope_of.get(id(branch))
-        if self.marked and not is_same(branch):
-            return None
         if scope is None or not has_only(scope.select, _PLAIN_PARTS):
             return None
-        keys = select_keys(scope.select, marked=self.marked)
+        keys = select_keys(scope.select)
         if keys is None:
             return None
         found: list[tuple[str, exp.Expr | None]] = []
@@ -346,8 +310,6 @@ class _Pusher(Struct):
             match node:
                 case exp.Star() if not any(node.args.values()) and keys.group is None:
                     if any(join.args.get("using") or join.method for join in _joins(scope)):
-                        return None
-                    if self.marked and not is_same(node):
                         return None
                     for item in scope.items:
                         if item.scan is None or not item.name or item.is_filter_only:
@@ -360,8 +322,7 @@ class _Pusher(Struct):
                 case exp.Alias() | exp.Column() if not isinstance(node.this, exp.Star):
                     name = node.alias if isinstance(node, exp.Alias) else node.name
                     inner = node.this if isinstance(node, exp.Alias) else node
-                    known = keys.passes(inner) and (not self.marked or is_same(node))
-                    found.append((name, inner if known else None))
+                    found.append((name, inner if keys.passes(inner) else None))
                 case _:
                     return None
         return found
@@ -474,11 +435,6 @@ def _branches(query: exp.Expr) -> Iterator[exp.Expr]:
             yield query  # is no SELECT: its list is unknown, and nothing passes
 
 
-def _all_same(query: exp.SetOperation) -> bool:
-    """Whether ``mark_same`` was said of a set operation and of those inside it."""
-    return all(is_same(each) for each in query.find_all(exp.SetOperation))
-
-
 def _joined(kind: type[exp.Connector], parts: Sequence[exp.Expr]) -> exp.Expr:
     """Conditions as one, none of them copied."""
     made = parts[0]
@@ -513,7 +469,7 @@ def with_names(predicate: Predicate, schema: Schema) -> Predicate:
 # ------------------------------------------------------------------ LIMIT
 
 
-def _limit(tree: exp.Expr, scopes: Sequence[SelectScope], *, marked: bool) -> dict[int, int]:
+def _limit(tree: exp.Expr, scopes: Sequence[SelectScope]) -> dict[int, int]:
     """Scan index → rows that are enough, for SELECT columns FROM table LIMIT n alone."""
     scope = next((scope for scope in scopes if scope.select is tree), None)
     if scope is None or len(scope.items) != 1 or not has_only(scope.select, _LIMIT_PARTS):
@@ -526,9 +482,6 @@ def _limit(tree: exp.Expr, scopes: Sequence[SelectScope], *, marked: bool) -> di
             return {}
     limit = whole_number(scope.select.args.get("limit"))
     offset = scope.select.args.get("offset")
-    clauses = [scope.select, scope.select.args.get("limit"), offset]
-    if marked and not all(is_same(each) for each in clauses if each is not None):
-        return {}
     skipped = 0 if offset is None else whole_number(offset)
     if limit is None or skipped is None:
         return {}

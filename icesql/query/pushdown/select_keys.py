@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from icesql.query.names import SelectScope, meaning_of
 from icesql.query.pushdown.computed.substitution import substituted
-from icesql.query.pushdown.same import is_same
 
 # What a select list may hold that makes rows, or stands for several columns.
 _MAKES_ROWS = (exp.UDTF, exp.Columns, exp.Query, exp.Explode, exp.Posexplode, exp.Inline)
@@ -30,15 +29,12 @@ class SelectKeys(Struct, frozen=True):
         return all(output in each for each in self.windows)
 
 
-def select_keys(select: exp.Select, *, marked: bool) -> SelectKeys | None:
-    """The keys of a SELECT, None if nothing passes through it.
-
-    ``marked``: only what ``mark_same`` was said of is a key.
-    """
+def select_keys(select: exp.Select) -> SelectKeys | None:
+    """The keys of a SELECT, None if nothing passes through it."""
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:
         return None
-    group = _group_keys(select, marked=marked)
+    group = _group_keys(select)
     groups = any(select.args.get(each) is not None for each in ("group", "having"))
     if group is None and groups:
         return None
@@ -46,7 +42,7 @@ def select_keys(select: exp.Select, *, marked: bool) -> SelectKeys | None:
     for node in select.expressions:
         inner = node.unalias()
         if isinstance(inner, exp.Window):
-            if (marked and not is_same(inner)) or inner.args.get("alias") is not None:
+            if inner.args.get("alias") is not None:
                 return None
             if inner.find(*_MAKES_ROWS) is not None:
                 return None
@@ -58,7 +54,7 @@ def select_keys(select: exp.Select, *, marked: bool) -> SelectKeys | None:
     return SelectKeys(group, tuple(windows))
 
 
-def _group_keys(select: exp.Select, *, marked: bool) -> tuple[exp.Expr, ...] | None:
+def _group_keys(select: exp.Select) -> tuple[exp.Expr, ...] | None:
     """The expressions of GROUP BY, None for grouping sets and for what is not certain."""
     group = select.args.get("group")
     if group is None or any(value for name, value in group.args.items() if name != "expressions"):
@@ -68,8 +64,6 @@ def _group_keys(select: exp.Select, *, marked: bool) -> tuple[exp.Expr, ...] | N
     }
     found: list[exp.Expr] = []
     for key in group.expressions:
-        if marked and not is_same(key):
-            return None
         if isinstance(key, exp.Literal) and not key.is_string and key.name.isdigit():
             place = int(key.name) - 1
             if not 0 <= place < len(select.expressions):
@@ -87,9 +81,9 @@ def _group_keys(select: exp.Select, *, marked: bool) -> tuple[exp.Expr, ...] | N
     return tuple(found)
 
 
-def on_keys(conjunct: exp.Expr, select: exp.Select, *, marked: bool) -> bool:
+def on_keys(conjunct: exp.Expr, select: exp.Select) -> bool:
     """Whether a condition of HAVING is on nothing but the columns that rows are grouped by."""
-    keys = _group_keys(select, marked=marked)
+    keys = _group_keys(select)
     renamed = {
         each.alias.lower()
         for each in select.expressions
@@ -103,7 +97,7 @@ def on_keys(conjunct: exp.Expr, select: exp.Select, *, marked: bool) -> bool:
     return bool(columns) and all(each in keys for each in columns)
 
 
-def with_aliases(conjunct: exp.Expr, scope: SelectScope, *, marked: bool) -> exp.Expr:
+def with_aliases(conjunct: exp.Expr, scope: SelectScope) -> exp.Expr:
     """A condition with expressions for the names that the select list gives to them.
 
     A column of the name goes before an alias.
@@ -124,8 +118,7 @@ def with_aliases(conjunct: exp.Expr, scope: SelectScope, *, marked: bool) -> exp
             for each in scope.select.expressions
             if isinstance(each, exp.Alias) and each.alias.lower() == name
         )
-        rows = inner.find(exp.AggFunc, exp.Window, exp.Anonymous, *_MAKES_ROWS)
-        if rows is not None or (marked and not is_same(inner)):
+        if inner.find(exp.AggFunc, exp.Window, exp.Anonymous, *_MAKES_ROWS) is not None:
             return conjunct
         replacements[id(column)] = inner
     return substituted(conjunct, replacements) if replacements else conjunct

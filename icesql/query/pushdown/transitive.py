@@ -18,7 +18,6 @@ from icesql.iceberg import types as t
 from icesql.query.names import FromItem, SelectScope, meaning_of
 from icesql.query.pushdown.column_access import resolver
 from icesql.query.pushdown.computed.substitution import substituted
-from icesql.query.pushdown.same import is_same
 from icesql.scan.table_scan import TableScan
 
 # Types whose equal values no function tells apart; a zero that is a float has two signs.
@@ -46,14 +45,12 @@ def equalities(
     join: exp.Join | None,
     scope: SelectScope,
     scans: Sequence[TableScan],
-    *,
-    marked: bool,
 ) -> Iterator[Equality]:
     """Those among the parts of a WHERE, or of the ON of ``join``."""
     for part in parts:
         while isinstance(part, exp.Paren):
             part = part.this
-        if not isinstance(part, exp.EQ) or (marked and not is_same(part)):
+        if not isinstance(part, exp.EQ):
             continue
         left, right = part.this, part.expression
         if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):

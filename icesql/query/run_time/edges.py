@@ -23,7 +23,6 @@ from icesql.query.pushdown.column_access import resolver
 from icesql.query.pushdown.joins import OuterJoins
 from icesql.query.pushdown.plain_select import has_only
 from icesql.query.pushdown.push_down import conjuncts
-from icesql.query.pushdown.same import is_same
 from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
@@ -47,11 +46,9 @@ _MOST_EDGES: Final = 200
 Targets = Sequence[tuple[FromItem, bool]]
 
 
-def key_edges(
-    scopes: Sequence[SelectScope], scans: Sequence[TableScan], *, marked: bool
-) -> tuple[KeyEdge, ...]:
-    """The edges of a query; ``scopes`` and ``marked`` as for ``push_down``."""
-    finder = _Finder(scans, {id(scope.select): scope for scope in scopes}, marked)
+def key_edges(scopes: Sequence[SelectScope], scans: Sequence[TableScan]) -> tuple[KeyEdge, ...]:
+    """The edges of a query; ``scopes`` as for ``push_down``."""
+    finder = _Finder(scans, {id(scope.select): scope for scope in scopes})
     found: dict[KeyEdge, None] = {}
     for scope in scopes:
         for edge in finder.edges(scope):
@@ -71,12 +68,11 @@ class _Place(Struct, frozen=True):
 class _Finder(Struct):
     scans: Sequence[TableScan]
     scope_of: dict[int, SelectScope]
-    marked: bool
 
     def edges(self, scope: SelectScope) -> Iterator[KeyEdge]:
         """The edges that the conditions of one SELECT give."""
         outer = OuterJoins(scope)
-        if outer.opaque or not self._is_read_alike(scope.select):
+        if outer.opaque:
             return
         where = scope.select.args.get("where")
         for each in conjuncts(where.this) if where is not None else ():
@@ -91,14 +87,9 @@ class _Finder(Struct):
             for name in join.args.get("using") or ():
                 yield from self._of_using(name.name, scope, join, targets)
 
-    def _is_read_alike(self, node: exp.Expr) -> bool:
-        return not self.marked or is_same(node)
-
     def _of_condition(
         self, node: exp.Expr, scope: SelectScope, targets: Targets
     ) -> Iterator[KeyEdge]:
-        if not self._is_read_alike(node):
-            return
         match node:
             case exp.EQ(this=left, expression=right):
                 for one, other in ((left, right), (right, left)):
@@ -140,14 +131,14 @@ class _Finder(Struct):
         inner = self.scope_of.get(id(query))
         if inner is None or not has_only(inner.select, _EXISTS_PARTS):
             return
-        if not self._is_read_alike(inner.select) or OuterJoins(inner).opaque:
+        if OuterJoins(inner).opaque:
             return
         kinds = (exp.AggFunc, exp.Window, exp.UDTF, exp.Anonymous, exp.Query)
         if any(each.find(*kinds) is not None for each in inner.select.expressions):
             return
         where = inner.select.args.get("where")
         for each in conjuncts(where.this) if where is not None else ():
-            if not isinstance(each, exp.EQ) or not self._is_read_alike(each):
+            if not isinstance(each, exp.EQ):
                 continue
             for one, other in ((each.this, each.expression), (each.expression, each.this)):
                 target = self._target(one, inner, targets)
@@ -192,7 +183,7 @@ class _Finder(Struct):
             column = find_column(self.scans[item.scan].schema, name, node)
             return None if column is None else _Place(item.scan, column)
         inner = None if item.query is None else self.scope_of.get(id(item.query))
-        if inner is None or not item.plain or not self._is_read_alike(inner.select):
+        if inner is None or not item.plain:
             return None
         return self._output(inner, name)
 
@@ -207,15 +198,11 @@ class _Finder(Struct):
         if len(named) + stars != 1:
             return None
         if named:
-            return self._source(self._value(named[0]), inner)
+            return self._source(named[0].unalias(), inner)
         (star,) = [each for each in inner.select.expressions if isinstance(each, exp.Star)]
-        if any(star.args.values()) or not self._is_read_alike(star):
+        if any(star.args.values()):
             return None
         return self._source(exp.column(name, quoted=True), inner)
-
-    def _value(self, node: exp.Expr) -> exp.Expr:
-        inner: exp.Expr = node.this if isinstance(node, exp.Alias) else node
-        return inner if self._is_read_alike(inner) else exp.Null()
 
     def _from_query(self, target: _Place, node: exp.Expr, condition: exp.Expr) -> Iterator[KeyEdge]:
         """The values that a subquery of one column gives."""
@@ -223,12 +210,10 @@ class _Finder(Struct):
         inner = self.scope_of.get(id(query))
         if inner is None or len(inner.select.expressions) != 1:
             return
-        if not self._is_read_alike(inner.select):
-            return
         (output,) = inner.select.expressions
         if isinstance(output, exp.Star):
             return
-        value, only = self._value(output), ""
+        value, only = output.unalias(), ""
         # Which of the values it is, a WHERE might decide.
         whole = has_only(inner.select, _ONE_VALUE_PARTS) and len(inner.items) == 1
         if is_plain_call(value, exp.Max, exp.Min) and whole:

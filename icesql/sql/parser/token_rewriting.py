@@ -14,9 +14,8 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.files import reader_of
-from icesql.sql.parser.duckdb_words import read_as_duckdb
 from icesql.sql.parser.words import ENDS_CLAUSE
-from icesql.sql.positions import offset_of, syntax_error, unsupported
+from icesql.sql.positions import offset_of, unsupported
 
 _AMOUNT: Final = r"-?[0-9]+(\.[0-9]+)?\s*[A-Za-z]+"
 _ONE_AMOUNT: Final = (
@@ -28,27 +27,8 @@ _NO_UNITS: Final = ENDS_CLAUSE | {
     TokenType.LIKE, TokenType.ASC, TokenType.DESC, TokenType.WHEN, TokenType.ELSE, TokenType.END,
 }  # fmt: skip
 _INTERVAL_UNIT: Final = "ICESQLINTERVAL"
-_PLACED: Final = "icesql_parameter_"
-_CLOCKS: Final = frozenset({"CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP"})
 _ZONED_NANOS: Final = "TIMESTAMPTZ_NS"
 _TYPED: Final = frozenset({"DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_NTZ"})
-_JOIN_WORDS: Final = frozenset(
-    {"INNER", "OUTER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "ASOF", "NATURAL"}
-    | {"POSITIONAL", "STRAIGHT_JOIN", "GLOBAL", "ANY", "ALL", "DIRECTED"}
-)
-# After these a colon does not begin a parameter: it stands in a struct, a slice or a prefix alias.
-_BEFORE_COLON: Final = frozenset(
-    {
-        TokenType.VAR,
-        TokenType.IDENTIFIER,
-        TokenType.STRING,
-        TokenType.NUMBER,
-        TokenType.R_PAREN,
-        TokenType.R_BRACKET,
-        TokenType.R_BRACE,
-        TokenType.PLACEHOLDER,
-    }
-)
 
 
 class Rewriting(Struct, frozen=True):
@@ -57,8 +37,6 @@ class Rewriting(Struct, frozen=True):
     tokens: list[Token]
     given: Sequence[Token]
     intervals: list[str]
-    sql: str
-    duckdb: bool
 
     def mend(self, tree: exp.Expr, *, files: bool) -> None:
         """Put into ``tree`` what the tokens could not say.
@@ -68,40 +46,9 @@ class Rewriting(Struct, frozen=True):
         """
         if self.intervals:
             _mend_intervals(tree, self.intervals)
-        if any(token.text.startswith(_PLACED) for token in self.tokens):
-            _mend_parameters(tree)
         texts = {each.start for each in self.given if each.token_type == TokenType.STRING}
         for table in list(tree.find_all(exp.Table)):
             self._place(table, texts, files)
-        if self.duckdb:
-            self._mend_tildes(tree)
-            for join in tree.find_all(exp.Join):
-                self._check_join(join)
-
-    def _mend_tildes(self, tree: exp.Expr) -> None:
-        """``a ~ b`` asks whether b is found in a; older sqlglot takes it for the whole of a."""
-        words = {each.text.lower() for each in self.given}
-        if words & {"~", "!~"} and "regexp_full_match" not in words:
-            for node in list(tree.find_all(exp.RegexpFullMatch)):
-                node.replace(exp.RegexpLike(this=node.this, expression=node.expression))
-
-    def colons(self, tree: exp.Expr) -> list[int]:
-        """Where the colons of named parameters (``:name``) stand."""
-        found = [
-            each.start
-            for each in self.tokens
-            if each.token_type == TokenType.PARAMETER and self.sql[each.start] == ":"
-        ]
-        # Those that sqlglot took for parameters itself.
-        names = {node.name for node in tree.find_all(exp.Placeholder) if node.name}
-        if names:
-            found += [
-                colon.start
-                for colon, name in zip(self.given, self.given[1:], strict=False)
-                if colon.token_type == TokenType.COLON
-                if name.start == colon.end + 1 and name.text in names
-            ]
-        return found
 
     def _place(self, table: exp.Table, texts: Collection[int], files: bool) -> None:
         name = table.this
@@ -111,32 +58,6 @@ class Rewriting(Struct, frozen=True):
             table.meta.setdefault("start", start)
         if start in texts and isinstance(name, exp.Identifier):
             _read_file(table, name.name, files and len(table.parts) == 1)
-
-    def _check_join(self, join: exp.Join) -> None:
-        """A JOIN without a condition, which sqlglot makes a comma."""
-        kind = str(join.args.get("kind") or "").upper()
-        bare = any(join.args.get(part) for part in ("on", "using", "method"))
-        if not bare and kind != "CROSS" and (kind or join.side):
-            raise syntax_error(
-                "a JOIN without a condition",
-                self._join_before(offset_of(join.this)),
-                ("ON", "USING", "CROSS JOIN"),
-            )
-        if kind == "INNER":
-            join.set("kind", None)
-
-    def _join_before(self, offset: int | None) -> int | None:
-        before = [
-            index
-            for index, token in enumerate(self.given)
-            if token.token_type == TokenType.JOIN and (offset is None or token.start < offset)
-        ]
-        if not before:
-            return offset
-        first = before[-1]
-        while first and self.given[first - 1].text.upper() in _JOIN_WORDS:
-            first -= 1
-        return int(self.given[first].start)
 
 
 def _read_file(table: exp.Table, text: str, files: bool) -> None:
@@ -156,12 +77,20 @@ def _read_file(table: exp.Table, text: str, files: bool) -> None:
     table.set("this", function)
 
 
-def rewrite_tokens(tokens: Sequence[Token], sql: str, *, duckdb: bool) -> Rewriting:
-    """``duckdb``: the tokens are of DuckDB's spelling."""
+def take_file_names(tree: exp.Expr, tokens: Sequence[Token], *, files: bool) -> None:
+    """Make calls of ``FROM 'data.parquet'``; see ``Rewriting.mend``."""
+    texts = {each.start for each in tokens if each.token_type == TokenType.STRING}
+    for table in list(tree.find_all(exp.Table)) if texts else ():
+        name = table.this
+        if not isinstance(name, exp.Func) and offset_of(table.parts[0]) in texts:
+            _read_file(table, table.name, files and len(table.parts) == 1)
+
+
+def rewrite_tokens(tokens: Sequence[Token], sql: str) -> Rewriting:
+    """The tokens of another dialect than DuckDB's."""
     made: list[Token] = []
     intervals: list[str] = []
     skipped = False
-    given, tokens = tokens, read_as_duckdb(tokens) if duckdb else tokens
     for index, token in enumerate(tokens):
         kind = token.token_type
         before = made[-1] if made else None
@@ -191,35 +120,8 @@ def rewrite_tokens(tokens: Sequence[Token], sql: str, *, duckdb: bool) -> Rewrit
             ]
             skipped = True
             continue
-        elif not duckdb:
-            pass
-        elif kind == TokenType.HEX_STRING and sql[token.start] == "0":
-            # 0xFF is a number and x'FF' is bytes in DuckDB.
-            token = _like(token, TokenType.NUMBER, str(int(token.text, 16)))
-        elif kind == TokenType.JOIN and not _is_join_word(before):
-            made.append(_like(token, TokenType.INNER, "INNER"))
-        elif kind == TokenType.COLON and _is_parameter(made, token, tokens, index):
-            # A prefix alias (a: expression) would take any word for its name, also SELECT.
-            made += _placed_parameter(token, tokens[index + 1])
-            skipped = True
-            continue
-        elif kind == TokenType.PLACEHOLDER:
-            made += _placed_parameter(token, None)
-            continue
-        elif (
-            kind == TokenType.PARAMETER
-            and token.text != "@"  # a snapshot of a table (t@ref), or sqlglot's absolute value
-            and _is_name_of(token, tokens, index + 1)
-        ):
-            made += _placed_parameter(token, tokens[index + 1])
-            skipped = True
-            continue
-        elif kind.name in _CLOCKS and _is_bare(before, tokens, index):
-            # sqlglot says the place of a call, and not that of a word that is one.
-            made += [token, _like(token, TokenType.L_PAREN, "(")]
-            token = _like(token, TokenType.R_PAREN, ")")
         made.append(token)
-    return Rewriting(made, given, intervals, sql, duckdb)
+    return Rewriting(made, tokens, intervals)
 
 
 def _is_typed_literal(tokens: Sequence[Token], index: int) -> bool:
@@ -232,57 +134,6 @@ def _is_whole_text(text: str, following: Token | None) -> bool:
         # Older sqlglot takes any word for the unit of '02:00:00'.
         return following is not None and following.token_type in _NO_UNITS
     return not re.fullmatch(_ONE_AMOUNT, text)
-
-
-def _is_join_word(before: Token | None) -> bool:
-    return before is not None and before.text.upper() in _JOIN_WORDS
-
-
-def _is_parameter(made: Sequence[Token], colon: Token, tokens: Sequence[Token], index: int) -> bool:
-    if not made or made[-1].token_type in _BEFORE_COLON or index + 1 >= len(tokens):
-        return False
-    in_bracket = made[-1].token_type == TokenType.L_BRACKET
-    if in_bracket and len(made) > 1 and made[-2].token_type in _BEFORE_COLON:
-        return False  # a slice, and not a list
-    name = tokens[index + 1]
-    adjoins = name.start == colon.end + 1
-    if in_bracket and name.token_type == TokenType.NUMBER:
-        return False  # the end of a slice; names there stand in parentheses by now
-    return adjoins and name.text.replace("_", "a").isalnum() and name.token_type != TokenType.STRING
-
-
-def _is_name_of(sign: Token, tokens: Sequence[Token], index: int) -> bool:
-    if index >= len(tokens) or tokens[index].start != sign.end + 1:
-        return False
-    text = tokens[index].text
-    return text.replace("_", "a").isalnum() and tokens[index].token_type != TokenType.STRING
-
-
-def _placed_parameter(sign: Token, name: Token | None) -> list[Token]:
-    """A parameter whose name says where it stands; ``name`` is None for a question mark."""
-    end = (sign if name is None else name).end + 1
-    label = "" if name is None else name.text
-    placed = f"{_PLACED}{sign.start}_{end}_{label}"
-    return [_like(sign, TokenType.PARAMETER, "$"), _like(name or sign, TokenType.VAR, placed)]
-
-
-def _mend_parameters(tree: exp.Expr) -> None:
-    for node in tree.find_all(exp.Placeholder, exp.Parameter):
-        inner = node.this
-        name = inner if isinstance(inner, str) else inner.name if inner is not None else ""
-        if not name.startswith(_PLACED):
-            continue
-        start, end, label = name.removeprefix(_PLACED).split("_", 2)
-        node.meta.update(start=int(start), stop=int(end))
-        node.set("this", label or None)
-
-
-def _is_bare(before: Token | None, tokens: Sequence[Token], index: int) -> bool:
-    """Whether a word is a call of its own, and no name and no call in parentheses."""
-    if before is not None and before.token_type in (TokenType.DOT, TokenType.ALIAS):
-        return False
-    following = tokens[index + 1] if index + 1 < len(tokens) else None
-    return following is None or following.token_type not in (TokenType.L_PAREN, TokenType.DOT)
 
 
 def _typed_literal(name: Token, text: Token) -> list[Token]:

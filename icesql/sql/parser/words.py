@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final
 
 from sqlglot.tokens import Token, TokenType
@@ -57,7 +56,11 @@ _AFTER_NOT: Final = ENDS_CLAUSE | {
     TokenType.LTE, TokenType.GTE, TokenType.END, TokenType.ELSE, TokenType.WHEN,
 }  # fmt: skip
 # Words that a derived table, whose alias may be any, stands behind.
-_NO_CALLS: Final = frozenset({"FROM", "JOIN", "LATERAL"})
+# What an item follows, and no comma.
+_BEFORE_ITEM: Final = frozenset(
+    {TokenType.SELECT, TokenType.DISTINCT, TokenType.COMMA, TokenType.L_PAREN, TokenType.L_BRACKET}
+    | {TokenType.L_BRACE, TokenType.FROM, TokenType.GROUP_BY, TokenType.ORDER_BY}
+)
 
 
 def check_tokens(tokens: Sequence[Token]) -> None:
@@ -72,6 +75,10 @@ def check_tokens(tokens: Sequence[Token]) -> None:
         wanted = _NEEDS_MORE.get(kind)
         if wanted and (following is None or following.token_type in ENDS_CLAUSE):
             raise _nothing_follows(token, following, wanted)
+        if kind == TokenType.COMMA and following is not None and following.text == ",":
+            raise syntax_error('unexpected ","', following, ("an expression",))
+        if kind == TokenType.COMMA and index and tokens[index - 1].token_type in _BEFORE_ITEM:
+            raise syntax_error('unexpected ","', token, ("an expression",))
         if kind == TokenType.COMMA and (following is None or following.token_type in _AFTER_COMMA):
             raise _nothing_follows(token, following, "another item")
         if kind == TokenType.NOT and (following is None or following.token_type in _AFTER_NOT):
@@ -93,25 +100,6 @@ def check_tokens(tokens: Sequence[Token]) -> None:
             after = tokens[index + 2] if index + 2 < count else None
             if after is None or after.token_type in ENDS_CLAUSE:
                 raise _nothing_follows(following, after, "(")
-    _check_states(tokens)
-
-
-def _check_states(tokens: Sequence[Token]) -> None:
-    """Refuse ``sum(x) EXPORT_STATE``: sqlglot reads an alias, and a state means DuckDB alone."""
-    if not any(token.text.upper() == "EXPORT_STATE" for token in tokens):
-        return
-    calls: list[bool] = []
-    closed = False
-    for before, token in pairwise(tokens):
-        if token.text.upper() == "EXPORT_STATE" and closed and token.token_type == TokenType.VAR:
-            raise unsupported("EXPORT_STATE", token.start, "aggregate the rows themselves")
-        closed = False
-        if token.token_type == TokenType.L_PAREN:
-            calls.append(
-                before.text.replace("_", "a").isalnum() and before.text.upper() not in _NO_CALLS
-            )
-        elif token.token_type == TokenType.R_PAREN and calls:
-            closed = calls.pop()
 
 
 def check_comments(tokens: Sequence[Token], sql: str) -> None:

@@ -100,7 +100,7 @@ def test_nothing_else_is_asked_of_the_engine(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
-        "icesql.engine.duckdb.same_reading.EngineReading.ask",
+        "icesql.engine.duckdb.engine.LocalEngine.ask",
         lambda self, sql, parameters, query: asked.append(sql),
     )
     with suppress(icesql.Error):

@@ -271,6 +271,6 @@ def test_predicate_holds_for_every_row_that_duckdb_keeps(zone: str, condition: s
     lost = [rows()[n] for (n,) in kept if not evaluate(predicate, rows()[n].get)]
     assert not lost, f"{sql} in {zone} became {predicate}, which loses {lost[0]}"
     others = set(range(len(rows()))) - {n for (n,) in kept}
-    left_out = complement(tree, resolve, context, marked=False)
+    left_out = complement(tree, resolve, context)
     lost = [rows()[n] for n in others if not evaluate(left_out, rows()[n].get)]
     assert not lost, f"{sql} in {zone} leaves out {left_out}, which misses {lost[0]}"

@@ -41,9 +41,9 @@ def test_inserts(sql: str, columns: Any, by_name: bool, overwrite: bool) -> None
 
 
 def test_the_query_is_the_users_own_text() -> None:
-    sql = "INSERT INTO a.t SELECT first(x IGNORE NULLS) FROM u WHERE y > ? -- all"
+    sql = "INSERT INTO a.t SELECT first(x ORDER BY y) FROM u WHERE y > ? -- all"
     query = one(sql, parameters=[3]).query
-    assert query.text == "SELECT first(x IGNORE NULLS) FROM u WHERE y > ?"
+    assert query.text == "SELECT first(x ORDER BY y) FROM u WHERE y > ?"
     assert query.user_text is not None
     assert sql[query.start :].startswith("SELECT first")
     assert query.references[0].offset == sql.index("u WHERE")

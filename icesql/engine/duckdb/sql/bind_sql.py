@@ -18,8 +18,8 @@ from icesql.engine.duckdb.sql.composed import Composed
 from icesql.engine.duckdb.sql.literal_lists import with_lists
 from icesql.engine.duckdb.sql.long_disjunctions import with_short_disjunctions
 from icesql.engine.duckdb.sql.nanosecond_types import adapted_types
+from icesql.engine.duckdb.sql.nothing_lost import check_nothing_lost
 from icesql.engine.duckdb.sql.own_words import KeptTexts, OwnWords
-from icesql.engine.duckdb.sql.same.nothing_lost import check_nothing_lost
 from icesql.engine.duckdb.sql.size_guards import guard_sizes
 from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.query.nested_names import name_nested_queries

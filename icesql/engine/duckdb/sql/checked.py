@@ -13,13 +13,13 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from icesql.engine.duckdb.sql.composed import Composed
-from icesql.engine.duckdb.sql.engine_tree import EngineTree, Node, plain_spaces, starts_of
 from icesql.errors import UnsupportedSqlError
 from icesql.query.constants.current_time import is_clock
 from icesql.sql.acceptance import CALL_BY_TEXT
 from icesql.sql.engine_functions import is_known, refusal
 from icesql.sql.parser.literal_list import SHORTEST
 from icesql.sql.positions import unsupported
+from icesql.sql.reading.engine_tree import EngineTree, Node, plain_spaces, starts_of
 from icesql.sql.user_text import UserText
 
 # Schemas and databases that hold the engine's functions.

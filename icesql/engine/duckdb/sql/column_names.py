@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, Final
 
 from icesql.engine.duckdb.sql.composed import Marks
-from icesql.engine.duckdb.sql.engine_tree import Node
 from icesql.sql.parser.literal_list import LiteralList
+from icesql.sql.reading.engine_tree import Node
 from icesql.sql.user_text import LIST, NAME, TABLE, Edit, UserText
 
 _NOTHING: Final[dict[str, Any]] = {

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from icesql.engine.duckdb.sql.engine_tree import counted, starts_of
 from icesql.engine.duckdb.types import quoted
+from icesql.sql.reading.engine_tree import counted, starts_of
 from icesql.sql.user_text import ALIAS, LIST, NAME, SQL, TABLE, VALUE, Edit, UserText
 
 

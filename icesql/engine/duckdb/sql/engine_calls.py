@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from icesql.engine.duckdb.sql.call_sizes import Call
 from icesql.engine.duckdb.sql.checked import SCHEMAS, Facts
-from icesql.engine.duckdb.sql.engine_tree import Node
 from icesql.errors import UnsupportedSqlError
+from icesql.sql.reading.engine_tree import Node
 
 
 def calls_of(facts: Facts, names: frozenset[str]) -> list[Call]:

@@ -14,9 +14,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from icesql.engine.duckdb.sql.composed import Composed
-from icesql.engine.duckdb.sql.engine_tree import EngineTree, Node, plain_spaces, starts_of
 from icesql.engine.duckdb.sql.long_disjunctions import LONGEST, PIECE
 from icesql.sql.parser.literal_list import SHORTEST, LiteralList, dates
+from icesql.sql.reading.engine_tree import EngineTree, Node, plain_spaces, starts_of
 from icesql.sql.user_text import SQL, Edit
 
 _COMPARED: Final = {"CONJUNCTION_OR": "COMPARE_EQUAL", "CONJUNCTION_AND": "COMPARE_NOTEQUAL"}

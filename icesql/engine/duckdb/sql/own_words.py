@@ -12,7 +12,6 @@ from icesql.config import Settings
 from icesql.engine.duckdb.sql.checked import Facts, check_text, check_tokens
 from icesql.engine.duckdb.sql.column_names import Unmarking
 from icesql.engine.duckdb.sql.composed import Composed, Marks, compose, filled
-from icesql.engine.duckdb.sql.engine_tree import EngineTree, parse
 from icesql.engine.duckdb.sql.literal_lists import BoundLists, bound_lists
 from icesql.engine.duckdb.sql.long_chains import Gathered, as_list, long_chains
 from icesql.engine.duckdb.sql.size_guards import guard_calls
@@ -20,6 +19,7 @@ from icesql.engine.duckdb.types import quoted
 from icesql.errors import SqlSyntaxError
 from icesql.sql.parser.literal_list import held
 from icesql.sql.positions import syntax_error
+from icesql.sql.reading.engine_tree import EngineTree, parse
 from icesql.sql.user_text import ALIAS, CUT, LIST, NAME, SQL, TABLE, VALUE, Edit, UserText
 from icesql.storage.cache import BoundedCache, kept
 

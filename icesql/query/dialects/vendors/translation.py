@@ -157,7 +157,7 @@ class Translation(Queries):
         for name, value in list(node.args.items()):
             if name not in read:
                 for each in list(value) if isinstance(value, list) else [value]:
-                    if isinstance(each, exp.Expr):
+                    if isinstance(each, exp.Expression):
                         self._expression(each, scope)
 
     def _expression(self, root: exp.Expr, scope: Scope) -> None:

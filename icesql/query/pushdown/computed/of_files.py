@@ -23,8 +23,8 @@ from icesql.query.pushdown.computed.expression import (
 )
 from icesql.query.pushdown.computed.functions import is_growing
 from icesql.query.pushdown.computed.monotone import NUMBERS, TIMES, Shape
+from icesql.query.pushdown.computed.reading import Ask
 from icesql.query.pushdown.computed.sql import NotWritable, write
-from icesql.query.pushdown.same import Ask
 from icesql.scan.pruning.file_conditions import FileCondition, ValueRange
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from icesql.query.pushdown.column_access import Resolve, column_of
 from icesql.query.pushdown.computed.expression import COMPARISONS, OPAQUE, Expression, replaced
 from icesql.query.pushdown.computed.of_files import file_condition
 from icesql.query.pushdown.computed.predicate_tree import column_name, tree_of
+from icesql.query.pushdown.computed.reading import Ask, reading_of
 from icesql.query.pushdown.computed.simpler import simpler
 from icesql.query.pushdown.computed.sql import NotWritable, write
 from icesql.query.pushdown.predicate import translate
-from icesql.query.pushdown.same import Ask, reading_of
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from icesql.query.pushdown.same import Reading, reading_of, set_reading
+from icesql.query.pushdown.computed.reading import Reading, reading_of, set_reading
 
 if TYPE_CHECKING:
     from icesql.query.pushdown.computed.expression import Expression
@@ -36,9 +36,10 @@ def substituted(node: exp.Expr, replacements: Mapping[int, exp.Expr]) -> exp.Exp
         else:
             twin.replace(inside)
     reading = reading_of(node)
-    copy.meta.pop("reading", None)
+    known = None
     if reading is not None and None not in inner_of:
-        set_reading(copy, Reading(lambda: _substituted(reading, inner_of)))
+        known = Reading(lambda: _substituted(reading, inner_of))
+    set_reading(copy, known)
     return copy
 
 

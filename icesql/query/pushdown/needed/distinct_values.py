@@ -16,7 +16,6 @@ from sqlglot import exp
 from icesql.query.names import SelectScope
 from icesql.query.plain_calls import is_plain_call
 from icesql.query.pushdown.plain_select import has_only
-from icesql.query.pushdown.same import is_same
 from icesql.scan.table_scan import TableScan
 
 _PARTS: Final = frozenset(
@@ -47,7 +46,7 @@ def asks_for_values(tree: exp.Expr) -> bool:
 
 
 def with_values_only(
-    tree: exp.Expr, scopes: Sequence[SelectScope], scans: tuple[TableScan, ...], *, marked: bool
+    tree: exp.Expr, scopes: Sequence[SelectScope], scans: tuple[TableScan, ...]
 ) -> tuple[TableScan, ...]:
     """The one scan of a query, marked if only the values of its columns matter, or their number."""
     scope = next((scope for scope in scopes if scope.select is tree), None)
@@ -55,8 +54,6 @@ def with_values_only(
         return scans
     item, scan = scope.items[0], scans[0]
     if item.scan != 0 or not item.plain or scan.metadata_table or scan.changes or scan.rows:
-        return scans
-    if marked and not all(map(is_same, (scope.select, *scope.select.expressions))):
         return scans
     if _is_plain(scope.select):
         return (replace(scan, values_only=True),)

@@ -19,7 +19,6 @@ from icesql.query.plain_calls import is_plain_call
 from icesql.query.pushdown.column_access import resolver
 from icesql.query.pushdown.complement import complement
 from icesql.query.pushdown.plain_select import has_only, is_row_by_row, whole_number
-from icesql.query.pushdown.same import is_same
 from icesql.query.short_sql import short_sql
 from icesql.scan.pruning.counted import Counted
 from icesql.scan.pruning.extremes import Extreme, is_ordered
@@ -46,19 +45,18 @@ def with_extremes(
     scans: tuple[TableScan, ...],
     query: QueryContext,
     *,
-    marked: bool,
     spark: SparkConditions | None,
 ) -> tuple[TableScan, ...]:
     """The scans, where a SELECT over one of them says what it wants of it.
 
-    Counts are known of the whole query alone. ``marked`` and ``spark`` as for ``push_down``.
+    Counts are known of the whole query alone. ``spark`` as for ``push_down``.
     """
     found = list(scans)
     for scope in scopes:
         whole = scope.select is tree and len(scans) == 1
         index = scope.items[0].scan if len(scope.items) == 1 else None
         if index is not None:
-            found[index] = _wanted(scope, found[index], query, marked, spark, whole=whole)
+            found[index] = _wanted(scope, found[index], query, spark, whole=whole)
     return tuple(found)
 
 
@@ -66,7 +64,6 @@ def _wanted(
     scope: SelectScope,
     scan: TableScan,
     query: QueryContext,
-    marked: bool,
     spark: SparkConditions | None,
     *,
     whole: bool,
@@ -74,8 +71,6 @@ def _wanted(
     """The scan of a SELECT with what is wanted of it."""
     item, schema = scope.items[0], scan.schema
     if not item.plain or scan.metadata_table or scan.changes:
-        return scan
-    if marked and not _is_all_same(scope.select):
         return scan
     counts: tuple[Counted | None, ...] = ()
     wanted = _top(scope, schema)
@@ -87,16 +82,8 @@ def _wanted(
     if where is not None:
         resolve = resolver(scope, item, schema)
         known = spark is None or spark.reason(where.this, resolve) is None
-        left_out = complement(where.this, resolve, query, marked=marked) if known else ALWAYS_TRUE
+        left_out = complement(where.this, resolve, query) if known else ALWAYS_TRUE
     return replace(scan, extremes=wanted, counts=counts, left_out=left_out)
-
-
-def _is_all_same(select: exp.Select) -> bool:
-    """Whether the engine's parser reads the same SELECT, its list, order and limit."""
-    order = select.args.get("order")
-    keys = order.expressions[:1] if order is not None else []
-    clauses = [select.args.get("limit"), select.args.get("offset"), *select.expressions, *keys]
-    return all(is_same(each) for each in (select, *clauses) if each is not None)
 
 
 def _top(scope: SelectScope, schema: Schema) -> tuple[Extreme, ...]:

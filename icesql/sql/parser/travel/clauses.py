@@ -14,6 +14,7 @@ from msgspec import Struct
 from sqlglot import exp
 from sqlglot.tokens import Token
 
+from icesql.errors import UnsupportedSqlError
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 
 # Words without which no clause can be.
@@ -27,10 +28,15 @@ ReadValue = Callable[[Sequence[Token]], tuple[Any, int]]
 
 
 class Travels(Struct, frozen=True):
-    """The tokens that are left of a statement, and the clauses by the marks of their tables."""
+    """The tokens that are left of a statement, and the clauses by the marks of their tables.
+
+    ``tables`` are the calls that stand for tables, by the places of their names: where each ends,
+    and the parts of the name of its table.
+    """
 
     tokens: list[Token]
     clauses: dict[str, exp.Version]
+    tables: dict[int, tuple[int, tuple[str, ...]]]
 
     @property
     def spans(self) -> dict[int, int]:
@@ -85,12 +91,12 @@ def cut_travels(tokens: Sequence[Token], sql: str, read_value: ReadValue) -> Tra
     if MARK in sql:
         raise syntax_error("a zero byte", sql.index(MARK))
     if not any(token.text.upper() in STARTS for token in tokens):
-        return Travels(list(tokens), {})
+        return Travels(list(tokens), {}, {})
     from icesql.sql.parser.travel.cutter import Cutter
 
     cutter = Cutter(tokens, sql, read_value)
     cutter.run()
-    return Travels(cutter.kept, cutter.clauses)
+    return Travels(cutter.kept, cutter.clauses, cutter.tables)
 
 
 def _give(node: exp.Expr, clause: exp.Version) -> None:
@@ -105,10 +111,16 @@ def _give(node: exp.Expr, clause: exp.Version) -> None:
             raise unsupported(TWO, start)
         owner.set("version", clause)
         return
-    kind = _kinds().get(type(owner)) if owner is not None else None
+    raise misplaced_on(owner, start)
+
+
+def misplaced_on(node: exp.Expr | None, start: int) -> UnsupportedSqlError:
+    """The error for a clause at ``start`` of something that is no table."""
+    kind = None if node is None else _kinds().get(type(node))
     if kind is None:
-        raise unsupported(MISPLACED, start)
-    raise unsupported(f"time travel on {kind}", start, "put the clause after each table inside it")
+        return unsupported(MISPLACED, start)
+    hint = "put the clause after each table inside it"
+    return unsupported(f"time travel on {kind}", start, hint)
 
 
 def _kinds() -> dict[type[exp.Expr], str]:

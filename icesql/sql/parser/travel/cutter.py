@@ -34,6 +34,7 @@ class Cutter(TokenReader):
         self._sql, self._read_value = sql, read_value
         self.kept: list[Token] = []
         self.clauses: dict[str, exp.Version] = {}
+        self.tables: dict[int, tuple[int, tuple[str, ...]]] = {}
         self._next_alias: str | None = None
 
     def run(self) -> None:
@@ -120,6 +121,7 @@ class Cutter(TokenReader):
             return index
         token = self._tokens[index]
         last = token if found.clause is not None else self._tokens[found.end - 1]
+        self.tables[token.start] = (self._tokens[found.end - 1].end + 1, tuple(found.parts))
         for place, part in enumerate(found.parts):
             if place:
                 self.kept.append(_token_like(token, TokenType.DOT, "."))

@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from icesql.engine.duckdb.sql.engine_tree import _decode_deep, parse
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError
+from icesql.sql.reading.engine_tree import _decode_deep, parse
 from icesql.stack import start
 
 

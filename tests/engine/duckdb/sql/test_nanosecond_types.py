@@ -305,7 +305,6 @@ def test_infinite_times_stay_infinite(kind: str, value: str) -> None:
     "sql",
     [
         "SELECT upper(u), jaro_winkler_similarity('CRATE', 'TRACE', 0.8) FROM t",
-        "SELECT upper(u), last(id IGNORE NULLS) OVER (ORDER BY id) FROM t",
     ],
 )
 def test_words_that_writing_back_would_lose_are_refused(connection, sql):

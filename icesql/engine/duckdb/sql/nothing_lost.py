@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from icesql.engine.duckdb.sql.engine_tree import EngineTree, parse
 from icesql.engine.duckdb.sql.splice import renamed_sql
 from icesql.errors import SqlSyntaxError
 from icesql.sql.positions import unsupported
+from icesql.sql.reading.engine_tree import EngineTree, parse
 
 Node = Mapping[str, Any]
 

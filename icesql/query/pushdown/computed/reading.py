@@ -1,18 +1,25 @@
-"""Expressions of DuckDB's tree as ``query.pushdown.computed`` takes them."""
+"""What DuckDB reads in the place of a condition or a column, as an ``Expression``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
-from icesql.engine.duckdb.sql.same.expressions import plain_arguments
-from icesql.engine.duckdb.sql.same.types import NAMES
 from icesql.query.constants.current_time import is_clock
 from icesql.query.pushdown.computed.expression import MOST_NODES, Expression
+from icesql.sql.reading.data_types import DUCKDB_NAMES
+from icesql.sql.reading.engine_node import KEY, engine_node
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
 
 Node = Mapping[str, Any]
+# Runs SQL without tables on the engine, with parameters; None where it raises.
+Ask = Callable[[str, Sequence[Any], "QueryContext"], "list[tuple[Any, ...]] | None"]
+
+_READING: Final = "reading"
 
 _COMPARISONS: Final = {
     "COMPARE_EQUAL": "=",
@@ -43,18 +50,55 @@ _LITERALS: Final = {
     "NULL_LITERAL": "NULL",
 }
 _ONE_KIND: Final = ({"INTEGER"}, {"STRING"})
-# DuckDB's own name of each type that it may be called by.
-_TYPES: Final = {each: names[0] for names in reversed(NAMES.values()) for each in names} | {
-    "INTERVAL": "INTERVAL"
-}
+
+
+class Reading:
+    """An expression that is made when it is asked for, and kept by copies of its node."""
+
+    def __init__(self, make: Callable[[], Expression | None]) -> None:
+        self._make: Callable[[], Expression | None] | None = make
+        self._made: Expression | None = None
+
+    def __deepcopy__(self, memo: Any) -> Reading:
+        return self
+
+    def expression(self) -> Expression | None:
+        """The expression, None where it holds what nobody here knows."""
+        if self._make is not None:
+            try:
+                self._made = self._make()
+            except RecursionError:
+                self._made = None
+            self._make = None
+        return self._made
+
+
+def reading_of(node: exp.Expr) -> Reading | None:
+    """What DuckDB reads in the place of a condition or of a column; None for other nodes."""
+    known: Reading | None = node.meta.get(_READING)
+    if known is not None:
+        return known
+    found = engine_node(node)
+    return None if found is None else Reading(lambda: convert(node, found.value, found.sql_place))
+
+
+def set_reading(node: exp.Expr, reading: Reading | None) -> None:
+    """Say what stands there now instead of what DuckDB read."""
+    node.meta.pop(KEY, None)
+    node.meta.pop(_READING, None)
+    if reading is not None:
+        node.meta[_READING] = reading
 
 
 def convert(node: exp.Expr, found: Node, place: Callable[[int], int]) -> Expression | None:
-    """What DuckDB reads in the place of a condition or column of sqlglot's tree.
+    """The expression of ``found``, which DuckDB read where ``node`` stands.
 
     None where it holds what ``query.pushdown.computed`` does not know.
     """
-    return _Converter(node, place).convert(found)
+    try:
+        return _Converter(node, place).read(found)
+    except _Unknown:
+        return None
 
 
 class _Unknown(Exception):
@@ -62,38 +106,33 @@ class _Unknown(Exception):
 
 
 class _Converter:
-    """Converts one expression. ``node`` is sqlglot's, which has the columns by their places."""
+    """Converts one expression. ``node`` has the columns and parameters, by their places."""
 
     def __init__(self, node: exp.Expr, place: Callable[[int], int]) -> None:
         self._place, self._left = place, MOST_NODES
         self._columns: dict[tuple[int, tuple[str, ...]], exp.Expr] = {}
-        self._parameters: dict[str, exp.Expr] = {}
+        self._parameters: dict[int, exp.Expr] = {}
         for each in node.walk():
-            if "parameter" in each.meta:
-                self._parameters[str(each.meta["parameter"])] = each
+            if "parameter_at" in each.meta:
+                self._parameters[each.meta["parameter_at"]] = each
             elif isinstance(each, exp.Column | exp.Dot):
                 path = _path(each)
                 if path is not None and "start" in path[0].meta:
                     names = tuple(part.name for part in path)
                     self._columns[int(path[0].meta["start"]), names] = each
 
-    def convert(self, found: Node) -> Expression | None:
-        try:
-            return self._of(found)
-        except _Unknown:
-            return None
-
-    def _of(self, found: Node) -> Expression:
+    def read(self, found: Node) -> Expression:
+        """The expression of a node. Raises _Unknown."""
         self._left -= 1
         if self._left < 0:
             raise _Unknown
         kind = str(found["type"])
         if kind in _COMPARISONS:
             return Expression(
-                _COMPARISONS[kind], (self._of(found["left"]), self._of(found["right"]))
+                _COMPARISONS[kind], (self.read(found["left"]), self.read(found["right"]))
             )
         if kind in _OPERATORS:
-            return Expression(_OPERATORS[kind], tuple(map(self._of, found["children"])))
+            return Expression(_OPERATORS[kind], tuple(map(self.read, found["children"])))
         match kind:
             case "VALUE_CONSTANT":
                 return _constant(found)
@@ -103,17 +142,17 @@ class _Converter:
                 return self._function(found)
             case "OPERATOR_CAST":
                 name = "try_cast" if found.get("try_cast") else "cast"
-                return Expression(name, (self._of(found["child"]),), _type(found["type_expr"]))
+                return Expression(name, (self.read(found["child"]),), _type(found["type_expr"]))
             case "COMPARE_BETWEEN":
                 operands = (found["input"], found["lower"], found["upper"])
-                return Expression("between", tuple(map(self._of, operands)))
+                return Expression("between", tuple(map(self.read, operands)))
             case "CASE_EXPR":
                 parts = [
-                    self._of(check[part])
+                    self.read(check[part])
                     for check in found["case_checks"]
                     for part in ("when_expr", "then_expr")
                 ]
-                return Expression("case", (*parts, self._of(found["else_expr"])))
+                return Expression("case", (*parts, self.read(found["else_expr"])))
             case "VALUE_PARAMETER":
                 return self._parameter(found)
             case "SUBQUERY":
@@ -134,7 +173,7 @@ class _Converter:
         return Expression("clock", (), name.lower())
 
     def _parameter(self, found: Node) -> Expression:
-        node = self._parameters.get(str(found.get("identifier")))
+        node = self._parameters.get(self._place(int(found["query_location"])))
         if not isinstance(node, exp.Literal):
             raise _Unknown
         text = str(node.this)
@@ -146,12 +185,12 @@ class _Converter:
 
     def _function(self, found: Node) -> Expression:
         name = str(found["function_name"]).lower()
-        given = plain_arguments(found)
+        given = _plain_arguments(found)
         if given is None:
             raise _Unknown
         if not given and is_clock(name):
             return self._clock(name)
-        arguments = tuple(map(self._of, given))
+        arguments = tuple(map(self.read, given))
         if name == "if" and len(arguments) == 3:
             return Expression("case", arguments)
         return Expression(name, arguments)
@@ -171,7 +210,7 @@ class _Converter:
         )
         if not plain or not found.get("child"):
             raise _Unknown
-        unnest = self._of(selected[0])
+        unnest = self.read(selected[0])
         if unnest.name != "unnest" or len(unnest.arguments) != 1:
             raise _Unknown
         items = unnest.arguments[0]
@@ -181,7 +220,7 @@ class _Converter:
         all_plain = all(each.name == "literal" for each in items.arguments)
         if items.name != "list_value" or not all_plain or kinds not in _ONE_KIND:
             raise _Unknown
-        return Expression("in", (self._of(found["child"]), *items.arguments))
+        return Expression("in", (self.read(found["child"]), *items.arguments))
 
 
 def _constant(found: Node) -> Expression:
@@ -193,7 +232,7 @@ def _constant(found: Node) -> Expression:
 
 
 def _type(found: Node) -> str:
-    name = _TYPES.get(str(found.get("type_name")).upper())
+    name = DUCKDB_NAMES.get(str(found.get("type_name")).upper())
     if found.get("type") != "TYPE" or name is None:
         raise _Unknown
     if len(found.get("qualified_name", {}).get("path", ())) > 1:
@@ -204,6 +243,15 @@ def _type(found: Node) -> str:
     if name != "DECIMAL" or not all(str(each).isdigit() for each in sizes):
         raise _Unknown
     return f"DECIMAL({', '.join(map(str, sizes))})"
+
+
+def _plain_arguments(call: Node) -> list[Node] | None:
+    """The arguments of a call; None where it has a schema, DISTINCT, FILTER, an order or names."""
+    if len(call["qualified_name"]["path"]) > 1 or call["order_bys"]["orders"]:
+        return None
+    if call["distinct"] or call["filter"] or any(each["name"] for each in call["arguments"]):
+        return None
+    return [each["expression"] for each in call["arguments"]]
 
 
 def _path(node: exp.Expr) -> list[exp.Expr] | None:

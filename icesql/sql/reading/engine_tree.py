@@ -6,25 +6,27 @@ in a text whose Unicode spaces have become plain ones; here they are characters 
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.reading.door import Serialize, makes_spaces_plain, serialized
 
 Node = Mapping[str, Any]
 
-_NOWHERE: Final = 1 << 63
+# The place of what DuckDB's parser makes up.
+NOWHERE: Final = 1 << 63
 # What DuckDB takes for a space outside of quotes and line comments, and what it steps over.
-_SPACES: Final = "\u00a0\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff"
+SPACES: Final = "\u00a0\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff"
 _STRIPPED: Final = (
     rf"(?s)'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)|--[^\n\r]*|(\$(?:[A-Za-z\x80-\U0010ffff]"
-    rf"[A-Za-z0-9\x80-\U0010ffff]*)?\$).*?(?:\1|\Z)|([{_SPACES}])"
+    rf"[A-Za-z0-9\x80-\U0010ffff]*)?\$).*?(?:\1|\Z)|([{SPACES}])"
 )
 _TOKENS: Final = r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s,:{}\[\]"]+'
 
@@ -70,7 +72,7 @@ class EngineTree(Struct, frozen=True):
     def node(self, value: Node) -> EngineNode:
         """A node with its place."""
         first, length = value.get("query_location"), value.get("query_location_length")
-        if first is None or length is None or first >= _NOWHERE:
+        if first is None or length is None or first >= NOWHERE:
             return EngineNode(value)
         return EngineNode(value, self.offset(first), self.offset(first + length))
 
@@ -80,14 +82,19 @@ class EngineTree(Struct, frozen=True):
 
 
 def parse(cursor: Any, text: str) -> EngineTree:
+    """``read_tree`` by a cursor of DuckDB's."""
+    return read_tree(lambda given: serialized(cursor, given), text)
+
+
+def read_tree(serialize: Serialize, text: str) -> EngineTree:
     """The tree of a text of SELECTs; several statements, or none, are no error.
 
     Raises SqlSyntaxError at the place where DuckDB's parser gave up, and UnsupportedSqlError for
     what it reads but does not tell of: other statements, dynamic PIVOT, mixed parameters.
     """
-    found = cursor.execute("SELECT json_serialize_sql($1::VARCHAR)", [text]).fetchall()[0][0]
+    found = serialize(text)
     try:
-        tree = json.loads(found)
+        tree = msgspec.json.decode(found)
     except RecursionError:
         tree = _decode_deep(found)
     starts = starts_of(counted(text))
@@ -111,14 +118,7 @@ def plain_spaces(text: str) -> str:
 
 def counted(text: str) -> str:
     """The text in which DuckDB counts the places of nodes and errors."""
-    return plain_spaces(text) if not text.isascii() and _makes_spaces_plain() else text
-
-
-@functools.cache
-def _makes_spaces_plain() -> bool:
-    import _duckdb  # the command starts without the package around it
-
-    return str(_duckdb.__version__) == "2.0.0"
+    return plain_spaces(text) if not text.isascii() and makes_spaces_plain() else text
 
 
 def starts_of(text: str) -> tuple[int, ...]:

@@ -7,8 +7,8 @@ import pytest
 import sqlglot
 
 import icesql
-from icesql.engine.duckdb.sql.engine_tree import parse
-from icesql.engine.duckdb.sql.same.nothing_lost import check_nothing_lost
+from icesql.engine.duckdb.sql.nothing_lost import check_nothing_lost
+from icesql.sql.reading.engine_tree import parse
 
 LESS = [
     ("a <= b", "a < b"),

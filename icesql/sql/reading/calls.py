@@ -1,0 +1,422 @@
+"""Calls of DuckDB's tree as sqlglot's nodes: operators, functions, aggregates and windows.
+
+DuckDB's parser makes calls of most operators and of many forms (``INTERVAL 3 DAY``, ``[a, b]``,
+``x IN list``, ``t.g.upper()``); the text at their place says which of them was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+
+from icesql.sql.reading.expressions import LEVELS, ExpressionReader, bracketed
+from icesql.sql.reading.places import Node, words_of
+
+# Schemas and databases of functions: a name after another one is a method's.
+SCHEMAS: Final = frozenset({"main", "system", "temp", "memory", "pg_catalog", "information_schema"})
+
+_BINARY: Final[dict[str, type[exp.Expr]]] = {
+    "+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div, "//": exp.IntDiv, "%": exp.Mod,
+    "**": exp.Pow, "^": exp.Pow, "||": exp.DPipe, "&": exp.BitwiseAnd, "|": exp.BitwiseOr,
+    "<<": exp.BitwiseLeftShift, ">>": exp.BitwiseRightShift, "~~": exp.Like, "~~*": exp.ILike,
+    "~~~": exp.Glob, "^@": exp.StartsWith, "->": exp.JSONExtract, "->>": exp.JSONExtractScalar,
+    "@>": exp.ArrayContainsAll, "<@": exp.ArrayContainedBy, "&&": exp.ArrayOverlaps,
+}  # fmt: skip
+_NEGATED: Final = {"!~~": exp.Like, "!~~*": exp.ILike}
+_UNARY: Final[dict[str, type[exp.Expr]]] = {"-": exp.Neg, "~": exp.BitwiseNot, "@": exp.Abs}
+_ESCAPES: Final = {
+    "like_escape": (exp.Like, False), "not_like_escape": (exp.Like, True),
+    "ilike_escape": (exp.ILike, False), "not_ilike_escape": (exp.ILike, True),
+}  # fmt: skip
+_UNITS: Final = {
+    "to_years": "YEAR", "to_months": "MONTH", "to_days": "DAY", "to_hours": "HOUR",
+    "to_minutes": "MINUTE", "to_seconds": "SECOND", "to_milliseconds": "MILLISECOND",
+    "to_microseconds": "MICROSECOND", "to_weeks": "WEEK", "to_quarters": "QUARTER",
+    "to_decades": "DECADE", "to_centuries": "CENTURY", "to_millennia": "MILLENNIUM",
+}  # fmt: skip
+# Functions of lists whose arguments may be "x -> …"; elsewhere the arrow takes a field of JSON.
+_TAKE_ARROWS: Final = frozenset(
+    {"list_transform", "array_transform", "list_apply", "array_apply", "apply", "list_filter"}
+    | {"array_filter", "filter", "list_reduce", "array_reduce", "reduce", "invoke"}
+)
+_CONCATENATING: Final = frozenset({"string_agg", "listagg", "group_concat"})
+_WITHIN_GROUP: Final[dict[str, type[exp.Expr]]] = {
+    "quantile_cont": exp.PercentileCont, "quantile_disc": exp.PercentileDisc, "mode": exp.Mode,
+}  # fmt: skip
+# Names that sqlglot's builders take for another function than DuckDB does.
+_NO_BUILDER: Final = frozenset({"apply", "char"})
+_FRAMES: Final = ("ROWS", "RANGE", "GROUPS")
+_DEFAULT_FRAME: Final = ("UNBOUNDED_PRECEDING", "CURRENT_ROW_RANGE", "NO_OTHER")
+
+
+class CallReader(ExpressionReader):
+    """Reads calls; see ``queries.read_query``."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._builders = DuckDB.parser_class.FUNCTIONS
+        # The parameters of the lambdas around what is read.
+        self._variables: list[set[str]] = []
+
+    def is_variable(self, name: str) -> bool:
+        """Whether a name is a parameter of a lambda around it."""
+        return any(name.lower() in each for each in self._variables)
+
+    def lambda_of(self, found: Node, *, takes_arrow: bool = True) -> exp.Expr:
+        """A lambda, or with ``->`` the field of JSON that it is where none is taken."""
+        left = found["lhs"]
+        if not takes_arrow and found["syntax_type"] == "SINGLE_ARROW":
+            name = self.operand(found["expr"], 7)
+            return exp.JSONExtract(this=self.operand(left, 7), expression=name)
+        several = left["class"] == "FUNCTION"
+        given = [each["expression"] for each in left["arguments"]] if several else [left]
+        if any(each["class"] != "COLUMN_REF" for each in given):
+            raise self.refuse("a lambda of anything but names", found)
+        names = [each["column_names"][0] for each in given]
+        self._variables.append({each.lower() for each in names})
+        try:
+            inner = self.expression(found["expr"])
+        finally:
+            self._variables.pop()
+        parameters = [
+            self.names(self.begin(each), [name])[0] for each, name in zip(given, names, strict=True)
+        ]
+        return exp.Lambda(this=inner, expressions=parameters)
+
+    def _arguments(self, found: Node) -> list[exp.Expr]:
+        takes_arrow = found["function_name"].lower() in _TAKE_ARROWS
+        made = []
+        for each in found["arguments"]:
+            inner = each["expression"]
+            if inner["class"] == "LAMBDA":
+                value = self.lambda_of(inner, takes_arrow=takes_arrow)
+            else:
+                value = self.expression(inner, named=inner["alias"] == each["name"])
+            if each["name"]:
+                name = exp.Identifier(this=each["name"], quoted=False)
+                value = exp.PropertyEQ(this=name, expression=value)
+            made.append(value)
+        return made
+
+    # ------------------------------------------------------------------ functions
+
+    def function(self, found: Node) -> exp.Expr:
+        """A call that is no window's."""
+        name = found["function_name"]
+        if found["is_operator"] and not name.replace("_", "").isalnum():
+            return self._operator_call(found, name)
+        name, begin = name.lower(), self.begin(found)
+        if name in _UNITS and begin is not None and self.begins_with(begin, "INTERVAL"):
+            return self.placed(self._interval(found, _UNITS[name]), found)
+        given = self._arguments(found)
+        is_plain = not (
+            found["distinct"]
+            or found["filter"]
+            or found["export_state"]
+            or found["order_bys"]["orders"]
+        )
+        if is_plain and begin is not None:
+            form = self._form(found, name, given, begin)
+            if form is not None:
+                return form
+        return self.call_placed(self._modified(found, name, given), found)
+
+    def _form(self, found: Node, name: str, given: list[exp.Expr], begin: int) -> exp.Expr | None:
+        """What is written in another form than that of a call; None for calls."""
+        first = self.text[begin]
+        match name:
+            case "list_value" if first == "[":
+                return exp.Array(expressions=given, bracket_notation=True)
+            case "struct_pack" if first == "{":
+                return exp.Struct(expressions=given)
+            case "row" if first == "(" and len(given) > 1:
+                return exp.Tuple(expressions=given)
+            case "map" if len(given) == 2 and not self.has_place(
+                found["arguments"][0]["expression"]
+            ):
+                return self.call_placed(self._map(found), found)
+            case "contains" if len(given) == 2 and begin == self.begin(
+                found["arguments"][0]["expression"]
+            ):
+                return self._in_list(found, *given)
+            case "timezone" if len(given) == 2 and not self.begins_with(begin, "TIMEZONE"):
+                return exp.AtTimeZone(this=bracketed(given[1], 10), zone=given[0])
+            case _ if name in _ESCAPES and len(given) == 3:
+                return _escape(name, given)
+            case "regexp_matches" if first in "~!":
+                return exp.RegexpLike(
+                    this=bracketed(given[0], 6), expression=bracketed(given[1], 6)
+                )
+            case "regexp_full_match" if self.begins_with(begin, "SIMILAR"):
+                return exp.RegexpFullMatch(this=given[0], expression=given[1])
+            case _:
+                return None
+
+    def _in_list(self, found: Node, values: exp.Expr, value: exp.Expr) -> exp.Expr:
+        """``value IN values`` without parentheses."""
+        made = exp.In(this=bracketed(value, 6))
+        if self.is_plain_list(found["arguments"][0]["expression"]):
+            made.set("expressions", values.expressions)
+        else:
+            made.set("field", values)
+        return made
+
+    def _map(self, found: Node) -> exp.Expr:
+        """``MAP {k: v}``, of which DuckDB's parser makes a list of keys and one of values."""
+        keys, values = (each["expression"]["arguments"] for each in found["arguments"])
+        pairs = [
+            exp.PropertyEQ(
+                this=self.expression(key["expression"]), expression=self.expression(v["expression"])
+            )
+            for key, v in zip(keys, values, strict=True)
+        ]
+        return exp.ToMap(this=exp.Struct(expressions=pairs))
+
+    def _interval(self, found: Node, unit: str) -> exp.Expr:
+        """``INTERVAL 3 DAY``, whose number DuckDB's parser casts and truncates."""
+        inner = found["arguments"][0]["expression"]
+        while not self.has_place(inner) and inner["class"] in ("CAST", "FUNCTION"):
+            is_cast = inner["class"] == "CAST"
+            inner = inner["child"] if is_cast else inner["arguments"][0]["expression"]
+        value = self.expression(inner)
+        if isinstance(value, exp.Literal):
+            value = exp.Literal.string(value.name)
+        elif isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
+            value = exp.Literal.string("-" + value.this.name)
+        elif not isinstance(value, exp.Column | exp.Placeholder):
+            value = exp.Paren(this=value)
+        return exp.Interval(this=value, unit=exp.Var(this=unit))
+
+    def _operator_call(self, found: Node, name: str) -> exp.Expr:
+        given = self._arguments(found)
+        if len(given) == 1:
+            return self._unary(found, name, given[0])
+        if name in ("~", "!~"):
+            made: exp.Expr = exp.RegexpLike(this=given[0], expression=given[1])
+            return made if name == "~" else exp.Not(this=made)
+        kind = _NEGATED.get(name) or _BINARY.get(name)
+        if kind is None or len(given) != 2:
+            raise self.refuse(f"the operator {name}", found)
+        level = LEVELS.get(kind, 6)
+        made = kind(this=bracketed(given[0], level), expression=bracketed(given[1], level + 1))
+        if name in _NEGATED:
+            return exp.Not(this=made)
+        if kind is exp.DPipe:
+            made.set("safe", True)
+        elif kind is exp.Div:
+            made.set("typed", False)
+            made.set("safe", False)
+        return made
+
+    def _unary(self, found: Node, name: str, value: exp.Expr) -> exp.Expr:
+        if name == "+":
+            return value
+        if name == "!":
+            return exp.Anonymous(this="factorial", expressions=[value])
+        kind = _UNARY.get(name)
+        if kind is None:
+            raise self.refuse(f"the operator {name}", found)
+        return kind(this=bracketed(value, 10))
+
+    # ------------------------------------------------------------------ aggregates
+
+    def _modified(self, found: Node, name: str, given: list[exp.Expr]) -> exp.Expr:
+        """A call with its DISTINCT, ORDER BY and FILTER."""
+        orders = found["order_bys"]["orders"]
+        if orders and name in _WITHIN_GROUP and self._says_within(found):
+            aggregate = _WITHIN_GROUP[name](this=given[0] if given else None)
+            call: exp.Expr = exp.WithinGroup(this=aggregate, expression=self.order(orders))
+        else:
+            call = self._plain(found, name, self._ordered(found, name, given, orders))
+        if found["filter"]:
+            condition = exp.Where(this=self.expression(found["filter"]))
+            call = exp.Filter(this=call, expression=condition)
+        return call
+
+    def _ordered(
+        self, found: Node, name: str, given: list[exp.Expr], orders: Sequence[Node]
+    ) -> list[exp.Expr]:
+        """The arguments with what DISTINCT and ORDER BY say of them."""
+        if not given:
+            return given
+        if found["distinct"]:
+            first = 1 if name in _CONCATENATING else len(given)
+            given = [exp.Distinct(expressions=given[:first]), *given[first:]]
+        if orders:
+            place = 0 if name in _CONCATENATING else -1
+            order = self.order(orders)
+            order.set("this", given[place])
+            given[place] = order
+        return given
+
+    def order(self, orders: Sequence[Node]) -> exp.Order:
+        """ORDER BY; ``ORDER BY ALL`` is a star that stands nowhere in the text."""
+        made = []
+        for each in orders:
+            inner = each["expression"]
+            is_all = inner["class"] == "STAR" and not self.has_place(inner)
+            value = exp.Var(this="ALL") if is_all else self.expression(inner)
+            is_descending = each["type"] == "DESCENDING" or None
+            nulls_first = each["null_order"] == "NULLS FIRST"
+            made.append(exp.Ordered(this=value, desc=is_descending, nulls_first=nulls_first))
+        return exp.Order(expressions=made)
+
+    def _says_within(self, found: Node) -> bool:
+        begin = self.begin(found)
+        if begin is None:
+            return False
+        words = words_of(self.text, begin, self.end(found))
+        return any(each.is_word("WITHIN") for each in words)
+
+    def _plain(self, found: Node, name: str, given: list[exp.Expr]) -> exp.Expr:
+        """A call by the class that sqlglot has for it, or by its name alone."""
+        path = found["qualified_name"]["path"]
+        if len(path) > 1:
+            if path[0].lower() in SCHEMAS:
+                return exp.Anonymous(this=found["function_name"], expressions=given)
+            given = [self._object_of_method(found, path[:-1]), *given]
+        has_names = any(isinstance(each, exp.PropertyEQ) for each in given)
+        match name, len(given):
+            case "count_star", _:
+                return exp.Count(this=exp.Star(), big_int=True)
+            case "count", 0:
+                return exp.Count(this=exp.Star(), big_int=True)
+            case "date_part", 2 if self._is_extract(found, given[0]):
+                unit = exp.Var(this=given[0].name.upper())
+                return exp.Extract(this=unit, expression=given[1])
+            case "string_agg" | "listagg" | "group_concat", 1 | 2:
+                return exp.GroupConcat(this=given[0], separator=given[1] if given[1:] else None)
+            case "struct_pack", _:
+                return exp.Struct(expressions=given)
+            case "if", 3:
+                return exp.If(this=given[0], true=given[1], false=given[2])
+            case "max", 1:
+                return exp.Max(this=given[0])
+            case "min", 1:
+                return exp.Min(this=given[0])
+            case "position", 2:
+                return exp.StrPosition(this=given[0], substr=given[1])
+            case "substring" | "substr", 2 | 3:
+                return exp.Substring(**dict(zip(("this", "start", "length"), given, strict=False)))
+            case "trim", 1 | 2:
+                return exp.Trim(this=given[0], expression=given[1] if given[1:] else None)
+        build: Any = None if has_names or name in _NO_BUILDER else self._builders.get(name.upper())
+        made = None if build is None else _built(build, given)
+        return made or exp.Anonymous(this=found["function_name"], expressions=given)
+
+    def _object_of_method(self, found: Node, names: Sequence[str]) -> exp.Expr:
+        """The column before ``.method()``, which DuckDB's tree has as schemas of the function."""
+        column = {
+            "class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": list(names),
+            "query_location": found["query_location"], "query_location_length": 0,
+        }  # fmt: skip
+        return self.expression(column)
+
+    def _is_extract(self, found: Node, unit: exp.Expr) -> bool:
+        begin = self.begin(found)
+        if begin is None or not isinstance(unit, exp.Literal):
+            return False
+        return self.begins_with(begin, "EXTRACT")
+
+    # ------------------------------------------------------------------ windows
+
+    def window(self, found: Node) -> exp.Expr:
+        """A call with OVER."""
+        name, given = found["function_name"].lower(), self._arguments(found)
+        for extra in ("offset_expr", "default_expr"):
+            if found[extra]:
+                given.append(self.expression(found[extra]))
+        if found["distinct"] and given:
+            given = [exp.Distinct(expressions=given)]
+        if found["arg_orders"] and given:
+            order = self.order(found["arg_orders"])
+            order.set("this", given[-1])
+            given[-1] = order
+        call = self.call_placed(self._plain(found, name, given), found)
+        if found["filter_expr"]:
+            condition = exp.Where(this=self.expression(found["filter_expr"]))
+            call = exp.Filter(this=call, expression=condition)
+        if found["ignore_nulls"]:
+            call = exp.IgnoreNulls(this=call)
+        elif found["has_ignore_nulls"]:
+            call = exp.RespectNulls(this=call)
+        made = exp.Window(this=call, over="OVER")
+        if found["partitions"]:
+            made.set("partition_by", [self.expression(each) for each in found["partitions"]])
+        if found["orders"]:
+            made.set("order", self.order(found["orders"]))
+        if (found["start"], found["end"], found["exclude_clause"]) != _DEFAULT_FRAME:
+            made.set("spec", self._frame(found))
+        return made
+
+    def _frame(self, found: Node) -> exp.WindowSpec:
+        start, end = found["start"], found["end"]
+        kinds = [each for each in _FRAMES if start.endswith(each) or end.endswith(each)]
+        first, first_side = self._bound(start, found["start_expr"])
+        last, last_side = self._bound(end, found["end_expr"])
+        exclude = found["exclude_clause"]
+        return exp.WindowSpec(
+            kind=kinds[0] if kinds else "RANGE",
+            start=first,
+            start_side=first_side,
+            end=last,
+            end_side=last_side,
+            exclude=None if exclude == "NO_OTHER" else exp.Var(this=exclude.replace("_", " ")),
+        )
+
+    def _bound(self, word: str, value: Node | None) -> tuple[exp.Expr | str | None, str | None]:
+        if word.startswith("CURRENT_ROW"):
+            return "CURRENT ROW", None
+        side = "PRECEDING" if "PRECEDING" in word else "FOLLOWING"
+        if word.startswith("UNBOUNDED"):
+            return "UNBOUNDED", side
+        return None if value is None else self.expression(value), side
+
+
+def _built(build: Any, given: list[exp.Expr]) -> exp.Expr | None:
+    """What a builder of sqlglot's makes of the arguments; None where it does not take all."""
+    try:
+        takes_dialect = "dialect" in build.__code__.co_varnames
+    except AttributeError:
+        takes_dialect = False
+    try:
+        made = build(given, dialect=DuckDB()) if takes_dialect else build(given)
+    except (TypeError, ValueError, IndexError, AttributeError):
+        return None
+    if made is None:
+        return None
+    return made if all(_holds(made, each, given) for each in given) else None
+
+
+def _holds(made: exp.Expr, argument: exp.Expr, given: list[exp.Expr]) -> bool:
+    """Whether an argument is in what was made of it: itself, or as the unit or the pattern of time
+    that its text is.
+    """
+    if isinstance(argument, exp.Literal) and argument.is_string:
+        if argument is given[0] and isinstance(made.args.get("unit"), exp.Var):
+            return True
+        pattern = made.args.get("format")
+        if isinstance(pattern, exp.Literal) and not any(pattern is each for each in given):
+            return True
+    node: exp.Expr = argument
+    while node is not made:
+        parent = node.parent
+        if parent is None or not _has_child(parent, node):
+            return False
+        node = parent
+    return True
+
+
+def _has_child(parent: exp.Expr, node: exp.Expr) -> bool:
+    values = parent.args.get(node.arg_key or "")
+    return any(each is node for each in values) if isinstance(values, list) else values is node
+
+
+def _escape(name: str, given: list[exp.Expr]) -> exp.Expr:
+    kind, is_negated = _ESCAPES[name]
+    like = kind(this=bracketed(given[0], 6), expression=bracketed(given[1], 6))
+    made = exp.Escape(this=like, expression=given[2])
+    return exp.Not(this=made) if is_negated else made

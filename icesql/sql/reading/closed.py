@@ -1,0 +1,76 @@
+"""Refuses a tree of DuckDB's that says something which the reader does not take up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from icesql.sql.positions import syntax_error
+from icesql.sql.reading.keys import (
+    ANY,
+    EXPRESSIONS,
+    NODES,
+    PARTS,
+    SAMPLE_SIZE,
+    AnyValue,
+    Keys,
+)
+from icesql.sql.reading.places import Node, Places
+
+
+def check_closed(statement: Node, places: Places) -> None:
+    """Raise UnsupportedSqlError for the first kind, key or value that ``keys`` does not list."""
+    stack: list[tuple[Any, str, Node]] = [(statement, "", statement)]
+    while stack:
+        value, name, around = stack.pop()
+        if isinstance(value, list):
+            stack += [(each, name, around) for each in value if isinstance(each, dict | list)]
+            continue
+        keys = _keys_of(value, name, around, places)
+        around = value if "query_location" in value else around
+        for key, each in value.items():
+            allowed = keys.get(key)
+            if not isinstance(allowed, AnyValue) and each not in (allowed or ()):
+                raise _refused(key, each, value, around, places)
+            if isinstance(each, dict | list) and each:
+                stack.append((each, key, around))
+
+
+def _keys_of(value: Node, name: str, around: Node, places: Places) -> Keys:
+    if "class" in value:
+        keys, kind = EXPRESSIONS.get(value["class"]), value["class"]
+    elif name == "sample_size":
+        return SAMPLE_SIZE
+    elif isinstance(value.get("type"), str):
+        keys, kind = NODES.get(value["type"]), value["type"]
+    elif "id" in value and "type_info" in value:
+        return dict.fromkeys(value, ANY)
+    else:
+        keys, kind = PARTS.get(name), name
+    if kind == "SHOW_REF":
+        # Those that icesql has are taken out of the text before.
+        begin = places.begin(around)
+        place = None if begin is None else places.sql_offset(begin)
+        raise syntax_error(f'unexpected "{value["show_type"]}"', place, ("a query",))
+    if keys is None:
+        raise places.refuse(_words(kind), around)
+    return keys
+
+
+def _refused(key: str, found: Any, value: Node, around: Node, places: Places) -> Exception:
+    of = value.get("type", "")
+    if key in ("join_type", "ref_type"):
+        what = f"{found} JOIN"
+    elif key == "at_clause":
+        what = "a time-travel clause at this place"
+    elif isinstance(found, str):
+        what = f"{_words(found)} ({_words(key)})"
+    elif isinstance(found, bool):
+        what = key.upper()
+    else:
+        what = f"{_words(key)} of {_words(str(of))}"
+    return places.refuse(what, value if "query_location" in value else around)
+
+
+def _words(name: str) -> str:
+    """A name of DuckDB's tree as people read it."""
+    return name.removesuffix("_NODE").removesuffix("_QUERY").replace("_", " ").upper()

@@ -1,0 +1,241 @@
+"""Where the nodes of DuckDB's tree stand in the text, and the names for which it has no place."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from sqlglot import exp
+
+from icesql.errors import UnsupportedSqlError
+from icesql.sql.positions import unsupported
+from icesql.sql.reading.engine_tree import NOWHERE, EngineTree
+
+Node = Mapping[str, Any]
+
+_WORDS: Final = re.compile(
+    r"""(?sx)
+    (?P<skipped> --[^\n\r]* | /\*.*?\*/ | \s+ )
+    | "(?P<name> (?:[^"]|"")* )"
+    | '(?P<text> (?:[^']|'')* )'
+    | (?P<other> [eE]'(?:[^'\\]|\\.|'')*' | \$(?P<tag>[^\W\d]\w*)?\$.*?\$(?(tag)(?P=tag))\$ )
+    | (?P<word> [\w$]+ )
+    | (?P<sign> . )
+    """
+)
+
+
+class Word(Struct, frozen=True):
+    """A word, number, text or sign from ``start`` to ``end`` of a text.
+
+    ``kind`` is one of name (in quotes), text, word, sign and other (a text in dollars or with
+    escapes, as it is written); ``value`` is without quotes.
+    """
+
+    value: str
+    start: int
+    end: int
+    kind: str
+
+    def is_sign(self, sign: str) -> bool:
+        """Whether it is this bracket or other character."""
+        return self.kind == "sign" and self.value == sign
+
+    def is_word(self, word: str) -> bool:
+        """Whether it is this keyword."""
+        return self.kind == "word" and self.value.upper() == word
+
+
+def words_of(text: str, begin: int = 0, end: int | None = None) -> Iterator[Word]:
+    """The words of a text between two places, without blanks and comments."""
+    for found in _WORDS.finditer(text, begin, len(text) if end is None else end):
+        kind = "other" if found["other"] is not None else str(found.lastgroup)
+        if kind != "skipped":
+            value = found[kind]
+            if kind == "name":
+                value = value.replace('""', '"')
+            elif kind == "text":
+                value = value.replace("''", "'")
+            yield Word(value, found.start(), found.end(), kind)
+
+
+def closing(text: str, begin: int) -> int:
+    """Behind the bracket that closes the next one that opens; ``begin`` if none does."""
+    depth = 0
+    for word in words_of(text, begin):
+        if word.kind == "sign":
+            depth += (word.value == "(") - (word.value == ")")
+            if word.value == ")" and depth == 0:
+                return word.end
+    return begin
+
+
+class SourceMap(Struct, frozen=True):
+    """Where the pieces of a text are from.
+
+    Each of ``pieces`` is where it begins in the text, where it begins in the user's SQL, and how
+    many characters it has; none for words that the user did not write. ``literals`` are the
+    parameters for which a number stands in the text, since DuckDB takes none there: their names by
+    their places, None for a question mark.
+    """
+
+    pieces: tuple[tuple[int, int, int], ...]
+    literals: Mapping[int, tuple[str | None, int]] = {}
+
+    def sql_offset(self, offset: int) -> int:
+        """The place in the SQL of a character of the text."""
+        found = 0
+        if len(self.pieces) > 1:
+            found = max(bisect_right(self.pieces, (offset, 1 << 62, 0)) - 1, 0)
+        begin, start, length = self.pieces[found]
+        return start + min(max(offset - begin, 0), length)
+
+    def text_offset(self, place: int) -> int | None:
+        """The character of the text that stands at a place of the SQL; None if none does."""
+        for begin, start, length in self.pieces:
+            if start <= place <= start + length and length:
+                return begin + place - start
+        return None
+
+
+class Places:
+    """The places of a tree's nodes.
+
+    Methods take and return places in the text that DuckDB read; what they put into ``meta`` are
+    places in the user's SQL: ``start`` of a node's first character, ``end`` of the last one of its
+    name, and ``stop`` behind a call, a parameter or a cast.
+    """
+
+    def __init__(self, tree: EngineTree, source_map: SourceMap) -> None:
+        self.tree, self.text, self._source_map = tree, tree.text, source_map
+
+    def begin(self, found: Node) -> int | None:
+        """Where a node begins; None where DuckDB names no place."""
+        first = found.get("query_location", NOWHERE)
+        return None if first >= NOWHERE else self.tree.offset(first)
+
+    def end(self, found: Node) -> int:
+        """Where a node that has a place ends."""
+        return self.tree.offset(found["query_location"] + found["query_location_length"])
+
+    def sql_offset(self, offset: int) -> int:
+        """The place in the user's SQL of one in the text."""
+        return self._source_map.sql_offset(offset)
+
+    def sql_place(self, byte: int) -> int:
+        """The place in the user's SQL of one that DuckDB names."""
+        return self._source_map.sql_offset(self.tree.offset(byte))
+
+    def parameter_at(self, found: Node) -> exp.Placeholder | None:
+        """The parameter that a literal stands for, if it does."""
+        begin = self.begin(found)
+        start = -1 if begin is None else self.sql_offset(begin)
+        if start not in self._source_map.literals:
+            return None
+        name, stop = self._source_map.literals[start]
+        made = exp.Placeholder(this=name)
+        made.meta.update(start=start, stop=stop)
+        return made
+
+    def has_place(self, found: Node) -> bool:
+        """Whether a node stands in the text, and is not made up by DuckDB's parser."""
+        return bool(found.get("query_location", NOWHERE) < NOWHERE)
+
+    def refuse(self, construct: str, found: Node) -> UnsupportedSqlError:
+        """The error for something of DuckDB's tree that has no node here."""
+        begin = self.begin(found)
+        return unsupported(construct, None if begin is None else self.sql_offset(begin))
+
+    def placed(self, node: exp.Expr, found: Node) -> exp.Expr:
+        """``node`` with the place of ``found``."""
+        begin = self.begin(found)
+        if begin is not None:
+            node.meta["start"] = self.sql_offset(begin)
+        return node
+
+    def stop(self, found: Node) -> int:
+        """Behind the last character of a node, in the SQL."""
+        return self.sql_offset(self.end(found) - 1) + 1
+
+    def call_placed(self, node: exp.Expr, found: Node) -> exp.Expr:
+        """A call with the places of its name and its end."""
+        begin = self.begin(found)
+        if begin is not None:
+            first = next(words_of(self.text, begin), None)
+            last = begin if first is None else first.end - 1
+            node.meta.update(
+                start=self.sql_offset(begin), end=self.sql_offset(last), stop=self.stop(found)
+            )
+        return node
+
+    def names(self, begin: int | None, names: Sequence[str]) -> list[exp.Identifier]:
+        """Identifiers of a dotted name that begins at a place, quoted as they are written.
+
+        Where the text has other words, and for no place, they are in quotes and have no place.
+        """
+        return self.names_to(begin, names)[0]
+
+    def names_to(
+        self, begin: int | None, names: Sequence[str]
+    ) -> tuple[list[exp.Identifier], int | None]:
+        """``names``, and where the last one ends that was found."""
+        made: list[exp.Identifier] = []
+        place, end = begin, None
+        for name in names:
+            node = exp.Identifier(this=name, quoted=True)
+            word = None if place is None else self._name_at(place, name)
+            if word is not None:
+                self.name_placed(node, word)
+                end = word.end
+            place = None if word is None else word.end
+            made.append(node)
+        return made, end
+
+    def _name_at(self, place: int, name: str) -> Word | None:
+        """The next word from a place on, behind a dot or bracket, if it is ``name``."""
+        text = self.text
+        place += text.startswith(".", place)
+        end = place + len(name)
+        if text.startswith(name, place) and name.isidentifier():
+            after = text[end : end + 1]
+            if not (after.isalnum() or after in ("_", "$")):
+                return Word(name, place, end, "word")
+        for word in words_of(text, place):
+            if word.is_sign("(") or word.is_sign("."):
+                continue
+            is_same = word.kind != "sign" and word.value.lower() == name.lower()
+            return word if is_same else None
+        return None
+
+    def name_placed(self, node: exp.Identifier, word: Word) -> exp.Identifier:
+        """An identifier with the place and the quotes of a word."""
+        node.set("quoted", word.kind != "word")
+        node.meta.update(start=self.sql_offset(word.start), end=self.sql_offset(word.end - 1))
+        return node
+
+    def find_name(self, begin: int | None, name: str, *, quoted: bool = True) -> exp.Identifier:
+        """The identifier of the first word from a place on that is ``name``."""
+        node = exp.Identifier(this=name, quoted=quoted)
+        if begin is not None:
+            for word in words_of(self.text, begin):
+                if word.kind in ("word", "name") and word.value.lower() == name.lower():
+                    return self.name_placed(node, word)
+        return node
+
+    def listed(self, begin: int | None, names: Sequence[str]) -> list[exp.Identifier]:
+        """Identifiers of names with commas between that begin at a place."""
+        made = []
+        for name in names:
+            (node,), end = self.names_to(begin, [name])
+            if end is not None:
+                comma = next(words_of(self.text, end), None)
+                begin = comma.end if comma is not None and comma.is_sign(",") else end
+            made.append(node)
+        return made
+
+    def closing(self, begin: int) -> int:
+        """See ``closing``."""
+        return closing(self.text, begin)

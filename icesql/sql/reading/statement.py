@@ -1,0 +1,312 @@
+"""The tokens of a query in DuckDB's spelling as a tree.
+
+Clauses of time travel, colons of parameters and calls that stand for tables are icesql's own words:
+in the text that DuckDB's parser gets, blanks, ``$`` and names of the same length stand for them.
+So every place in its tree is one of the user's SQL. The clauses are then given to their tables by
+place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from icesql.errors import SqlSyntaxError
+from icesql.sql.parser.travel.clauses import MARK, MISPLACED, TWO, Travels, misplaced_on
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.reading.door import serialize
+from icesql.sql.reading.engine_tree import SPACES, EngineTree, read_tree
+from icesql.sql.reading.places import SourceMap
+from icesql.sql.reading.queries import read_query
+from icesql.sql.reading.sources import Source
+
+_BLANK: Final = re.compile(rf"(?s)(?:[\s{SPACES}]|--[^\n\r]*|/\*.*?\*/)*")
+# DuckDB's keywords that are no names.
+_RESERVED: Final = frozenset(
+    {"all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "both", "case"}
+    | {"cast", "check", "collate", "column", "constraint", "create", "default", "deferrable"}
+    | {"desc", "describe", "distinct", "do", "else", "end", "except", "false", "fetch", "for"}
+    | {"foreign", "from", "group", "having", "in", "initially", "intersect", "into", "lambda"}
+    | {"lateral", "leading", "limit", "not", "null", "offset", "on", "only", "or", "order", "pivot"}
+    | {"pivot_longer", "pivot_wider", "placing", "primary", "qualify", "references", "returning"}
+    | {"select", "show", "some", "summarize", "symmetric", "table", "then", "to", "trailing"}
+    | {"true", "union", "unique", "unpivot", "using", "variadic", "when", "where", "window"}
+    | {"with", "anti", "asof", "at", "authorization", "binary", "by", "collation", "columns"}
+    | {"concurrently", "cross", "freeze", "full", "generated", "glob", "ilike", "inner", "is"}
+    | {"isnull", "join", "left", "like", "map", "natural", "notnull", "outer", "overlaps"}
+    | {"positional", "right", "semi", "similar", "struct", "tablesample", "try_cast", "tuple"}
+    | {"unpack", "verbose"}
+)
+_OPENING: Final = (TokenType.L_BRACKET, TokenType.L_PAREN, TokenType.L_BRACE)
+_CLOSING: Final = (TokenType.R_BRACKET, TokenType.R_PAREN, TokenType.R_BRACE)
+_QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
+# After these a colon does not begin a parameter: it stands in a struct, a slice or a prefix alias.
+_BEFORE_COLON: Final = frozenset(
+    {TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER, TokenType.R_PAREN}
+    | {TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.PLACEHOLDER}
+)
+
+
+class EngineText(Struct, frozen=True):
+    """What DuckDB's parser gets for a query, and where its words are from.
+
+    ``tables`` are the parts of the names that calls stand for, by the place of the call. ``stars``
+    are the names before the table's in ``ns.t.*``, which DuckDB does not read, by the table's
+    place.
+    """
+
+    text: str
+    source_map: SourceMap
+    tables: Mapping[int, tuple[int, tuple[str, ...]]]
+    stars: Mapping[int, Sequence[Token]]
+
+
+def parse_text(text: EngineText) -> EngineTree:
+    """What DuckDB's parser reads.
+
+    Raises SqlSyntaxError where it gives up, UnsupportedSqlError for statements that are no query.
+    """
+    places = text.source_map
+    try:
+        engine_tree = read_tree(serialize, text.text)
+    except SqlSyntaxError as error:
+        if error.offset is None:
+            raise
+        raise syntax_error(error.problem, places.sql_offset(error.offset)) from error
+    if len(engine_tree.statements) != 1:
+        raise syntax_error("not a statement", places.sql_offset(0))
+    return engine_tree
+
+
+def read_statement(engine_tree: EngineTree, text: EngineText, travels: Travels) -> exp.Expr:
+    """The tree of a query, of which ``parse_text`` gave DuckDB's own.
+
+    Raises UnsupportedSqlError for what icesql does not know.
+    """
+    places = text.source_map
+    tree, sources = read_query(engine_tree, places)
+    for clause in travels.clauses.values():
+        _attach(clause, sources, text)
+    for source in sources if text.tables else ():
+        start = places.sql_offset(source.start)
+        named = text.tables.get(start)
+        if named is not None and isinstance(source.node, exp.Table):
+            _rename(source.node, start, *named)
+    for star in tree.find_all(exp.Star) if text.stars else ():
+        _name_namespace(star.parent, text.stars)
+    return tree
+
+
+def engine_text(tokens: Sequence[Token], sql: str, travels: Travels) -> EngineText:
+    """The text of tokens of ``sql``, which has one name for each long list of literals.
+
+    Words that stand nowhere in the SQL, as the SELECT before a condition, and words in another
+    order than there are pieces of their own.
+    """
+    stars = _long_stars(tokens)
+    literals = _interval_parameters(tokens)
+    cuts = _cuts(tokens, travels, stars)
+    cuts += [(start, (end, "0")) for start, (_, end) in literals.items()]
+    cuts.sort()
+    pieces: list[tuple[int, int, int]] = []
+    out: list[str] = []
+    size = 0
+
+    def add(text: str, start: int, length: int) -> None:
+        nonlocal size
+        pieces.append((size, start, length))
+        out.append(text)
+        size += len(text)
+
+    kept = {(token.start, token.text.partition(MARK)[0]) for token in travels.tokens}
+    for first, last in _runs(tokens, sql, kept):
+        if first is None:
+            add(f"{last.text} ", last.start, 0)
+            continue
+        place, end = first.start, last.end + 1
+        for start, (stop, word) in cuts:
+            if start < end and stop > place:
+                begin = max(start, place)
+                add(sql[place:begin], place, begin - place)
+                add(word.ljust(stop - begin), begin, stop - begin)
+                place = stop
+        if place < end:
+            add(sql[place:end], place, end - place)
+        out[-1] += " "
+        size += 1
+    source_map = SourceMap(tuple(pieces), literals)
+    return EngineText("".join(out)[:-1], source_map, travels.tables, stars)
+
+
+def _cuts(
+    tokens: Sequence[Token], travels: Travels, stars: Mapping[int, Sequence[Token]]
+) -> list[tuple[int, tuple[int, str]]]:
+    """What stands for other words, in order: where it begins and ends, and the words."""
+    cuts = {start: (end, "") for start, end in travels.spans.items() if end > start}
+    cuts |= {colon: (colon + 1, "$") for colon in parameter_colons(tokens)}
+    for number, (start, (end, _)) in enumerate(travels.tables.items()):
+        cuts[start] = (end, f"_{number}")
+    cuts |= {before[0].start: (start, "") for start, before in stars.items()}
+    for index in range(len(tokens) - 1):
+        token = tokens[index]
+        is_first = index == 0 or not _is_dot(tokens[index - 1])
+        is_name = is_first and _is_dot(tokens[index + 1]) and _is_keyword(token)
+        # CASE … END.upper()
+        if is_name and (token.text.lower() != "end" or tokens[index - 1].text.upper() == "FROM"):
+            cuts.setdefault(token.start, (token.end + 1, f'"{token.text}"'))
+    return sorted(cuts.items())
+
+
+def _interval_parameters(tokens: Sequence[Token]) -> dict[int, tuple[str | None, int]]:
+    """The parameters in ``INTERVAL ? DAY``, where DuckDB takes a literal alone, with their ends."""
+    found: dict[int, tuple[str | None, int]] = {}
+    for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
+        if before.token_type != TokenType.INTERVAL:
+            continue
+        if token.token_type == TokenType.PLACEHOLDER:
+            found[token.start] = (None, token.end + 1)
+        elif token.token_type in (TokenType.PARAMETER, TokenType.COLON) and after is not None:
+            found[token.start] = (after.text, after.end + 1)
+    return found
+
+
+def _long_stars(tokens: Sequence[Token]) -> dict[int, Sequence[Token]]:
+    """The names before ``t.*`` in ``ns.t.*``, by the place of ``t``."""
+    found: dict[int, Sequence[Token]] = {}
+    for index in range(2, len(tokens)):
+        if tokens[index].token_type != TokenType.STAR or not _is_dot(tokens[index - 1]):
+            continue
+        first = index - 2
+        while first > 1 and _is_dot(tokens[first - 1]):
+            first -= 2
+        names = tokens[first : index - 1 : 2]
+        if len(names) > 1:
+            found[names[-1].start] = names[:-1]
+    return found
+
+
+def _is_keyword(token: Token) -> bool:
+    """Whether a token is no name to DuckDB, as the namespace in ``FROM default.t`` is."""
+    return token.text.lower() in _RESERVED and token.token_type not in _QUOTED
+
+
+def _is_dot(token: Token) -> bool:
+    return token.token_type == TokenType.DOT
+
+
+def _runs(
+    tokens: Sequence[Token], sql: str, kept: Collection[tuple[int, str]]
+) -> Iterator[tuple[Token | None, Token]]:
+    """The first and last token of each part of the SQL that stands there as it is; for a word
+    that does not, None and the word.
+
+    ``kept`` are the tokens that are of no clause of time travel.
+    """
+    first: Token | None = None
+    last: Token | None = None
+    for token in tokens:
+        stands = _stands_in(sql, token)
+        if first is not None and last is not None:
+            if stands and token.start > last.end and _is_blank(sql[last.end + 1 : token.start]):
+                last = token
+                continue
+            yield first, last
+            first = last = None
+        if stands:
+            first = last = token
+        elif token.start == token.end and (token.start, token.text) in kept:
+            yield None, token
+        # Another word stands for it: FROM for DIFF and BLAME.
+    if first is not None and last is not None:
+        yield first, last
+
+
+def _is_blank(text: str) -> bool:
+    return not text or text.isspace() or _BLANK.fullmatch(text) is not None
+
+
+def _stands_in(sql: str, token: Token) -> bool:
+    """Whether a token is a word of the SQL, and was not put before it."""
+    if token.token_type in _QUOTED:
+        return token.end > token.start
+    written = sql[token.start : token.end + 1]
+    return written.upper() == token.text.upper() or (
+        len(token.text) != len(written) and token.end > token.start
+    )
+
+
+def parameter_colons(tokens: Sequence[Token]) -> list[int]:
+    """Where the colons of named parameters (``:name``) stand."""
+    found, in_subscript = [], [False]
+    for index, token in enumerate(tokens):
+        kind = token.token_type
+        before = tokens[index - 1].token_type if index else None
+        if kind in _OPENING:
+            in_subscript.append(kind == TokenType.L_BRACKET and before in _BEFORE_COLON)
+        elif kind in _CLOSING:
+            if len(in_subscript) > 1:
+                in_subscript.pop()
+        elif kind == TokenType.COLON and not in_subscript[-1] and before not in _BEFORE_COLON:
+            name = tokens[index + 1] if index + 1 < len(tokens) else None
+            if (
+                name is not None
+                and name.start == token.end + 1
+                and name.text.replace("_", "a").isalnum()
+                and name.token_type != TokenType.STRING
+            ):
+                found.append(token.start)
+    return found
+
+
+def _attach(clause: exp.Version, sources: Sequence[Source], text: EngineText) -> None:
+    """Give a clause to the table whose name or alias stands before it."""
+    place = int(clause.meta["start"])
+    start = text.source_map.text_offset(place)
+    if start is None:  # of words that stand nowhere, as those of SET SNAPSHOT TIME
+        sql_offset = text.source_map.sql_offset
+        before = [source for source in sources if sql_offset(source.start) == place]
+    else:
+        before = [source for source in sources if _is_behind(source, start, text)]
+    if not before:
+        raise unsupported(MISPLACED, place)
+    node = max(before, key=lambda source: source.start).node
+    if not isinstance(node, exp.Table):
+        raise misplaced_on(node, place)
+    if node.args.get("version") is not None:
+        raise unsupported(TWO, place)
+    node.set("version", clause)
+
+
+def _is_behind(source: Source, start: int, text: EngineText) -> bool:
+    """Whether only blanks are between a source and a place, or a call has the clause in it."""
+    for end in source.ends:
+        if end <= start and _is_blank(text.text[end:start]):
+            return True
+    stands_for = text.tables.get(text.source_map.sql_offset(source.start))
+    return stands_for is not None and start < stands_for[0] + source.start
+
+
+def _name_namespace(column: exp.Expr | None, stars: Mapping[int, Sequence[Token]]) -> None:
+    """Give the table of ``t.*`` the names before it."""
+    if not isinstance(column, exp.Column) or column.args.get("table") is None:
+        return
+    names = stars.get(column.args["table"].meta.get("start", -1), ())
+    for key, token in zip(("db", "catalog"), reversed(names), strict=False):
+        is_quoted = token.token_type == TokenType.IDENTIFIER
+        name = exp.Identifier(this=token.text, quoted=is_quoted)
+        name.meta.update(start=token.start, end=token.end)
+        column.set(key, name)
+
+
+def _rename(table: exp.Table, start: int, end: int, names: tuple[str, ...]) -> None:
+    """Give a table the name that a call stands for, which has the place of the call."""
+    parts = [exp.Identifier(this=name, quoted=True) for name in names]
+    for part in parts:
+        part.meta.update(start=start, end=end - 1)
+    for key, part in zip(("this", "db", "catalog"), reversed(parts), strict=False):
+        table.set(key, part)

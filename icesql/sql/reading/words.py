@@ -1,0 +1,187 @@
+"""Refuses a text of which DuckDB's tree has lost a word.
+
+Each name, number and text belongs to a node: it stands at the node's place, or the node has it and
+no place for it. One that belongs to none was dropped by DuckDB's parser, as the inner WITH of
+``WITH a AS (…) (WITH b AS (…) SELECT …)`` is, and the tree would say another thing than the text.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from icesql.sql.positions import unsupported
+from icesql.sql.reading.door import token_kinds
+from icesql.sql.reading.engine_tree import NOWHERE, EngineTree, counted
+from icesql.sql.reading.places import Node, SourceMap, Word, closing, words_of
+
+# What owns all words at its place.
+_OWNERS: Final = frozenset(
+    {"COLUMN_REF", "CONSTANT", "PARAMETER", "POSITIONAL_REFERENCE", "TYPE", "BASE_TABLE"}
+)
+# What has a name of its own where it begins; DuckDB's tree may have another: quantile_cont for
+# percentile_cont.
+_CALLS: Final = frozenset({"FUNCTION", "WINDOW", "OPERATOR", "TABLE_FUNCTION"})
+# Keys whose values are names without places, or lists of them.
+_NAMES: Final = frozenset(
+    {"alias", "aliases", "collation", "column", "column_name_alias", "exclude_list", "groups"}
+    | {"key", "method", "name", "path", "relation_name", "table", "unpivot_names", "using_columns"}
+    | {"value"}
+)
+# Kinds of DuckDB's tokens that are no keywords, signs and comments.
+_WORDS: Final = frozenset({"identifier", "numeric_const", "string_const"})
+_NUMBER: Final = re.compile(r"[0-9_]*\.?[0-9_]+(?:[eE][+-]?[0-9]+)?|[0-9_]+\.")
+_BEGINS_QUERY: Final = frozenset(
+    {"SELECT", "FROM", "WITH", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE"}
+    | {"SHOW", "INSERT", "UPDATE", "DELETE", "MERGE"}
+)
+
+
+def check_words(tree: EngineTree, source_map: SourceMap, named: Iterable[Word]) -> None:
+    """Raise UnsupportedSqlError at the first word that no node has.
+
+    ``named`` are the names before ``AS (`` that the reader found no query of WITH for: those of
+    windows, for which DuckDB's tree has what they stand for, and nothing if nobody asks for them.
+    """
+    owned = _owned(tree)
+    windows = set()
+    for word in named:
+        begin = tree.text.index("(", word.end)
+        first = next(words_of(tree.text, begin + 1), None)
+        if first is not None and (first.value.upper() in _BEGINS_QUERY or first.is_sign("(")):
+            raise _lost(word.value, source_map.sql_offset(word.start))
+        windows.add(word.value.lower())
+        owned.spans.append((begin, closing(tree.text, begin)))
+    owned.spans = _outermost(owned.spans)
+    starts = [start for start, _ in owned.spans]
+    for byte, kind in token_kinds(counted(tree.text)):
+        if kind not in _WORDS:
+            continue
+        start = tree.offset(byte)
+        place = bisect_right(starts, start) - 1
+        if place >= 0 and start < owned.spans[place][1]:
+            continue
+        written, name = _word_at(tree.text, start, kind)
+        if owned.names[name] > 0:
+            owned.names[name] -= 1
+        elif name not in windows and name not in owned.of_groups:
+            raise _lost(written, source_map.sql_offset(start))
+
+
+def _lost(word: str, place: int) -> Exception:
+    return unsupported(
+        f"{word} at this place", place, "DuckDB's parser drops it without a word; leave it out"
+    )
+
+
+class _Owned(Struct):
+    """The words of a tree: ``spans`` of the text, ``names`` without a place, and those in GROUP BY,
+    which has each expression once.
+    """
+
+    spans: list[tuple[int, int]]
+    names: Counter[str]
+    of_groups: set[str]
+
+
+def _owned(tree: EngineTree) -> _Owned:
+    spans: list[tuple[int, int]] = []
+    names: Counter[str] = Counter()
+    groups: list[Node] = []
+    for node in _dicts(tree.statements):
+        groups += node.get("group_expressions", ())
+        if "sample_size" in node:
+            names.update(_numbers(node))
+        kind = node["class"] if "class" in node else node.get("type")
+        first = node.get("query_location", NOWHERE)
+        start = None if first >= NOWHERE else tree.offset(first)
+        if start is not None and kind in _OWNERS:
+            spans.append((start, tree.offset(first + node["query_location_length"])))
+            if kind == "BASE_TABLE":
+                continue
+        elif start is not None and kind in _CALLS:
+            spans += _name_of_call(tree.text, start)
+        elif start is None and kind == "CONSTANT":
+            text = str(node["literal"].get("text", "")).lower()
+            names[text if node["literal"]["kind"] == "STRING" else text.lstrip("-")] += 1
+        elif start is None and kind == "COLUMN_REF":
+            names.update(each.lower() for each in node["column_names"])
+        for key, value in node.items():
+            if key not in _NAMES or not value:
+                continue
+            for each in value if isinstance(value, list) else (value,):
+                if isinstance(each, str):
+                    names[each.lower()] += 1
+                    if key == "collation":
+                        names.update(each.lower().split("."))
+    of_groups = {
+        name
+        for start, end in _spans_of(tree, groups)
+        for _, _, name in _words_in(tree.text, start, end)
+    }
+    return _Owned(spans, names, of_groups)
+
+
+def _spans_of(tree: EngineTree, nodes: Sequence[Node]) -> Iterator[tuple[int, int]]:
+    for node in _dicts(list(nodes)):
+        first = node.get("query_location", NOWHERE)
+        if first < NOWHERE:
+            yield tree.offset(first), tree.offset(first + node["query_location_length"])
+
+
+def _words_in(text: str, start: int, end: int) -> Iterator[tuple[str, int, str]]:
+    for word in words_of(text, start, end):
+        yield word.value, word.start, word.value.lower()
+
+
+def _name_of_call(text: str, start: int) -> list[tuple[int, int]]:
+    """The place of the dotted name before a bracket that begins there; none for other forms."""
+    end, expects_name = start, True
+    for word in words_of(text, start):
+        if expects_name and word.kind in ("word", "name"):
+            end = word.end
+        elif not expects_name and word.is_sign("("):
+            return [(start, end)]
+        elif expects_name or not word.is_sign("."):
+            break
+        expects_name = not expects_name
+    return []
+
+
+def _numbers(sample: Node) -> Iterator[str]:
+    value = sample["sample_size"]["value"]
+    yield from (str(value), str(int(value)), str(sample["seed"]))
+
+
+def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    kept: list[tuple[int, int]] = []
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if not kept or start >= kept[-1][1]:
+            kept.append((start, end))
+    return kept
+
+
+def _dicts(top: Any) -> Iterator[Node]:
+    stack = [top]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            yield value
+            stack += [each for each in value.values() if isinstance(each, dict | list)]
+        elif isinstance(value, list | tuple):
+            stack += value
+
+
+def _word_at(text: str, start: int, kind: str) -> tuple[str, str]:
+    """A name, number or text as it is written, and what it says."""
+    if kind == "numeric_const":
+        number = _NUMBER.match(text, start)
+        written = text[start] if number is None else number[0]
+        return written, written.replace("_", "").lower()
+    word = next(words_of(text, start))
+    return text[start : word.end], word.value.lower()

@@ -1,0 +1,26 @@
+"""Statements that DuckDB's parser reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from icesql.sql.parse import split_statements
+
+
+def forms() -> list[str]:
+    """The statements of forms.sql."""
+    return split_statements((Path(__file__).parent / "forms.sql").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def texts() -> list[str]:
+    """The forms, and the queries of the .slt files."""
+    found = forms()
+    for path in sorted((Path(__file__).parents[2] / "slt").glob("**/*.slt")):
+        for block in path.read_text(encoding="utf-8").split("\n\n"):
+            head, _, rest = block.strip().partition("\n")
+            if head.startswith("query"):
+                found.append(rest.partition("\n----")[0].strip().rstrip(";"))
+    return found

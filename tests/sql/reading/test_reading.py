@@ -1,0 +1,161 @@
+"""DuckDB's tree of a text becomes the tree that everything works on, with nothing lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlglot import exp
+
+from icesql.errors import Error, UnsupportedSqlError
+from icesql.sql.parse import parse
+from icesql.sql.reading.door import serialize
+from icesql.sql.reading.engine_tree import read_tree
+from icesql.sql.reading.places import SourceMap
+from icesql.sql.reading.queries import read_query
+from icesql.sql.statement import Query
+
+# Two names of one function, type or form in DuckDB.
+_ALIKE = {
+    "array_agg": "list", "listagg": "string_agg", "str_split": "string_split", "length": "len",
+    "int128": "hugeint", "uint128": "uhugeint", "text": "varchar", "int": "integer",
+    "starts_with": "^@", "strpos": "position", "list_apply": "list_transform",
+}  # fmt: skip
+_DROPPED = {"query_location", "query_location_length", "is_legacy_function_call", "syntax_type"}
+
+
+def tree_of(text: str) -> exp.Expr:
+    """The tree of a text that the user's SQL is."""
+    return read_query(read_tree(serialize, text), SourceMap(((0, 0, len(text)),)))[0]
+
+
+def _plain(value: Any) -> Any:
+    """DuckDB's tree without places, and with one spelling of what has two."""
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, str):
+        return _ALIKE.get(value.lower(), value.lower())
+    if not isinstance(value, dict):
+        return value
+    if value.get("type") == "OPERATOR_IS_NOT_NULL":
+        inner = {**value, "type": "OPERATOR_IS_NULL"}
+        return _not(value, inner)
+    if str(value.get("function_name")).startswith("!~~"):
+        inner = {**value, "function_name": value["function_name"][1:]}
+        inner["qualified_name"] = {"path": [inner["function_name"]]}
+        return _not(value, inner)
+    return {key: _plain(each) for key, each in value.items() if key not in _DROPPED}
+
+
+def _not(value: dict[str, Any], inner: dict[str, Any]) -> Any:
+    node = {"class": "OPERATOR", "type": "OPERATOR_NOT", "alias": value["alias"]}
+    return {**_plain(node), "children": [_plain({**inner, "alias": ""})]}
+
+
+def _differences(one: Any, other: Any) -> list[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        if one.get("type") != other.get("type"):
+            return [f"{one.get('type')} / {other.get('type')}"]
+        return [d for key in one for d in _differences(one[key], other.get(key))]
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return [d for a, b in zip(one, other, strict=True) for d in _differences(a, b)]
+    return [] if one == other else [f"{one} / {other}"]
+
+
+def test_what_is_written_of_the_tree_is_what_duckdb_read(texts: list[str]) -> None:
+    compared, others = 0, {}
+    for text in texts:
+        try:
+            read = read_tree(serialize, text)
+            tree = tree_of(text)
+        except Error:
+            continue  # icesql's own words, or refused by name
+        for bracket in tree.find_all(exp.Bracket):
+            bracket.set("offset", 1)
+        again = read_tree(serialize, tree.sql(dialect="duckdb"))
+        compared += 1
+        found = _differences(_plain(read.statements[0]), _plain(again.statements[0]))
+        if found:
+            others[text] = found
+    assert compared > 140
+    # Each of these is one meaning that DuckDB has two forms for.
+    expected = json.loads((Path(__file__).parent / "two_forms.json").read_text(encoding="utf-8"))
+    assert others == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("SELECT sum(a) EXPORT_STATE FROM t", "EXPORT"),
+        ("SELECT * FROM t JOIN BY (TYPE mark) u ON t.a = u.a", "MARK JOIN"),
+        ("WITH x AS (INSERT INTO t VALUES (1) RETURNING a) FROM x", "INSERT"),
+        ("WITH x AS (DELETE FROM t RETURNING a) FROM x", "DELETE"),
+        ("SELECT * FROM t JOIN u NEAREST 2 BY DISTANCE abs(t.a - u.a)", "NEAREST JOIN"),
+        ("WITH a AS (SELECT 1) (WITH b AS (SELECT 2) SELECT * FROM b)", "b at this place"),
+        ("WITH a AS (SELECT 1) (WITH year AS (SELECT 2) SELECT * FROM year)", "year at this place"),
+    ],
+)
+def test_what_has_no_node_is_refused_by_name(sql: str, problem: str) -> None:
+    with pytest.raises(Error, match=problem):
+        tree_of(sql)
+
+
+def test_a_key_or_value_that_is_not_known_is_refused() -> None:
+    text = "SELECT sum(a) FROM t"
+    tree = read_tree(serialize, text)
+    (call,) = tree.statements[0]["select_list"]
+    for key, value in (("a_new_key", True), ("type", "A_NEW_TYPE"), ("export_state", True)):
+        changed = {**call, key: value}
+        statement = {**tree.statements[0], "select_list": [changed]}
+        with pytest.raises(UnsupportedSqlError, match=r"column 8|line 1|NEW|EXPORT"):
+            read_query(type(tree)(text, (statement,)), SourceMap(((0, 0, len(text)),)))
+
+
+def _places(sql: str) -> list[tuple[str, str]]:
+    """The names of a tree, and what stands at their places in the SQL."""
+    (statement,) = parse(sql)
+    assert isinstance(statement, Query)
+    return [
+        (name.name, sql[name.meta["start"] : name.meta["end"] + 1].strip('"'))
+        for name in statement.tree.find_all(exp.Identifier)
+        if "start" in name.meta and not name.name.startswith("__")
+    ]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        'WITH a (x, "y z") AS (SELECT 1, 2), b AS (FROM a) SELECT x, "y z" FROM a JOIN b USING (x)',
+        "WITH a AS (WITH b AS (SELECT 1 AS q) SELECT q FROM b), b AS (SELECT 2 AS q) "
+        "SELECT * FROM a, b",
+        "SELECT * EXCLUDE (k) FROM (SELECT 1 AS k, 2 AS l) s (k, l)",
+        "SELECT é.k, 'ü' FROM (SELECT 1 AS k) é -- ö",
+        "/* ä */ SELECT s.f.g, list_transform(l, w -> w + 1) FROM u AS s",
+    ],
+)
+def test_names_know_their_places(sql: str) -> None:
+    found = _places(sql)
+    assert found
+    assert all(name == written for name, written in found), found
+
+
+def test_words_that_duckdb_reserves_may_name_a_namespace() -> None:
+    (query,) = parse("SELECT default.t.a FROM default.t JOIN order.u USING (a)")
+    assert isinstance(query, Query)
+    assert [each.parts for each in query.references] == [("default", "t"), ("order", "u")]
+
+
+def test_a_list_in_brackets_is_no_list_of_values_unless_it_has_plain_ones() -> None:
+    # NOT (x IN [1, NULL]) is true for 2, and NOT (x IN (1, NULL)) is NULL.
+    assert tree_of("SELECT a IN [1, 2] FROM t").find(exp.In).expressions
+    for items in ("1, NULL", "1, 2.5", "1, 'a'", "b", "DATE '2026-01-01'"):
+        found = tree_of(f"SELECT a IN [{items}] FROM t").find(exp.In)
+        assert found is not None
+        assert not found.expressions
+
+
+def test_a_unit_of_time_that_is_a_column_stays_one() -> None:
+    tree = tree_of("SELECT date_trunc(month, a), date_trunc('month', a) FROM t")
+    assert [type(each).__name__ for each in tree.expressions] == ["Anonymous", "TimestampTrunc"]
