@@ -36,8 +36,8 @@ CHANGES_ROWS: Final = ("INSERT", "DELETE", "UPDATE", "MERGE")
 EXPLAIN_HINT: Final = (
     "EXPLAIN takes a query or CALL: EXPLAIN SELECT … with the same condition tells what is read"
 )
-COPY_FROM_HINT: Final = (
-    "connect(files='folder') and --files allow statements to read files of this machine"
+FILES_HINT: Final = (
+    "connect(files='folder') and --files allow statements, not views, to read files of this machine"
 )
 COPY_HINT: Final = (
     "results leave through --output, cursor.arrow() or cursor.df(); connect(copy_to='folder') and "
@@ -404,7 +404,8 @@ def _check_table_function(inner: exp.Func, node: exp.Expr) -> str:
     """The name of a function in FROM. Raises UnsupportedSqlError for one that is refused there."""
     name = function_name(inner)
     if name not in _TABLE_FUNCTIONS and refusal(name, table=True) is not None:
-        hint = "iceberg_scan('path') reads an Iceberg table by its path"
+        by_path = "iceberg_scan('path') reads an Iceberg table by its path"
+        hint = FILES_HINT if is_file_function(name) else by_path
         raise unsupported(f"the table function {name}()", node, hint)
     return name
 

@@ -26,7 +26,7 @@ from icesql.errors import (
 from icesql.sql.acceptance import (
     CHANGES_ROWS,
     COMMAND_WORDS,
-    COPY_FROM_HINT,
+    FILES_HINT,
     COPY_HINT,
     CREATED,
     EXPLAIN_HINT,
@@ -298,7 +298,7 @@ def _check_copy(tokens: Sequence[Token], *, files: bool, copies: bool) -> None:
     """Refuse COPY of files that the connection may not read or write."""
     if _is_copy_from(tokens):
         if not files:
-            raise unsupported("COPY … FROM", tokens[0].start, COPY_FROM_HINT)
+            raise unsupported("COPY … FROM", tokens[0].start, FILES_HINT)
     elif not copies:
         raise unsupported("COPY", tokens[0].start, COPY_HINT)
 

@@ -165,3 +165,23 @@ def test_what_create_makes_has_another_spelling(sql: str, hint: str) -> None:
     with pytest.raises(UnsupportedSqlError) as caught:
         parse(sql)
     assert (caught.value.construct, hint in caught.value.hint) == ("CREATE", True)
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("CREATE TABLE a.t AS SELECT * FROM 'orders.csv'", "--files"),
+        ("SELECT * FROM 'orders.parquet'", "--files"),
+        ("SELECT * FROM 'orders.csv.gz'", "--files"),
+        ("SELECT * FROM read_csv('orders.csv')", "--files"),
+        ("SELECT * FROM 'lake/orders'", "iceberg_scan('lake/orders')"),
+        ("SELECT * FROM 'a/metadata/v3.metadata.json'", "iceberg_scan('a/metadata/v3"),
+        ("SELECT * FROM 'a/metadata/v3.gz.metadata.json'", "iceberg_scan('a/metadata/v3"),
+        ("SELECT * FROM read_text_of('x')", "iceberg_scan('path')"),
+    ],
+)
+def test_the_advice_says_how_a_file_is_read(sql: str, hint: str) -> None:
+    with pytest.raises(UnsupportedSqlError) as caught:
+        parse(sql)
+    assert caught.value.hint is not None
+    assert hint in caught.value.hint

@@ -13,6 +13,7 @@ from msgspec import Struct
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.acceptance import FILES_HINT
 from icesql.sql.files import reader_of
 from icesql.sql.parser.words import ENDS_CLAUSE
 from icesql.sql.positions import offset_of, unsupported
@@ -63,18 +64,21 @@ class Rewriting(Struct, frozen=True):
 def _read_file(table: exp.Table, text: str, files: bool) -> None:
     """``FROM 'data.parquet'``."""
     start = table.meta["start"]
-    reader = reader_of(text) if files else None
-    if reader is None:
-        raise unsupported(
-            f"a file as a table: '{text}'",
-            start,
-            f"a table's folder or its metadata file is read with iceberg_scan('{text}')",
-        )
+    reader = reader_of(text)
+    if reader is None or not files:
+        by_path = f"a table's folder or its metadata file is read with iceberg_scan('{text}')"
+        hint = FILES_HINT if reader and not _is_metadata(text) else by_path
+        raise unsupported(f"a file as a table: '{text}'", start, hint)
     function = exp.Anonymous(this=reader, expressions=[exp.Literal.string(text)])
     # As DuckDB has it: the file's name up to its first dot.
     stem = text.rsplit("/", 1)[-1].partition(".")[0] or text
     function.meta.update(start=start, alias=stem)
     table.set("this", function)
+
+
+def _is_metadata(path: str) -> bool:
+    """A table's metadata file, which ends as other files of JSON do."""
+    return path.removesuffix(".gz").endswith(".metadata.json")
 
 
 def take_file_names(tree: exp.Expr, tokens: Sequence[Token], *, files: bool) -> None:
