@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import zipfile
@@ -10,6 +9,8 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+
+from tests.manual.packages import closure
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,20 +42,3 @@ def plain(wheel_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             if top != "__pycache__" and target.exists() and not link.exists():
                 link.symlink_to(target)
     return venv / "bin" / "python"
-
-
-def closure(requirements: list[str]) -> list[metadata.Distribution]:
-    """The installed packages that some requirements without extras lead to."""
-    found: dict[str, metadata.Distribution] = {}
-    waiting = list(requirements)
-    while waiting:
-        text, _, marker = waiting.pop().partition(";")
-        name = re.split(r"[^\w.-]", text.strip(), maxsplit=1)[0].lower().replace("_", "-")
-        if name in found or "extra" in marker:
-            continue
-        try:
-            found[name] = metadata.distribution(name)
-        except metadata.PackageNotFoundError:  # of another system or Python
-            continue
-        waiting += found[name].requires or []
-    return [*found.values()]

@@ -399,6 +399,28 @@ def compatibility() -> str:
     )
 
 
+def packages() -> str:
+    """What an installation brings along, from the metadata of the packages that are here."""
+    from tests.manual.packages import licence, needed, needed_by, normalized
+
+    there = needed()
+    asking = needed_by(there)
+    rows = [
+        [f"`{name}`", licence(each), ", ".join(asking[name])]
+        for name, each in ((normalized(each.name), each) for each in there)
+    ]
+    return _page(
+        "Packages and licences",
+        "The packages that `pip install icesql` brings along, and the licence that each states.",
+        "icesql is under Apache-2.0, and its wheel holds nothing of other packages. The licences are SPDX "
+        "expressions. What [extras](compatibility.md#extras) bring is not listed. Releases that fit: "
+        "[Compatibility](compatibility.md#packages).",
+        "In a checkout, `python -m tests.manual.packages` prints the bill of materials of the environment, "
+        "with versions, as CycloneDX 1.6.",
+        _table(["package", "licence", "asked for by"], rows),
+    )
+
+
 # ------------------------------------------------------------------ SQL
 
 
@@ -517,6 +539,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "exceptions.md": errors,
     "command.md": command,
     "compatibility.md": compatibility,
+    "packages.md": packages,
 }
 
 
