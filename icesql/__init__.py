@@ -15,6 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icesql import config as config
+    from icesql import context as context
+    from icesql import dbapi as dbapi
+    from icesql import engine as engine
+    from icesql import errors as errors
+    from icesql import interval as interval
+    from icesql import session as session
     from icesql.context import QueryContext
     from icesql.dbapi.connection import Connection, connect
     from icesql.dbapi.cursor import Cursor
@@ -88,19 +95,21 @@ _HOMES: Final = {
 _MODULES: Final = ("config", "context", "dbapi", "engine", "errors", "interval", "session")
 
 
-def __getattr__(name: str) -> Any:
-    """A public name, imported when it is first asked for: `icesql --help` needs none of them."""
-    if name in __all__:
-        module = import_module(f"{__name__}.{_HOMES.get(name, 'errors')}")
-        value = globals()[name] = getattr(module, name)
-        return value
-    if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Type checkers know the names from the imports above, and refuse any other.
+if not TYPE_CHECKING:
 
+    def __getattr__(name: str) -> Any:
+        """Import a public name when it is first asked for: `icesql --help` needs none of them."""
+        if name in __all__:
+            module = import_module(f"{__name__}.{_HOMES.get(name, 'errors')}")
+            value = globals()[name] = getattr(module, name)
+            return value
+        if name in _MODULES:
+            return import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
 
 
 def read_task(

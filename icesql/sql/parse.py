@@ -26,11 +26,11 @@ from icesql.errors import (
 from icesql.sql.acceptance import (
     CHANGES_ROWS,
     COMMAND_WORDS,
-    FILES_HINT,
     COPY_HINT,
     CREATED,
     EXPLAIN_HINT,
     EXPLAINED_WRITES,
+    FILES_HINT,
     QUERY_WORDS,
     REFUSED_STATEMENTS,
     TABLE_WORDS,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
+from email import message_from_bytes
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -34,6 +36,63 @@ def test_the_wheel_ships_the_manual(wheel_file: Path) -> None:
     }
     assert len(chapters) > 15
     assert chapters <= names
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel_file: Path) -> None:
+    with zipfile.ZipFile(wheel_file) as wheel:
+        names = set(wheel.namelist())
+        (place,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        about = message_from_bytes(wheel.read(place))
+        mode = {each.filename: each.external_attr >> 16 for each in wheel.infolist()}
+    described = place.partition("/")[0]
+    assert {name.partition("/")[0] for name in names} == {"icesql", "dbt", described}
+    tracked = _tracked_files()
+    if tracked:
+        expected = {name for name in tracked if name.startswith("icesql/")}
+        expected |= {f"icesql/_{name}" for name in tracked if name.startswith("grammar/")}
+        # These are moved to where dbt looks for them.
+        expected -= PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"].keys()
+        assert {name for name in names if name.startswith("icesql/")} == expected
+    assert "icesql/py.typed" in names
+    assert f"{described}/licenses/LICENSE" in names
+    assert all(each & 0o444 == 0o444 for each in mode.values())
+    version = Path(ROOT / PROJECT["tool"]["hatch"]["version"]["path"]).read_text(encoding="utf-8")
+    assert f'__version__ = "{about["Version"]}"' in version
+    assert about["Requires-Python"] == PROJECT["project"]["requires-python"]
+    assert about["Description-Content-Type"] == "text/markdown"
+    assert about["License-Expression"] == "Apache-2.0"
+    assert len(about.get_all("Requires-Dist") or []) > len(PROJECT["project"]["dependencies"])
+
+
+def test_the_source_distribution_builds_the_same_wheel(wheel_file: Path, tmp_path: Path) -> None:
+    sdist = pytest.importorskip("hatchling.builders.sdist", reason="hatchling is not installed")
+    from hatchling.builders.wheel import WheelBuilder
+
+    built = sdist.SdistBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    with tarfile.open(next(built)) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (unpacked,) = (each for each in tmp_path.iterdir() if each.is_dir())
+    tracked = _tracked_files()
+    for each in ("pyproject.toml", "README.md", "LICENSE", "tests/house/test_wheel.py", *tracked):
+        assert (unpacked / each).is_file() or each.startswith("."), each
+    (again,) = WheelBuilder(str(unpacked)).build(
+        directory=str(tmp_path / "wheel"), versions=["standard"]
+    )
+    assert Path(again).name == wheel_file.name
+    assert _checksums(Path(again)) == _checksums(wheel_file)
+
+
+def _checksums(wheel_file: Path) -> dict[str, int]:
+    with zipfile.ZipFile(wheel_file) as wheel:
+        return {each.filename: each.CRC for each in wheel.infolist()}
+
+
+def _tracked_files() -> list[str]:
+    """The files that Git has; none where this is no checkout."""
+    done = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    return [] if done.returncode else done.stdout.splitlines()
 
 
 def test_the_wheel_puts_the_adapter_where_dbt_looks_for_it(wheel_file: Path) -> None:
@@ -115,11 +174,9 @@ def test_extras_pass_through_to_those_of_pyiceberg() -> None:
 
 
 def test_the_top_level_holds_only_what_it_should() -> None:
-    tracked = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-    )
-    if tracked.returncode:
+    tracked = _tracked_files()
+    if not tracked:
         pytest.skip("not a git checkout")
-    top = {name.partition("/")[0] for name in tracked.stdout.splitlines()}
+    top = {name.partition("/")[0] for name in tracked}
     visible = {name for name in top if not name.startswith(".")}
     assert visible <= {"pyproject.toml", "icesql", "tests", "grammar", "README.md", "LICENSE"}
