@@ -104,7 +104,8 @@ def _instant(text: str) -> str:
     return f"{moment.replace(tzinfo=None).isoformat(' ')} UTC"
 
 
-def _temp_directory() -> str:
+def default_temp_directory() -> str:
+    """Where queries spill unless a setting says otherwise; it need not be there."""
     # What `tempfile.gettempdir` finds in all but odd cases, without its slow import.
     for name in ("TMPDIR", "TEMP", "TMP"):
         if folder := os.environ.get(name):
@@ -196,7 +197,7 @@ class Settings(Struct, frozen=True):
     local_reader: str = "auto"
     timezone: str = "UTC"
     memory_limit: int = int(available_memory() * 0.6)
-    temp_directory: str = field(default_factory=_temp_directory)
+    temp_directory: str = field(default_factory=default_temp_directory)
     threads: int | None = None
     query_timeout: float | None = None
     split_target_size: int | None = None

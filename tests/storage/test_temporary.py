@@ -33,6 +33,20 @@ def test_another_folder_mends_the_connection(tmp_path: Path) -> None:
         assert connection.execute("SELECT 1").fetchall() == [(1,)]
 
 
+def test_without_a_folder_that_anybody_chose_queries_run_until_they_would_spill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "file"))
+    large = "SELECT count(*) FROM (SELECT DISTINCT md5(i::VARCHAR) || md5('x') FROM range(2000000) r(i))"
+    with icesql.connect(settings={"memory_limit": "64MB", "threads": 1}) as connection:
+        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+        with pytest.raises(ScanLimitError, match="set temp_directory to a folder"):
+            connection.execute(large).fetchall()
+        connection.execute(f"SET temp_directory = '{tmp_path}/good'")
+        assert connection.execute(large).fetchall() == [(2_000_000,)]
+
+
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_a_limit(code: int) -> None:
     with (

@@ -66,8 +66,10 @@ def translate(
         case duckdb.InterruptException():
             return QueryCancelledError("the query was cancelled")
         case duckdb.OutOfMemoryException():
+            spill = "set temp_directory to a folder that can be written to, "
+            advice = spill if "no temporary directory" in str(error) else ""
             return ScanLimitError(
-                f"out of memory: {text}; raise memory_limit or read fewer columns and rows"
+                f"out of memory: {text}; {advice}raise memory_limit or read fewer columns and rows"
             )
         case duckdb.ParserException() | duckdb.BinderException() | duckdb.CatalogException():
             return programming_error(text, at)

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
-from icesql.config import Settings
+from icesql.config import Settings, default_temp_directory
 from icesql.engine.duckdb.copying.sinks import OUTPUT_FOLDER, OutputFiles
 from icesql.engine.duckdb.types import literal
 from icesql.engine.forked import keep_in_forks
-from icesql.errors import InterfaceError, OperationalError
+from icesql.errors import InterfaceError, OperationalError, ScanLimitError
 from icesql.storage.temporary import make_temporary_folder
 
 if TYPE_CHECKING:
@@ -317,10 +317,18 @@ def _fixed(settings: Settings) -> tuple[object, ...]:
 
 
 def _own_temp_directory(folder: str) -> str:
-    """A name of its own below ``folder``, which is made.
+    """A name of its own below ``folder``, which is made; "", so that nothing is spilled, for none.
 
     DuckDB lets itself into the folder that it spills to, so it is never one that holds other
-    files; it makes it when it first spills and removes it at the end.
+    files; it makes it when it first spills and removes it at the end. Where nobody chose a folder
+    and the system has none to write to, as in a read-only container, most queries need none.
     """
-    make_temporary_folder(folder)
+    try:
+        make_temporary_folder(folder)
+    except ScanLimitError:
+        raise
+    except OperationalError:
+        if folder != default_temp_directory():
+            raise
+        return ""
     return os.path.join(os.path.abspath(folder), f"{os.getpid()}-{os.urandom(6).hex()}")
