@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from tests.board.page import board
+
 ROOT = Path(__file__).parents[2]
 MANUAL = ROOT / "icesql" / "manual"
 FOLDER = MANUAL / "reference"
@@ -540,6 +542,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "command.md": command,
     "compatibility.md": compatibility,
     "packages.md": packages,
+    "board.md": board,
 }
 
 

@@ -1,0 +1,146 @@
+"""The board says what its results hold, its judge judges, and icesql answers as recorded."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.board.engines import ADAPTERS, ENGINES, ask
+from tests.board.judge import CRASHED, REFUSED, RIGHT, VERDICTS, WRONG, verdict
+from tests.board.page import results
+from tests.board.questions import lay, load
+from tests.board.writes import WRITES
+
+# One of each kind: deletes of rows by value and by position, vectors, evolution, lineage, nanoseconds.
+TABLES = (
+    "deletes/eq_specs_parquet",
+    "deletes/mor_orc_avro",
+    "deletes/upgrade_mixed_parquet",
+    "evolution/nested_avro",
+    "evolution/transforms_parquet_v2",
+    "v3/lineage_parquet_merg",
+    "v3/nanos_parquet_year",
+)
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
+def test_an_adapter_imports_without_its_engine(engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ADAPTERS)
+    spec = importlib.util.spec_from_file_location(engine.adapter, ADAPTERS / f"{engine.adapter}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert callable(module.answer)
+
+
+def test_each_adapter_is_an_engine_of_the_board() -> None:
+    files = {each.stem for each in ADAPTERS.glob("ask_*.py")}
+    assert files == {each.adapter for each in ENGINES}
+
+
+def test_every_engine_was_asked_every_question() -> None:
+    _, questions = load()
+    ids = [each.id for each in questions]
+    for name, engine in results()["engines"].items():
+        assert list(engine["verdicts"]) == ids, name
+        assert {each for each, _ in engine["verdicts"].values()} <= set(VERDICTS)
+        assert list(engine["written"]) == [each.name for each in WRITES], name
+
+
+def test_icesql_answers_as_recorded(tmp_path: Path) -> None:
+    tables, questions = load()
+    metadata = lay([tables[each] for each in TABLES], tmp_path)
+    questions = [each for each in questions if each.table in TABLES]
+    asked = [
+        {
+            "metadata": str(metadata[each.table]),
+            "columns": each.columns,
+            "where": each.where,
+            "snapshot_id": each.snapshot_id,
+        }
+        for each in questions
+    ]
+    answers = [answer for _, answer in ask(ENGINES[0], Path(sys.executable), asked, tmp_path, 60)]
+    verdicts = {
+        question.id: verdict(question.expected, answer)[0]
+        for question, answer in zip(questions, answers, strict=True)
+    }
+    recorded = results()["engines"]["icesql"]["verdicts"]
+    assert verdicts == {name: recorded[name][0] for name in verdicts}
+    assert len(verdicts) > 20
+
+
+def test_a_process_that_ends_is_started_again(tmp_path: Path) -> None:
+    tables, questions = load()
+    question = next(each for each in questions if each.table == TABLES[0])
+    metadata = lay([tables[TABLES[0]]], tmp_path)[TABLES[0]]
+    good = {"metadata": str(metadata), "columns": "*", "where": None, "snapshot_id": None}
+    no_time = ask(ENGINES[0], Path(sys.executable), [good], tmp_path, 0)
+    assert [type(answer) for _, answer in no_time] == [TimeoutError]
+    answers = ask(ENGINES[0], Path(sys.executable), [{}, good], tmp_path, 60)
+    first, second = (answer for _, answer in answers)
+    assert verdict([], first)[0] == CRASHED
+    assert verdict(question.expected, second)[0] == RIGHT
+
+
+@pytest.mark.parametrize(
+    ("expected", "row"),
+    [
+        (["1.50", None, "0x00ff"], ["1.5", None, "0x00ff"]),
+        (["2020-01-01 00:00:00.5+00:00"], ["2020-01-01T00:00:00.500000Z"]),
+        (["2020-01-01 00:00:00.000000001"], ["2020-01-01 00:00:00.000000001"]),
+        (["00000000-0000-0000-0000-00000000000a"], ["0x0000000000000000000000000000000a"]),
+        (['[["a", "1"], ["b", null]]'], [{"b": None, "a": "1"}]),
+        (['[["a", "1"]]'], [[{"key": "a", "value": "1"}]]),
+        (['{"x": "1.0"}'], [{"x": "1"}]),
+        (['[[{"k": "0"}, "1"]]'], [{'{"k": "0"}': "1"}]),
+        (["0x61ff", "0x61"], ["0x61ff", "a"]),
+        (["nan"], ["nan"]),
+    ],
+)
+def test_the_judge_takes_a_value_in_another_type(expected: list, row: list) -> None:
+    assert verdict([expected], {"rows": [row]}) == (RIGHT, "")
+
+
+@pytest.mark.parametrize(
+    ("expected", "row"),
+    [
+        (["1"], ["2"]),
+        (["a"], [None]),
+        ([None], ["null"]),
+        (["2020-01-01 00:00:00.000000001"], ["2020-01-01 00:00:00"]),
+        (["2020-01-01 00:00:00+00:00"], ["2020-01-01 01:00:00+01:00"]),
+        (['[["a", "1"]]'], [{"a": "2"}]),
+        (['{"x": "1"}'], [{"y": "1"}]),
+        (["1"], ["1", "1"]),
+    ],
+)
+def test_the_judge_knows_another_value(expected: list, row: list) -> None:
+    assert verdict([expected], {"rows": [row]})[0] == WRONG
+
+
+def test_rows_compare_in_any_order_and_as_often_as_they_are_there() -> None:
+    assert verdict([["1"], ["2"], ["2"]], {"rows": [["2"], ["1"], ["2"]]})[0] == RIGHT
+    assert verdict([["1"], ["2"], ["2"]], {"rows": [["2"], ["1"], ["1"]]})[0] == WRONG
+
+
+def test_an_error_is_a_refusal_only_where_it_says_what_is_missing() -> None:
+    refusal = {"error": "NotImplementedException", "text": "equality deletes"}
+    assert verdict([], refusal)[0] == REFUSED
+    assert (
+        verdict([], {"error": "ValueError", "text": "Invalid Parquet file. Corrupt footer"})[0]
+        == CRASHED
+    )
+    assert verdict([], None)[0] == CRASHED
+
+
+def test_the_command_names_an_unknown_engine() -> None:
+    command = [sys.executable, "-m", "tests.board", "--engines", "oracle"]
+    done = subprocess.run(
+        command, cwd=ADAPTERS.parents[2], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "no such engine: oracle" in done.stderr
