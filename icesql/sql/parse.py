@@ -68,6 +68,7 @@ from icesql.sql.parser.token_rewriting import rewrite_tokens, take_file_names
 from icesql.sql.parser.travel.clauses import cut_travels
 from icesql.sql.parser.words import check_comments, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.reading.places import ParsedText
 from icesql.sql.reading.statement import engine_text, parse_text, read_statement
 from icesql.sql.references import take_references
 from icesql.sql.show_statements.advice import advice_in, note_of, sort_once
@@ -490,7 +491,11 @@ class _Parse:
             check_tokens(tokens)
         check_commands_in_from(tokens)
         try:
-            tree = self._tree(tokens)
+            read = None
+            if own:
+                tree, read = self._engine_tree(tokens)
+            else:
+                tree = self._sqlglot_tree(tokens)
         except SqlSyntaxError:
             other = self._spark_text(tokens) if self._spark else None
             if isinstance(other, UnsupportedSqlError):
@@ -514,7 +519,7 @@ class _Parse:
             for start, values in self._lists.lists.items()
             if first <= start <= last and not isinstance(values, int)
         ]
-        columns = nameless_columns(tree)
+        columns, nodes = nameless_columns(tree)
         tree = self._values.bind(tree, edits)
         gather(tree)
         references = take_references(tree, edits, self._shown, seconds=self._seconds)
@@ -523,7 +528,8 @@ class _Parse:
         words = None
         if isinstance(self._reader, Icesql):
             places, short = token_places(tokens), self._lists.text[first : last + 1]
-            words = UserText(text, first, (), places, columns, short).with_edits(edits)
+            words = UserText(text, first, (), places, columns, short, read, nodes)
+            words = words.with_edits(edits)
         return Query(
             cast("exp.Expression", tree),
             references,
@@ -597,11 +603,11 @@ class _Parse:
         ``hidden``: a call of a dialect with a function table stays a name and its arguments.
         """
         if isinstance(self._reader, Icesql):
-            return self._engine_tree(tokens)
+            return self._engine_tree(tokens)[0]
         return self._sqlglot_tree(tokens, hidden=hidden)
 
-    def _engine_tree(self, tokens: Sequence[Token]) -> exp.Expr:
-        """The tree that DuckDB's parser reads."""
+    def _engine_tree(self, tokens: Sequence[Token]) -> tuple[exp.Expr, ParsedText]:
+        """The tree that DuckDB's parser reads, and how it read the text."""
         sql, reader = self._sql, self._reader
         try:
             travels = cut_travels(
@@ -627,7 +633,7 @@ class _Parse:
         place_nodes(tree, tokens)
         for bracket in tree.find_all(exp.Bracket):
             bracket.set("offset", subscript_base(reader))
-        return tree
+        return tree, ParsedText(engine_tree, text.source_map)
 
     def _explain_mistake(self, tokens: Sequence[Token], place: int) -> None:
         """Raise what icesql's errors say of tokens that DuckDB's parser refuses at a place.

@@ -7,15 +7,19 @@ and names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlglot import exp
 
+from icesql.sql.reading.engine_node import engine_node
+
 if TYPE_CHECKING:
     from sqlglot.tokens import Token
+
+    from icesql.sql.reading.places import Node, ParsedText
 
 TABLE: Final = "table"
 VALUE: Final = "value"
@@ -59,7 +63,8 @@ class UserText(Struct, frozen=True):
     ``text`` begins at the character ``start`` of the SQL that the user gave, which all places
     count from. ``tokens`` are the first and last character of each token of ``short``, which is as
     long and has one word for each long list. ``columns`` are the places of items of select lists
-    that have no name of their own.
+    that have no name of their own, ``column_nodes`` what DuckDB read there, by their ends. ``read``
+    is the whole text as DuckDB's parser read it: what it may do is decided by that.
     """
 
     text: str
@@ -68,6 +73,8 @@ class UserText(Struct, frozen=True):
     tokens: tuple[tuple[int, int], ...] = ()
     columns: tuple[tuple[int, int], ...] = ()
     short: str = ""
+    read: ParsedText | None = None
+    column_nodes: Mapping[int, Node] = {}
 
     def written(self, start: int, end: int) -> str:
         """The user's words from one place to another."""
@@ -111,15 +118,22 @@ def token_places(tokens: Sequence[Token]) -> tuple[tuple[int, int], ...]:
     return tuple((token.start, token.end) for token in tokens)
 
 
-def nameless_columns(tree: exp.Expr) -> tuple[tuple[int, int], ...]:
-    """Where the select lists of ``tree`` have a column that is named after its expression."""
-    found = []
+def nameless_columns(
+    tree: exp.Expr,
+) -> tuple[tuple[tuple[int, int], ...], dict[int, Node]]:
+    """Where the select lists of ``tree`` have a column that is named after its expression, and what
+    DuckDB read there, by the ends of these places.
+    """
+    found, nodes = [], {}
     for select in tree.find_all(exp.Select):
         for node in select.expressions:
             place = node.meta.get("place")
             if place is not None and (node.meta.get("is_ours") or not is_named(node)):
                 found.append(cast("tuple[int, int]", place))
-    return tuple(found)
+                read = engine_node(node.unalias())
+                if read is not None:
+                    nodes[found[-1][1]] = read.value
+    return tuple(found), nodes
 
 
 def is_named(node: exp.Expr) -> bool:

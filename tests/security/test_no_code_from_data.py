@@ -410,7 +410,6 @@ BUILT = {
     "nanosecond_types.py: _nanos": "words of the file; its gaps take expressions",
     "nanosecond_types.py: _key": "words of the file; its gaps take expressions",
     "nanosecond_types.py: _cast_to": "words of the file; its gaps take expressions",
-    "column_names.py: Unmarking._mark": "a pattern; the number of a query",
     "composed.py: filled": "marks; after the check tables' own SQL, quoted names, literals",
     "literal_lists.py: bound_lists": "the name of a parameter, cast to a type; values are bound",
     "literal_lists.py: bind_lists": "the name of a parameter, cast to a type; values are bound",

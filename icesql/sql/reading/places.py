@@ -101,6 +101,21 @@ class SourceMap(Struct, frozen=True):
         return None
 
 
+class ParsedText(Struct, frozen=True):
+    """A text as DuckDB's parser read it, and where its words are from."""
+
+    tree: EngineTree
+    source_map: SourceMap
+
+    def place(self, node: Node) -> tuple[int, int] | None:
+        """Where a node stands in the user's SQL; None where DuckDB names no place."""
+        found = self.tree.node(node)
+        if found.start is None or found.end is None:
+            return None
+        last = max(found.end - 1, found.start)
+        return self.source_map.sql_offset(found.start), self.source_map.sql_offset(last) + 1
+
+
 class Places:
     """The places of a tree's nodes.
 

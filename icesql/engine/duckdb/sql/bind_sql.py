@@ -18,7 +18,7 @@ from icesql.engine.duckdb.sql.composed import Composed
 from icesql.engine.duckdb.sql.literal_lists import with_lists
 from icesql.engine.duckdb.sql.long_disjunctions import with_short_disjunctions
 from icesql.engine.duckdb.sql.nanosecond_types import adapted_types
-from icesql.engine.duckdb.sql.nothing_lost import check_nothing_lost
+from icesql.engine.duckdb.sql.nothing_lost import check_nothing_lost, replaced_nodes
 from icesql.engine.duckdb.sql.own_words import KeptTexts, OwnWords
 from icesql.engine.duckdb.sql.size_guards import guard_sizes
 from icesql.engine.duckdb.sql.splice import spliced_sql
@@ -63,8 +63,11 @@ def bind_sql(
         if ONLY_TEXT in cte.meta:
             raise unsupported(f"{cte.meta[ONLY_TEXT]} in this statement", cte)
     if bound.user_text is not None and not bound.has_lists:
-        words = OwnWords(bound.user_text, bound.tree, False, cursor, texts)
-        check_nothing_lost(words.engine_tree, bound.tree, cursor)
+        OwnWords(bound.user_text, bound.tree, False, cursor, texts)
+        read = bound.user_text.read
+        assert read is not None
+        replaced = replaced_nodes(bound.user_text, read)
+        check_nothing_lost(read.tree, bound.tree, cursor, replaced)
     tree = with_short_disjunctions(tree)
     if bound.user_text is not None:
         tree = tree.copy()

@@ -1,8 +1,8 @@
 """What a text may do is decided by the engine's own parse of it.
 
-sqlglot's tree bound the text. DuckDB's tree of the same text shows that nothing else is in it:
-every table is one that binding placed or a WITH query in scope, every function one that the table
-of functions allows, every parameter one of ours, and words are where the other parser saw them.
+The tree that was bound is made of it. Here it shows that nothing else is in the text: every table
+is one that binding placed or a WITH query in scope, every function one that the table of functions
+allows, every parameter one that has a value, and words are where the tokens have them.
 """
 
 from __future__ import annotations
@@ -12,35 +12,26 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from icesql.engine.duckdb.sql.composed import Composed
 from icesql.errors import UnsupportedSqlError
 from icesql.query.constants.current_time import is_clock
 from icesql.sql.acceptance import CALL_BY_TEXT
 from icesql.sql.engine_functions import is_known, refusal
 from icesql.sql.parser.literal_list import SHORTEST
 from icesql.sql.positions import unsupported
-from icesql.sql.reading.engine_tree import EngineTree, Node, plain_spaces, starts_of
-from icesql.sql.user_text import UserText
+from icesql.sql.reading.engine_tree import Node, plain_spaces, starts_of
+from icesql.sql.reading.places import ParsedText
+from icesql.sql.user_text import LIST, TABLE, VALUE, UserText
 
 # Schemas and databases that hold the engine's functions.
 SCHEMAS: Final = frozenset({"main", "system", "temp", "memory", "pg_catalog", "information_schema"})
-
-_CLASSES: Final = frozenset(
-    {"BETWEEN", "CASE", "CAST", "COLLATE", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT"}
-    | {"FUNCTION", "LAMBDA", "LAMBDA_REF", "OPERATOR", "PARAMETER", "STAR", "SUBQUERY", "TYPE"}
-    | {"WINDOW", "POSITIONAL_REFERENCE"}
-)
-_TABLES: Final = frozenset({"SUBQUERY", "JOIN", "EXPRESSION_LIST", "EMPTY", "PIVOT"})
-_QUERIES: Final = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE"})
 
 
 class Facts(Struct):
     """What a tree holds that later steps ask for.
 
-    ``calls`` are those of functions outside of FROM, ``named`` the expressions by the marks that
-    are their aliases, ``arrays`` the types of fixed length, ``chains`` the long ones of OR and AND.
-    ``makes_rows``: there may be more rows
-    than the tables have.
+    ``calls`` are those of functions outside of FROM, ``arrays`` the types of fixed length,
+    ``chains`` the long ones of OR and AND. ``makes_rows``: there may be more rows than the tables
+    have.
     """
 
     calls: list[Node] = field(default_factory=list)
@@ -49,22 +40,22 @@ class Facts(Struct):
     has_lambda: bool = False
     chains: list[Node] = field(default_factory=list)
     arrays: list[Node] = field(default_factory=list)
-    named: dict[str, Node] = field(default_factory=dict)
 
 
 class _Checker:
-    def __init__(self, tree: EngineTree, composed: Composed, marks: set[str]) -> None:
-        self._tree, self._composed, self._marks = tree, composed, marks
-        self._seen: set[str] = set()
+    def __init__(self, text: UserText, read: ParsedText) -> None:
+        self._read = read
+        self._values = {each.start: each.end for each in text.edits if each.kind in (VALUE, LIST)}
+        self._tables = sorted(each.start for each in text.edits if each.kind == TABLE)
+        self._seen: set[int] = set()
         self._in_from: dict[int, Node] = {}
         self.unknown: list[Node] = []
         self.facts = Facts()
 
     def check(self) -> None:
         """Raises UnsupportedSqlError at the place of the first thing that is not allowed."""
-        if len(self._tree.statements) != 1:
-            raise unsupported("several statements in one", self._composed.user_offset(0))
-        stack: list[tuple[Any, frozenset[str]]] = [(self._tree.statements[0], frozenset())]
+        statement = self._read.tree.statements[0]
+        stack: list[tuple[Any, frozenset[str]]] = [(statement, frozenset())]
         while stack:
             value, visible = stack.pop()
             if isinstance(value, list):
@@ -75,24 +66,39 @@ class _Checker:
             if "cte_map" in value:
                 visible = self._query(value, visible, stack)
             elif "class" in value:
+                if self._is_value(value):
+                    continue
                 self._expression(value)
-            elif "sample" in value and "type" in value:
-                self._table(value, visible)
+            elif "sample" in value and "type" in value and self._table(value, visible):
+                continue
             stack.extend(
                 (each, visible)
                 for name, each in value.items()
                 if isinstance(each, dict | list) and name not in ("cte_map", "qualified_name")
             )
-        lost = self._marks - self._seen
-        if lost:
+        if len(self._seen) < len(self._tables):
             raise UnsupportedSqlError("this statement", hint="DuckDB reads it in another way")
+
+    def _is_value(self, node: Node) -> bool:
+        """Whether a constant stands for a node: a parameter, a clock or a variable."""
+        if node["class"] not in ("PARAMETER", "FUNCTION", "COLUMN_REF"):
+            return False
+        place = self._read.place(node)
+        return place is not None and self._values.get(place[0]) == place[1]
+
+    def _table_at(self, node: Node) -> int | None:
+        """Where the table of binding begins that is inside of a node."""
+        place = self._read.place(node)
+        if place is None:
+            return None
+        index = bisect_left(self._tables, place[0])
+        start = self._tables[index] if index < len(self._tables) else place[1]
+        return start if start < place[1] else None
 
     def _query(
         self, node: Node, visible: frozenset[str], stack: list[tuple[Any, frozenset[str]]]
     ) -> frozenset[str]:
         """The WITH queries that the node sees; each of them sees the ones before it."""
-        if node.get("type") not in _QUERIES:
-            raise self._refused(str(node.get("type")), node)
         if node["type"] != "SELECT_NODE":
             self.facts.makes_rows = True
         for entry in node["cte_map"]["map"]:
@@ -103,47 +109,44 @@ class _Checker:
             visible = visible | {name}
         return visible
 
-    def _table(self, node: Node, visible: frozenset[str]) -> None:
+    def _table(self, node: Node, visible: frozenset[str]) -> bool:
+        """Whether it is a table of binding's, or a call that is one; raises for what may not be."""
         kind = node["type"]
         if kind == "BASE_TABLE":
             self.facts.tables += 1
             name, path = str(node["table_name"]), node["qualified_name"]["path"]
-            if node["at_clause"] is not None:
-                raise self._refused("a time-travel clause at this place", node)
-            if len(path) == 1 and name in self._marks:
-                self._seen.add(name)
+            start = self._table_at(node)
+            if start is not None:
+                self._seen.add(start)
             elif name.lower() not in visible or not (len(path) == 1 or path[0] == "recurring"):
-                raise self._refused(f'the table "{".".join(path)}" at this place', node)
+                raise self.refused(f'the table "{".".join(path)}" at this place', node)
         elif kind == "TABLE_FUNCTION":
             self.facts.tables += 1
+            place = self._read.place(node)
+            start = self._table_at(node)
+            if start is not None and place is not None and start == place[0]:
+                self._seen.add(start)
+                return True
             self.facts.makes_rows = True
             function = node["function"]
             name = str(function.get("function_name"))
             if function.get("class") != "FUNCTION" or refusal(name, table=True) is not None:
-                raise self._refused(f"the table function {name}()", node)
+                raise self.refused(f"the table function {name}()", node)
             self._in_from[id(function)] = function
-        elif kind not in _TABLES:
-            raise self._refused(str(kind), node)
         elif kind == "JOIN":
             self.facts.makes_rows = True
             if node["ref_type"] == "POSITIONAL":
-                raise self._refused("POSITIONAL JOIN", node)
+                raise self.refused("POSITIONAL JOIN", node)
         elif kind == "EXPRESSION_LIST" or kind == "PIVOT":
             self.facts.makes_rows = True
+        return False
 
     def _expression(self, node: Node) -> None:
         kind = node["class"]
-        if kind not in _CLASSES:
-            raise self._refused(f"this expression ({kind})", node)
-        if node["alias"] in self._marks:
-            self._seen.add(node["alias"])
-            self.facts.named[node["alias"]] = node
         if kind == "FUNCTION" or kind == "WINDOW":
             self._call(node)
         elif kind == "PARAMETER":
-            if node["identifier"] not in self._marks:
-                raise self._refused("a parameter at this place", node)
-            self._seen.add(node["identifier"])
+            raise self.refused("a parameter at this place", node)
         elif kind == "CONJUNCTION":
             if len(node["children"]) >= SHORTEST:
                 self.facts.chains.append(node)
@@ -160,10 +163,10 @@ class _Checker:
         reason = refusal(name)
         if reason is not None:
             if is_known(name):
-                raise self._refused(f"the function {name}()", node, reason)
+                raise self.refused(f"the function {name}()", node, reason)
             self.unknown.append(node)
         if is_clock(name) and not node["arguments"]:
-            raise self._refused(f"{name}() at this place", node)
+            raise self.refused(f"{name}() at this place", node)
         if name in CALL_BY_TEXT:
             self._named_aggregate(node)
         if name == "unnest":
@@ -178,34 +181,29 @@ class _Checker:
         place = 0 if is_method else 1
         literal = arguments[place].get("literal") if len(arguments) > place else None
         if literal is None or literal["kind"] != "STRING" or refusal(literal["text"]) is not None:
-            raise self._refused(
+            raise self.refused(
                 "an aggregate that is not named by a text", node, "write list_aggregate(l, 'sum')"
             )
 
-    def _refused(self, construct: str, node: Node, hint: str = "") -> UnsupportedSqlError:
-        start = self._tree.node(node).start
-        offset = None if start is None else self._composed.user_offset(start)
-        return unsupported(construct, offset, hint)
+    def refused(self, construct: str, node: Node, hint: str = "") -> UnsupportedSqlError:
+        """The error at the place of a node."""
+        place = self._read.place(node)
+        return unsupported(construct, None if place is None else place[0], hint)
 
 
-def check_text(tree: EngineTree, composed: Composed, marks: set[str], cursor: Any) -> Facts:
-    """Raise UnsupportedSqlError for what ``tree``, that of ``composed``, may not do.
+def check_text(text: UserText, read: ParsedText, cursor: Any) -> Facts:
+    """Raise UnsupportedSqlError for what a text may not do, as DuckDB read it.
 
-    ``marks`` are the names that must be in it. A function that neither the table of functions nor
-    the engine knows is left to the engine's own error.
+    A function that neither the table of functions nor the engine knows is left to the engine's own
+    error.
     """
-    checker = _Checker(tree, composed, marks)
+    checker = _Checker(text, read)
     checker.check()
-    facts = checker.facts
     for node in checker.unknown:
         name = str(node["function_name"])
         if _exists(name, cursor):
-            raise unsupported(
-                f"the function {name}()",
-                composed.user_offset(tree.node(node).start or 0),
-                refusal(name) or "",
-            )
-    return facts
+            raise checker.refused(f"the function {name}()", node, refusal(name) or "")
+    return checker.facts
 
 
 def _exists(name: str, cursor: Any) -> bool:

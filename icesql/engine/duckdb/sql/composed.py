@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from icesql.engine.duckdb.types import quoted
 from icesql.sql.reading.engine_tree import counted, starts_of
 from icesql.sql.user_text import ALIAS, LIST, NAME, SQL, TABLE, VALUE, Edit, UserText
 
@@ -83,20 +82,6 @@ def around_values(text: UserText, composed: Composed) -> tuple[str, ...] | None:
         found.append(sql[last:at])
         last = at + len(edit.text)
     return (*found, sql[last:])
-
-
-class Marks(Struct, frozen=True):
-    """Names for the edits of a text that no text can know, since all of them end in ``nonce``."""
-
-    nonce: str
-
-    def name(self, index: int, edit: Edit) -> str:
-        """The name of an edit."""
-        return f"icesql_{edit.kind}_{index}_{self.nonce}"
-
-    def fill(self, index: int, edit: Edit) -> str:
-        """What stands for an edit while the text is checked."""
-        return filled(edit, quoted(self.name(index, edit)), f"${self.name(index, edit)}")
 
 
 def filled(edit: Edit, name: str, value: str) -> str:

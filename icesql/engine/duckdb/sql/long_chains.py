@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from icesql.engine.duckdb.sql.composed import Composed
 from icesql.engine.duckdb.sql.long_disjunctions import LONGEST, PIECE
 from icesql.sql.parser.literal_list import SHORTEST, LiteralList, dates
-from icesql.sql.reading.engine_tree import EngineTree, Node, plain_spaces, starts_of
-from icesql.sql.user_text import SQL, Edit
+from icesql.sql.reading.engine_tree import Node, plain_spaces, starts_of
+from icesql.sql.reading.places import ParsedText, SourceMap
+from icesql.sql.user_text import SQL, Edit, UserText
 
 _COMPARED: Final = {"CONJUNCTION_OR": "COMPARE_EQUAL", "CONJUNCTION_AND": "COMPARE_NOTEQUAL"}
 _OPENING: Final = frozenset({"(", "[", "{", "CASE"})
@@ -35,31 +35,30 @@ class Gathered(Struct, frozen=True):
     places: tuple[tuple[int, int], ...]
 
 
-def long_chains(
-    tree: EngineTree, composed: Composed, chains: list[Node]
-) -> tuple[list[Edit], list[Gathered]]:
-    """What takes the place of ``chains``, conjunctions of ``tree``, the tree of ``composed``."""
+def long_chains(text: UserText, chains: list[Node]) -> tuple[list[Edit], list[Gathered]]:
+    """What takes the place of ``chains``, conjunctions of DuckDB's tree of a text."""
     edits: list[Edit] = []
     lists: list[Gathered] = []
+    assert text.read is not None
     for node in chains:
-        place = tree.node(node)
-        found = list(_gathered(tree, composed, node))
+        found = list(_gathered(text, text.read, node))
         lists += found
         is_or = node["type"] == "CONJUNCTION_OR"
         if found or not is_or or len(node["children"]) <= LONGEST:
             continue
+        place = text.read.tree.node(node)
         if place.start is not None and place.end is not None:
-            breaks = list(_breaks(composed.sql, place.start, place.end))
+            breaks = list(_breaks(text.read.tree.text, place.start, place.end))
             if len(breaks) == len(node["children"]) - 1:
-                edits += _pieces(composed, place.start, breaks)
+                edits += _pieces(text.read.source_map, place.start, breaks)
     return edits, lists
 
 
-def _pieces(composed: Composed, start: int, breaks: list[int]) -> Iterator[Edit]:
+def _pieces(source_map: SourceMap, start: int, breaks: list[int]) -> Iterator[Edit]:
     """``coalesce(piece, NULL)`` for all pieces of a chain but its last one."""
-    begin = composed.user_offset(start)
+    begin = source_map.sql_offset(start)
     for place in breaks[PIECE - 1 :: PIECE]:
-        end = composed.user_offset(place)
+        end = source_map.sql_offset(place)
         yield Edit(begin, begin, SQL, " coalesce(")
         yield Edit(end, end, SQL, ", NULL) ")
         begin = end + len("OR")
@@ -89,7 +88,7 @@ def _breaks(sql: str, start: int, end: int) -> Iterator[int]:
             yield start + offset
 
 
-def _gathered(tree: EngineTree, composed: Composed, node: Node) -> Iterator[Gathered]:
+def _gathered(text: UserText, read: ParsedText, node: Node) -> Iterator[Gathered]:
     """The lists of terms that compare one column with literals of one kind."""
     groups: dict[tuple[str, str], list[tuple[Any, tuple[int, int]]]] = {}
     for term in node["children"]:
@@ -100,11 +99,10 @@ def _gathered(tree: EngineTree, composed: Composed, node: Node) -> Iterator[Gath
             left, right = right, left
         if left.get("class") != "COLUMN_REF" or (literal := _literal(right)) is None:
             continue
-        place, written = tree.node(term), tree.node(left)
-        column = composed.sql[written.start : written.end]
-        if place.start is None or place.end is None or "icesql_" in column:
+        ends, written = read.place(term), read.place(left)
+        if ends is None or written is None or _is_changed(text, *written):
             continue
-        ends = composed.user_offset(place.start), composed.user_offset(place.end)
+        column = text.written(*written)
         groups.setdefault((column, literal[0]), []).append((literal[1], ends))
     is_not = node["type"] == "CONJUNCTION_AND"
     for (column, kind), terms in groups.items():
@@ -114,6 +112,11 @@ def _gathered(tree: EngineTree, composed: Composed, node: Node) -> Iterator[Gath
         found = dates(values) if kind == "date" else LiteralList(kind, tuple(values))
         if found is not None:
             yield Gathered(column, is_not, found, tuple(place for _, place in terms))
+
+
+def _is_changed(text: UserText, start: int, end: int) -> bool:
+    """Whether other words stand for some of those between two places."""
+    return any(edit.start < end and start < edit.end for edit in text.edits)
 
 
 def _literal(node: Node) -> tuple[str, Any] | None:

@@ -7,7 +7,7 @@ would run another query. So what DuckDB reads in both texts is counted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sqlglot import exp
@@ -16,18 +16,37 @@ from icesql.engine.duckdb.sql.splice import renamed_sql
 from icesql.errors import SqlSyntaxError
 from icesql.sql.positions import unsupported
 from icesql.sql.reading.engine_tree import EngineTree, parse
+from icesql.sql.reading.places import ParsedText
+from icesql.sql.user_text import TABLE, VALUE, UserText
 
 Node = Mapping[str, Any]
 
+_REPLACED: Final = ("TABLE_FUNCTION", "FUNCTION", "COLUMN_REF", "VALUE_PARAMETER")
 
-def check_nothing_lost(user: EngineTree, tree: exp.Expr, cursor: Any) -> None:
-    """Raise UnsupportedSqlError if ``tree``, written back, has less than ``user``."""
+
+def replaced_nodes(text: UserText, read: ParsedText) -> list[Node]:
+    """What the tree has by a name or as a constant: calls that are tables, clocks, parameters."""
+    starts = {edit.start for edit in text.edits if edit.kind in (TABLE, VALUE)}
+    return [
+        each.value
+        for each in read.tree.walk()
+        if each.kind in _REPLACED and (read.place(each.value) or (-1,))[0] in starts
+    ]
+
+
+def check_nothing_lost(
+    user: EngineTree, tree: exp.Expr, cursor: Any, replaced: Sequence[Node] = ()
+) -> None:
+    """Raise UnsupportedSqlError if ``tree``, written back, has less than ``user``, but for what is
+    ``replaced``.
+    """
     try:
         written = parse(cursor, renamed_sql(tree, {}))
     except SqlSyntaxError:
         lost = True
     else:
-        lost = bool(_parts(user) - _parts(written))
+        gone = sum((_parts(user, each) for each in replaced), Counter[object]())
+        lost = bool(_parts(user) - gone - _parts(written))
     if lost:
         raise unsupported(
             "one of these words in a query over nanosecond times, UUIDs or fields whose names "
@@ -37,10 +56,10 @@ def check_nothing_lost(user: EngineTree, tree: exp.Expr, cursor: Any) -> None:
         )
 
 
-def _parts(tree: EngineTree) -> Counter[object]:
+def _parts(tree: EngineTree, top: Node | None = None) -> Counter[object]:
     """What DuckDB reads in a text, each as often as it is there: all but names and types."""
     found: Counter[object] = Counter()
-    for node in tree.walk():
+    for node in tree.walk(top):
         value = node.value
         found.update(_expression(value) if "class" in value else _clause(value))
         if value.get("sample"):
