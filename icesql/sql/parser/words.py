@@ -75,7 +75,7 @@ def check_tokens(tokens: Sequence[Token]) -> None:
         wanted = _NEEDS_MORE.get(kind)
         if wanted and (following is None or following.token_type in ENDS_CLAUSE):
             raise _nothing_follows(token, following, wanted)
-        if kind == TokenType.COMMA and following is not None and following.text == ",":
+        if kind == TokenType.COMMA and following is not None and following.token_type == kind:
             raise syntax_error('unexpected ","', following, ("an expression",))
         if kind == TokenType.COMMA and index and tokens[index - 1].token_type in _BEFORE_ITEM:
             raise syntax_error('unexpected ","', token, ("an expression",))
