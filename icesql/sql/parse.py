@@ -64,12 +64,12 @@ from icesql.sql.parser.gathering import gather
 from icesql.sql.parser.literal_list import Lists, take_lists
 from icesql.sql.parser.own_calls import hide_calls, show_calls
 from icesql.sql.parser.places import place_nodes
-from icesql.sql.parser.token_rewriting import rewrite_tokens, take_file_names
+from icesql.sql.parser.token_rewriting import rewrite_tokens
 from icesql.sql.parser.travel.clauses import cut_travels
 from icesql.sql.parser.words import check_comments, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.places import ParsedText
-from icesql.sql.reading.statement import engine_text, parse_text, read_statement
+from icesql.sql.reading.statement import NotParsed, engine_text, read_text
 from icesql.sql.references import take_references
 from icesql.sql.show_statements.advice import advice_in, note_of, sort_once
 from icesql.sql.show_statements.advice import without as without_advice
@@ -620,19 +620,16 @@ class _Parse:
         levels = nesting(tokens)
         deep = len(tokens) > _FEW_TOKENS or not is_shallow(levels)
         try:
-            engine_tree = with_room(lambda: parse_text(text), deep=deep)
-        except (SqlSyntaxError, UnsupportedSqlError) as error:
-            self._explain_mistake(tokens, error.offset or 0)
-            raise
-        try:
-            tree = with_room(lambda: read_statement(engine_tree, text, travels), deep=deep)
+            engine_tree, tree = with_room(
+                lambda: read_text(text, travels, files=self._files), deep=deep
+            )
         except RecursionError:
             raise too_deep(deepest_token(tokens)) from None
+        except NotParsed as error:
+            self._explain_mistake(tokens, error.reason.offset or 0)
+            raise error.reason from None
         self._put_back(tree, tokens)
-        take_file_names(tree, tokens, files=self._files)
         place_nodes(tree, tokens)
-        for bracket in tree.find_all(exp.Bracket):
-            bracket.set("offset", subscript_base(reader))
         return tree, ParsedText(engine_tree, text.source_map)
 
     def _explain_mistake(self, tokens: Sequence[Token], place: int) -> None:

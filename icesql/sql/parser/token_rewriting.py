@@ -58,11 +58,11 @@ class Rewriting(Struct, frozen=True):
         if start is not None:
             table.meta.setdefault("start", start)
         if start in texts and isinstance(name, exp.Identifier):
-            _read_file(table, name.name, files and len(table.parts) == 1)
+            read_file(table, name.name, files=files and len(table.parts) == 1)
 
 
-def _read_file(table: exp.Table, text: str, files: bool) -> None:
-    """``FROM 'data.parquet'``."""
+def read_file(table: exp.Table, text: str, *, files: bool) -> None:
+    """Make a call of ``FROM 'data.parquet'``. Raises UnsupportedSqlError for other texts."""
     start = table.meta["start"]
     reader = reader_of(text)
     if reader is None or not files:
@@ -79,15 +79,6 @@ def _read_file(table: exp.Table, text: str, files: bool) -> None:
 def _is_metadata(path: str) -> bool:
     """A table's metadata file, which ends as other files of JSON do."""
     return path.removesuffix(".gz").endswith(".metadata.json")
-
-
-def take_file_names(tree: exp.Expr, tokens: Sequence[Token], *, files: bool) -> None:
-    """Make calls of ``FROM 'data.parquet'``; see ``Rewriting.mend``."""
-    texts = {each.start for each in tokens if each.token_type == TokenType.STRING}
-    for table in list(tree.find_all(exp.Table)) if texts else ():
-        name = table.this
-        if not isinstance(name, exp.Func) and offset_of(table.parts[0]) in texts:
-            _read_file(table, table.name, files and len(table.parts) == 1)
 
 
 def rewrite_tokens(tokens: Sequence[Token], sql: str) -> Rewriting:

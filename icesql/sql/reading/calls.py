@@ -6,17 +6,16 @@ DuckDB's parser makes calls of most operators and of many forms (``INTERVAL 3 DA
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Final
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
+from icesql.sql.engine_functions import SCHEMAS
 from icesql.sql.reading.expressions import LEVELS, ExpressionReader, bracketed
 from icesql.sql.reading.places import Node, words_of
-
-# Schemas and databases of functions: a name after another one is a method's.
-SCHEMAS: Final = frozenset({"main", "system", "temp", "memory", "pg_catalog", "information_schema"})
 
 _BINARY: Final[dict[str, type[exp.Expr]]] = {
     "+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div, "//": exp.IntDiv, "%": exp.Mod,
@@ -48,6 +47,7 @@ _WITHIN_GROUP: Final[dict[str, type[exp.Expr]]] = {
 }  # fmt: skip
 # Names that sqlglot's builders take for another function than DuckDB does.
 _NO_BUILDER: Final = frozenset({"apply", "char"})
+_DIALECT: Final = DuckDB()
 _FRAMES: Final = ("ROWS", "RANGE", "GROUPS")
 _DEFAULT_FRAME: Final = ("UNBOUNDED_PRECEDING", "CURRENT_ROW_RANGE", "NO_OTHER")
 
@@ -376,14 +376,16 @@ class CallReader(ExpressionReader):
         return None if value is None else self.expression(value), side
 
 
+@functools.cache
+def _takes_dialect(build: Any) -> bool:
+    code = getattr(build, "__code__", None)
+    return code is not None and "dialect" in code.co_varnames
+
+
 def _built(build: Any, given: list[exp.Expr]) -> exp.Expr | None:
     """What a builder of sqlglot's makes of the arguments; None where it does not take all."""
     try:
-        takes_dialect = "dialect" in build.__code__.co_varnames
-    except AttributeError:
-        takes_dialect = False
-    try:
-        made = build(given, dialect=DuckDB()) if takes_dialect else build(given)
+        made = build(given, dialect=_DIALECT) if _takes_dialect(build) else build(given)
     except (TypeError, ValueError, IndexError, AttributeError):
         return None
     if made is None:

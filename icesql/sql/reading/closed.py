@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from icesql.sql.positions import syntax_error
-from icesql.sql.reading.keys import (
-    ANY,
-    EXPRESSIONS,
-    NODES,
-    PARTS,
-    SAMPLE_SIZE,
-    AnyValue,
-    Keys,
-)
+from icesql.sql.reading.keys import ANY, EXPRESSIONS, NODES, PARTS, SAMPLE_SIZE, Keys
 from icesql.sql.reading.places import Node, Places
+from icesql.sql.reading.words import OwnedWords
+
+_INNER: Final = (dict, list)
 
 
-def check_closed(statement: Node, places: Places) -> None:
-    """Raise UnsupportedSqlError for the first kind, key or value that ``keys`` does not list."""
+def check_closed(statement: Node, places: Places) -> OwnedWords:
+    """The words of a tree of which ``keys`` lists every kind, key and value.
+
+    Raises UnsupportedSqlError for the first that it does not list.
+    """
+    owned = OwnedWords(places.tree)
     stack: list[tuple[Any, str, Node]] = [(statement, "", statement)]
     while stack:
         value, name, around = stack.pop()
@@ -29,10 +28,12 @@ def check_closed(statement: Node, places: Places) -> None:
         around = value if "query_location" in value else around
         for key, each in value.items():
             allowed = keys.get(key)
-            if not isinstance(allowed, AnyValue) and each not in (allowed or ()):
+            if allowed is not ANY and (allowed is None or each not in allowed):
                 raise _refused(key, each, value, around, places)
-            if isinstance(each, dict | list) and each:
+            if each.__class__ in _INNER and each:
                 stack.append((each, key, around))
+        owned.add(value)
+    return owned
 
 
 def _keys_of(value: Node, name: str, around: Node, places: Places) -> Keys:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 
 from icesql.sql.reading.data_types import TypeReader
-from icesql.sql.reading.places import Node, words_of
+from icesql.sql.reading.places import Node, Word, words_of
 
 _COMPARISONS: Final[dict[str, type[exp.Binary]]] = {
     "COMPARE_EQUAL": exp.EQ,
@@ -52,6 +54,7 @@ _CLOCKS: Final[dict[str, type[exp.Func]]] = {
     "current_time": exp.CurrentTime,
     "localtime": exp.Localtime,
 }
+_STAR_LISTS: Final = ("exclude_list", "qualified_exclude_list", "replace_list", "rename_list")
 # In ``meta`` of a number: its text, where the node has it in another spelling.
 WRITTEN: Final = "written"
 _ONE_AMOUNT: Final = re.compile(
@@ -216,19 +219,8 @@ class ExpressionReader(TypeReader):
         place = -1 if begin is None else self.text.find("*", begin)
         if place >= 0:
             star.meta.update(start=self.sql_offset(place), end=self.sql_offset(place))
-        after = None if place < 0 else place + 1
-        left_out: list[exp.Expr] = [
-            exp.Column(this=self.find_name(after, each)) for each in found["exclude_list"]
-        ]
-        for each in found["qualified_exclude_list"]:
-            table = self.find_name(after, each["table"])
-            left_out.append(exp.Column(this=self.find_name(after, each["column"]), table=table))
-        if left_out:
-            star.set("except_", left_out)
-        if found["replace_list"]:
-            star.set("replace", [self._aliased(each, after) for each in found["replace_list"]])
-        if found["rename_list"]:
-            star.set("rename", [self._renamed(each, after) for each in found["rename_list"]])
+        if any(found[each] for each in _STAR_LISTS):
+            self._set_lists(star, found, self.words_behind(place + 1) if place >= 0 else {})
         made: exp.Expr = star
         if found["relation_name"]:
             (table,) = self.names(begin, [found["relation_name"]])
@@ -246,16 +238,28 @@ class ExpressionReader(TypeReader):
             return self.lambda_of(found["arguments"][1]["expression"])
         return self.expression(found)
 
-    def _aliased(self, found: Node, after: int | None) -> exp.Alias:
-        value = self.expression(found["value"])
-        return exp.Alias(this=value, alias=self.find_name(after, found["key"]))
+    def _set_lists(self, star: exp.Star, found: Node, words: Mapping[str, Word]) -> None:
+        """Give a star its EXCLUDE, REPLACE and RENAME, whose names are among ``words``."""
 
-    def _renamed(self, found: Node, after: int | None) -> exp.Alias:
-        key = found["key"]
-        column = exp.Column(this=self.find_name(after, key["column"]))
-        if key["table"]:
-            column.set("table", self.find_name(after, key["table"]))
-        return exp.Alias(this=column, alias=self.find_name(after, found["value"]))
+        def column(key: Node) -> exp.Column:
+            made = exp.Column(this=self.named(key["column"], words))
+            if key["table"]:
+                made.set("table", self.named(key["table"], words))
+            return made
+
+        left_out = [exp.Column(this=self.named(each, words)) for each in found["exclude_list"]]
+        left_out += map(column, found["qualified_exclude_list"])
+        replaced = [
+            exp.Alias(this=self.expression(each["value"]), alias=self.named(each["key"], words))
+            for each in found["replace_list"]
+        ]
+        renamed = [
+            exp.Alias(this=column(each["key"]), alias=self.named(each["value"], words))
+            for each in found["rename_list"]
+        ]
+        for name, nodes in (("except_", left_out), ("replace", replaced), ("rename", renamed)):
+            if nodes:
+                star.set(name, nodes)
 
     # ------------------------------------------------------------------ operators
 
@@ -301,12 +305,11 @@ class ExpressionReader(TypeReader):
                 items = [self.expression(each) for each in rest]
                 return exp.In(this=self.operand(first, 6), expressions=items)
             case "ARRAY_EXTRACT":
-                value = self.operand(children[0], ATOM)
-                return exp.Bracket(this=value, expressions=[self.expression(children[1])])
+                return self._bracket(children[0], self.expression(children[1]))
             case "ARRAY_SLICE":
                 ends = [None if self._is_open(e) else self.expression(e) for e in children[1:]]
                 part = exp.Slice(**dict(zip(("this", "expression", "step"), ends, strict=False)))
-                return exp.Bracket(this=self.operand(children[0], ATOM), expressions=[part])
+                return self._bracket(children[0], part)
             case "STRUCT_EXTRACT":
                 return self._field(children[0], children[1])
             case "ARRAY_CONSTRUCTOR":
@@ -325,6 +328,11 @@ class ExpressionReader(TypeReader):
                 return inner
             case _:
                 raise self.refuse(f"this operator ({kind})", found)
+
+    def _bracket(self, value: Node, subscript: exp.Expr) -> exp.Expr:
+        """The subscript stays as written and says from what it counts; see ``parser.dialect``."""
+        inner = self.operand(value, ATOM)
+        return exp.Bracket(this=inner, expressions=[subscript], offset=DuckDB.INDEX_OFFSET)
 
     def _field(self, value: Node, name: Node) -> exp.Expr:
         if name["class"] != "CONSTANT" or name["literal"]["kind"] != "STRING":

@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec import Struct
 
-
-class AnyValue(Struct, frozen=True):
+class _Any(tuple[()]):
     """The reader takes up whatever value is there."""
 
 
-ANY: Final = AnyValue()
+ANY: Final = _Any()
 # What a key may have: ANY, or one of these values.
-Values = AnyValue | tuple[object, ...]
+Values = tuple[object, ...]
 Keys = Mapping[str, Values]
 
 _PLACE: Final[Keys] = {"query_location": ANY, "query_location_length": ANY}

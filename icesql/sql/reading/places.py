@@ -231,14 +231,25 @@ class Places:
         node.meta.update(start=self.sql_offset(word.start), end=self.sql_offset(word.end - 1))
         return node
 
-    def find_name(self, begin: int | None, name: str, *, quoted: bool = True) -> exp.Identifier:
-        """The identifier of the first word from a place on that is ``name``."""
-        node = exp.Identifier(this=name, quoted=quoted)
-        if begin is not None:
-            for word in words_of(self.text, begin):
-                if word.kind in ("word", "name") and word.value.lower() == name.lower():
-                    return self.name_placed(node, word)
-        return node
+    def named(self, name: str, words: Mapping[str, Word]) -> exp.Identifier:
+        """The identifier of a name, at the place of the word that it is among ``words``."""
+        node, word = exp.Identifier(this=name, quoted=True), words.get(name.lower())
+        return node if word is None else self.name_placed(node, word)
+
+    def words_behind(self, begin: int) -> dict[str, Word]:
+        """The first of each word from a place to the end of the item of the list that it is in."""
+        found: dict[str, Word] = {}
+        depth = 0
+        for word in words_of(self.text, begin):
+            if word.kind == "sign":
+                depth += (word.value == "(") - (word.value == ")")
+                if depth < 0 or (depth == 0 and word.value == ","):
+                    break
+            elif word.kind in ("word", "name"):
+                if depth == 0 and word.is_word("FROM"):
+                    break
+                found.setdefault(word.value.lower(), word)
+        return found
 
     def listed(self, begin: int | None, names: Sequence[str]) -> list[exp.Identifier]:
         """Identifiers of names with commas between that begin at a place."""

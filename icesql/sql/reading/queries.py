@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
+from msgspec import Struct
 from sqlglot import exp
 
+from icesql.sql.positions import unsupported
 from icesql.sql.reading.closed import check_closed
 from icesql.sql.reading.engine_node import set_engine_node
 from icesql.sql.reading.engine_tree import EngineTree
@@ -24,17 +26,29 @@ _OPERATIONS: Final[dict[str, type[exp.SetOperation]]] = {
 _BY_NAME: Final = "_BY_NAME"
 
 
-def read_query(tree: EngineTree, source_map: SourceMap) -> tuple[exp.Expr, list[Source]]:
-    """The nodes of the one statement of ``tree``, and what stands in its FROMs.
+class ReadQuery(Struct, frozen=True):
+    """The nodes of a query, what stands in its FROMs, and the tables there that are texts."""
+
+    tree: exp.Expr
+    sources: Sequence[Source]
+    files: Sequence[exp.Table]
+
+
+def read_query(tree: EngineTree, source_map: SourceMap) -> ReadQuery:
+    """The nodes of the one statement of ``tree``.
 
     ``source_map`` says where its text is from. Raises UnsupportedSqlError for what has no node
     here, at its place.
     """
     reader = QueryReader(tree, source_map)
-    check_closed(tree.statements[0], reader)
-    made = reader.query_of(tree.statements[0])
-    check_words(tree, source_map, reader.unread_ctes())
-    return made, reader.sources
+    owned = check_closed(tree.statements[0], reader)
+    try:
+        made = reader.query_of(tree.statements[0])
+    except KeyError as error:
+        what = f"a tree of DuckDB's parser without {error.args[0]}"
+        raise unsupported(what, None, "install a release of duckdb that icesql knows") from error
+    check_words(owned, source_map, reader.unread_ctes())
+    return ReadQuery(made, reader.sources, reader.files)
 
 
 class QueryReader(SourceReader):
@@ -219,6 +233,8 @@ class QueryReader(SourceReader):
 
     def _group(self, found: Node) -> exp.Group:
         keys, sets = found["group_expressions"], found["group_sets"]
+        if sets == [[]]:
+            return exp.Group(expressions=[exp.Tuple()])  # GROUP BY ()
         if len(sets) == 1 and len(sets[0]) == len(keys):
             return exp.Group(expressions=[self.expression(each) for each in keys])
         tuples = [

@@ -12,6 +12,9 @@ from icesql.sql.reading.calls import CallReader
 from icesql.sql.reading.places import Node, words_of
 
 _NAMES: Final = ("this", "db", "catalog")
+_CLAUSES: Final = ("where_clause", "group_sets", "having", "qualify", "sample")
+# How far before a subquery its LATERAL may stand.
+_NEAR: Final = 100
 
 
 class Source(Struct, frozen=True):
@@ -32,6 +35,8 @@ class SourceReader(CallReader):
         super().__init__(*given)
         # What a clause of time travel may stand behind.
         self.sources: list[Source] = []
+        # Tables whose name is a text: FROM 'data.parquet'.
+        self.files: list[exp.Table] = []
 
     def from_of(self, found: Node) -> tuple[exp.Expr | None, list[exp.Join]]:
         """The first source of FROM, and those that are joined to it; None for no FROM."""
@@ -107,11 +112,13 @@ class SourceReader(CallReader):
 
     def _source(self, found: Node) -> exp.Expr:
         alias, begin = str(found["alias"]), self.begin(found)
-        behind = None if begin is None else self.closing(begin)
+        if found["type"] == "BASE_TABLE":
+            made, behind = self._table(found)
+        else:
+            behind = None if begin is None else self.closing(begin)
         match found["type"]:
             case "BASE_TABLE":
-                table, behind = self._table(found)
-                made: exp.Expr = table
+                pass
             case "SUBQUERY":
                 made = self._subquery_in_from(found)
             case "EXPRESSION_LIST":
@@ -167,7 +174,7 @@ class SourceReader(CallReader):
             return self.closing(word.end) if columns else word.end
         return end
 
-    def _table(self, found: Node) -> tuple[exp.Table, int | None]:
+    def _table(self, found: Node) -> tuple[exp.Expr, int | None]:
         """A table, and where its name ends."""
         path, begin = found["qualified_name"]["path"], self.begin(found)
         if found["alias"] and begin is not None:
@@ -186,6 +193,8 @@ class SourceReader(CallReader):
         made = exp.Table(**dict(zip(_NAMES, reversed(named), strict=False)))
         if "start" in parts[0].meta:
             made.meta["start"] = parts[0].meta["start"]
+        if begin is not None and self.text.startswith("'", begin):
+            self.files.append(made)
         return made, end
 
     def _subquery_in_from(self, found: Node) -> exp.Expr:
@@ -201,7 +210,7 @@ class SourceReader(CallReader):
         return made
 
     def _follows_lateral(self, begin: int) -> bool:
-        before = self.text[:begin].rstrip().removesuffix("(").rstrip()
+        before = self.text[max(begin - _NEAR, 0) : begin].rstrip().removesuffix("(").rstrip()
         return before[-7:].upper() == "LATERAL" or self.begins_with(begin, "LATERAL")
 
     def is_values(self, found: Node) -> bool:
@@ -212,6 +221,7 @@ class SourceReader(CallReader):
             and not self.has_place(found["select_list"][0])
             and not found["modifiers"]
             and not found["cte_map"]["map"]
+            and not any(found[each] for each in _CLAUSES)
         )
 
     def _value_rows(self, found: Node) -> exp.Values:
@@ -227,6 +237,8 @@ class SourceReader(CallReader):
             raise self.refuse("this call in FROM", found)
         places = {each: found[each] for each in ("query_location", "query_location_length")}
         function = {**inner, **places}
+        if len(function["qualified_name"]["path"]) > 1:
+            raise self.refuse(f"a qualified function {function['function_name']}()", found)
         is_numbered = found["with_ordinality"] == "WITH_ORDINALITY"
         if function["function_name"].lower() == "unnest":
             given = [self.expression(each["expression"]) for each in function["arguments"]]

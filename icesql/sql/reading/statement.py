@@ -16,7 +16,8 @@ from msgspec import Struct
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from icesql.errors import SqlSyntaxError
+from icesql.errors import SqlSyntaxError, UnsupportedSqlError
+from icesql.sql.parser.token_rewriting import read_file
 from icesql.sql.parser.travel.clauses import MARK, MISPLACED, TWO, Travels, misplaced_on
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.door import serialize
@@ -66,33 +67,48 @@ class EngineText(Struct, frozen=True):
     stars: Mapping[int, Sequence[Token]]
 
 
-def parse_text(text: EngineText) -> EngineTree:
-    """What DuckDB's parser reads.
+class NotParsed(Exception):
+    """DuckDB's parser does not read a text as one query; ``reason`` is what it says."""
 
-    Raises SqlSyntaxError where it gives up, UnsupportedSqlError for statements that are no query.
+    def __init__(self, reason: SqlSyntaxError | UnsupportedSqlError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+def read_text(text: EngineText, travels: Travels, *, files: bool) -> tuple[EngineTree, exp.Expr]:
+    """DuckDB's tree of a query, and the tree that is made of it.
+
+    ``files``: whether 'data.parquet' may be a table.
+
+    Raises NotParsed where DuckDB's parser gives up, UnsupportedSqlError for what icesql does not
+    know.
     """
+    engine_tree = _parsed(text)
+    return engine_tree, _read(engine_tree, text, travels, files)
+
+
+def _parsed(text: EngineText) -> EngineTree:
     places = text.source_map
     try:
         engine_tree = read_tree(serialize, text.text)
-    except SqlSyntaxError as error:
-        if error.offset is None:
-            raise
-        raise syntax_error(error.problem, places.sql_offset(error.offset)) from error
+    except (SqlSyntaxError, UnsupportedSqlError) as error:
+        if error.offset is not None:
+            error.offset = places.sql_offset(error.offset)
+        raise NotParsed(error) from None
     if len(engine_tree.statements) != 1:
-        raise syntax_error("not a statement", places.sql_offset(0))
+        raise NotParsed(syntax_error("not a statement", places.sql_offset(0)))
     return engine_tree
 
 
-def read_statement(engine_tree: EngineTree, text: EngineText, travels: Travels) -> exp.Expr:
-    """The tree of a query, of which ``parse_text`` gave DuckDB's own.
-
-    Raises UnsupportedSqlError for what icesql does not know.
-    """
+def _read(engine_tree: EngineTree, text: EngineText, travels: Travels, files: bool) -> exp.Expr:
     places = text.source_map
-    tree, sources = read_query(engine_tree, places)
+    read = read_query(engine_tree, places)
+    tree = read.tree
     for clause in travels.clauses.values():
-        _attach(clause, sources, text)
-    for source in sources if text.tables else ():
+        _attach(clause, read.sources, text)
+    for table in read.files:
+        read_file(table, table.name, files=files and len(table.parts) == 1)
+    for source in read.sources if text.tables else ():
         start = places.sql_offset(source.start)
         named = text.tables.get(start)
         if named is not None and isinstance(source.node, exp.Table):
@@ -271,7 +287,7 @@ def _attach(clause: exp.Version, sources: Sequence[Source], text: EngineText) ->
         sql_offset = text.source_map.sql_offset
         before = [source for source in sources if sql_offset(source.start) == place]
     else:
-        before = [source for source in sources if _is_behind(source, start, text)]
+        before = _sources_behind(sources, start, place, text)
     if not before:
         raise unsupported(MISPLACED, place)
     node = max(before, key=lambda source: source.start).node
@@ -282,13 +298,21 @@ def _attach(clause: exp.Version, sources: Sequence[Source], text: EngineText) ->
     node.set("version", clause)
 
 
-def _is_behind(source: Source, start: int, text: EngineText) -> bool:
-    """Whether only blanks are between a source and a place, or a call has the clause in it."""
-    for end in source.ends:
-        if end <= start and _is_blank(text.text[end:start]):
-            return True
-    stands_for = text.tables.get(text.source_map.sql_offset(source.start))
-    return stands_for is not None and start < stands_for[0] + source.start
+def _sources_behind(
+    sources: Sequence[Source], start: int, place: int, text: EngineText
+) -> list[Source]:
+    """The sources that end before a place of the text with only blanks between, and calls around
+    that place of the SQL.
+    """
+    nearest = max((end for each in sources for end in each.ends if end <= start), default=None)
+    found = []
+    if nearest is not None and _is_blank(text.text[nearest:start]):
+        found = [each for each in sources if nearest in each.ends]
+    for each in sources if text.tables else ():
+        begin = text.source_map.sql_offset(each.start)
+        if begin in text.tables and begin <= place < text.tables[begin][0]:
+            found.append(each)
+    return found
 
 
 def _name_namespace(column: exp.Expr | None, stars: Mapping[int, Sequence[Token]]) -> None:

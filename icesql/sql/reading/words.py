@@ -13,8 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.sql.positions import unsupported
 from icesql.sql.reading.door import token_kinds
 from icesql.sql.reading.engine_tree import NOWHERE, EngineTree, counted
@@ -42,13 +40,13 @@ _BEGINS_QUERY: Final = frozenset(
 )
 
 
-def check_words(tree: EngineTree, source_map: SourceMap, named: Iterable[Word]) -> None:
+def check_words(owned: OwnedWords, source_map: SourceMap, named: Iterable[Word]) -> None:
     """Raise UnsupportedSqlError at the first word that no node has.
 
     ``named`` are the names before ``AS (`` that the reader found no query of WITH for: those of
     windows, for which DuckDB's tree has what they stand for, and nothing if nobody asks for them.
     """
-    owned = _owned(tree)
+    tree, spans, names = owned.tree, owned.spans, owned.names
     windows = set()
     for word in named:
         begin = tree.text.index("(", word.end)
@@ -56,75 +54,81 @@ def check_words(tree: EngineTree, source_map: SourceMap, named: Iterable[Word]) 
         if first is not None and (first.value.upper() in _BEGINS_QUERY or first.is_sign("(")):
             raise _lost(word.value, source_map.sql_offset(word.start))
         windows.add(word.value.lower())
-        owned.spans.append((begin, closing(tree.text, begin)))
-    owned.spans = _outermost(owned.spans)
-    starts = [start for start, _ in owned.spans]
+        spans.append((begin, closing(tree.text, begin)))
+    spans = _outermost(spans)
+    starts = [start for start, _ in spans]
     for byte, kind in token_kinds(counted(tree.text)):
         if kind not in _WORDS:
             continue
         start = tree.offset(byte)
         place = bisect_right(starts, start) - 1
-        if place >= 0 and start < owned.spans[place][1]:
+        if place >= 0 and start < spans[place][1]:
             continue
         written, name = _word_at(tree.text, start, kind)
-        if owned.names[name] > 0:
-            owned.names[name] -= 1
-        elif name not in windows and name not in owned.of_groups:
+        if names[name] > 0:
+            names[name] -= 1
+        elif name not in windows and name not in owned.words_of_groups():
             raise _lost(written, source_map.sql_offset(start))
 
 
 def _lost(word: str, place: int) -> Exception:
-    return unsupported(
-        f"{word} at this place", place, "DuckDB's parser drops it without a word; leave it out"
-    )
+    return unsupported(f"{word} at this place", place, "DuckDB's parser ignores it; leave it out")
 
 
-class _Owned(Struct):
-    """The words of a tree: ``spans`` of the text, ``names`` without a place, and those in GROUP BY,
-    which has each expression once.
+class OwnedWords:
+    """The words that the nodes of a tree have, which ``add`` gets one by one.
+
+    ``spans`` are places of the text whose words are owned, ``names`` those without a place.
     """
 
-    spans: list[tuple[int, int]]
-    names: Counter[str]
-    of_groups: set[str]
+    def __init__(self, tree: EngineTree) -> None:
+        self.tree = tree
+        self.spans: list[tuple[int, int]] = []
+        self.names: Counter[str] = Counter()
+        self._groups: list[Node] = []
+        self._of_groups: set[str] | None = None
 
-
-def _owned(tree: EngineTree) -> _Owned:
-    spans: list[tuple[int, int]] = []
-    names: Counter[str] = Counter()
-    groups: list[Node] = []
-    for node in _dicts(tree.statements):
-        groups += node.get("group_expressions", ())
-        if "sample_size" in node:
-            names.update(_numbers(node))
+    def add(self, node: Node) -> None:
+        """Take up the words of a node, without those of the nodes inside it."""
         kind = node["class"] if "class" in node else node.get("type")
         first = node.get("query_location", NOWHERE)
-        start = None if first >= NOWHERE else tree.offset(first)
-        if start is not None and kind in _OWNERS:
-            spans.append((start, tree.offset(first + node["query_location_length"])))
+        if first >= NOWHERE:
+            self._add_unplaced(kind, node)
+        elif kind in _OWNERS:
+            end = self.tree.offset(first + node["query_location_length"])
+            self.spans.append((self.tree.offset(first), end))
             if kind == "BASE_TABLE":
-                continue
-        elif start is not None and kind in _CALLS:
-            spans += _name_of_call(tree.text, start)
-        elif start is None and kind == "CONSTANT":
-            text = str(node["literal"].get("text", "")).lower()
-            names[text if node["literal"]["kind"] == "STRING" else text.lstrip("-")] += 1
-        elif start is None and kind == "COLUMN_REF":
-            names.update(each.lower() for each in node["column_names"])
-        for key, value in node.items():
-            if key not in _NAMES or not value:
-                continue
+                return
+        elif kind in _CALLS:
+            self.spans += _name_of_call(self.tree.text, self.tree.offset(first))
+        for key in node.keys() & _NAMES:
+            value = node[key]
             for each in value if isinstance(value, list) else (value,):
-                if isinstance(each, str):
-                    names[each.lower()] += 1
+                if each and isinstance(each, str):
+                    self.names[each.lower()] += 1
                     if key == "collation":
-                        names.update(each.lower().split("."))
-    of_groups = {
-        name
-        for start, end in _spans_of(tree, groups)
-        for _, _, name in _words_in(tree.text, start, end)
-    }
-    return _Owned(spans, names, of_groups)
+                        self.names.update(each.lower().split("."))
+
+    def _add_unplaced(self, kind: Any, node: Node) -> None:
+        if kind == "CONSTANT":
+            text = str(node["literal"].get("text", "")).lower()
+            self.names[text if node["literal"]["kind"] == "STRING" else text.lstrip("-")] += 1
+        elif kind == "COLUMN_REF":
+            self.names.update(each.lower() for each in node["column_names"])
+        elif kind == "SELECT_NODE":
+            self._groups += node["group_expressions"]
+        elif "sample_size" in node:
+            self.names.update(_numbers(node))
+
+    def words_of_groups(self) -> set[str]:
+        """The words in GROUP BY, of which DuckDB's tree has each expression once."""
+        if self._of_groups is None:
+            self._of_groups = {
+                word.value.lower()
+                for start, end in _spans_of(self.tree, self._groups)
+                for word in words_of(self.tree.text, start, end)
+            }
+        return self._of_groups
 
 
 def _spans_of(tree: EngineTree, nodes: Sequence[Node]) -> Iterator[tuple[int, int]]:
@@ -132,11 +136,6 @@ def _spans_of(tree: EngineTree, nodes: Sequence[Node]) -> Iterator[tuple[int, in
         first = node.get("query_location", NOWHERE)
         if first < NOWHERE:
             yield tree.offset(first), tree.offset(first + node["query_location_length"])
-
-
-def _words_in(text: str, start: int, end: int) -> Iterator[tuple[str, int, str]]:
-    for word in words_of(text, start, end):
-        yield word.value, word.start, word.value.lower()
 
 
 def _name_of_call(text: str, start: int) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import json
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ _DROPPED = {"query_location", "query_location_length", "is_legacy_function_call"
 
 def tree_of(text: str) -> exp.Expr:
     """The tree of a text that the user's SQL is."""
-    return read_query(read_tree(serialize, text), SourceMap(((0, 0, len(text)),)))[0]
+    return read_query(read_tree(serialize, text), SourceMap(((0, 0, len(text)),))).tree
 
 
 def _plain(value: Any) -> Any:
@@ -72,8 +73,6 @@ def test_what_is_written_of_the_tree_is_what_duckdb_read(texts: list[str]) -> No
             tree = tree_of(text)
         except Error:
             continue  # icesql's own words, or refused by name
-        for bracket in tree.find_all(exp.Bracket):
-            bracket.set("offset", 1)
         again = read_tree(serialize, tree.sql(dialect="duckdb"))
         compared += 1
         found = _differences(_plain(read.statements[0]), _plain(again.statements[0]))
@@ -111,6 +110,50 @@ def test_a_key_or_value_that_is_not_known_is_refused() -> None:
         statement = {**tree.statements[0], "select_list": [changed]}
         with pytest.raises(UnsupportedSqlError, match=r"column 8|line 1|NEW|EXPORT"):
             read_query(type(tree)(text, (statement,)), SourceMap(((0, 0, len(text)),)))
+
+
+def test_a_tree_without_a_key_is_refused_by_name() -> None:
+    text = "SELECT a FROM t"
+    tree = read_tree(serialize, text)
+    statement = {key: each for key, each in tree.statements[0].items() if key != "qualify"}
+    with pytest.raises(UnsupportedSqlError, match="without qualify"):
+        read_query(type(tree)(text, (statement,)), SourceMap(((0, 0, len(text)),)))
+
+
+@pytest.mark.parametrize("name", ["x.range(3)", "main.range(3)", "x.generate_series(1, 3)"])
+def test_a_call_in_from_has_no_schema(name: str) -> None:
+    with pytest.raises(UnsupportedSqlError, match="a qualified function"):
+        parse(f"SELECT * FROM {name}")
+
+
+def test_group_by_nothing_is_written_as_it_is() -> None:
+    assert tree_of("SELECT count(*) FROM t GROUP BY ()").sql("duckdb").endswith("GROUP BY ()")
+
+
+_LONG = {
+    "tables": lambda n: "SELECT 1 FROM " + ", ".join(f"t a{i}" for i in range(n)),
+    "joins": lambda n: "SELECT 1 FROM t " + " ".join(f"JOIN t a{i} USING (x)" for i in range(n)),
+    "subqueries": lambda n: "SELECT 1 FROM " + ", ".join(f"(SELECT {i}) a{i}" for i in range(n)),
+    "columns": lambda n: "SELECT " + ", ".join(f"f.c{i}" for i in range(n)) + " FROM f",
+    "exclude": lambda n: f"SELECT * EXCLUDE ({', '.join(f'c{i}' for i in range(n))}) FROM t",
+    "with": lambda n: f"WITH {', '.join(f'c{i} AS (SELECT 1)' for i in range(n))} SELECT 1",
+    "windows": lambda n: f"SELECT 1 WINDOW {', '.join(f'w{i} AS (ORDER BY a)' for i in range(n))}",
+    "using": lambda n: f"SELECT 1 FROM t JOIN u USING ({', '.join(f'c{i}' for i in range(n))})",
+    "group": lambda n: f"SELECT 1 FROM t GROUP BY {', '.join(f'abs(c{i})' for i in range(n))}",
+}
+
+
+def _calls(sql: str) -> int:
+    profile = cProfile.Profile()
+    profile.runcall(parse, sql)
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+@pytest.mark.parametrize("kind", _LONG)
+def test_work_grows_with_the_length_of_a_text(kind: str) -> None:
+    parse(_LONG[kind](2))
+    few, many = (_calls(_LONG[kind](count)) for count in (100, 400))
+    assert many < 5 * few
 
 
 def _places(sql: str) -> list[tuple[str, str]]:

@@ -8,22 +8,19 @@ allows, every parameter one that has a value, and words are where the tokens hav
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct, field
 
 from icesql.errors import UnsupportedSqlError
 from icesql.query.constants.current_time import is_clock
 from icesql.sql.acceptance import CALL_BY_TEXT
-from icesql.sql.engine_functions import is_known, refusal
+from icesql.sql.engine_functions import SCHEMAS, is_known, refusal
 from icesql.sql.parser.literal_list import SHORTEST
 from icesql.sql.positions import unsupported
 from icesql.sql.reading.engine_tree import Node, plain_spaces, starts_of
 from icesql.sql.reading.places import ParsedText
 from icesql.sql.user_text import LIST, TABLE, VALUE, UserText
-
-# Schemas and databases that hold the engine's functions.
-SCHEMAS: Final = frozenset({"main", "system", "temp", "memory", "pg_catalog", "information_schema"})
 
 
 class Facts(Struct):

@@ -8,8 +8,9 @@ from typing import Any
 from sqlglot import exp
 
 from icesql.engine.duckdb.sql.call_sizes import Call
-from icesql.engine.duckdb.sql.checked import SCHEMAS, Facts
+from icesql.engine.duckdb.sql.checked import Facts
 from icesql.errors import UnsupportedSqlError
+from icesql.sql.engine_functions import SCHEMAS
 from icesql.sql.reading.engine_tree import Node
 
 
