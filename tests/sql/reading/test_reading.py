@@ -134,6 +134,7 @@ _LONG = {
     "tables": lambda n: "SELECT 1 FROM " + ", ".join(f"t a{i}" for i in range(n)),
     "joins": lambda n: "SELECT 1 FROM t " + " ".join(f"JOIN t a{i} USING (x)" for i in range(n)),
     "subqueries": lambda n: "SELECT 1 FROM " + ", ".join(f"(SELECT {i}) a{i}" for i in range(n)),
+    "times": lambda n: "SELECT 1 FROM " + ", ".join(f"t VERSION AS OF 1 a{i}" for i in range(n)),
     "columns": lambda n: "SELECT " + ", ".join(f"f.c{i}" for i in range(n)) + " FROM f",
     "exclude": lambda n: f"SELECT * EXCLUDE ({', '.join(f'c{i}' for i in range(n))}) FROM t",
     "with": lambda n: f"WITH {', '.join(f'c{i} AS (SELECT 1)' for i in range(n))} SELECT 1",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
@@ -24,6 +25,10 @@ from icesql.sql.parser.travel.token_reader import TokenReader
 from icesql.sql.parser.words import ENDS_CLAUSE, is_name
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.show_statements.differences import COMPARED, end_of_name
+
+_OPENS: Final = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSES: Final = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+_SEPARATES: Final = (TokenType.COMMA, TokenType.SEMICOLON)
 
 
 class Cutter(TokenReader):
@@ -253,8 +258,20 @@ class Cutter(TokenReader):
             query = query_at(self._tokens, self._sql, first)
             if query is not None:
                 return query
-        value, count = self._read_value(self._tokens[first:])
+        value, count = self._read_value(self._tokens[first : self._behind_value(first)])
         return value, first + count
+
+    def _behind_value(self, first: int) -> int:
+        """A place that no value from ``first`` reaches past: behind the comma, semicolon or closing
+        bracket that follows it.
+        """
+        depth = 0
+        for index in range(first, len(self._tokens)):
+            kind = self._type(index)
+            depth += (kind in _OPENS) - (kind in _CLOSES)
+            if depth < 0 or (depth == 0 and kind in _SEPARATES):
+                return index + 1
+        return len(self._tokens)
 
     def _schema(self, index: int) -> str:
         """Which schema ``WITH SNAPSHOT SCHEMA`` asks for; "" for other words."""
