@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -243,4 +244,5 @@ def answer(connection: Any, sql: str, parameters: Any) -> Any:
         rows = sorted(map(repr, cursor.fetchall()))
         return rows, cursor.description, cursor.notes, cursor.rowcount
     except icesql.Error as error:
-        return type(error), str(error)
+        # Of the values that cannot be cast the engine names the one that a thread met first.
+        return type(error), re.sub(r"convert string '[^']*'", "convert a string", str(error))
