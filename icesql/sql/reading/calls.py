@@ -378,8 +378,8 @@ class CallReader(ExpressionReader):
 
 @functools.cache
 def _takes_dialect(build: Any) -> bool:
-    code = getattr(build, "__code__", None)
-    return code is not None and "dialect" in code.co_varnames
+    compiled = getattr(build, "__code__", None)
+    return compiled is not None and "dialect" in compiled.co_varnames
 
 
 def _built(build: Any, given: list[exp.Expr]) -> exp.Expr | None:
