@@ -29,7 +29,7 @@ from icesql.modify.rows.changes import NewRows
 from icesql.modify.rows.commit import change_rows, commit_files, row_files
 from icesql.modify.rows.new_files import ChangedFiles
 from icesql.modify.rows.stored_variants import StoredVariants, planned_files
-from icesql.modify.rows.target import RowTarget, check_same_columns, row_target
+from icesql.modify.rows.target import RowTarget, check_row_names, check_same_columns, row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.modify.tasks.division import Narrow, planned_division, same
@@ -85,6 +85,7 @@ class _Merge:
         self._check_names(source)
         if all(each.action == "nothing" for each in statement.clauses):
             return Modified(0)
+        check_row_names(table)
         self._schema = table.metadata.schema
         self._lineage = table.metadata.format_version > 2
         place = Place(catalog, table, branch, read_before)

@@ -14,11 +14,14 @@ from icesql.errors import CommitConflictError, ProgrammingError, UnsupportedTabl
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from icesql.iceberg.metadata_columns import FILE, LINEAGE, POS
 from icesql.scan.table_scan import TableScan
 
 Command = Literal["delete", "update", "merge"]
 _MODES = ("copy-on-write", "merge-on-read")
 _ISOLATIONS = ("serializable", "snapshot")
+# Statements find rows by columns of these names. Tables of other writers may have their own.
+_PLACES = frozenset(each.name for each in (FILE, POS, *LINEAGE))
 
 
 class RowTarget(Struct, frozen=True):
@@ -93,8 +96,10 @@ def row_target(
     """The target that ``scan`` reads. ``alone``: what was pushed into the scan is all that the
     statement asks of the table, no other table has a say.
 
-    Raises ProgrammingError where the scan is not of the branch as it is now.
+    Raises ProgrammingError where the scan is not of the branch as it is now, and
+    UnsupportedTableError where a column has the name of one by which rows are told apart.
     """
+    check_row_names(scan.table)
     head = start_of(scan.table.metadata, branch)
     found = None if scan.snapshot is None else scan.snapshot.snapshot_id
     if head != found:
@@ -110,6 +115,17 @@ def row_target(
         branch,
         scan.row_filter if alone else ALWAYS_TRUE,
     )
+
+
+def check_row_names(table: Table) -> None:
+    """Raise UnsupportedTableError for a column by whose name statements find the places of rows."""
+    for each in table.metadata.schema.fields:
+        if each.name.lower() in _PLACES:
+            raise UnsupportedTableError(
+                f'changing rows beside a column "{each.name}", a name that tells rows apart',
+                table=table.name,
+                hint=f'rename it: ALTER TABLE … RENAME COLUMN "{each.name}" TO …',
+            )
 
 
 def check_same_columns(read: Table, found: Table) -> None:

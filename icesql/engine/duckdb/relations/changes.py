@@ -106,11 +106,13 @@ class _Parts:
             if tasks:
                 parts.append(f"SELECT *, {literal(kind)} AS {_TYPE} FROM ({self._rows(tasks)})")
         if files.before:
-            before, after = self._rows(files.before, POS, FILE), self._rows(files.after, POS, FILE)
+            place = [self._unused(each) for each in (FILE, POS)]
+            before, after = self._rows(files.before, *place), self._rows(files.after, *place)
+            keys = ", ".join(quoted(each.name) for each in place)
             for kind, one, other in (("delete", before, after), ("insert", after, before)):
                 parts.append(
                     f"SELECT {self._names}, {literal(kind)} AS {_TYPE} FROM ({one}) x "
-                    f"ANTI JOIN (SELECT _file, _pos FROM ({other})) y USING (_file, _pos)"
+                    f"ANTI JOIN (SELECT {keys} FROM ({other})) y USING ({keys})"
                 )
         return f"SELECT *, {told} FROM ({' UNION ALL BY NAME '.join(f'({p})' for p in parts)})"
 
@@ -120,6 +122,14 @@ class _Parts:
 
         columns = Schema((*self._schema.fields, *CHANGE_COLUMNS, *self._told))
         return f"SELECT *, 0 AS {_ORDINAL} FROM ({empty_relation(columns).sql})"
+
+    def _unused(self, column: NestedField) -> NestedField:
+        """A metadata column by a name that no column of the table has."""
+        names = {each.name.lower() for each in self._schema.fields}
+        name = column.name
+        while name in names:
+            name = f"_{name}"
+        return replace(column, name=name)
 
     def _rows(self, tasks: Sequence[FileScanTask], *more: NestedField) -> str:
         columns = (*self._schema.fields, *more)
