@@ -6,10 +6,11 @@ checks is what Spark's writers ask for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
@@ -162,6 +163,18 @@ def commit_replace_partitions(
     return _applied(catalog, table, operation, context)
 
 
+class RewrittenFiles(Struct, frozen=True):
+    """What a rewrite adds and removes, data and deletes, after what others did meanwhile."""
+
+    added: tuple[DataFile, ...]
+    removed: tuple[DataFile, ...]
+    summary: Mapping[str, str] = NOTHING
+
+
+# Made anew of the table and the branch's head at each attempt. Raises CommitConflictError.
+Meanwhile = Callable[[Table, Snapshot | None], RewrittenFiles]
+
+
 def commit_rewrite(
     catalog: Catalog,
     table: Table,
@@ -174,6 +187,7 @@ def commit_rewrite(
     branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
     query: QueryContext | None = None,
+    meanwhile: Meanwhile | None = None,
 ) -> CommitResult:
     """Replace files by others with the same rows: compaction.
 
@@ -182,6 +196,8 @@ def commit_rewrite(
     ``start_id`` (format version 1 has none): an equality delete that came since applies to it as
     to the old, and does not conflict, unless the rows change from one partition spec to another.
     ``own`` are the commits of the same compaction before this one, and what each followed.
+    ``meanwhile`` says at each attempt what becomes of the files after what others did, and refuses
+    what it cannot follow; without it any row of theirs that was deleted is a conflict.
     """
     start = table.metadata.snapshots[start_id]
     keeps_age = keeps_age and table.metadata.format_version > 1
@@ -196,7 +212,24 @@ def commit_rewrite(
         f.record_count for f in _data(removed)
     ):
         raise ProgrammingError("a rewrite adds more rows than it removes")
-    return _commit(catalog, table, changes, wanted, query)
+    if meanwhile is None or changes.is_empty:
+        return _commit(catalog, table, changes, wanted, query)
+    context = query or QueryContext()
+
+    def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
+        _check_lineage(table, base, head, start_id, changes)
+
+    def plan(base: Table, head: Snapshot | None) -> FileChanges:
+        found = meanwhile(base, head)
+        return replace(
+            changes,
+            added=found.added,
+            removed=found.removed,
+            summary={**properties, **found.summary},
+        )
+
+    operation = SnapshotOperation(table, changes, context, validate=check, plan=plan)
+    return _applied(catalog, table, operation, context)
 
 
 def _commit(

@@ -65,7 +65,9 @@ class SnapshotOperation:
         self._own = OwnFiles(table.storage)
         self._id = new_snapshot_id(table.metadata.snapshots)
         self._store = ManifestStore(table, self._id, self._own, query)
-        self._added = AddedManifests(changes)
+        self._changes, self._added = changes, AddedManifests(changes)
+        # Those of all attempts: any of them may be the one that counts.
+        self._ever_added: dict[str, None] = {}
         self._oldest_data = 0
         self._take(changes)
         self._filtered_for: tuple[object, ...] | None = None
@@ -73,8 +75,12 @@ class SnapshotOperation:
         self.summary: dict[str, str] = {}
 
     def _take(self, changes: FileChanges) -> None:
-        """Remove the files of these changes; those to add are the same in all attempts."""
+        """Make these changes. Manifests of files to add are kept as long as these are the same."""
+        if changes.added != self._changes.added:
+            self._added = AddedManifests(changes)
         self._changes = changes
+        if not changes.borrowed:
+            self._ever_added.update(dict.fromkeys(each.path for each in changes.added))
         data = [each for each in changes.removed if each.content is FileContent.DATA]
         deletes = [each for each in changes.removed if each.content is not FileContent.DATA]
         self._gone = {each.path for each in data}
@@ -146,10 +152,21 @@ class SnapshotOperation:
             return
         self._store.rebase(table.metadata)
         try:
-            used = [each.manifest_path for each in self._store.manifests_of(snapshot)]
+            used = self._store.manifests_of(snapshot)
+            paths = self._unused_paths(used)
         except StorageError:
             return  # another has expired the snapshot by now: what is left are orphans
-        self._own.keep_only([snapshot.manifest_list, *used])
+        self._own.keep_only([snapshot.manifest_list, *(each.manifest_path for each in used)])
+        for path in paths:
+            remove_file(self._own.storage, path)
+
+    def _unused_paths(self, manifests: Sequence[ManifestFile]) -> list[str]:
+        """The files that some attempt was to add and the snapshot with these manifests has not."""
+        if len(self._ever_added) == len({each.path for each in self._changes.added}):
+            return []  # all attempts added the same
+        own = [each for each in manifests if each.added_snapshot_id in (self._id, None)]
+        used = {path for _, entries in self._store.read(own) for path in entries.path}
+        return [each for each in self._ever_added if each not in used]
 
     def failed(self) -> None:
         """Delete everything that this commit wrote, and the files of its own that it was to add."""
@@ -164,9 +181,7 @@ class SnapshotOperation:
         return (*self._added_paths(), *self._own.paths)
 
     def _added_paths(self) -> tuple[str, ...]:
-        if self._changes.borrowed:
-            return ()
-        return (*dict.fromkeys(each.path for each in self._changes.added),)
+        return tuple(self._ever_added)
 
     # ------------------------------------------------------------------ manifests
 

@@ -31,6 +31,7 @@ from icesql.write.parquet_schema import (
     leaf_ids,
     stored_fields,
 )
+from icesql.write.row_origins import FIELDS, EncodedOrigins, RowOrigins, encode_origins
 from icesql.write.values.geometry import Extent, GeometryColumn, extents, geometry_columns
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ _MOST_DISTINCT: Final = 1 << 20
 
 
 class FileShape(Struct, frozen=True):
-    """What all files of a write have in common."""
+    """What all files of a write have in common.
+
+    ``origins``: rows carry where they come from in two more columns, which no file holds.
+    """
 
     schema: Schema
     arrow: pa.Schema
@@ -52,6 +56,7 @@ class FileShape(Struct, frozen=True):
     key_values: Mapping[str, str]
     geometries: tuple[GeometryColumn, ...] = ()
     logical_types: Mapping[int, bytes] = {}
+    origins: bool = False
 
     @classmethod
     def of(
@@ -60,6 +65,8 @@ class FileShape(Struct, frozen=True):
         modes: Mapping[int, MetricsMode],
         options: WriteOptions,
         key_values: Mapping[str, str] | None = None,
+        *,
+        origins: bool = False,
     ) -> FileShape:
         """That of a table's schema. Raises UnsupportedTableError for types that are not written."""
         stored = stored_fields(schema.fields)
@@ -74,16 +81,18 @@ class FileShape(Struct, frozen=True):
             key_values or {},
             geometry_columns(stored),
             logical_types(t.walk(stored)),
+            origins,
         )
 
 
 class WrittenFile(Struct, frozen=True):
-    """A whole file under its name."""
+    """A whole file under its name; ``origins`` are those of its rows, if these were carried."""
 
     path: str
     size: int
     rows: int
     metrics: FileMetrics
+    origins: EncodedOrigins = ()
 
 
 class EncodedRows(Struct, frozen=True):
@@ -94,10 +103,16 @@ class EncodedRows(Struct, frozen=True):
     rows: int
     nans: Mapping[int, int]
     extents: Mapping[int, Extent]
+    origins: bytes | None = None
 
 
 def encode_rows(table: pa.Table, shape: FileShape, plain: frozenset[str]) -> EncodedRows:
     """Encode rows as one row group; ``plain`` columns have no dictionary."""
+    origins = None
+    if shape.origins:
+        source, position = table.columns[-len(FIELDS) :]
+        origins = encode_origins(RowOrigins.of(source.to_numpy(), position.to_numpy()))
+        table = table.select(range(table.num_columns - len(FIELDS)))
     nans, boxes = count_nans(table, shape.floats), extents(table, shape.geometries)
     for place, field in enumerate(shape.arrow):
         if isinstance(field.type, pa.BaseExtensionType) and field.type != pa.uuid():
@@ -112,7 +127,7 @@ def encode_rows(table: pa.Table, shape: FileShape, plain: frozenset[str]) -> Enc
         if table.num_rows:
             writer.write_table(table, row_group_size=table.num_rows)
     data = sink.getvalue()
-    return EncodedRows(data, Part(data), table.num_rows, nans, boxes)
+    return EncodedRows(data, Part(data), table.num_rows, nans, boxes, origins)
 
 
 class ParquetFile:
@@ -133,6 +148,7 @@ class ParquetFile:
         self._parts: list[Part] = []
         self._nans: list[Mapping[int, int]] = []
         self._extents: list[Mapping[int, Extent]] = []
+        self._origins: list[bytes] = []
         self.rows = 0
 
     @property
@@ -155,6 +171,8 @@ class ParquetFile:
         if encoded.rows:
             self._nans.append(encoded.nans)
             self._extents.append(encoded.extents)
+            if encoded.origins is not None:
+                self._origins.append(encoded.origins)
             self.rows += encoded.rows
 
     def finish(self) -> WrittenFile:
@@ -175,7 +193,7 @@ class ParquetFile:
         except BaseException:
             self._file.abandon()
             raise
-        return WrittenFile(self._file.path, size, self.rows, metrics)
+        return WrittenFile(self._file.path, size, self.rows, metrics, tuple(self._origins))
 
     def abandon(self) -> None:
         """Leave nothing behind."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ from icesql.write.parquet_file import FileShape, WrittenFile
 from icesql.write.parquet_schema import parquet_schema
 from icesql.write.partition.clustering import Clusters, divide, partition_columns
 from icesql.write.partition.sorting import SortKey, sort_keys, sorted_rows
+from icesql.write.row_origins import FIELDS, EncodedOrigins, OriginsInOrder, with_origins
 
 # Rows that are handed to a writing thread at once, and what waits for all partitions together.
 _PIECE_BYTES: Final = 64 << 20
@@ -52,7 +53,8 @@ class WriteTask(Struct, frozen=True):
     partition by partition, so that they are written as they come. ``parallel_files`` is how many
     files may be written side by side, None for as many as pay: rows keep their order over files
     with one, of which several row groups are encoded at once. ``distribution`` says how rows are to
-    be spread over several tasks.
+    be spread over several tasks. With ``origins`` the last two columns of the rows say where each
+    comes from (``row_origins``).
     """
 
     assignment: Assignment
@@ -69,6 +71,7 @@ class WriteTask(Struct, frozen=True):
     clustered: bool = False
     parallel_files: int | None = None
     distribution: Distribution = "none"
+    origins: bool = False
 
     @property
     def schema(self) -> Schema:
@@ -77,12 +80,16 @@ class WriteTask(Struct, frozen=True):
 
 
 class WriteResult(Struct, frozen=True):
-    """The files of one task: their rows and bytes in all."""
+    """The files of one task: their rows and bytes in all.
+
+    ``origins`` are those of each file's rows, where these were carried.
+    """
 
     files: tuple[DataFile, ...] = ()
     rows: int = 0
     bytes: int = 0
     spilled_bytes: int = 0
+    origins: tuple[EncodedOrigins, ...] = ()
 
 
 def write_task_for(
@@ -155,7 +162,13 @@ def write_task(
 class _Writing:
     def __init__(self, task: WriteTask, query: QueryContext) -> None:
         self._task, self._query = task, query
-        self._shape = FileShape.of(task.schema, task.modes, task.options)
+        # Rows that keep their order need not take their origins along.
+        keeps_order = task.clustered or not (task.spec.fields or task.sort_keys)
+        self._carries_origins = task.origins and not keeps_order
+        self._origins = OriginsInOrder() if task.origins and keeps_order else None
+        self._shape = FileShape.of(
+            task.schema, task.modes, task.options, origins=self._carries_origins
+        )
         self._types = partition_types(task.spec, task.schema)
         # Partition tuples by number; () is that of a table without partitions.
         self._tuples: list[tuple[Any, ...]] = []
@@ -189,18 +202,39 @@ class _Writing:
                 raise
         files = tuple(self._data_file(number, each) for number, each in written)
         return WriteResult(
-            files, self._read, sum(each.file_size_in_bytes for each in files), spilled
+            files,
+            self._read,
+            sum(each.file_size_in_bytes for each in files),
+            spilled,
+            self._origins_of([each for _, each in written]),
         )
+
+    def _origins_of(self, files: Sequence[WrittenFile]) -> tuple[EncodedOrigins, ...]:
+        if self._carries_origins:
+            return tuple(each.origins for each in files)
+        # Rows of several partitions were divided after all.
+        if self._origins is None or len(self._tuples) > 1:
+            return ()
+        return self._origins.of_files([each.rows for each in files])
 
     def _converted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows as files hold them; those that come so, by names and ids, stay as they are."""
         stored = parquet_schema(self._task.schema)
+        carried = with_origins(stored)
         for batch in batches:
             for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
                 self._query.check()
                 part = batch.slice(start, _ROWS_AT_ONCE)
+                origins = []
+                if self._task.origins:
+                    origins = part.columns[-len(FIELDS) :]
+                    part = part.select([*range(part.num_columns - len(FIELDS))])
                 if not part.schema.equals(stored, check_metadata=True):
                     part = self._task.assignment.convert(part, self._read)
+                if self._origins is not None:
+                    self._origins.add(*origins)
+                elif origins:
+                    part = pa.RecordBatch.from_arrays([*part.columns, *origins], schema=carried)
                 yield part
                 self._read += part.num_rows
                 self._query.report(Progress("writing rows", self._read))

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # Spark jobs at once: while one ends, the next keeps the cores busy.
 _LANES: Final = 3
+# Origins of rows that travel with a result; Spark's driver takes a gigabyte of results in all.
+_MOST_ORIGINS: Final = 32 << 20
 
 
 class RewriteJob(Struct, frozen=True):
@@ -38,7 +40,10 @@ class RewriteJob(Struct, frozen=True):
     def __call__(self, query: QueryContext, attempt: int) -> bytes:
         """The description of the files; what fails leaves none. Raises what the task does."""
         done = run_rewrite_task(self.task, query, attempt=attempt)
-        return encode_result(WriteResult(done.files, done.rows, done.bytes))
+        origins = done.origins
+        if sum(len(part) for each in origins for part in each) > _MOST_ORIGINS:
+            origins = ()  # deletes of its rows by others conflict
+        return encode_result(WriteResult(done.files, done.rows, done.bytes, origins=origins))
 
 
 def run_on_spark(engine: SparkEngine) -> Runner:
@@ -88,7 +93,9 @@ class _OnSpark:
         written = decode_result(outcome.result, partition_types(write.spec, write.schema))
         check_own(write, written.files)
         self._reported |= {each.path.rpartition("/")[2] for each in written.files}
-        return RewriteResult(task.group, task.number, written.files, written.rows, written.bytes)
+        return RewriteResult(
+            task.group, task.number, written.files, written.rows, written.bytes, written.origins
+        )
 
     def _clean(self) -> None:
         """Delete files of tasks that failed or whose result was not used."""

@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Table
+from icesql.commit.result import CommitResult
 from icesql.commit.rows import commit_rewrite
 from icesql.context import Progress, QueryContext
 from icesql.errors import (
@@ -26,6 +27,8 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.maintain.rewrite.dangling import dangling_deletes
 from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.maintain.rewrite.local import run_locally
+from icesql.maintain.rewrite.meanwhile import CARRIED_ROWS, FollowedGroups, removed_by
+from icesql.maintain.rewrite.origins import Origins
 from icesql.maintain.rewrite.plan import RewritePlan
 from icesql.maintain.rewrite.task import (
     RewriteResult,
@@ -40,7 +43,10 @@ NOTHING: Final[Mapping[str, str]] = {}
 
 
 class Rewritten(Struct, frozen=True):
-    """What a rewrite has done. ``failures`` say why groups were not rewritten."""
+    """What a rewrite has done. ``failures`` say why groups were not rewritten.
+
+    ``carried_rows`` were deleted by others meanwhile, and are in the new files as well.
+    """
 
     table: Table
     rewritten_data_files_count: int = 0
@@ -51,6 +57,7 @@ class Rewritten(Struct, frozen=True):
     snapshot_ids: tuple[int, ...] = ()
     failures: tuple[str, ...] = ()
     added_bytes: int = 0
+    carried_rows: int = 0
 
 
 def rewrite(
@@ -64,8 +71,9 @@ def rewrite(
     """Rewrite the groups of a plan, in one commit, or in several with partial progress.
 
     In one commit, a group that fails ends the rewrite, and nothing is changed. With partial
-    progress it costs its own files alone. Raises what tasks and commits do: CommitConflictError
-    where others changed the files or deleted rows of them since they were planned.
+    progress it costs its own files alone. What others delete meanwhile is deleted in the new
+    files; groups that cannot follow them stay as they are (``meanwhile``). Raises what tasks and
+    commits do: CommitConflictError where no group of a commit can follow.
     """
     work = _Rewrite(catalog, plan, query, summary)
     if not plan.groups:
@@ -80,6 +88,8 @@ def rewrite(
     except BaseException:
         work.remove_uncommitted()
         raise
+    finally:
+        work.close()
     return work.done()
 
 
@@ -111,9 +121,10 @@ class _Rewrite:
         self._committed: list[tuple[int, ...]] = []
         self._failed_commits = 0
         self._ended = 0
-        self._removed_deletes = self._added = self._added_bytes = 0
+        self._removed_deletes = self._added = self._added_bytes = self._carried_rows = 0
         self._snapshots: list[int] = []
         self._own: dict[int, int | None] = {}  # and what each followed
+        self._origins = Origins(query.settings.temp_directory)
         most = self._options.partial_progress_max_commits
         self._at_once = len(plan.groups)
         if self._options.partial_progress_enabled:
@@ -137,7 +148,7 @@ class _Rewrite:
                 raise result.error
             self._failed.setdefault(number, str(result.error))
         else:
-            self._results.setdefault(number, []).append(result)
+            self._results.setdefault(number, []).append(self._origins.take(result))
         if self._open[number]:
             return
         self._ended += 1
@@ -186,6 +197,9 @@ class _Rewrite:
         ]
         removed = [task.data_file for group in groups for task in group.files]
         vectors = vectors_of(groups)
+        followed = FollowedGroups(
+            self._plan, groups, self._results, self._origins, self._own, self._query
+        )
         assert self._plan.start is not None
         try:
             done = commit_rewrite(
@@ -199,6 +213,7 @@ class _Rewrite:
                 branch=self._plan.request.branch,
                 summary=self._summary,
                 query=self._query,
+                meanwhile=followed,
             )
         except CommitStateUnknownError:
             self._forget(numbers)  # they may be part of the table
@@ -213,17 +228,45 @@ class _Rewrite:
         except BaseException:
             self._forget(numbers)
             raise
+        finally:
+            followed.remove_unused()
         self._table = done.table
+        self._note(done, groups, followed)
+        self._forget(numbers)
+
+    def _note(
+        self, done: CommitResult, groups: Sequence[FileGroup], followed: FollowedGroups
+    ) -> None:
+        """Count what a commit did. Groups that it left out are failed ones, their files gone."""
+        snapshot = (
+            None if done.snapshot_id is None else done.table.metadata.snapshot(done.snapshot_id)
+        )
         if done.snapshot_id is not None:
             self._snapshots.append(done.snapshot_id)
-            made = done.table.metadata.snapshot(done.snapshot_id)
-            if made is not None:
-                self._own[made.snapshot_id] = made.parent_snapshot_id
-        self._added += len(added)
-        self._added_bytes += sum(each.file_size_in_bytes for each in added)
-        self._removed_deletes += len(vectors)
-        self._committed.append((*numbers,))
-        self._forget(numbers)
+        if snapshot is not None:
+            self._own[snapshot.snapshot_id] = snapshot.parent_snapshot_id
+        left_out = followed.left_out
+        if followed.was_left_out and snapshot is not None:
+            # Of several attempts an earlier one may have counted.
+            removed = removed_by(done.table, snapshot, self._query)
+            left_out = {
+                each.number: followed.left_out.get(each.number, "another commit was first")
+                for each in groups
+                if each.files[0].data_file.path not in removed
+            }
+        self._failed |= left_out
+        committed = [each for each in groups if each.number not in left_out]
+        files = [
+            file
+            for each in committed
+            for result in self._results[each.number]
+            for file in result.files
+        ]
+        self._added += len(files)
+        self._added_bytes += sum(each.file_size_in_bytes for each in files)
+        self._removed_deletes += len(vectors_of(committed))
+        self._carried_rows += int(done.summary.get(CARRIED_ROWS, 0))
+        self._committed.append(tuple(each.number for each in committed))
 
     def _remove_dangling(self) -> None:
         """Remove delete files that apply to no data file any more, in a commit of its own."""
@@ -252,8 +295,10 @@ class _Rewrite:
         """These files are no longer this rewrite's to remove."""
         for each in numbers:
             self._results.pop(each, None)
+            self._origins.forget(each)
 
     def _remove(self, number: int) -> None:
+        self._origins.forget(number)
         for result in self._results.pop(number, ()):
             for file in result.files:
                 remove_file(self._table.storage, file.path)
@@ -262,6 +307,10 @@ class _Rewrite:
         """Remove every file that was written and is in no commit."""
         for number in [*self._results]:
             self._remove(number)
+
+    def close(self) -> None:
+        """Give the temporary disk back."""
+        self._origins.close()
 
     def done(self) -> Rewritten:
         """What there is to tell."""
@@ -276,6 +325,7 @@ class _Rewrite:
             (*self._snapshots,),
             tuple(dict.fromkeys(self._failed.values())),
             self._added_bytes,
+            self._carried_rows,
         )
 
 

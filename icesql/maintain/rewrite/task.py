@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from icesql.context import QueryContext
 from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata_columns import POS, SNAPSHOT_ID
 from icesql.iceberg.types import walk
 from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.maintain.rewrite.plan import RewritePlan
@@ -26,9 +27,12 @@ from icesql.scan.tasks.split import merge_adjacent, split_file
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metrics
 from icesql.write.assignment import Assignment
 from icesql.write.parquet_schema import parquet_schema, stored_fields, with_binary_variants
+from icesql.write.row_origins import FIELDS, EncodedOrigins, with_origins
 from icesql.write.write_task import WriteTask, write_task, write_task_for
 
 _LOOKBACK: Final = 1
+# Where a row was before: the number of its file in the group, and its position there.
+_ORIGIN: Final = (SNAPSHOT_ID, POS)
 
 
 class RewriteTask(Struct, frozen=True):
@@ -51,13 +55,19 @@ class RewriteTask(Struct, frozen=True):
 
 
 class RewriteResult(Struct, frozen=True):
-    """The files that a task wrote, with their rows and bytes."""
+    """The files that a task wrote, with their rows and bytes.
+
+    ``origins`` say of each file which rows of the group's files it has: the number of a file in the
+    group, and the position in it. There are none where they are too many to travel. See
+    ``write.row_origins``.
+    """
 
     group: int
     number: int
     files: tuple[DataFile, ...] = ()
     rows: int = 0
     bytes: int = 0
+    origins: tuple[EncodedOrigins, ...] = ()
 
 
 class TaskFailure(Struct, frozen=True):
@@ -79,12 +89,14 @@ def tasks_of(plan: RewritePlan, group: FileGroup, first_number: int) -> tuple[Re
     they are of all files.
     """
     order = plan.request.order
-    bare = [replace(each, data_file=without_metrics(each.data_file)) for each in group.files]
+    bare = [_numbered(number, each) for number, each in enumerate(group.files)]
     divided: list[list[FileScanTask]] = [bare]
     if order is None and group.output_files > 1:
         divided = _divided(bare, group)
     write = _write_task(plan, group)
-    context = replace(plan.context, projection=with_binary_variants(plan.context.projection))
+    columns = with_binary_variants(plan.context.projection)
+    carried = replace(columns, fields=(*columns.fields, *_ORIGIN))
+    context = replace(plan.context, projection=carried)
     return tuple(
         RewriteTask(
             group.number,
@@ -96,6 +108,15 @@ def tasks_of(plan: RewritePlan, group: FileGroup, first_number: int) -> tuple[Re
         )
         for index, files in enumerate(divided)
     )
+
+
+def _numbered(number: int, task: FileScanTask) -> FileScanTask:
+    """A file of a group with its number in the place of the snapshot that added it.
+
+    Both readers know that one of each file, and a rewrite has no other use for it.
+    """
+    file = replace(without_metrics(task.data_file), snapshot_id=number)
+    return replace(task, data_file=file)
 
 
 def _divided(files: list[FileScanTask], group: FileGroup) -> list[list[FileScanTask]]:
@@ -124,6 +145,7 @@ def _write_task(plan: RewritePlan, group: FileGroup) -> WriteTask:
         clustered=group.partition is not None and plan.spec is plan.table.metadata.spec,
         # One file after the other: each has rows that are neighbours.
         parallel_files=1,
+        origins=True,
     )
 
 
@@ -144,7 +166,9 @@ def run_rewrite_task(task: RewriteTask, query: QueryContext, *, attempt: int = 0
         rows = _ordered(task, task.order, quiet)
         write = replace(write, assignment=_of_stored(write.assignment))
     written = write_task(write, rows, quiet)
-    return RewriteResult(task.group, task.number, written.files, written.rows, written.bytes)
+    return RewriteResult(
+        task.group, task.number, written.files, written.rows, written.bytes, written.origins
+    )
 
 
 def _of_stored(assignment: Assignment) -> Assignment:
@@ -163,18 +187,21 @@ def _ordered(task: RewriteTask, order: RowOrder, query: QueryContext) -> Iterato
     keys = OrderKeys(order, schema)
     # Files have other names inside of structs than the table.
     stored = replace(schema, fields=stored_fields(schema.fields))
-    names = arrow_schema(with_binary_variants(stored))
+    names = with_origins(arrow_schema(with_binary_variants(stored)))
 
     def with_keys() -> Iterator[tuple[pa.RecordBatch, list[pa.Array]]]:
         for batch in read_live_rows(task.scan, query):
             rows = task.write.assignment.convert(batch)
-            yield rows, keys.of(rows)
+            origins = batch.columns[-len(FIELDS) :]
+            carried = with_origins(rows.schema)
+            arrays = [*rows.columns, *origins]
+            yield pa.RecordBatch.from_arrays(arrays, schema=carried), keys.of(rows)
 
     # What is required is so again when the rows are converted for their files.
     target = pa.schema(
         [each.with_type(optional_type(each.type)) for each in parquet_schema(schema)]
     )
-    for batch in sorted_batches(with_keys(), target, keys.types, keys.orders, query):
+    for batch in sorted_batches(with_keys(), with_origins(target), keys.types, keys.orders, query):
         arrays = [
             renamed(array, each.type) for array, each in zip(batch.columns, names, strict=True)
         ]

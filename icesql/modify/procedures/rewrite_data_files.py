@@ -147,6 +147,10 @@ def _note(done: Rewritten) -> str:
         f"{done.rewritten_data_files_count:,} files ({done.rewritten_bytes_count:,} bytes) became "
         f"{done.added_data_files_count:,} ({done.added_bytes:,} bytes)"
     ]
+    if done.carried_rows:
+        parts.append(
+            f"{done.carried_rows:,} rows that others deleted meanwhile are deleted in the new files"
+        )
     if done.failures:
         parts.append(
             f"{done.failed_data_files_count:,} files were not rewritten: {done.failures[0]}"

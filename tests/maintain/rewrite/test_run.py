@@ -193,10 +193,10 @@ def test_deletes_that_came_meanwhile(tmp_path):
 
     plan = planned(catalog, rewrite_all=True, use_starting_sequence_number=False)
     with icesql.connect(warehouse=catalog.folder) as con:
-        con.execute("ALTER TABLE ns.t SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+        con.execute("ALTER TABLE ns.t SET TBLPROPERTIES ('write.delete.mode' = 'copy-on-write')")
         con.execute("DELETE FROM ns.t WHERE id = 5")
     known = files_below(table)
-    with pytest.raises(CommitConflictError, match=r"rows of .* were deleted"):
+    with pytest.raises(CommitConflictError, match=r"is no longer part of the table"):
         rewrite(catalog, plan, QueryContext())
     assert read(catalog, "count(*)") == [(18,)]
     assert files_below(table) == known
@@ -250,11 +250,11 @@ def test_a_conflict_costs_its_own_commit_alone(tmp_path):
     table.commit(files)
     catalog = catalog_of(table)
     plan = planned(catalog, rewrite_all=True, partial_progress__enabled=True)
-    table.commit([table.position_deletes([(files[0], 0)], partition=("a",))])
+    table.commit([table.data_file(rows(0, 4, "a"), partition=("a",))], removed=files[:1])
     known = files_below(table)
     done = rewrite(catalog, plan, QueryContext())
     assert (done.rewritten_data_files_count, done.failed_data_files_count) == (1, 1)
-    assert "were deleted" in done.failures[0]
+    assert "is no longer part of the table" in done.failures[0]
     assert read(catalog, "count(*)") == [(9,)]
     assert len(files_below(table)) == len(known) + 1
 
@@ -396,7 +396,7 @@ def test_too_many_failed_commits_are_an_error(tmp_path):
         catalog, rewrite_all=True, partial_progress__enabled=True,
         partial_progress__max_failed_commits=0,
     )  # fmt: skip
-    table.commit([table.position_deletes([(files[0], 0)], partition=("a",))])
+    table.commit([table.data_file(rows(0, 4, "a"), partition=("a",))], removed=files[:1])
     known = files_below(table)
     with pytest.raises(icesql.OperationalError, match="1 commits of the rewrite failed"):
         rewrite(catalog, plan, QueryContext())

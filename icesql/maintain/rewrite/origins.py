@@ -1,0 +1,94 @@
+"""Where the rows of all new files of a rewrite come from, until their groups are committed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import IO, Final
+
+from msgspec.structs import replace
+
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.maintain.rewrite.task import RewriteResult
+from icesql.storage.temporary import make_temporary_folder, spilling_to
+from icesql.write.row_origins import EncodedOrigins, RowOrigins, decode_origins
+
+_MOST_IN_MEMORY: Final = 32 << 20
+
+
+class Origins:
+    """Those of each task's files; what is too much for memory lies in a file of ``folder``.
+
+    The file has no name, so that it is gone with the process.
+    """
+
+    def __init__(self, folder: str, most_in_memory: int = _MOST_IN_MEMORY) -> None:
+        self._folder, self._most, self._bytes = folder, most_in_memory, 0
+        self._held: dict[tuple[int, int], tuple[EncodedOrigins | _Spilled, ...]] = {}
+        self._file: IO[bytes] | None = None
+
+    def take(self, result: RewriteResult) -> RewriteResult:
+        """The result of a task without its origins, which are kept here."""
+        size = sum(len(part) for each in result.origins for part in each)
+        held: tuple[EncodedOrigins | _Spilled, ...] = result.origins
+        if self._bytes + size > self._most:
+            held = tuple(self._spilled(each) for each in result.origins)
+        else:
+            self._bytes += size
+        self._held[result.group, result.number] = held
+        return replace(result, origins=())
+
+    def _spilled(self, origins: EncodedOrigins) -> _Spilled:
+        if self._file is None:
+            make_temporary_folder(self._folder)
+            with spilling_to(self._folder):
+                self._file = tempfile.TemporaryFile(  # noqa: SIM115
+                    dir=self._folder, prefix="icesql-origins-"
+                )
+        places = []
+        with spilling_to(self._folder):
+            position = self._file.seek(0, 2)
+            for each in origins:
+                self._file.write(each)
+                places.append((position, len(each)))
+                position += len(each)
+        return _Spilled(places)
+
+    def has(self, result: RewriteResult) -> bool:
+        """Whether it is known where the rows of a task come from."""
+        return len(self._held[result.group, result.number]) == len(result.files)
+
+    def files(self, result: RewriteResult) -> Iterator[tuple[DataFile, RowOrigins]]:
+        """The files of a task, each with what is known of its rows."""
+        held = self._held[result.group, result.number]
+        for file, origins in zip(result.files, held, strict=True):
+            if isinstance(origins, _Spilled):
+                origins = tuple(self._read(*place) for place in origins.places)
+            yield file, decode_origins(origins)
+
+    def _read(self, position: int, length: int) -> bytes:
+        assert self._file is not None
+        with spilling_to(self._folder):
+            self._file.seek(position)
+            return self._file.read(length)
+
+    def forget(self, group: int) -> None:
+        """A group needs no more of it."""
+        for key in [each for each in self._held if each[0] == group]:
+            for each in self._held.pop(key):
+                if not isinstance(each, _Spilled):
+                    self._bytes -= sum(map(len, each))
+
+    def close(self) -> None:
+        """Give the disk back. Harmless when repeated."""
+        self._held.clear()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class _Spilled:
+    """Where the parts of a file's origins lie."""
+
+    def __init__(self, places: list[tuple[int, int]]) -> None:
+        self.places = places

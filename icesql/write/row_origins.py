@@ -1,0 +1,168 @@
+"""Where the rows of a rewritten file come from: the file and the position that each had before.
+
+A rewrite reads two more columns with its rows, the number of a source file and the position in it.
+They travel with the rows through sorting and dividing, and no file holds them. Kept as runs of
+neighbours, compressed: rows that keep their order take a run for each source file and each gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from icesql.errors import InternalError
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+# Those of a file's rows, row group by row group, as ``encode_origins`` makes them.
+EncodedOrigins: TypeAlias = tuple[bytes, ...]
+
+# The last columns of rows that carry them. No column of a file can have such a name.
+FIELDS: Final = (pa.field("origin source", pa.int64()), pa.field("origin position", pa.int64()))
+_RUNS_AT_ONCE: Final = 1 << 16
+_SCHEMA: Final = pa.schema(
+    [("source", pa.int32()), ("position", pa.int64()), ("length", pa.int64())]
+)
+
+
+class RowOrigins(Struct, frozen=True):
+    """Runs of rows in the order of a file: the number of the source, where each begins there, and
+    how many rows it has."""
+
+    sources: Integers
+    positions: Integers
+    lengths: Integers
+
+    @classmethod
+    def of(cls, sources: Integers, positions: Integers) -> RowOrigins:
+        """Those of rows, by the source and the position of each."""
+        if not len(sources):
+            return cls(sources, positions, positions)
+        breaks = (np.diff(sources) != 0) | (np.diff(positions) != 1)
+        starts = np.concatenate([[0], np.flatnonzero(breaks) + 1])
+        lengths = np.diff(np.append(starts, len(sources)))
+        return cls(sources[starts], positions[starts], lengths)
+
+    def divided(self, row: int) -> tuple[RowOrigins, RowOrigins]:
+        """Those of the rows before ``row``, and of the others."""
+        ends = np.cumsum(self.lengths)
+        run = int(np.searchsorted(ends, row, side="right"))
+        if run == len(ends):
+            return self, RowOrigins(*(each[:0] for each in astuple(self)))
+        taken = row - int(ends[run] - self.lengths[run])
+        first = [each[: run + 1].copy() for each in astuple(self)]
+        rest = [each[run:].copy() for each in astuple(self)]
+        first[2][-1] = taken
+        rest[1][0] += taken
+        rest[2][0] -= taken
+        if not taken:
+            first = [each[:-1] for each in first]
+        return RowOrigins(*first), RowOrigins(*rest)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return int(self.lengths.sum())
+
+    def of_source(self, source: int) -> tuple[Integers, Integers, Integers]:
+        """The runs of one source: where each begins there, its length and its first row here."""
+        mine = self.sources == source
+        firsts = np.cumsum(self.lengths) - self.lengths
+        return self.positions[mine], self.lengths[mine], firsts[mine]
+
+    def rows_of(self, source: int, positions: Integers) -> Integers:
+        """The rows here, sorted, that come from these positions, which are sorted; others have
+        none."""
+        starts, lengths, firsts = self.of_source(source)
+        if not len(starts):
+            return starts
+        order = np.argsort(starts, kind="stable")
+        starts, lengths, firsts = starts[order], lengths[order], firsts[order]
+        run = np.searchsorted(starts, positions, side="right") - 1
+        inside = (run >= 0) & (positions - starts[run] < lengths[run])
+        run, positions = run[inside], positions[inside]
+        return np.sort(firsts[run] + positions - starts[run])
+
+
+def encode_origins(origins: RowOrigins) -> bytes:
+    """The bytes of those of one row group."""
+    columns = (origins.sources, origins.positions, origins.lengths)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)]
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, _SCHEMA, options=options) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA))
+    return bytes(sink.getvalue())
+
+
+def decode_origins(groups: EncodedOrigins) -> RowOrigins:
+    """Those of a file. Raises InternalError for bytes that ``encode_origins`` did not make."""
+    tables = []
+    for each in groups:
+        try:
+            with pa.ipc.open_stream(each) as reader:
+                table = reader.read_all()
+        except pa.ArrowException as error:
+            raise InternalError(f"a task told of its rows in an unknown way: {error}") from error
+        if not table.schema.equals(_SCHEMA) or any(each.null_count for each in table.columns):
+            raise InternalError(f"a task told of its rows in an unknown way: {table.schema}")
+        tables.append(table)
+    found = pa.concat_tables(tables) if tables else _SCHEMA.empty_table()
+    columns: list[Any] = [each.cast(pa.int64()).to_numpy() for each in found.columns]
+    return RowOrigins(*columns)
+
+
+class OriginsInOrder:
+    """Those of a stream of rows that go to one file after the other."""
+
+    def __init__(self) -> None:
+        # Compressed ones, with the number of their rows, and those that wait to be.
+        self._parts: list[tuple[int, bytes]] = []
+        self._waiting: list[RowOrigins] = []
+        self._runs = 0
+
+    def add(self, sources: pa.Array, positions: pa.Array) -> None:
+        """The next rows: int64 without NULL."""
+        found = RowOrigins.of(sources.to_numpy(), positions.to_numpy())
+        self._waiting.append(found)
+        self._runs += len(found.lengths)
+        if self._runs >= _RUNS_AT_ONCE:
+            self._compress()
+
+    def _compress(self) -> None:
+        if self._waiting:
+            columns = zip(*map(astuple, self._waiting), strict=True)
+            found = RowOrigins(*(np.concatenate(each) for each in columns))
+            self._parts.append((found.rows, encode_origins(found)))
+        self._waiting, self._runs = [], 0
+
+    def of_files(self, rows: Sequence[int]) -> tuple[EncodedOrigins, ...]:
+        """Those of files that have so many rows each."""
+        self._compress()
+        found = []
+        parts = iter(self._parts)
+        count, part = 0, b""
+        for wanted in rows:
+            of_file = []
+            while wanted:
+                if not count:
+                    count, part = next(parts)
+                if count > wanted:
+                    first, rest = decode_origins((part,)).divided(wanted)
+                    of_file.append(encode_origins(first))
+                    count, part = count - wanted, encode_origins(rest)
+                    break
+                of_file.append(part)
+                wanted, count = wanted - count, 0
+            found.append(tuple(of_file))
+        return tuple(found)
+
+
+def with_origins(schema: pa.Schema) -> pa.Schema:
+    """The schema of rows that carry where they come from."""
+    return pa.schema([*schema, *FIELDS], metadata=schema.metadata)

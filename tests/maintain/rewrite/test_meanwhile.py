@@ -1,0 +1,423 @@
+"""What others commit while files are rewritten stays done in the new files."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import icesql
+from icesql.context import QueryContext
+from icesql.errors import CommitConflictError, InternalError
+from icesql.maintain.rewrite import meanwhile, on_spark
+from icesql.maintain.rewrite.local import run_locally
+from icesql.maintain.rewrite.on_spark import run_on_spark
+from icesql.maintain.rewrite.origins import Origins
+from icesql.maintain.rewrite.row_order import RowOrder
+from icesql.maintain.rewrite.run import rewrite
+from icesql.maintain.rewrite.task import RewriteResult
+from icesql.modify.procedures import rewrite_data_files
+from icesql.write.partition.sorting import SortKey
+from icesql.write.row_origins import OriginsInOrder, RowOrigins, decode_origins, encode_origins
+from tests.maintain.rewrite.tables import (
+    BY_P,
+    catalog_of,
+    everything,
+    new_table,
+    planned,
+    read,
+    rows,
+)
+from tests.maintain.rewrite.test_on_spark import Workers
+from tests.maintain.rewrite.test_run import with_deletes
+
+ORDERS = {
+    "binpack": None,
+    "sort": RowOrder((SortKey(3, "identity", True, True), SortKey(1, "identity", False, False))),
+    "zorder": RowOrder(z_columns=(1, 2)),
+}
+MERGE_ON_READ = {"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
+
+
+def execute(catalog: Any, *statements: str) -> None:
+    with icesql.connect(warehouse=catalog.folder) as con:
+        for each in statements:
+            con.execute(each)
+
+
+def after_reading(*actions: Any, runner: Any = run_locally) -> Any:
+    """A runner whose last result comes after others have acted."""
+
+    def run_all(tasks: Any, query: QueryContext) -> Any:
+        results = [*runner(tasks, query)]
+        for each in actions:
+            each()
+        yield from results
+
+    return run_all
+
+
+def set_merge_on_read(catalog: Any) -> None:
+    pairs = ", ".join(f"'{name}' = '{value}'" for name, value in MERGE_ON_READ.items())
+    execute(catalog, f"ALTER TABLE ns.t SET TBLPROPERTIES ({pairs})")
+
+
+@pytest.mark.parametrize("strategy", ORDERS)
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_that_others_delete_meanwhile_stay_deleted(
+    tmp_path: Path, version: int, partitioned: bool, strategy: str
+) -> None:
+    table = with_deletes(tmp_path, version, partitioned=partitioned)
+    catalog = catalog_of(table)
+    set_merge_on_read(catalog)
+    plan = planned(catalog, strategy, ORDERS[strategy], rewrite_all=True)
+
+    def others() -> None:
+        execute(
+            catalog,
+            "DELETE FROM ns.t WHERE id % 7 = 1",
+            "INSERT INTO ns.t VALUES (1000, 'a', 1)",
+            "UPDATE ns.t SET x = -1 WHERE id IN (12, 102)",
+            "DELETE FROM ns.t WHERE id = 1000 OR id % 11 = 2",
+        )
+
+    expected: list[Any] = []
+    done = rewrite(
+        catalog,
+        plan,
+        QueryContext(),
+        run=after_reading(others, lambda: expected.extend(everything(catalog, version))),
+    )
+    assert everything(catalog, version) == expected
+    assert done.failures == ()
+    assert done.rewritten_data_files_count == sum(len(each.files) for each in plan.groups)
+    assert done.carried_rows > 5
+    # Nothing of it is a matter of caches or of what pruning leaves out.
+    assert everything_without_caches(catalog, version) == expected
+    execute(
+        catalog, "CALL system.rewrite_data_files('ns.t', options => map('rewrite-all', 'true'))"
+    )
+    assert everything(catalog, version) == expected
+
+
+def everything_without_caches(catalog: Any, version: int) -> list[Any]:
+    lineage = ", _row_id, _last_updated_sequence_number" if version > 2 else ""
+    return read(catalog, f"*{lineage}", caches=False, prune=False, local_reader="arrow")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_each_attempt_follows_what_came_before_it(
+    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path, version, **MERGE_ON_READ)
+    table.commit([table.data_file(rows(10 * n, 10)) for n in range(3)])
+    catalog = catalog_of(table)
+    plan = planned(catalog, rewrite_all=True)
+    left = [5, 15, 25]
+    swap = catalog.swap
+
+    def racing(*given: Any, **named: Any) -> Any:
+        if left:
+            execute(catalog, f"DELETE FROM ns.t WHERE id = {left.pop()}")
+        return swap(*given, **named)
+
+    monkeypatch.setattr(catalog, "swap", racing)
+    before = files(table)
+    done = rewrite(catalog, plan, QueryContext())
+    assert left == []
+    assert done.carried_rows == 3
+    assert {each[0] for each in read(catalog, "id")} == {*range(30)} - {5, 15, 25}
+    assert read(catalog, "count(*)") == [(27,)]
+    # One data file, and its deletes as the attempt that counted wrote them.
+    new = files(table) - before
+    by_others = {each for each in new if "deletes" in each}
+    assert len(new - by_others) == 1
+    with icesql.connect(warehouse=catalog.folder) as con:
+        live = {row[0] for row in con.execute("SELECT file_path FROM ns.t.files").fetchall()}
+        ever = {row[0] for row in con.execute("SELECT file_path FROM ns.t.all_files").fetchall()}
+    assert {Path(each).name for each in live} <= {Path(each).name for each in ever}
+    assert {Path(each).name for each in new} <= {Path(each).name for each in ever}
+
+
+def files(table: Any) -> set[str]:
+    return {str(each) for each in Path(table.folder, "data").rglob("*") if each.is_file()}
+
+
+def test_a_group_that_cannot_follow_is_left_out_alone(tmp_path: Path) -> None:
+    table = new_table(tmp_path, partitioned=True, **MERGE_ON_READ)
+    table.commit([table.data_file(rows(0, 5, p), partition=(p,)) for p in "abc" for _ in "12"])
+    catalog = catalog_of(table)
+    plan = planned(catalog, rewrite_all=True)
+    before = files(table)
+    done = rewrite(
+        catalog,
+        plan,
+        QueryContext(),
+        run=after_reading(
+            lambda: execute(
+                catalog,
+                "ALTER TABLE ns.t SET TBLPROPERTIES ('write.delete.mode' = 'copy-on-write')",
+                "DELETE FROM ns.t WHERE p = 'b' AND id = 2",
+                "ALTER TABLE ns.t SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')",
+                "DELETE FROM ns.t WHERE p = 'c' AND id = 3",
+            )
+        ),
+    )
+    assert (done.rewritten_data_files_count, done.added_data_files_count) == (4, 2)
+    assert done.failed_data_files_count == 2
+    assert "is no longer part of the table" in done.failures[0]
+    assert done.carried_rows == 2
+    with icesql.connect(warehouse=catalog.folder) as con:
+        found = con.execute("SELECT p, count(*) FROM ns.t GROUP BY p ORDER BY p").fetchall()
+        named = {r[0] for r in con.execute("SELECT file_path FROM ns.t.all_files").fetchall()}
+    assert found == [("a", 10), ("b", 8), ("c", 8)]
+    # The new file of the group that was left out is gone.
+    new = {Path(each).name for each in files(table) - before}
+    assert new <= {Path(each).name for each in named}
+
+
+def test_deletes_that_are_taken_back_conflict(tmp_path: Path) -> None:
+    table = new_table(tmp_path, 3, **MERGE_ON_READ)
+    file = table.data_file(rows(0, 10))
+    table.commit([file])
+    vectors = table.deletion_vectors([(file, [1, 2, 3])])
+    table.commit(vectors)
+    catalog = catalog_of(table)
+    plan = planned(catalog, rewrite_all=True)
+    before = files(table)
+
+    def take_back() -> None:
+        table.commit(table.deletion_vectors([(file, [1, 3])]), removed=vectors)
+
+    with pytest.raises(CommitConflictError, match="were taken back"):
+        rewrite(catalog, plan, QueryContext(), run=after_reading(take_back))
+    assert len(read(catalog)) == 8
+    assert len(files(table) - before) == 1  # the other vector
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_equality_deletes_that_became_positions_are_followed(tmp_path: Path, known: bool) -> None:
+    table = new_table(tmp_path, 2)
+    file = table.data_file(rows(0, 10))
+    table.commit([file])
+    deletes = [table.equality_deletes([{"id": 4}, {"id": 6}], [1])]
+    table.commit(deletes)
+    catalog = catalog_of(table)
+    plan = planned(catalog, rewrite_all=True)
+
+    def become_positions() -> None:
+        places = [(file, 4), (file, 6)] if known else [(file, 4)]
+        table.commit([table.position_deletes(places)], removed=deletes)
+
+    others = after_reading(become_positions)
+    if known:
+        rewrite(catalog, plan, QueryContext(), run=others)
+    else:
+        with pytest.raises(CommitConflictError, match="were taken back"):
+            rewrite(catalog, plan, QueryContext(), run=others)
+    assert len(read(catalog)) == (8 if known else 9)
+
+
+def test_an_equality_delete_that_new_files_are_too_young_for_conflicts(tmp_path: Path) -> None:
+    table = new_table(tmp_path, 2)
+    table.commit([table.data_file(rows(0, 10))])
+    catalog = catalog_of(table)
+    for keeps, count in ((False, 9), (True, 8)):
+        plan = planned(catalog, rewrite_all=True, use_starting_sequence_number=keeps)
+        others = after_reading(
+            lambda n=count: table.commit([table.equality_deletes([{"id": n}], [1])])
+        )
+        if keeps:
+            rewrite(catalog, plan, QueryContext(), run=others)
+        else:
+            with pytest.raises(CommitConflictError, match="were deleted"):
+                rewrite(catalog, plan, QueryContext(), run=others)
+        assert len(read(catalog)) == count
+
+
+def test_rows_that_are_nowhere_in_the_new_files_are_noticed(tmp_path: Path) -> None:
+    table = new_table(tmp_path, 2, **MERGE_ON_READ)
+    table.commit([table.data_file(rows(0, 10))])
+    catalog = catalog_of(table)
+    plan = planned(catalog, rewrite_all=True)
+
+    def wrongly(tasks: Any, query: QueryContext) -> Any:
+        for each in run_locally(tasks, query):
+            assert isinstance(each, RewriteResult)
+            origins = RowOrigins(*(np.array([value]) for value in (0, 0, 5)))
+            yield RewriteResult(
+                each.group, each.number, each.files, each.rows, each.bytes,
+                ((encode_origins(origins),),),
+            )  # fmt: skip
+        execute(catalog, "DELETE FROM ns.t WHERE id IN (2, 7)")
+
+    with pytest.raises(InternalError, match=r"2 rows of .* were deleted meanwhile, and 1 of them"):
+        rewrite(catalog, plan, QueryContext(), run=wrongly)
+    assert len(read(catalog)) == 8
+
+
+def test_columns_with_the_names_of_metadata_columns(tmp_path: Path) -> None:
+    from tests.writer.table import TableWriter
+
+    target = tmp_path / "wh" / "ns" / "t"
+    target.mkdir(parents=True)
+    names = ["_pos", "_snapshot_id", "position", "origin position", "origin source"]
+    fields = [
+        {"id": n, "name": name, "required": False, "type": "long"}
+        for n, name in enumerate(names, 1)
+    ]
+    table = TableWriter(str(target), fields, [], version=2, properties=MERGE_ON_READ)
+    made = [{name: n * 10 + place for place, name in enumerate(names)} for n in range(6)]
+    files = [table.data_file(made[:3]), table.data_file(made[3:])]
+    table.commit(files)
+    catalog = catalog_of(table)
+    plan = planned(catalog, rewrite_all=True)
+    rewrite(
+        catalog,
+        plan,
+        QueryContext(),
+        run=after_reading(lambda: table.commit([table.position_deletes([(files[1], 1)])])),
+    )
+    found = read(catalog, 'position, "origin source"')
+    assert sorted(found) == [(n * 10 + 2, n * 10 + 4) for n in range(6) if n != 4]
+
+
+# ------------------------------------------------------------------ origins
+
+
+def test_origins_come_back_as_they_were(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    for _ in range(200):
+        count = chance.randrange(60)
+        source = [chance.randrange(3) for _ in range(count)]
+        taken = chance.sample(range(200), count)
+        if chance.random() < 0.5:
+            source.sort()
+            taken.sort()
+        pairs = [*zip(source, taken, strict=True)]
+        arrays = [np.array([each[n] for each in pairs], np.int64) for n in (0, 1)]
+        stream, cuts = OriginsInOrder(), sorted(chance.choices(range(count + 1), k=4))
+        for start, end in zip([0, *cuts], [*cuts, count], strict=True):
+            stream.add(*(pa.array(each[start:end]) for each in arrays))
+        middle = chance.randrange(count + 1)
+        of_files = stream.of_files([middle, 0, count - middle])
+        assert [decode_origins(each).rows for each in of_files] == [middle, 0, count - middle]
+        parts = sum(of_files, ())
+        found = decode_origins(parts)
+        assert found.rows == count
+        for number in range(3):
+            wanted = np.array(sorted(chance.sample(range(220), 40)))
+            rows_here = found.rows_of(number, wanted).tolist()
+            assert rows_here == [
+                n for n, (s, p) in enumerate(pairs) if s == number and p in set(wanted.tolist())
+            ]
+
+
+def test_rows_that_go_to_other_partitions_take_their_origins_along(tmp_path: Path) -> None:
+    table = new_table(tmp_path, **MERGE_ON_READ)
+    places = ["a", "b", "c"]
+    table.commit(
+        [table.data_file([each for p in places for each in rows(10 * n, 5, p)]) for n in range(3)]
+    )
+    table.set_spec(BY_P)
+    catalog = catalog_of(table)
+    plan = planned(catalog, rewrite_all=True)
+    expected: list[Any] = []
+    done = rewrite(
+        catalog,
+        plan,
+        QueryContext(),
+        run=after_reading(
+            lambda: execute(
+                catalog,
+                "DELETE FROM ns.t WHERE id IN (3, 14) AND p <> 'c'",
+                "DELETE FROM ns.t WHERE id = 20",
+            ),
+            lambda: expected.extend(read(catalog)),
+        ),
+    )
+    assert (done.added_data_files_count, done.carried_rows) == (3, 7)
+    assert read(catalog) == expected
+    assert len(expected) == 45 - 7
+
+
+@pytest.mark.parametrize("most", [1 << 20, 1])
+@pytest.mark.parametrize("strategy", ["binpack", "sort"])
+def test_tasks_of_spark_say_where_rows_went(
+    tmp_path: Path, strategy: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark", reason="a worker asks PySpark for the number of its task")
+    monkeypatch.setattr("icesql.engine.spark.writing.job.task_numbers", lambda: (0, 0))
+    monkeypatch.setattr(on_spark, "_MOST_ORIGINS", most)
+    table = with_deletes(tmp_path, 3)
+    catalog = catalog_of(table)
+    set_merge_on_read(catalog)
+    plan = planned(catalog, strategy, ORDERS[strategy], rewrite_all=True)
+    workers: Any = Workers()
+    deleted = after_reading(
+        lambda: execute(catalog, "DELETE FROM ns.t WHERE id % 7 = 1"),
+        runner=run_on_spark(workers),
+    )
+    if most == 1:
+        with pytest.raises(CommitConflictError, match="too many of them"):
+            rewrite(catalog, plan, QueryContext(), run=deleted)
+    else:
+        done = rewrite(catalog, plan, QueryContext(), run=deleted)
+        assert done.carried_rows > 2
+    assert [each for each in read(catalog, "id") if each[0] % 7 == 1] == []
+
+
+def test_other_bytes_are_no_origins() -> None:
+    other = pa.BufferOutputStream()
+    with pa.ipc.new_stream(other, pa.schema([("x", pa.int64())])) as writer:
+        writer.write_batch(pa.record_batch({"x": pa.array([1], pa.int64())}))
+    for each in (b"", b"x" * 40, bytes(other.getvalue())):
+        with pytest.raises(InternalError, match="in an unknown way"):
+            decode_origins((each,))
+
+
+def test_origins_that_are_many_wait_on_disk(tmp_path: Path) -> None:
+    made = [RowOrigins(*(np.array(values) for values in ([n], [n * 5], [7]))) for n in range(4)]
+    with_file = Origins(str(tmp_path / "temp"), most_in_memory=1)
+    results = [
+        RewriteResult(0, n, (object(), object()), 0, 0, ((encode_origins(each),), ()))  # type: ignore[arg-type]
+        for n, each in enumerate(made)
+    ]
+    kept = [with_file.take(each) for each in results]
+    assert all(each.origins == () for each in kept)
+    for each, wanted in zip(kept, made, strict=True):
+        (_, first), (_, second) = with_file.files(each)
+        assert first.of_source(int(wanted.sources[0]))[0].tolist() == wanted.positions.tolist()
+        assert second.rows == 0
+    assert [*(tmp_path / "temp").iterdir()] == []
+    with_file.close()
+    with_file.close()
+
+
+def test_the_statement_says_what_was_carried_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path, 2, **MERGE_ON_READ)
+    table.commit([table.data_file(rows(0, 10)), table.data_file(rows(10, 10))])
+    catalog = catalog_of(table)
+    monkeypatch.setattr(
+        rewrite_data_files,
+        "runner_for",
+        lambda *_: after_reading(lambda: execute(catalog, "DELETE FROM ns.t WHERE id IN (3, 14)")),
+    )
+    with icesql.connect(warehouse=catalog.folder) as con:
+        cursor = con.execute(
+            "CALL system.rewrite_data_files('ns.t', options => map('rewrite-all', 'true'))"
+        )
+        cursor.fetchall()
+        assert any("2 rows that others deleted meanwhile" in each for each in cursor.notes)
+        (summary,) = con.execute(
+            "SELECT summary FROM ns.t.snapshots ORDER BY committed_at DESC LIMIT 1"
+        ).fetchone()
+    assert dict(summary)[meanwhile.CARRIED_ROWS] == "2"
+    assert len(read(catalog)) == 18
