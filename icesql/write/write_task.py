@@ -28,6 +28,7 @@ from icesql.write.locations import DataLocations, data_locations, partition_path
 from icesql.write.metrics_config import MetricsMode, metrics_modes
 from icesql.write.options import WriteOptions, check_table, write_options
 from icesql.write.parallel_writers import ParallelWriters, Rows
+from icesql.write.parquet.dictionaries import PlainColumns
 from icesql.write.parquet.rolling_files import Encoders, RollingFiles
 from icesql.write.parquet_file import FileShape, WrittenFile
 from icesql.write.parquet_schema import parquet_schema
@@ -183,6 +184,7 @@ class _Writing:
         beside = max(min(threads, budget // _FULL_PIECE_BYTES) // parallel_files, 1)
         self._pool = ThreadPoolExecutor(parallel_files * beside, "icesql-encode")
         self._encoders = Encoders(self._pool, beside) if beside > 1 else None
+        self._plain_columns = PlainColumns()
         self._piece_bytes = min(
             _PIECE_BYTES, max(budget // (parallel_files * beside), _SMALLEST_BUDGET)
         )
@@ -290,6 +292,7 @@ class _Writing:
             self._shape,
             lambda: task.locations.path(self._name(), folder),
             self._encoders,
+            self._plain_columns,
         )
 
     def _name(self) -> str:

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import icesql
-from icesql.write.parquet.dictionaries import leaf_paths, unrepeated_columns
+from icesql.write.parquet.dictionaries import PlainColumns, leaf_paths, unrepeated_columns
 
 
 def test_columns_that_hardly_repeat_get_no_dictionary():
@@ -26,6 +26,18 @@ def test_columns_that_hardly_repeat_get_no_dictionary():
     assert unrepeated_columns(
         pa.table({"u": pa.ExtensionArray.from_storage(pa.uuid(), uuids)})
     ) == {"u"}
+
+
+def test_partitions_that_agree_are_taken_to_be_alike_and_looked_at_again():
+    unique = pa.table({"key": np.arange(30_000)})
+    repeated = pa.table({"key": np.arange(30_000) % 9})
+    columns = PlainColumns()
+    assert [columns.of(unique) for _ in range(6)] == [{"key"}] * 6
+    # Few rows have their dictionaries whatever others have.
+    assert columns.of(unique.slice(0, 100)) == frozenset()
+    assert [columns.of(repeated) for _ in range(7)] == [{"key"}] * 6 + [frozenset()]
+    # They do not agree any more: each is judged by its own rows.
+    assert [columns.of(each) for each in (unique, repeated)] == [{"key"}, frozenset()]
 
 
 def test_leaves_are_named_as_parquet_names_them(tmp_path):

@@ -7,6 +7,7 @@ times the CPU time, and an eighth more bytes (tests/benchmarks/writing.py).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -18,6 +19,8 @@ _FEWEST: Final = 20_000
 # Share of distinct values from which on a dictionary is left out.
 _MOST_OF_NUMBERS: Final = 0.2
 _MOST_OF_TEXTS: Final = 0.7
+# Partitions that agree, from which on one of as many is looked at.
+_AGREEING: Final = 6
 
 
 def unrepeated_columns(rows: pa.Table) -> frozenset[str]:
@@ -34,9 +37,39 @@ def unrepeated_columns(rows: pa.Table) -> frozenset[str]:
             kind = kind.storage_type
             column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind)
         most = _MOST_OF_TEXTS if _is_text(kind) else _MOST_OF_NUMBERS
-        if pc.count_distinct(column).as_py() > most * len(column):
+        # In one piece, and by their values: half the time that counting them takes.
+        if len(pc.unique(column.combine_chunks())) > most * len(column):
             found.append(field.name)
     return frozenset(found)
+
+
+class PlainColumns:
+    """The columns without a dictionary in the files of each partition of a write.
+
+    Once several partitions in a row agree the next few are taken to be alike, and then one is
+    looked at again: judging each of 84 took an eighth of the CPU time of an INSERT by month.
+    Safe for threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._latest: frozenset[str] | None = None
+        self._agreeing = self._unseen = 0
+
+    def of(self, rows: pa.Table) -> frozenset[str]:
+        """Those of a partition that begins with ``rows``."""
+        if rows.num_rows < _FEWEST:
+            return frozenset()
+        with self._lock:
+            latest = self._latest
+            if latest is not None and self._agreeing >= _AGREEING and self._unseen < _AGREEING:
+                self._unseen += 1
+                return latest
+        found = unrepeated_columns(rows)
+        with self._lock:
+            self._agreeing = self._agreeing + 1 if found == self._latest else 1
+            self._latest, self._unseen = found, 0
+        return found
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from icesql.storage.new_file import remove_file
-from icesql.write.parquet.dictionaries import unrepeated_columns
+from icesql.write.parquet.dictionaries import PlainColumns
 from icesql.write.parquet_file import (
     EncodedRows,
     FileShape,
@@ -42,6 +42,7 @@ class RollingFiles:
     ``path_of`` gives the path of the next. A file ends once it has the target size; the row groups
     are as large as the options allow, judged by how many bytes the rows before have taken. With
     ``encoders`` several are encoded at once, and written in the order of their rows.
+    ``plain_columns`` are those of the whole write.
     """
 
     def __init__(
@@ -50,9 +51,11 @@ class RollingFiles:
         shape: FileShape,
         path_of: Callable[[], str],
         encoders: Encoders | None = None,
+        plain_columns: PlainColumns | None = None,
     ) -> None:
         self._storage, self._shape, self._path_of = storage, shape, path_of
         self._encoders = encoders
+        self._plain_columns = plain_columns or PlainColumns()
         self._file: ParquetFile | None = None
         # Row groups that are being encoded, with the bytes of their rows in memory.
         self._waiting: deque[tuple[Future[EncodedRows], int]] = deque()
@@ -66,7 +69,7 @@ class RollingFiles:
         start = 0
         while start < table.num_rows:
             if self._plain is None:
-                self._plain = unrepeated_columns(table)
+                self._plain = self._plain_columns.of(table)
             rest = table.slice(start)
             if self._waiting and self._expected(rest.nbytes) > options.target_file_size:
                 # Where the file ends is for its true length to say.

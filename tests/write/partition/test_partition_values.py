@@ -115,3 +115,13 @@ def test_what_is_not_known_is_refused() -> None:
     for transform, type in (("zorder", t.LONG), ("bucket[4]", t.DOUBLE), ("hour", t.DATE)):
         with pytest.raises(UnsupportedTableError):
             partition_array(parse_transform(transform), type, pa.array([1]))
+
+
+@pytest.mark.parametrize("unit", ["month", "year"])
+def test_months_of_days_close_together_and_far_apart(unit: str) -> None:
+    close = [*range(-800, 800), -1, 0, None]
+    far = [-(1 << 31), -1, None, (1 << 31) - 1]
+    transform = parse_transform(unit)
+    for days in (close, far, [], [None]):
+        made = partition_array(transform, t.DATE, pa.array(days, pa.int32()))
+        assert made.to_pylist() == [transform.apply(each, t.DATE) for each in days]
