@@ -40,6 +40,7 @@ _MOST_PAGES: Final = 10_000
 _PAGE_HEADER, _LONG_PAGE_HEADER = 256, 1 << 17
 _MOST_SCHEMAS: Final = 16
 _REPEATED: Final = 2
+_DICTIONARY_PAGE: Final = 2
 # Headers of fields that every writer writes in this order: integers of 32 and 64 bits, a list.
 _VERSION, _SCHEMA, _ROWS, _GROUPS = 0x15, 0x19, 0x16, 0x19
 
@@ -313,7 +314,7 @@ def _page(file: BinaryIO, position: int) -> tuple[int, int]:
         data = file.read(length)
         try:
             found, end = integers(data, 0, 5)
-            if 501 not in found:
+            if 501 not in found and found.get(1) != _DICTIONARY_PAGE:
                 found, end = integers(data, 0, 8)
         except IndexError:
             if len(data) < length:

@@ -65,19 +65,23 @@ class RollingFiles:
 
     def write(self, table: pa.Table) -> None:
         """Write rows, which are kept until they are encoded."""
+        if not table.num_rows:
+            return
         options = self._shape.options
+        if self._plain is None:
+            self._plain = self._plain_columns.of(table)
+        # Adding up the buffers of many small batches takes as long as writing their bytes.
+        row_bytes = table.nbytes / table.num_rows
         start = 0
         while start < table.num_rows:
-            if self._plain is None:
-                self._plain = self._plain_columns.of(table)
-            rest = table.slice(start)
-            if self._waiting and self._expected(rest.nbytes) > options.target_file_size:
+            size = int((table.num_rows - start) * row_bytes)
+            if self._waiting and self._expected(size) > options.target_file_size:
                 # Where the file ends is for its true length to say.
                 self._take_all()
             left = min(options.row_group_size, options.target_file_size - self._expected())
-            part = rest.slice(0, self._rows_for(rest, left))
+            part = table.slice(start, self._rows_for(table.num_rows - start, size, left))
             start += part.num_rows
-            self._encode(part, self._plain)
+            self._encode(part, int(part.num_rows * row_bytes), self._plain)
 
     def _expected(self, more: int = 0) -> int:
         """The length of the file with the rows that wait, and ``more`` bytes of rows."""
@@ -85,21 +89,22 @@ class RollingFiles:
         waiting = sum(size for _, size in self._waiting) + more
         return written + int(waiting * self._bytes_per_byte)
 
-    def _rows_for(self, table: pa.Table, size: int) -> int:
-        """How many rows of ``table`` take about ``size`` bytes in a file."""
-        estimate = table.nbytes * self._bytes_per_byte
-        if estimate <= size * 1.1:
-            return int(table.num_rows)
-        return max(int(table.num_rows * size / estimate), _FEWEST_ROWS)
+    def _rows_for(self, count: int, size: int, left: int) -> int:
+        """How many of ``count`` rows, ``size`` bytes in memory, take about ``left`` in a file."""
+        estimate = size * self._bytes_per_byte
+        if estimate <= left * 1.1:
+            return count
+        return max(int(count * left / estimate), _FEWEST_ROWS)
 
-    def _encode(self, rows: pa.Table, plain: frozenset[str]) -> None:
+    def _encode(self, rows: pa.Table, size: int, plain: frozenset[str]) -> None:
+        """Encode rows that have ``size`` bytes in memory."""
         if self._encoders is None:
-            self._take(encode_rows(rows, self._shape, plain), rows.nbytes)
+            self._take(encode_rows(rows, self._shape, plain), size)
             return
         while len(self._waiting) >= self._encoders.at_once:
             self._take_oldest()
         encoded = self._encoders.threads.submit(encode_rows, rows, self._shape, plain)
-        self._waiting.append((encoded, rows.nbytes))
+        self._waiting.append((encoded, size))
 
     def _take_all(self) -> None:
         while self._waiting:

@@ -151,10 +151,11 @@ class FooterCache:
         try:
             with opened.open(location) as found:
                 file = found
-                if length <= _SMALL and opened.is_here(location):
-                    # One read is less work than one for each page.
-                    data = found.read(_SMALL + 1)
-                    file = BytesIO(data) if len(data) <= _SMALL else found
+                if 0 <= length <= _SMALL and opened.is_here(location):
+                    # One read is less work than one for each page, and room for no more than
+                    # the file half the work of room for the greatest.
+                    data = found.read(length + 1)
+                    file = BytesIO(data) if len(data) <= length else found
                 counts = read_row_counts(file, self._layouts)
                 problem = counts.problem
                 if problem is None and opened.is_here(location):
