@@ -19,7 +19,7 @@ from icesql.maintain.rewrite.on_spark import run_on_spark
 from icesql.maintain.rewrite.origins import Origins
 from icesql.maintain.rewrite.row_order import RowOrder
 from icesql.maintain.rewrite.run import rewrite
-from icesql.maintain.rewrite.task import RewriteResult
+from icesql.maintain.rewrite.task import RewriteResult, tasks_of
 from icesql.modify.procedures import rewrite_data_files
 from icesql.write.partition.sorting import SortKey
 from icesql.write.row_origins import OriginsInOrder, RowOrigins, decode_origins, encode_origins
@@ -421,3 +421,48 @@ def test_the_statement_says_what_was_carried_over(
         ).fetchone()
     assert dict(summary)[meanwhile.CARRIED_ROWS] == "2"
     assert len(read(catalog)) == 18
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_parts_of_large_files_are_followed(tmp_path: Path, version: int) -> None:
+    table = new_table(tmp_path, version, **MERGE_ON_READ)
+    made = [table.data_file(rows(5000 * n, 5000), row_group_size=400) for n in range(2)]
+    table.commit(made)
+    catalog = catalog_of(table)
+    plan = planned(
+        catalog, rewrite_all=True, target_file_size_bytes=20_000, min_file_size_bytes=1,
+        max_file_size_bytes=40_000,
+    )  # fmt: skip
+    (group,) = plan.groups
+    tasks = tasks_of(plan, group, 0)
+    assert len(tasks) > 2
+    assert any(each.start > 4 for task in tasks for each in task.scan.tasks)
+    expected: list[Any] = []
+    done = rewrite(
+        catalog,
+        plan,
+        QueryContext(),
+        run=after_reading(
+            lambda: execute(catalog, "DELETE FROM ns.t WHERE id % 89 = 3"),
+            lambda: expected.extend(everything(catalog, version)),
+        ),
+    )
+    assert done.added_data_files_count > 2
+    assert done.carried_rows == len([n for n in range(10_000) if n % 89 == 3])
+    assert everything(catalog, version) == expected
+
+
+@pytest.mark.parametrize("format", ["orc", "avro"])
+def test_files_of_other_formats_are_followed(tmp_path: Path, format: str) -> None:
+    table = new_table(tmp_path, 2, **MERGE_ON_READ)
+    table.commit([table.data_file(rows(10 * n, 10), format=format) for n in range(3)])
+    catalog = catalog_of(table)
+    plan = planned(catalog, rewrite_all=True)
+    done = rewrite(
+        catalog,
+        plan,
+        QueryContext(),
+        run=after_reading(lambda: execute(catalog, "DELETE FROM ns.t WHERE id IN (4, 15, 29)")),
+    )
+    assert done.carried_rows == 3
+    assert {each[0] for each in read(catalog, "id")} == {*range(30)} - {4, 15, 29}
