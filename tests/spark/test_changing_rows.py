@@ -22,6 +22,9 @@ STATEMENTS = [
     "WHEN NOT MATCHED AND r.k <> 3 THEN INSERT *",
     "MERGE INTO s.t USING s.source r ON r.id = t.id WHEN MATCHED AND r.v > 50 THEN UPDATE SET * "
     "WHEN NOT MATCHED BY SOURCE AND t.id < 10 THEN UPDATE SET n = NULL",
+    "MERGE INTO s.t USING (SELECT nullif(id + 500, 550) AS id, k, v, n FROM s.source) r "
+    "ON r.id = t.id WHEN NOT MATCHED AND r.v < 60 THEN INSERT (n, id) VALUES (upper(r.n), r.id) "
+    "WHEN NOT MATCHED THEN INSERT *",
 ]
 
 
@@ -64,9 +67,11 @@ def test_the_tables_become_the_same(connect: Any, tmp_path: Path, version: int, 
         assert mine == other, ("SELECT 1", *STATEMENTS)[place // 2]
 
 
+@pytest.mark.parametrize("first", [30, 40])
 def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(
-    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
+    """Where all rows of the source are new, it is one that inserts."""
     armed = tmp_path / "armed"
     armed.mkdir()
     (armed / "0").touch()
@@ -76,18 +81,18 @@ def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(
         con.execute("CREATE SCHEMA s")
         con.execute("CREATE TABLE s.t (id BIGINT, k INT) PARTITIONED BY (k)")
         con.execute("INSERT INTO s.t SELECT i, (i % 4)::INT FROM range(40) r(i)")
-        con.execute("CREATE TABLE s.u AS SELECT i AS id, 7 AS k FROM range(30, 50) r(i)")
+        con.execute(f"CREATE TABLE s.u AS SELECT i AS id, 7 AS k FROM range({first}, 50) r(i)")
         con.execute("SET engine = 'spark'")
         monkeypatch.setattr(task_runs, "runner_of_jobs", killed_where_armed(armed))
         done = con.execute(
             "MERGE INTO s.t USING s.u r ON r.id = t.id WHEN MATCHED THEN UPDATE SET k = r.k "
             "WHEN NOT MATCHED THEN INSERT *"
         )
-        assert done.rowcount == 20
+        assert done.rowcount == 50 - first
         assert not [*armed.iterdir()]
         con.execute("SET engine = 'local'")
         found = con.execute("SELECT id, k FROM s.t ORDER BY id").fetchall()
-        assert found == [(i, i % 4 if i < 30 else 7) for i in range(50)]
+        assert found == [(i, i % 4 if i < first else 7) for i in range(50)]
         named = con.execute("SELECT file_path FROM s.t.all_files").fetchall()
     on_disk = {each.name for each in (tmp_path / "w/s/t/data").rglob("*") if each.is_file()}
     assert on_disk == {Path(path).name for (path,) in named}

@@ -1,7 +1,7 @@
 """MERGE in Spark's tasks: each joins some files of the table with all of the source.
 
 What a task cannot know is which rows of the source match nothing at all: it tells those that match
-something there, and the driver inserts the rest.
+something there. When all have, other tasks insert the rest, a part of the source each.
 """
 
 from __future__ import annotations

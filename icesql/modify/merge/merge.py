@@ -23,17 +23,17 @@ from icesql.modify.merge.changes import MergeChanges
 from icesql.modify.merge.in_tasks import MergedRows, RepeatedRow, all_matches, variants_of
 from icesql.modify.merge.keys import matching_filter, table_columns
 from icesql.modify.merge.relation import Part, Relation, merge_relation
-from icesql.modify.merge.source import SourceRows, read_source
+from icesql.modify.merge.source import SourcePart, SourceRows, read_source
 from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import NewRows
-from icesql.modify.rows.commit import change_rows, commit_files, row_files
+from icesql.modify.rows.commit import change_rows, commit_files
 from icesql.modify.rows.new_files import ChangedFiles
 from icesql.modify.rows.stored_variants import StoredVariants, planned_files
 from icesql.modify.rows.target import RowTarget, check_row_names, check_same_columns, row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
-from icesql.modify.tasks.division import Narrow, planned_division, same
-from icesql.modify.tasks.run import change_in_tasks
+from icesql.modify.tasks.division import Division, Narrow, parts_for, planned_division, same
+from icesql.modify.tasks.run import TaskRun
 from icesql.read.task import read_file
 from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
@@ -227,8 +227,12 @@ class _Merge:
     # ------------------------------------------------------------------ in Spark's tasks
 
     def _in_tasks(self, source: SourceRows, place: Place) -> Modified | None:
-        """The same by Spark's tasks; None where the statement is for this machine."""
+        """The same by Spark's tasks; None where the statement is for this machine.
+
+        Those that insert begin when all others have told which rows of the source match.
+        """
         services, relation = self._services, self._relation(source, "table")
+        size = source.table.size if relation.tells_matches else 0
         with relation.text.placing():
             division = planned_division(
                 self._query(relation),
@@ -236,55 +240,72 @@ class _Merge:
                 {SOURCE: source.table},
                 self._narrow(relation, source),
                 lambda scans: scans.index(self._own(scans)),
+                besides=size,
             )
-            if division is None:
-                return None
-            target = self._target(place, division.bound.scans)
-            rows = MergedRows(
-                relation,
-                self._schema,
-                SOURCE,
-                source.columns,
-                source.row,
-                str(services.query.settings.timezone),
-                self._lineage,
-                self._new_rows(),
-            )
-            try:
-                changed, matches = change_in_tasks(target, division, rows, services)
-            except ProgrammingError as error:
-                found = RepeatedRow.of(error)
-                if found is None:
-                    raise
-                told_of = self._repeated(target, source, found.path, found.position)
-                raise ProgrammingError(told_of) from error
-        inserted = ChangedFiles()
-        if relation.tells_matches:
-            try:
-                inserted = self._inserted(target, source.without(all_matches(matches)))
-            except BaseException:
-                changed.remove_new(target.table.storage)
-                raise
+        if division is None:
+            return None
+        target = self._target(place, division.bound.scans)
+        # Planned before a task runs: both read other tables as they are now.
+        insertion = self._insertion(source) if size else None
+        changed, inserted, matches = ChangedFiles(), ChangedFiles(), list[bytes]()
+        with TaskRun(target, services) as run:
+            if division.files:
+                with relation.text.placing():
+                    changed, matches = self._changed(run, division, relation, target, source)
+            if insertion is not None:
+                own, divided = insertion
+                gone = all_matches(matches)
+
+                def parts(slots: int, few: bool) -> list[SourcePart]:
+                    left = source.table.data.num_rows - len(gone)
+                    bytes_left = size * left // source.table.data.num_rows
+                    return source.parts(gone, parts_for(bytes_left, slots, few=few))
+
+                with own.text.placing():
+                    inserted = run.insert(divided, self._rows(own, source), parts)
         done = commit_files(target, changed + inserted, services)
         return done.modified(done.gone + inserted.added)
 
-    def _inserted(self, target: RowTarget, source: SourceRows) -> ChangedFiles:
-        """New files of rows of the source that match nothing."""
-        if not source.table.data.num_rows:
-            return ChangedFiles()
-        services, relation = self._services, self._relation(source, "source")
+    def _changed(
+        self,
+        run: TaskRun,
+        division: Division,
+        relation: Relation,
+        target: RowTarget,
+        source: SourceRows,
+    ) -> tuple[ChangedFiles, list[bytes]]:
+        """What becomes of the rows of the table, and the matches of the tasks."""
+        try:
+            return run.change(division, self._rows(relation, source))
+        except ProgrammingError as error:
+            found = RepeatedRow.of(error)
+            if found is None:
+                raise
+            told_of = self._repeated(target, source, found.path, found.position)
+            raise ProgrammingError(told_of) from error
+
+    def _insertion(self, source: SourceRows) -> tuple[Relation, Division]:
+        """The query that gives new rows of those of the source that match nothing."""
+        relation = self._relation(source, "source")
         with relation.text.placing():
-            result, _ = services.run_here(
+            bound, plans = self._services.plan_here(
                 self._query(relation),
                 {SOURCE: source.table},
                 lambda scans: self._filtered(scans, ALWAYS_FALSE),
             )
-            try:
-                changes, reader = self._changes(relation, target, source, result)
-                files = row_files(target, services, new=self._new_rows(), once=False)
-                return files.write(changes.batches(reader), by_deletes=target.merges_on_read)
-            finally:
-                result.close()
+        return relation, Division(bound, plans, bound.scans.index(self._own(bound.scans)))
+
+    def _rows(self, relation: Relation, source: SourceRows) -> MergedRows:
+        return MergedRows(
+            relation,
+            self._schema,
+            SOURCE,
+            source.columns,
+            source.row,
+            str(self._services.query.settings.timezone),
+            self._lineage,
+            self._new_rows(),
+        )
 
     def _new_rows(self) -> NewRows:
         """The rows that come are in the table's Parquet schema, with ``_row_id`` behind in v3."""

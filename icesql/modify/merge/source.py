@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -57,16 +57,63 @@ class SourceRows(Struct, frozen=True):
         made: pa.Array = found.combine_chunks()
         return made
 
-    def without(self, gone: BitMap64) -> SourceRows:
-        """The rows that are not among these, counted anew."""
-        if not gone:
-            return self
-        kept = np.ones(self.table.data.num_rows, np.bool_)
-        kept[np.frombuffer(gone.to_array(), np.int64)] = False
-        data = self.table.data.filter(pa.array(kept))
+    def parts(self, gone: BitMap64, tasks: int) -> list[SourcePart]:
+        """The rows that are not among ``gone``, in at most so many parts of about as many."""
+        count = self.table.data.num_rows
+        total = count - len(gone)
+        found: list[SourcePart] = []
+        start = 0
+        for number in range(1, tasks + 1):
+            end = _end_of(total * number // tasks, gone, count)
+            here = _between(gone, start, end)
+            if end - start > len(here):
+                found.append(SourcePart(self.table.name, start, end - start, here.serialize()))
+            start = end
+        return found
+
+
+class SourcePart(Struct, frozen=True):
+    """``count`` rows of the source from ``start`` on, without those that are ``gone``, a serialized
+    bitmap. They are counted anew."""
+
+    name: str
+    start: int
+    count: int
+    gone: bytes
+
+    def of(self, tables: Sequence[TemporaryTable]) -> tuple[TemporaryTable, ...]:
+        """See ``tasks.job.TablePart``."""
+        return tuple(self._of(each) if each.name == self.name else each for each in tables)
+
+    def _of(self, table: TemporaryTable) -> TemporaryTable:
+        from pyroaring import BitMap64
+
+        data = table.data.slice(self.start, self.count)
+        gone = BitMap64.deserialize(self.gone)
+        if gone:
+            kept = np.ones(self.count, np.bool_)
+            kept[np.frombuffer(gone.to_array(), np.int64) - self.start] = False
+            data = data.filter(pa.array(kept))
         last = data.num_columns - 1
-        data = data.set_column(last, self.row, _numbers(data))
-        return replace(self, table=replace(self.table, data=data, size=data.nbytes))
+        data = data.set_column(last, data.schema.names[last], _numbers(data))
+        return replace(table, data=data, size=data.nbytes)
+
+
+def _between(rows: BitMap64, start: int, end: int) -> BitMap64:
+    """Those of the rows from ``start`` to before ``end``."""
+    return rows[rows.range_cardinality(0, start) : rows.range_cardinality(0, end)]
+
+
+def _end_of(wanted: int, gone: BitMap64, count: int) -> int:
+    """The first row before which there are ``wanted`` that are not gone."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if middle - gone.range_cardinality(0, middle) < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def read_source(result: Result, name: str, query: QueryContext) -> SourceRows:

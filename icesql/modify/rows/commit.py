@@ -64,15 +64,7 @@ def change_rows(
     then no file is left and the table is as it was.
     """
     by_deletes = check_target(target)
-    files = row_files(target, services, new=new, once=once)
-    return commit_files(target, files.write(batches, by_deletes=by_deletes), services)
-
-
-def row_files(
-    target: RowTarget, services: StatementServices, *, new: NewRows | None, once: bool
-) -> RowFiles:
-    """What writes the files of changed rows of a table on this machine; see ``change_rows``."""
-    return RowFiles(
+    files = RowFiles(
         target.metadata,
         target.table.storage,
         lambda projection, paths: files_of(target, projection, paths, services.query),
@@ -82,6 +74,7 @@ def row_files(
         names=FileNames.new(),
         query=services.query,
     )
+    return commit_files(target, files.write(batches, by_deletes=by_deletes), services)
 
 
 def check_target(target: RowTarget) -> bool:

@@ -64,7 +64,7 @@ def _delete_rows(
     if division is not None and division.files:
         alone = len(division.bound.scans) == 1
         target = row_target(catalog, division.scan, command="delete", branch=branch, alone=alone)
-        changed, _ = change_in_tasks(target, division, DeletedRows(), services)
+        changed = change_in_tasks(target, division, DeletedRows(), services)
         return commit_files(target, changed, services)
     result, scans = services.run(rows) if division is None else services.run_here(rows, {}, same)
     try:

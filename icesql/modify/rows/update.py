@@ -54,7 +54,7 @@ def update(statement: Update, services: StatementServices) -> Modified:
         check_same_columns(division.scan.table, table)
         alone = len(division.bound.scans) == 1
         target = row_target(catalog, division.scan, command="update", branch=branch, alone=alone)
-        changed, _ = change_in_tasks(target, division, rows, services)
+        changed = change_in_tasks(target, division, rows, services)
         done = commit_files(target, changed, services)
         return done.modified(done.gone)
     result, scans = services.run(read) if division is None else services.run_here(read, {}, same)

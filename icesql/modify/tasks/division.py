@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _MOST_WHOLE_BYTES: Final = 256 << 20
 _MOST_WHOLE_FILES: Final = 1_000
 _TASK_BYTES: Final = 128 << 20
+_SMALL_BYTES: Final = 16 << 20
 _OPEN_BYTES: Final = 4 << 20
 Narrow = Callable[["tuple[TableScan, ...]"], "tuple[TableScan, ...]"]
 
@@ -52,11 +53,12 @@ def same(scans: tuple[TableScan, ...]) -> tuple[TableScan, ...]:
     return scans
 
 
-def goes_to_spark(services: StatementServices, plans: Sequence[ScanPlan]) -> bool:
-    """Whether the setting ``engine`` sends a statement that reads these plans to Spark."""
+def goes_to_spark(services: StatementServices, plans: Sequence[ScanPlan], besides: int = 0) -> bool:
+    """Whether the setting ``engine`` sends a statement that reads these plans to Spark, and so many
+    bytes besides."""
     if services.query.settings.engine == "local":
         return False
-    size = sum(each.projected_bytes for each in plans)
+    size = besides + sum(each.projected_bytes for each in plans)
     return engine_for(size, services.query.settings).name == "spark"
 
 
@@ -90,10 +92,12 @@ def planned_division(
     tables: Mapping[str, Any],
     narrow: Narrow,
     index_of: Callable[[tuple[TableScan, ...]], int],
+    besides: int = 0,
 ) -> Division | None:
     """The same of a query that is known to be one for parts of a table.
 
-    None where it is for this machine, or there is nothing to divide. Raises UnsupportedSqlError for
+    ``besides`` are bytes of rows in memory that tasks insert, too. None where the statement is for
+    this machine, or there is nothing to divide or insert. Raises UnsupportedSqlError for
     what tasks cannot read, unless the engine is chosen by what a statement reads.
     """
 
@@ -103,7 +107,7 @@ def planned_division(
 
     bound, plans = services.plan_here(read, tables, changed)
     found = Division(bound, plans, index_of(bound.scans))
-    if not goes_to_spark(services, plans) or not found.files:
+    if not goes_to_spark(services, plans, besides) or not (found.files or besides):
         return None
     if _travels(plans) and not bound.files:
         return found
@@ -135,6 +139,13 @@ def _reads_little(plans: Sequence[ScanPlan], index: int) -> bool:
     size = sum(each.projected_bytes for each in others)
     files = sum(len(each.files) for each in others)
     return size <= _MOST_WHOLE_BYTES and files <= _MOST_WHOLE_FILES
+
+
+def parts_for(size: int, slots: int, *, few: bool) -> int:
+    """How many tasks insert ``size`` bytes of rows: ``few``, as large as they may be, or as many as
+    run at once unless they were small; more where each would be too large."""
+    least = 1 if few else min(slots, -(-size // _SMALL_BYTES))
+    return max(1, least, -(-size // _TASK_BYTES))
 
 
 def parts_of(files: Sequence[FileScanTask], slots: int) -> list[list[FileScanTask]]:

@@ -63,6 +63,13 @@ class QueryRows(Protocol):
         ``file_of`` finds the files of the rows."""
 
 
+class TablePart(Protocol):
+    """Some rows of a table in memory; picklable."""
+
+    def of(self, tables: Sequence[TemporaryTable]) -> tuple[TemporaryTable, ...]:
+        """The tables, that one with these rows alone."""
+
+
 class SharedWork(Struct, frozen=True):
     """What all tasks of a statement share. ``tables`` are those in memory."""
 
@@ -81,13 +88,15 @@ class SharedWork(Struct, frozen=True):
 class ChangeJob(Struct, frozen=True):
     """``files`` with all their deletes are those of the table that are changed here.
 
-    ``plans`` say what the query reads: of that table these files, of others all.
+    ``plans`` say what the query reads: of that table these files, of others all. ``part`` is what
+    it reads of a table in memory, None for all of each.
     """
 
     shared: SharedWork
     plans: tuple[ScanPlan, ...]
     files: tuple[FileScanTask, ...]
     names: FileNames
+    part: TablePart | None = None
 
     def __call__(self, query: QueryContext, attempt: int) -> bytes:
         """What was done, encoded by ``task_result``. Raises what the query and writing raise, and
@@ -98,6 +107,8 @@ class ChangeJob(Struct, frozen=True):
         own = QueryContext(settings=settings, now=shared.now)
         folder = settings.temp_directory
         tables = tuple(each.load(shared.storage, folder) for each in shared.tables)
+        if self.part is not None:
+            tables = self.part.of(tables)
         result = _engine().execute(replace(shared.bound, temporary=tables), self.plans, own)
         try:
             reader = result.arrow_reader()

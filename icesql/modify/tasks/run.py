@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import Progress
@@ -17,102 +18,162 @@ from icesql.modify.rows.target import RowTarget
 from icesql.modify.services import StatementServices
 from icesql.modify.tasks.broadcast import BroadcastTable, broadcast
 from icesql.modify.tasks.division import Division, light, parts_of
-from icesql.modify.tasks.job import ChangeJob, QueryRows, SharedWork
-from icesql.modify.tasks.task_result import decode_changed, key_of
+from icesql.modify.tasks.job import ChangeJob, QueryRows, SharedWork, TablePart
+from icesql.modify.tasks.task_result import Key, decode_changed, key_of
 from icesql.scan.repeated_files import refuse_repeated
 from icesql.scan.tasks.task import FileScanTask, without_metrics
 from icesql.storage.leftovers import remove_leftovers
 from icesql.storage.new_file import remove_file
+from icesql.write.distribution import distribution
 from icesql.write.locations import data_locations
 
 if TYPE_CHECKING:
     from icesql.engine.spark.writing.task_runs import Numbered
+    from icesql.iceberg.manifest.data_file import DataFile
     from icesql.query.views.temporary import TemporaryTable
 
 # Spark jobs at once: while one ends, the next keeps the cores busy.
 _LANES: Final = 3
+Part = TypeVar("Part")
+
+
+class Work(Struct, frozen=True):
+    """What one task is given: files that it may change, the same as its query reads them, and the
+    part of a table in memory that it reads, None for all of that."""
+
+    files: tuple[FileScanTask, ...] = ()
+    read: tuple[FileScanTask, ...] = ()
+    part: TablePart | None = None
 
 
 def change_in_tasks(
     target: RowTarget, division: Division, rows: QueryRows, services: StatementServices
-) -> tuple[ChangedFiles, list[bytes]]:
-    """What the tasks have written, for the driver to commit, and the matches of each.
+) -> ChangedFiles:
+    """What the tasks have written, for the driver to commit; raises what ``TaskRun`` does."""
+    with TaskRun(target, services) as run:
+        return run.change(division, rows)[0]
 
-    Raises what a task does, QueryCancelledError, and OperationalError for one that ends its worker
-    every time; then no file is left. Raises ProgrammingError where one of the files is listed more
-    than once.
+
+class TaskRun:
+    """The tasks of one statement, within ``with``; leaving it with an error removes their files.
+
+    Its methods raise what a task does, QueryCancelledError, and OperationalError for one that ends
+    its worker every time.
     """
-    # Two tasks may have one each.
-    refuse_repeated(division.files, target.table.name)
-    return _Run(target, division, rows, services).run()
 
-
-class _Run:
-    def __init__(
-        self, target: RowTarget, division: Division, rows: QueryRows, services: StatementServices
-    ) -> None:
-        self._target, self._division, self._rows, self._services = target, division, rows, services
+    def __init__(self, target: RowTarget, services: StatementServices) -> None:
+        self._target, self._services = target, services
         self._by_deletes = check_target(target)
-        metadata = division.scan.table.metadata
-        self._locations = data_locations(metadata)
+        self._locations = data_locations(target.metadata)
         self._names = FileNames.new()
         self._storage = target.table.storage
-        self._ended = self._count = 0
+        self._sent: dict[str, BroadcastTable] = {}
+        self._changed, self._lost = ChangedFiles(), False
+        self._ended = self._begun = 0
 
-    def run(self) -> tuple[ChangedFiles, list[bytes]]:
-        """Run all tasks and check what they report."""
-        changed, matches, lost = ChangedFiles(), list[bytes](), False
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         operation, folder = self._names.operation, self._locations.folder
+        if error is not None:
+            remove_leftovers(self._storage, folder, [operation])
+        elif self._lost:
+            new = (*self._changed.data, *self._changed.deletes)
+            kept = {each.path.rpartition("/")[2] for each in new}
+            remove_leftovers(self._storage, folder, [operation], kept)
+        else:
+            # Their names are known: the folder, which may be large, is not listed.
+            for table in self._sent.values():
+                if table.path:
+                    remove_file(self._storage, table.path)
+
+    def change(self, division: Division, rows: QueryRows) -> tuple[ChangedFiles, list[bytes]]:
+        """Change the rows of the files of a table; also the matches of each task.
+
+        Raises ProgrammingError where one of the files is listed more than once.
+        """
+        # Two tasks may have one each.
+        refuse_repeated(division.files, self._target.table.name)
+        files = self._files(division)
+        known = {key_of(each): each for task in files for each in (task.data_file, *task.deletes)}
+        residuals = {each.data_file.path: each.residual for each in division.files}
+
+        def work(part: Sequence[FileScanTask]) -> Work:
+            bare = tuple(
+                replace(e, data_file=without_metrics(e.data_file), residual=ALWAYS_TRUE)
+                for e in part
+            )
+            return Work(bare, tuple(replace(e, residual=residuals[e.data_file.path]) for e in bare))
+
+        return self._run(division, rows, lambda slots: parts_of(files, slots), work, known)
+
+    def insert(
+        self,
+        division: Division,
+        rows: QueryRows,
+        parts: Callable[[int, bool], Sequence[TablePart]],
+    ) -> ChangedFiles:
+        """Insert what a query over a table in memory gives of its parts, which need no file.
+
+        ``parts`` is given how many tasks run at once, and whether few large ones are better, as
+        each of them writes a file for each partition that it has rows of.
+        """
+        metadata = self._target.metadata
+        few = distribution(metadata.properties, metadata.spec, is_sorted=False) != "none"
+        found = self._run(
+            division, rows, lambda slots: parts(slots, few), lambda part: Work(part=part), {}
+        )
+        return found[0]
+
+    def _run(
+        self,
+        division: Division,
+        rows: QueryRows,
+        parts: Callable[[int], Sequence[Part]],
+        work: Callable[[Part], Work],
+        known: Mapping[Key, DataFile],
+    ) -> tuple[ChangedFiles, list[bytes]]:
+        """Run a task for the ``work`` of each part, and check what it reports.
+
+        ``known`` are the files that tasks may remove.
+        """
+        changed, matches = ChangedFiles(), list[bytes]()
         try:
-            files = self._files()
-            known = {
-                key_of(each): each for task in files for each in (task.data_file, *task.deletes)
-            }
-            shared = self._shared()
-            engine = self._services.engines.spark()
-            results = engine.run_jobs(
-                lambda slots: self._chunks(shared, files, slots), self._services.query, _LANES
+            shared = self._shared(division, rows)
+            results = self._services.engines.spark().run_jobs(
+                lambda slots: self._chunks(division, shared, parts(slots), work, slots),
+                self._services.query,
+                _LANES,
             )
             try:
                 for outcome in results:
                     if outcome.error is not None:
                         raise outcome.error
-                    lost = lost or outcome.lost
+                    self._lost = self._lost or outcome.lost
                     part, matched = decode_changed(outcome.result, self._target.metadata, known)
                     changed += part
                     matches.append(matched)
-                    self._report(changed)
+                    self._report(part)
             finally:
                 results.close()
-            self._check(changed)
-            if lost:
-                kept = {each.path.rpartition("/")[2] for each in (*changed.data, *changed.deletes)}
-                remove_leftovers(self._storage, folder, [operation], kept)
-            else:
-                # Their names are known: the folder, which may be large, is not listed.
-                for table in shared.tables:
-                    if table.path:
-                        remove_file(self._storage, table.path)
-        except BaseException as error:
-            remove_leftovers(self._storage, folder, [operation])
-            if isinstance(error, Error):
-                raise self._division.bound.placed(error) from error.__cause__
-            raise
+            self._check()
+        except Error as error:
+            raise division.bound.placed(error) from error.__cause__
         return changed, matches
 
-    def _files(self) -> Sequence[FileScanTask]:
+    def _files(self, division: Division) -> Sequence[FileScanTask]:
         """The files that the query reads, with all their deletes."""
-        division, target = self._division, self._target
+        target = self._target
         if division.plans[division.index].planned_by is None:
             return division.files
         # A catalog that plans scans leaves out deletes as it likes.
         paths = {each.data_file.path for each in division.files}
         return files_of(target, target.metadata.schema, paths, self._services.query)[0]
 
-    def _shared(self) -> SharedWork:
-        division, query = self._division, self._services.query
+    def _shared(self, division: Division, rows: QueryRows) -> SharedWork:
+        query = self._services.query
         plans = tuple(light(each) for each in division.plans)
-        tables = division.bound.temporary
         bound = replace(
             division.bound,
             scans=tuple(each.scan for each in plans),
@@ -129,53 +190,58 @@ class _Run:
             own.context,
             replace(query.settings, engine="local", verify="normal"),
             query.now,
-            self._rows,
-            self._broadcast(tables),
+            rows,
+            self._broadcast(division.bound.temporary),
             self._by_deletes,
             repeated(self._target),
         )
 
     def _broadcast(self, tables: Sequence[TemporaryTable]) -> tuple[BroadcastTable, ...]:
-        operation = self._names.operation
+        """The tables for tasks, each sent once."""
+        new = [each for each in tables if each.name not in self._sent]
         paths = [
-            self._locations.path(f"rows-{operation}-{number}.arrow")
-            for number in range(len(tables))
+            self._locations.path(f"rows-{self._names.operation}-{len(self._sent) + number}.arrow")
+            for number in range(len(new))
         ]
-        return broadcast(tables, self._storage, paths)
+        for each in broadcast(new, self._storage, paths):
+            self._sent[each.name] = each
+        return tuple(self._sent[each.name] for each in tables)
 
     def _chunks(
-        self, shared: SharedWork, files: Sequence[FileScanTask], slots: int
+        self,
+        division: Division,
+        shared: SharedWork,
+        parts: Sequence[Part],
+        work: Callable[[Part], Work],
+        slots: int,
     ) -> Iterator[Sequence[Numbered]]:
         """Jobs for as many cores as there are, one Spark job for each chunk."""
-        index = self._division.index
-        plans = [light(each) for each in self._division.plans]
-        residuals = {each.data_file.path: each.residual for each in self._division.files}
-        parts = parts_of(files, slots)
-        self._count = len(parts)
+        index = division.index
+        plans = [light(each) for each in division.plans]
+        first = self._begun
+        self._begun += len(parts)
 
         def jobs() -> Iterator[Numbered]:
-            for number, part in enumerate(parts):
-                bare = [
-                    replace(e, data_file=without_metrics(e.data_file), residual=ALWAYS_TRUE)
-                    for e in part
-                ]
-                read = tuple(replace(e, residual=residuals[e.data_file.path]) for e in bare)
-                plans[index] = replace(plans[index], files=read, rows_read=None)
+            for number, part in enumerate(parts, first):
+                own = work(part)
+                plans[index] = replace(plans[index], files=own.read, rows_read=None)
                 names = replace(self._names, number=number)
-                yield number, ChangeJob(shared, tuple(plans), tuple(bare), names)
+                yield number, ChangeJob(shared, tuple(plans), own.files, names, own.part)
 
         waiting = jobs()
         while chunk := [*islice(waiting, slots)]:
             yield chunk
 
-    def _report(self, changed: ChangedFiles) -> None:
+    def _report(self, part: ChangedFiles) -> None:
+        self._changed += part
         self._ended += 1
         self._services.query.report(
-            Progress("changing files", self._ended, self._count, changed.bytes)
+            Progress("changing files", self._ended, self._begun, self._changed.bytes)
         )
 
-    def _check(self, changed: ChangedFiles) -> None:
+    def _check(self) -> None:
         """Raise InternalError for files that were reported twice, or are not of this statement."""
+        changed = self._changed
         new = [each.path for each in (*changed.data, *changed.deletes)]
         removed = [key_of(each) for each in changed.removed]
         folder, operation = self._locations.folder, self._names.operation

@@ -11,7 +11,7 @@ import pytest
 import icesql
 from icesql import errors
 from icesql.modify.merge.source import _Spilled
-from icesql.modify.tasks import broadcast
+from icesql.modify.tasks import broadcast, division
 from icesql.scan import planner
 from tests.maintain.rewrite.test_on_spark import Workers
 from tests.modify.tasks.conftest import Connect
@@ -61,10 +61,10 @@ def rows(con: icesql.Connection, version: int) -> list[Any]:
     return con.execute(f"SELECT *{lineage} FROM s.t ORDER BY id, n").fetchall()
 
 
-def left_over(con: icesql.Connection, folder: Path) -> set[str]:
+def left_over(con: icesql.Connection, folder: Path, *others: str) -> set[str]:
     """Files that no table has."""
     named = set()
-    for table in ("t", "source"):
+    for table in ("t", "source", *others):
         found = con.execute(f"SELECT file_path FROM s.{table}.all_files").fetchall()
         named |= {Path(path.removeprefix("file://")).name for (path,) in found}
     return {each.name for each in folder.rglob("data/**/*") if each.is_file()} - named
@@ -95,6 +95,73 @@ def test_the_tables_become_the_same(
             assert len({*now.values()}) == len(now)
             numbers = now
     assert left_over(other, tmp_path / "auto") == set()
+
+
+INSERTS = [
+    # Nothing of the table can match, and then nothing is in it.
+    "MERGE INTO s.t USING (SELECT id + 1000 AS id, k, v, n FROM s.source) r ON r.id = t.id "
+    "WHEN NOT MATCHED THEN INSERT *",
+    "MERGE INTO s.bare USING (FROM s.source UNION ALL FROM s.source) r ON r.id = bare.id "
+    "WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND r.k <> 2 THEN INSERT *",
+    # NULL matches nothing.
+    "MERGE INTO s.t USING (SELECT nullif(id, 70) AS id, k, v, n FROM s.source) r ON r.id = t.id "
+    "WHEN NOT MATCHED AND r.n LIKE '%7%' THEN INSERT (id, n, v) VALUES (r.id, r.n, r.v + 1) "
+    "WHEN NOT MATCHED THEN INSERT (n, k) VALUES ('other', r.k) WHEN MATCHED THEN UPDATE SET k = 8",
+    "MERGE INTO s.t USING s.source r ON r.id = t.id AND t.n = 'no such row' "
+    "WHEN NOT MATCHED AND r.id IN (SELECT id + 1 FROM s.source WHERE k = 3) THEN INSERT *",
+    "MERGE INTO s.t USING s.source r ON r.id + 3000 = t.id "
+    "WHEN NOT MATCHED BY SOURCE AND t.k = 8 THEN DELETE WHEN NOT MATCHED THEN INSERT *",
+]
+
+
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_rows_that_match_nothing_are_written_in_tasks_too(
+    connect: Connect,
+    workers: Workers,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+) -> None:
+    monkeypatch.setattr(division, "_TASK_BYTES", 700)
+    one, other = connect("local"), connect("auto")
+    for con in (one, other):
+        made(con, 3, mode)
+        con.execute(
+            "CREATE TABLE s.bare (id BIGINT, k INT, v DOUBLE, n VARCHAR) "
+            "TBLPROPERTIES ('format-version' = '3')"
+        )
+        con.execute("ALTER TABLE s.bare WRITE ORDERED BY v DESC")
+    for each in INSERTS:
+        told = one.execute(each).rowcount
+        with monkeypatch.context() as patch:
+            # What writes on this machine.
+            patch.setattr("icesql.modify.rows.commit.RowFiles", None)
+            before = sum(workers.chunks)
+            assert other.execute(each).rowcount == told, each
+        assert sum(workers.chunks) >= before + 2
+        everything = "SELECT * FROM s.t ORDER BY ALL"
+        assert other.execute(everything).fetchall() == one.execute(everything).fetchall(), each
+        bare = "SELECT *, _last_updated_sequence_number FROM s.bare ORDER BY ALL"
+        assert other.execute(bare).fetchall() == one.execute(bare).fetchall()
+        count, ids = other.execute("SELECT count(*), count(DISTINCT _row_id) FROM s.t").fetchone()
+        assert count == ids
+    assert left_over(other, tmp_path / "auto", "bare") == set()
+
+
+def test_a_lost_try_inserts_nothing_twice(
+    connect: Connect, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(division, "_TASK_BYTES", 700)
+    monkeypatch.setattr(broadcast, "_MOST_INLINE", 0)
+    workers._loses = lambda number: True
+    con = connect("auto")
+    made(con, 3, "merge-on-read")
+    done = con.execute(KEYED + "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *")
+    assert done.rowcount == 40
+    assert workers.chunks[-1] == 2
+    assert rows(con, 2)[-20:] == [(i, i % 7, float(i), f"b{i}", 0, 0) for i in range(60, 80)]
+    assert con.execute("SELECT count(*), count(DISTINCT id) FROM s.t").fetchall() == [(60, 60)]
+    assert left_over(con, tmp_path / "auto") == set()
 
 
 def test_a_large_source_lies_in_a_file_that_goes(
