@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from icesql.context import QueryContext
 from icesql.engine.result_schema import ResultColumn
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
     from icesql.write.write_task import WriteResult, WriteTask
+
+T = TypeVar("T")
 
 
 class Sink(Protocol):
@@ -79,6 +81,36 @@ class TableWritingResult(Result, Protocol):
 
     def write_files(self, task: WriteTask) -> WriteResult | None:
         """Write all rows as data files; None where it cannot, and then nothing was read."""
+
+
+class RowsJob(Protocol):
+    """Something picklable that takes the rows of a part of a result where they are."""
+
+    def __call__(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        schema: pa.Schema,
+        query: QueryContext,
+        numbers: tuple[int, int],
+    ) -> bytes:
+        """What it has to tell. ``numbers`` are those of the part and of this try of any part."""
+
+
+class RowsResult(Result, Protocol):
+    """A result whose rows need not come here."""
+
+    def run_over_rows(
+        self,
+        job: RowsJob,
+        collect: Callable[[Iterable[tuple[bytes, bool]]], T],
+        together: int,
+    ) -> T | None:
+        """What ``collect`` makes of what the job tells of each part of the rows; the result closes.
+
+        Rows of one value in the column ``together`` are in one part. With each part comes whether
+        it may have been tried before; ``collect`` is called again where its rows are lost on the
+        way. None where rows are put together here, and then nothing was read.
+        """
 
 
 class PlannedResult(Result, Protocol):

@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
-from icesql.engine.spark.writing import task_runs
+import icesql
+from icesql.engine.spark.writing import frame, task_runs
+from icesql.modify.tasks import division, run
 from tests.spark.test_compaction import killed_where_armed
 
+NOTHING = "UPDATE s.t SET v = -1 WHERE id < 0"
 STATEMENTS = [
     "DELETE FROM s.t WHERE k = 3 AND id > 20",
     "DELETE FROM s.t WHERE id IN (SELECT id FROM s.source WHERE k = 1)",
     "UPDATE s.t SET v = v + 1000, n = upper(n) WHERE k = 2",
     "UPDATE s.t SET v = r.v, k = r.k FROM s.source r WHERE r.id = t.id AND r.k = 4",
-    "UPDATE s.t SET v = -1 WHERE id < 0",
+    NOTHING,
     "MERGE INTO s.t USING (SELECT * FROM s.source WHERE k < 6) r ON r.id = t.id "
     "WHEN MATCHED AND r.k = 5 THEN DELETE WHEN MATCHED THEN UPDATE SET v = r.v + t.v "
     "WHEN NOT MATCHED AND r.k <> 3 THEN INSERT *",
@@ -28,8 +31,26 @@ STATEMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("version", "mode"), [(2, "merge-on-read"), (3, "copy-on-write")])
-def test_the_tables_become_the_same(connect: Any, tmp_path: Path, version: int, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "mode", "joins"),
+    [
+        (2, "merge-on-read", "tasks"),
+        (3, "copy-on-write", "tasks"),
+        (1, "copy-on-write", "Spark"),
+        (3, "merge-on-read", "Spark"),
+    ],
+)
+def test_the_tables_become_the_same(
+    connect: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    mode: str,
+    joins: str,
+) -> None:
+    """Rows are found by tasks that each read all of the other tables, or by Spark's joins."""
+    if joins == "Spark":
+        monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
     modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
     found: dict[str, list[Any]] = {}
     for engine in ("local", "spark"):
@@ -53,7 +74,11 @@ def test_the_tables_become_the_same(connect: Any, tmp_path: Path, version: int, 
             numbers: dict[int, int] = {}
             for each in ("SELECT 1", *STATEMENTS):
                 con.execute(f"SET engine = '{engine}'")
-                told.append(con.execute(each).rowcount)
+                with monkeypatch.context() as patch:
+                    if engine == "spark" and each != NOTHING:
+                        # What writes on the driver.
+                        patch.setattr("icesql.modify.rows.commit.RowFiles", None)
+                    told.append(con.execute(each).rowcount)
                 con.execute("SET engine = 'local'")
                 rows = con.execute(f"SELECT *{lineage} FROM s.t ORDER BY id").fetchall()
                 if lineage:
@@ -96,3 +121,90 @@ def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(
         named = con.execute("SELECT file_path FROM s.t.all_files").fetchall()
     on_disk = {each.name for each in (tmp_path / "w/s/t/data").rglob("*") if each.is_file()}
     assert on_disk == {Path(path).name for (path,) in named}
+
+
+def joined(connect: Any, folder: Path, mode: str) -> Any:
+    """A connection to a table of 40 rows and one of the rows 30 to 49, to be joined by Spark."""
+    folder.mkdir()
+    con = connect(warehouse=str(folder))
+    con.execute("SET engine = 'local'")
+    con.execute("CREATE SCHEMA s")
+    con.execute(
+        "CREATE TABLE s.t (id BIGINT, k INT) PARTITIONED BY (k) "
+        f"TBLPROPERTIES ('write.delete.mode' = '{mode}', 'write.update.mode' = '{mode}')"
+    )
+    con.execute("INSERT INTO s.t SELECT i, (i % 4)::INT FROM range(40) r(i)")
+    con.execute("CREATE TABLE s.u AS SELECT i AS id, 7 AS k FROM range(30, 50) r(i)")
+    con.execute("SET engine = 'spark'")
+    return con
+
+
+def on_disk(folder: Path) -> set[str]:
+    return {each.name for each in (folder / "s/t/data").rglob("*") if each.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("sql", "mode"),
+    [
+        ("UPDATE s.t SET k = u.k FROM s.u WHERE u.id = t.id", "merge-on-read"),
+        ("DELETE FROM s.t WHERE id IN (SELECT id FROM s.u)", "copy-on-write"),
+        ("DELETE FROM s.t USING s.u WHERE u.id = t.id", "merge-on-read"),
+    ],
+)
+def test_a_killed_worker_that_writes_what_spark_joined_doubles_nothing(
+    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, mode: str
+) -> None:
+    monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
+    armed = tmp_path / "armed"
+    armed.mkdir()
+    (armed / "0").touch()
+    with joined(connect, tmp_path / "w", mode) as con:
+        monkeypatch.setattr(
+            frame, "writer_of_rows", lambda packed: killed_where_armed(armed, packed)()
+        )
+        assert con.execute(sql).rowcount == 10
+        assert not [*armed.iterdir()]
+        con.execute("SET engine = 'local'")
+        changed = [(i, 7) for i in range(30, 40)] if sql.startswith("UPDATE") else []
+        found = con.execute("SELECT id, k FROM s.t ORDER BY id").fetchall()
+        assert found == [(i, i % 4) for i in range(30)] + changed
+        named = con.execute("SELECT file_path FROM s.t.all_files").fetchall()
+    assert on_disk(tmp_path / "w") == {Path(path).name for (path,) in named}
+
+
+@pytest.mark.parametrize(
+    ("sql", "error", "told"),
+    [
+        (
+            "UPDATE s.t SET k = u.k FROM (FROM s.u UNION ALL FROM s.u) u WHERE u.id = t.id",
+            icesql.ProgrammingError,
+            "matches several rows of FROM",
+        ),
+        ("UPDATE s.t SET k = u.k + 3000000000 FROM s.u WHERE u.id = t.id", icesql.DataError, "k"),
+        (
+            "UPDATE s.t SET k = DATE '2026-01-01' FROM s.u WHERE u.id = t.id AND u.k < 0",
+            icesql.errors.TypeMismatchError,
+            "k",
+        ),
+    ],
+)
+def test_what_fails_after_spark_joined_leaves_the_table_and_no_file(
+    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, error: Any, told: str
+) -> None:
+    monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
+    with joined(connect, tmp_path / "w", "copy-on-write") as con:
+        before = on_disk(tmp_path / "w")
+        with pytest.raises(error, match=told):
+            con.execute(sql)
+        assert on_disk(tmp_path / "w") == before
+        assert con.execute("SELECT sum(k), count(*) FROM s.t").fetchall() == [(60, 40)]
+
+
+def test_a_table_of_many_files_is_written_on_the_driver(
+    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
+    monkeypatch.setattr(run, "_MOST_FILES", 0)
+    with joined(connect, tmp_path / "w", "copy-on-write") as con:
+        assert con.execute("DELETE FROM s.t WHERE id IN (SELECT id FROM s.u)").rowcount == 10
+        assert con.execute("SELECT count(*) FROM s.t").fetchall() == [(30,)]

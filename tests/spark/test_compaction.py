@@ -14,7 +14,7 @@ import icesql
 from icesql.context import QueryContext
 from icesql.engine.spark.engine import SparkEngine
 from icesql.engine.spark.writing import task_runs
-from icesql.engine.spark.writing.functions import runner_of_jobs
+from icesql.engine.spark.writing.functions import runner_of_jobs, writer_of_rows
 from icesql.maintain.rewrite.on_spark import run_on_spark
 from icesql.maintain.rewrite.run import rewrite
 from tests.maintain.rewrite.tables import catalog_of, everything, files_below, planned
@@ -44,12 +44,17 @@ def test_rows_and_their_lineage_stay(
     assert len(files_below(table) - old) == done.added_data_files_count
 
 
-def killed_where_armed(folder: Path) -> Callable[[], Callable[[Any], Iterator[Any]]]:
-    """A runner whose process is killed after each job, as long as there is a file to take away."""
+def killed_where_armed(
+    folder: Path, packed: bytes | None = None
+) -> Callable[[], Callable[[Any], Iterator[Any]]]:
+    """A runner whose process is killed after each job, as long as there is a file to take away.
+
+    That of a ``packed`` job is a writer of rows.
+    """
     path, sigkill = str(folder), int(signal.SIGKILL)
 
     def made() -> Callable[[Any], Iterator[Any]]:
-        real = runner_of_jobs()
+        real = runner_of_jobs() if packed is None else writer_of_rows(packed)
 
         def run(batches: Any) -> Iterator[Any]:
             for each in real(batches):

@@ -17,6 +17,11 @@ CHANGES = [
     "DELETE FROM w.t WHERE x IN (SELECT x - 1 FROM w.source)",
     "MERGE INTO w.t USING (SELECT 1 AS x) s ON s.x = t.x WHEN MATCHED THEN UPDATE SET k = NULL "
     "WHEN NOT MATCHED BY SOURCE AND t.x > 11000 THEN DELETE",
+    # Spark joins these.
+    "UPDATE w.t SET k = 'right ' || r.x FROM w.source l RIGHT JOIN w.source r ON l.x = r.x + 1 "
+    "WHERE r.x = t.x AND r.x % 7 = 1",
+    "DELETE FROM w.t USING w.source l RIGHT JOIN w.source r ON l.x = r.x + 1 "
+    "WHERE r.x = t.x AND r.x % 7 = 2",
 ]
 pytestmark = pytest.mark.cluster
 

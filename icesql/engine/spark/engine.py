@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakSet
 
 from icesql.config import time_zone
@@ -41,6 +41,7 @@ from icesql.errors import Error, InterfaceError, OperationalError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icesql.engine.protocol import RowsJob
     from icesql.engine.spark.writing.task_runs import Numbered, TaskOutcome
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 _FETCH_ROWS: Final = 2_048
 _CLOSE_SECONDS: Final = 0.5
+T = TypeVar("T")
 
 
 class SparkEngine:
@@ -326,6 +328,7 @@ class SparkResult:
 
         None where few rows are put together here, and on Connect where rows are to be spread.
         """
+        from icesql.engine.spark.writing.frame import written_frame
         from icesql.engine.spark.writing.results import collect_results
 
         if self._open.scans is None or self._open.scans.rest is not None:
@@ -334,17 +337,41 @@ class SparkResult:
             # The functions of columns that spread rows are those of a Spark in this process.
             return None
         task.assignment.check(arrow_schema(self.columns))
+        written = self._in_tasks(
+            lambda: written_frame(self._frame, self.columns, task, self._mark),
+            lambda described: collect_results(task, described),
+        )
+        self._check_rows(written.rows)
+        return written
+
+    def run_over_rows(
+        self,
+        job: RowsJob,
+        collect: Callable[[Iterable[tuple[bytes, bool]]], T],
+        together: int,
+    ) -> T | None:
+        """See ``protocol.RowsResult``."""
+        from icesql.engine.spark.writing.frame import told_frame
+
+        if self._open.scans is None or self._open.scans.rest is not None:
+            return None
+        return self._in_tasks(
+            lambda: told_frame(self._frame, self.columns, job, self._mark, together), collect
+        )
+
+    def _in_tasks(
+        self, told: Callable[[], Any], collect: Callable[[Iterable[tuple[bytes, bool]]], T]
+    ) -> T:
+        """What is made of the rows of a frame: what a task tells, and whether it was repeated."""
         try:
             try:
-                written = collect_results(task, self._described_files(task))
+                return collect(self._described(told))
             except OperationalError as error:
                 if self._query.cancel.is_set() or not self._loses_workers(error):
                     raise
-                written = collect_results(task, self._described_files(task))
+                return collect(self._described(told))
         finally:
             self.close()
-        self._check_rows(written.rows)
-        return written
 
     def _loses_workers(self, error: OperationalError) -> bool:
         """Whether a Python worker ended on a local master, which tries no task again."""
@@ -353,13 +380,12 @@ class SparkResult:
             return False
         return str(session.sparkContext.master).startswith("local")
 
-    def _described_files(self, task: WriteTask) -> Iterator[tuple[bytes, bool]]:
-        from icesql.engine.spark.writing.frame import written_frame
+    def _described(self, told: Callable[[], Any]) -> Iterator[tuple[bytes, bool]]:
         from icesql.engine.spark.writing.task_runs import speculates
 
         jobs = self._open.jobs
         assert jobs is not None
-        frame = self._run(lambda: written_frame(self._frame, self.columns, task, self._mark))
+        frame = self._run(told)
         twice = self._run(lambda: speculates(frame.sparkSession))
         self._open.stream = stream(frame, jobs, expected_bytes=0)
         while (batch := self._run(self._next_batch)) is not None:

@@ -24,7 +24,7 @@ from icesql.modify.rows.target import row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.modify.tasks.division import division_of, same
-from icesql.modify.tasks.run import change_in_tasks
+from icesql.modify.tasks.run import change_found_in_tasks, change_in_tasks
 from icesql.scan.planner import plan, whole_files
 from icesql.scan.table_scan import TableScan
 from icesql.sql.writes.statements import Delete
@@ -71,6 +71,9 @@ def _delete_rows(
         target = row_target(
             catalog, scans[index], command="delete", branch=branch, alone=len(scans) == 1
         )
+        found = change_found_in_tasks(target, result, DeletedRows(), services)
+        if found is not None:
+            return commit_files(target, found, services)
         batches = DeletedRows().batches(result.arrow_reader())
         return change_rows(target, batches, services, once=False)
     finally:

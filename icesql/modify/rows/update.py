@@ -24,7 +24,7 @@ from icesql.modify.rows.target import check_same_columns, row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.modify.tasks.division import division_of, same
-from icesql.modify.tasks.run import change_in_tasks
+from icesql.modify.tasks.run import change_found_in_tasks, change_in_tasks
 from icesql.sql.writes.statements import Update
 
 if TYPE_CHECKING:
@@ -62,6 +62,10 @@ def update(statement: Update, services: StatementServices) -> Modified:
         scan = scans[index]
         check_same_columns(scan.table, table)
         target = row_target(catalog, scan, command="update", branch=branch, alone=len(scans) == 1)
+        found = change_found_in_tasks(target, result, rows, services)
+        if found is not None:
+            done = commit_files(target, found, services)
+            return done.modified(done.gone)
         reader = result.arrow_reader()
         file_of = planned_files(scan.table, scan.snapshot, services.query)
         open_rows = rows.begin(reader.schema, (), file_of, services.query)

@@ -70,19 +70,69 @@ class TablePart(Protocol):
         """The tables, that one with these rows alone."""
 
 
-class SharedWork(Struct, frozen=True):
-    """What all tasks of a statement share. ``tables`` are those in memory."""
+class ChangeWork(Struct, frozen=True):
+    """How all tasks of a statement write the rows that its query finds, taken as ``rows`` say."""
 
-    bound: BoundQuery
     metadata: TableMetadata
     storage: Storage
     context: ScanContext
     settings: Settings
     now: datetime
     rows: QueryRows
-    tables: tuple[BroadcastTable, ...]
     by_deletes: bool
     repeated: str
+
+    def query(self, worker: QueryContext) -> QueryContext:
+        """The statement's context in a task that has that of its worker."""
+        most = min(self.settings.memory_limit, worker.settings.memory_limit)
+        settings = replace(self.settings, threads=1, memory_limit=most)
+        return QueryContext(settings=settings, now=self.now)
+
+    def write(
+        self,
+        found: Iterable[pa.RecordBatch],
+        schema: pa.Schema,
+        files: Sequence[FileScanTask],
+        names: FileNames,
+        query: QueryContext,
+        tables: Sequence[TemporaryTable] = (),
+    ) -> bytes:
+        """Change rows ``found`` of these files, with all their deletes.
+
+        What was done comes back encoded by ``task_result``. Raises what writing raises, and then no
+        file is left.
+        """
+
+        def files_of(projection: Schema, paths: set[str]) -> tuple[list[FileScanTask], ScanContext]:
+            wanted = [each for each in files if each.data_file.path in paths]
+            refuse_repeated(wanted, self.context.table)
+            return wanted, replace(self.context, projection=projection)
+
+        def file_of(projection: Schema, path: str) -> tuple[FileScanTask, ScanContext]:
+            (task,), context = files_of(projection, {path})
+            return task, context
+
+        rows = self.rows.begin(schema, tables, file_of, query)
+        writing = RowFiles(
+            self.metadata,
+            self.storage,
+            files_of,
+            gone=GoneRows(once=self.rows.once, repeated=self.repeated),
+            new=rows.new,
+            zone=str(self.settings.timezone),
+            names=names,
+            query=query,
+        )
+        changed = writing.write(rows.batches(found), by_deletes=self.by_deletes)
+        return encode_changed(changed, rows.matches())
+
+
+class SharedWork(Struct, frozen=True):
+    """What all tasks of a statement share that ask its query. ``tables`` are those in memory."""
+
+    bound: BoundQuery
+    tables: tuple[BroadcastTable, ...]
+    change: ChangeWork
 
 
 class ChangeJob(Struct, frozen=True):
@@ -99,45 +149,40 @@ class ChangeJob(Struct, frozen=True):
     part: TablePart | None = None
 
     def __call__(self, query: QueryContext, attempt: int) -> bytes:
-        """What was done, encoded by ``task_result``. Raises what the query and writing raise, and
-        then no file is left."""
-        shared = self.shared
-        most = min(shared.settings.memory_limit, query.settings.memory_limit)
-        settings = replace(shared.settings, threads=1, memory_limit=most)
-        own = QueryContext(settings=settings, now=shared.now)
-        folder = settings.temp_directory
-        tables = tuple(each.load(shared.storage, folder) for each in shared.tables)
+        """What was done, see ``ChangeWork``. Raises what the query raises, too."""
+        shared, change = self.shared, self.shared.change
+        own = change.query(query)
+        folder = own.settings.temp_directory
+        tables = tuple(each.load(change.storage, folder) for each in shared.tables)
         if self.part is not None:
             tables = self.part.of(tables)
         result = _engine().execute(replace(shared.bound, temporary=tables), self.plans, own)
         try:
             reader = result.arrow_reader()
-            rows = shared.rows.begin(reader.schema, tables, self._file_of, own)
-            files = RowFiles(
-                shared.metadata,
-                shared.storage,
-                self._files_of,
-                gone=GoneRows(once=shared.rows.once, repeated=shared.repeated),
-                new=rows.new,
-                zone=str(settings.timezone),
-                names=replace(self.names, attempt=attempt),
-                query=own,
-            )
-            changed = files.write(rows.batches(reader), by_deletes=shared.by_deletes)
+            names = replace(self.names, attempt=attempt)
+            return change.write(reader, reader.schema, self.files, names, own, tables)
         finally:
             result.close()
-        return encode_changed(changed, rows.matches())
 
-    def _files_of(
-        self, projection: Schema, paths: set[str]
-    ) -> tuple[list[FileScanTask], ScanContext]:
-        found = [each for each in self.files if each.data_file.path in paths]
-        refuse_repeated(found, self.shared.context.table)
-        return found, replace(self.shared.context, projection=projection)
 
-    def _file_of(self, projection: Schema, path: str) -> tuple[FileScanTask, ScanContext]:
-        (task,), context = self._files_of(projection, {path})
-        return task, context
+class FoundRowsJob(Struct, frozen=True):
+    """Changes rows that Spark has found, in a task that has all of a file: see ``RowsJob``."""
+
+    change: ChangeWork
+    files: tuple[FileScanTask, ...]
+    names: FileNames
+
+    def __call__(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        schema: pa.Schema,
+        query: QueryContext,
+        numbers: tuple[int, int],
+    ) -> bytes:
+        """What was done, see ``ChangeWork``."""
+        number, attempt = numbers
+        names = replace(self.names, number=number, attempt=attempt)
+        return self.change.write(batches, schema, self.files, names, self.change.query(query))
 
 
 @functools.cache

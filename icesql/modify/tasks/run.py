@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import Progress
+from icesql.engine.result_schema import arrow_schema
 from icesql.errors import Error, InternalError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.modify.rows.commit import check_target, files_of, repeated
@@ -18,9 +19,18 @@ from icesql.modify.rows.target import RowTarget
 from icesql.modify.services import StatementServices
 from icesql.modify.tasks.broadcast import BroadcastTable, broadcast
 from icesql.modify.tasks.division import Division, light, parts_of
-from icesql.modify.tasks.job import ChangeJob, QueryRows, SharedWork, TablePart
+from icesql.modify.tasks.job import (
+    ChangeJob,
+    ChangeWork,
+    FoundRowsJob,
+    QueryRows,
+    SharedWork,
+    TablePart,
+)
 from icesql.modify.tasks.task_result import Key, decode_changed, key_of
+from icesql.scan.planner import plan
 from icesql.scan.repeated_files import refuse_repeated
+from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, without_metrics
 from icesql.storage.leftovers import remove_leftovers
 from icesql.storage.new_file import remove_file
@@ -28,12 +38,16 @@ from icesql.write.distribution import distribution
 from icesql.write.locations import data_locations
 
 if TYPE_CHECKING:
+    from icesql.engine.protocol import Result, RowsResult
     from icesql.engine.spark.writing.task_runs import Numbered
     from icesql.iceberg.manifest.data_file import DataFile
     from icesql.query.views.temporary import TemporaryTable
+    from icesql.scan.plan import ScanPlan
 
 # Spark jobs at once: while one ends, the next keeps the cores busy.
 _LANES: Final = 3
+# What every task is told of that finds rows of any: some hundred bytes each.
+_MOST_FILES: Final = 50_000
 Part = TypeVar("Part")
 
 
@@ -52,6 +66,16 @@ def change_in_tasks(
     """What the tasks have written, for the driver to commit; raises what ``TaskRun`` does."""
     with TaskRun(target, services) as run:
         return run.change(division, rows)[0]
+
+
+def change_found_in_tasks(
+    target: RowTarget, result: Result, rows: QueryRows, services: StatementServices
+) -> ChangedFiles | None:
+    """The same for the rows of a query; None where they come to this process."""
+    if not hasattr(result, "run_over_rows"):
+        return None
+    with TaskRun(target, services) as run:
+        return run.change_found(cast("RowsResult", result), rows)
 
 
 class TaskRun:
@@ -126,6 +150,42 @@ class TaskRun:
         )
         return found[0]
 
+    def change_found(self, result: RowsResult, rows: QueryRows) -> ChangedFiles | None:
+        """Change the rows of a query of Spark, whose first column is their files.
+
+        None where they come to this process, or the table has too many files for each task to know.
+        """
+        target, query = self._target, self._services.query
+        schema = target.metadata.schema
+        planned = plan(TableScan(target.table, target.snapshot, schema, schema), query)
+        if len(planned.files) > _MOST_FILES:
+            return None
+        known = {
+            key_of(each): each for task in planned.files for each in (task.data_file, *task.deletes)
+        }
+        own = light(planned)
+        job = FoundRowsJob(self._change(own, rows), own.files, self._names)
+        # Also without rows: values of some types can never be stored.
+        job.change.write((), arrow_schema(result.columns), own.files, self._names, query)
+
+        def collect(described: Iterable[tuple[bytes, bool]]) -> ChangedFiles:
+            changed = ChangedFiles()
+            try:
+                for data, repeated in described:
+                    self._lost = self._lost or repeated
+                    changed += decode_changed(data, target.metadata, known)[0]
+            except BaseException:
+                # Where it is tried again, this left files.
+                self._lost = True
+                raise
+            return changed
+
+        found = result.run_over_rows(job, collect, together=0)
+        if found is not None:
+            self._changed += found
+            self._check()
+        return found
+
     def _run(
         self,
         division: Division,
@@ -172,7 +232,6 @@ class TaskRun:
         return files_of(target, target.metadata.schema, paths, self._services.query)[0]
 
     def _shared(self, division: Division, rows: QueryRows) -> SharedWork:
-        query = self._services.query
         plans = tuple(light(each) for each in division.plans)
         bound = replace(
             division.bound,
@@ -182,16 +241,19 @@ class TaskRun:
             notes=(),
             resolved=(),
         )
-        own = plans[division.index]
-        return SharedWork(
-            bound,
+        tables = self._broadcast(division.bound.temporary)
+        return SharedWork(bound, tables, self._change(plans[division.index], rows))
+
+    def _change(self, own: ScanPlan, rows: QueryRows) -> ChangeWork:
+        """What tasks know of the table, by its plan as it travels."""
+        query = self._services.query
+        return ChangeWork(
             own.scan.table.metadata,
             self._storage,
             own.context,
             replace(query.settings, engine="local", verify="normal"),
             query.now,
             rows,
-            self._broadcast(division.bound.temporary),
             self._by_deletes,
             repeated(self._target),
         )

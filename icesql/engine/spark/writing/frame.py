@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from icesql.engine.protocol import RowsJob
 from icesql.engine.result_schema import ResultColumn
 from icesql.engine.spark.releases import rebalanced
 from icesql.engine.spark.session.required import without_warnings
@@ -17,7 +18,7 @@ from icesql.engine.spark.writing.functions import (
     partition_numbers_of_rows,
     writer_of_rows,
 )
-from icesql.engine.spark.writing.job import PartitionJob, WriteJob
+from icesql.engine.spark.writing.job import PartitionJob, RowsTask, WriteJob
 from icesql.iceberg.transforms import parse_transform
 from icesql.write.write_task import WriteTask
 
@@ -36,6 +37,20 @@ def written_frame(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, 
     with without_warnings():
         spread = _distributed(frame, columns, task, mark).select(*names)
         return spread.mapInArrow(writer_of_rows(pack((mark, job))), _WRITTEN)
+
+
+def told_frame(
+    frame: Any, columns: Sequence[ResultColumn], job: RowsJob, mark: str, together: int
+) -> Any:
+    """What ``job`` tells of the rows of ``frame``, a row for each task as of ``written_frame``.
+
+    Rows of one value in the column ``together`` are in one task.
+    """
+    names = [f"c{place}" for place in range(len(columns))]
+    task = RowsTask(job, tuple(columns), task_memory(frame.sparkSession))
+    with without_warnings():
+        spread = frame.repartition(names[together]).select(*names)
+        return spread.mapInArrow(writer_of_rows(pack((mark, task))), _WRITTEN)
 
 
 def _distributed(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, mark: str) -> Any:

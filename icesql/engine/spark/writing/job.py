@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from icesql.config import Settings
 from icesql.context import QueryContext
-from icesql.engine.result_schema import ResultColumn
+from icesql.engine.protocol import RowsJob
+from icesql.engine.result_schema import ResultColumn, arrow_schema
 from icesql.engine.spark.error_transport import encode_error
 from icesql.engine.spark.task_memory import TaskMemory
 from icesql.engine.spark.types import declared_batch
@@ -60,11 +61,28 @@ class WriteJob(Struct, frozen=True):
         assignment = replace(self.task.assignment, numbered=False)
         task = replace(self.task, number=number, attempt=attempt, assignment=assignment)
         rows = (declared_batch(each, self.columns) for each in batches)
-        written = encode_result(write_task(task, rows, worker_query(self.memory)))
-        yield pa.RecordBatch.from_arrays(
-            [pa.array([written], pa.binary()), pa.array([is_repeated()])],
-            names=["written", "repeated"],
-        )
+        yield _answer(encode_result(write_task(task, rows, worker_query(self.memory))))
+
+
+class RowsTask(Struct, frozen=True):
+    """Gives the rows of a Spark partition, which has the result ``columns``, to ``job``."""
+
+    job: RowsJob
+    columns: tuple[ResultColumn, ...]
+    memory: TaskMemory
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One row: what the job tells, and whether it was begun before."""
+        rows = (declared_batch(each, self.columns) for each in batches)
+        schema = arrow_schema(self.columns)
+        told = self.job(rows, schema, worker_query(self.memory), task_numbers())
+        yield _answer(told)
+
+
+def _answer(told: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([told], pa.binary()), pa.array([is_repeated()])], names=["written", "repeated"]
+    )
 
 
 class PartitionJob(Struct, frozen=True):
