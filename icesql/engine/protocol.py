@@ -103,13 +103,13 @@ class RowsResult(Result, Protocol):
         self,
         job: RowsJob,
         collect: Callable[[Iterable[tuple[bytes, bool]]], T],
-        together: int,
+        together: int | None = None,
     ) -> T | None:
         """What ``collect`` makes of what the job tells of each part of the rows; the result closes.
 
-        Rows of one value in the column ``together`` are in one part. With each part comes whether
-        it may have been tried before; ``collect`` is called again where its rows are lost on the
-        way. None where rows are put together here, and then nothing was read.
+        Rows of one value in the column ``together``, if it is given, are in one part. With each
+        part comes whether it may have been tried before; ``collect`` is called again where its rows
+        are lost on the way. None where rows are put together here, and then nothing was read.
         """
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import icesql
+from icesql.engine.spark.types import declared_batch
 from icesql.engine.spark.writing import frame, task_runs
-from icesql.modify.tasks import division, run
+from icesql.modify.tasks import broadcast, division, run
 from tests.spark.test_compaction import killed_where_armed
 
 NOTHING = "UPDATE s.t SET v = -1 WHERE id < 0"
@@ -208,3 +209,75 @@ def test_a_table_of_many_files_is_written_on_the_driver(
     with joined(connect, tmp_path / "w", "copy-on-write") as con:
         assert con.execute("DELETE FROM s.t WHERE id IN (SELECT id FROM s.u)").rowcount == 10
         assert con.execute("SELECT count(*) FROM s.t").fetchall() == [(30,)]
+
+
+TYPES = (
+    "id BIGINT, a DECIMAL(38, 10), b TIMESTAMPTZ, c UUID, d STRUCT(x INT, y VARCHAR[]), "
+    "e MAP(VARCHAR, DOUBLE), f BLOB, g TIME, h DATE, n VARCHAR"
+)
+VALUES = (
+    "SELECT i AS id, (i / 7)::DECIMAL(38, 10) AS a, TIMESTAMPTZ '2026-01-01 00:00:00+00' + to_hours(i::INT) AS b, "
+    "('0000000a-0000-0000-0000-0000000000' || (i + 10))::UUID AS c, "
+    "{'x': i::INT, 'y': ['a', NULL, 'b' || i]} AS d, MAP {'k': i / 3, 'nan': 'nan'::DOUBLE} AS e, "
+    "encode('blob' || i) AS f, TIME '12:00:00.000001' + to_seconds(i) AS g, "
+    "DATE '2026-01-01' + i::INT AS h, nullif('n' || i, 'n31') AS n FROM range(20, 60) r(i)"
+)
+
+
+@pytest.mark.parametrize("inline", [256 << 10, 0])
+def test_the_source_of_a_merge_never_comes_to_the_driver(
+    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inline: int
+) -> None:
+    """Tasks write it once, for all others; a try that is lost is none of it."""
+    came: list[int] = []
+    monkeypatch.setattr(broadcast, "_MOST_INLINE", inline)
+
+    def declared(batch: Any, columns: Any) -> Any:
+        came.append(batch.num_rows)
+        return declared_batch(batch, columns)
+
+    monkeypatch.setattr("icesql.engine.spark.engine.declared_batch", declared)
+    armed = tmp_path / "armed"
+    armed.mkdir()
+    monkeypatch.setattr(frame, "writer_of_rows", lambda packed: killed_where_armed(armed, packed)())
+    found = []
+    for engine in ("local", "spark"):
+        folder = tmp_path / engine
+        folder.mkdir()
+        with connect(warehouse=str(folder)) as con:
+            con.execute("SET engine = 'local'")
+            con.execute("CREATE SCHEMA s")
+            con.execute(f"CREATE TABLE s.t ({TYPES}) PARTITIONED BY (bucket(2, id))")
+            con.execute(f"INSERT INTO s.t SELECT * FROM ({VALUES}) WHERE id < 40")
+            con.execute(f"CREATE TABLE s.u AS {VALUES}")
+            con.execute(f"SET engine = '{engine}'")
+            (armed / "0").touch()
+            done = con.execute(
+                "MERGE INTO s.t USING (SELECT * REPLACE (id + 10 AS id) FROM s.u) r ON r.id = t.id "
+                "AND r.h > t.h - 20 WHEN MATCHED THEN UPDATE SET n = r.n, d = r.d "
+                "WHEN NOT MATCHED THEN INSERT *"
+            )
+            assert done.rowcount == 40
+            if engine == "spark":
+                assert not [*armed.iterdir()]
+            con.execute("SET engine = 'local'")
+            found.append(con.execute("SELECT * FROM s.t ORDER BY id").arrow().to_pylist())
+            named = con.execute("SELECT file_path FROM s.t.all_files").fetchall()
+            assert on_disk(folder) == {Path(path).name for (path,) in named}
+    assert str(found[0]) == str(found[1])
+    assert came == []
+    with connect(warehouse=str(tmp_path / "spark")) as con:
+        # A source with no row, and a statement that its values do not fit.
+        empty = "MERGE INTO s.t USING (FROM s.u WHERE id < 0) r ON r.id = t.id "
+        assert con.execute(empty + "WHEN NOT MATCHED THEN INSERT *").rowcount == 0
+        with pytest.raises(icesql.errors.TypeMismatchError):
+            con.execute(
+                "MERGE INTO s.t USING s.u r ON r.id = t.id WHEN MATCHED THEN UPDATE SET h = r.d"
+            )
+        with pytest.raises(icesql.DataError):
+            con.execute(
+                "MERGE INTO s.t USING (SELECT id, CAST(n AS INT) AS k FROM s.u) r ON r.id = t.id "
+                "WHEN MATCHED THEN DELETE"
+            )
+    assert on_disk(tmp_path / "spark") == {Path(path).name for (path,) in named}
+    assert came == []

@@ -348,7 +348,7 @@ class SparkResult:
         self,
         job: RowsJob,
         collect: Callable[[Iterable[tuple[bytes, bool]]], T],
-        together: int,
+        together: int | None = None,
     ) -> T | None:
         """See ``protocol.RowsResult``."""
         from icesql.engine.spark.writing.frame import told_frame

@@ -40,7 +40,7 @@ from icesql.scan.table_scan import TableScan
 from icesql.sql.parse import parse_expanded
 from icesql.sql.writes.merge.read import SOURCE
 from icesql.sql.writes.merge.statement import Merge
-from icesql.storage.new_file import check_writable
+from icesql.storage.new_file import check_writable, remove_file
 from icesql.write.options import check_table
 from icesql.write.parquet_schema import stored_fields
 
@@ -81,14 +81,21 @@ class _Merge:
         check_writable(table.storage)
         with statement.source_text.placing():
             result, read_before = self._source()
-            source = read_source(result, SOURCE, services.query)
+            source = read_source(result, SOURCE, services.query, table)
+        try:
+            return self._merged(source, Place(catalog, table, branch, read_before))
+        finally:
+            for each in source.staged:
+                remove_file(table.storage, each)
+
+    def _merged(self, source: SourceRows, place: Place) -> Modified:
+        statement, services, table = self._statement, self._services, place.table
         self._check_names(source)
         if all(each.action == "nothing" for each in statement.clauses):
             return Modified(0)
         check_row_names(table)
         self._schema = table.metadata.schema
         self._lineage = table.metadata.format_version > 2
-        place = Place(catalog, table, branch, read_before)
         if services.query.settings.engine != "local":
             done = self._in_tasks(source, place)
             if done is not None:
@@ -248,7 +255,7 @@ class _Merge:
         # Planned before a task runs: both read other tables as they are now.
         insertion = self._insertion(source) if size else None
         changed, inserted, matches = ChangedFiles(), ChangedFiles(), list[bytes]()
-        with TaskRun(target, services) as run:
+        with TaskRun(target, services, source.sent) as run:
             if division.files:
                 with relation.text.placing():
                     changed, matches = self._changed(run, division, relation, target, source)

@@ -13,18 +13,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.engine.duckdb.types import duckdb_type
+from icesql.engine.result_schema import arrow_schema
 from icesql.engine.temporary import keep_rows
 from icesql.errors import UnsupportedSqlError
 from icesql.modify.result_types import result_fields
+from icesql.modify.tasks.broadcast import BroadcastTable, counted, read_rows, travels_inline
+from icesql.modify.tasks.staged import stage
 from icesql.query.views.temporary import TemporaryTable
+from icesql.storage.new_file import remove_file
 from icesql.storage.temporary import make_temporary_folder, spilling_to
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
+    from icesql.catalog.table import Table
     from icesql.context import QueryContext
     from icesql.engine.protocol import Result
     from icesql.engine.result_schema import ResultColumn
+    from icesql.storage.open import Storage
 
 # What of the source stays in memory; more waits on disk, in the form that it is read in.
 _MOST_BYTES: Final = 256 << 20
@@ -35,11 +41,22 @@ class SourceRows(Struct, frozen=True):
 
     ``row`` is a column that counts the rows from 0. What the join carries of a row is that number
     and what conditions look at; other values are taken from here for the rows that are written.
+    ``staged`` are files of them that tasks of Spark have written.
     """
 
     table: TemporaryTable
     columns: tuple[ResultColumn, ...]
     row: str
+    staged: tuple[str, ...] = ()
+
+    @property
+    def sent(self) -> BroadcastTable | None:
+        """The table as it is with every task already; None where it is here alone, or is small."""
+        if not self.staged or travels_inline(self.table.data):
+            return None
+        return BroadcastTable(
+            self.table.name, self.table.columns, paths=self.staged, counting=self.row
+        )
 
     @property
     def names(self) -> list[str]:
@@ -95,7 +112,7 @@ class SourcePart(Struct, frozen=True):
             kept[np.frombuffer(gone.to_array(), np.int64) - self.start] = False
             data = data.filter(pa.array(kept))
         last = data.num_columns - 1
-        data = data.set_column(last, data.schema.names[last], _numbers(data))
+        data = counted(data.remove_column(last), data.schema.names[last])
         return replace(table, data=data, size=data.nbytes)
 
 
@@ -116,11 +133,28 @@ def _end_of(wanted: int, gone: BitMap64, count: int) -> int:
     return low
 
 
-def read_source(result: Result, name: str, query: QueryContext) -> SourceRows:
-    """The rows of a query, which is closed. Raises what reading it raises, OperationalError."""
-    spilled: Any = _Spilled(result, query)
+def read_source(result: Result, name: str, query: QueryContext, target: Table) -> SourceRows:
+    """The rows of a query, which is closed, to be merged into ``target``.
+
+    Raises what reading it raises, OperationalError.
+    """
+    staged = stage(result, target)
+    try:
+        return _source(result, name, query, target, staged)
+    except BaseException:
+        for each in staged or ():
+            remove_file(target.storage, each)
+        raise
+
+
+def _source(
+    result: Result, name: str, query: QueryContext, target: Table, staged: tuple[str, ...] | None
+) -> SourceRows:
     columns = result.columns
-    described, data = keep_rows(spilled, (), lambda size: None)
+    rows: Any = _Spilled(result, query)
+    if staged is not None:
+        rows = _Staged(columns, staged, target.storage, query.settings.temp_directory)
+    described, data = keep_rows(rows, (), lambda size: None)
     described = tuple(
         (name, type_name, kind or _engine_type(column))
         for (name, type_name, kind), column in zip(described, columns, strict=True)
@@ -128,9 +162,28 @@ def read_source(result: Result, name: str, query: QueryContext) -> SourceRows:
     row = "__row"
     while row in {each.lower() for each, _, _ in described}:
         row += "_"
-    data = data.append_column(row, _numbers(data))
-    columns_and_row = (*described, (row, "bigint", "BIGINT"))
-    return SourceRows(TemporaryTable(name, columns_and_row, data, data.nbytes), tuple(columns), row)
+    data = counted(data, row)
+    table = TemporaryTable(name, (*described, (row, "bigint", "BIGINT")), data, data.nbytes)
+    return SourceRows(table, tuple(columns), row, staged or ())
+
+
+class _Staged:
+    """A result whose rows are in files."""
+
+    def __init__(
+        self, columns: tuple[ResultColumn, ...], paths: Sequence[str], storage: Storage, folder: str
+    ) -> None:
+        self.columns = columns
+        self._paths, self._storage, self._folder = paths, storage, folder
+
+    def close(self) -> None:
+        """Nothing runs any more."""
+
+    def arrow_reader(self) -> Any:
+        data = arrow_schema(self.columns).empty_table()
+        if self._paths:
+            data = read_rows(self._paths, self._storage, self._folder)
+        return _Batches(data.schema, iter(data.to_batches()))
 
 
 def _engine_type(column: ResultColumn) -> str:
@@ -140,15 +193,6 @@ def _engine_type(column: ResultColumn) -> str:
     except UnsupportedSqlError:
         return ""
     return duckdb_type(field.type)
-
-
-def _numbers(data: pa.Table) -> pa.ChunkedArray:
-    """The rows counted, in the chunks of the other columns."""
-    chunks, start = [], 0
-    for batch in data.to_batches():
-        chunks.append(pa.array(np.arange(start, start + batch.num_rows)))
-        start += batch.num_rows
-    return pa.chunked_array(chunks, pa.int64())
 
 
 class _Spilled:

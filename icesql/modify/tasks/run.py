@@ -85,13 +85,21 @@ class TaskRun:
     its worker every time.
     """
 
-    def __init__(self, target: RowTarget, services: StatementServices) -> None:
+    def __init__(
+        self,
+        target: RowTarget,
+        services: StatementServices,
+        sent: BroadcastTable | None = None,
+    ) -> None:
+        """``sent`` is a table in memory that tasks can read already."""
         self._target, self._services = target, services
         self._by_deletes = check_target(target)
         self._locations = data_locations(target.metadata)
         self._names = FileNames.new()
         self._storage = target.table.storage
-        self._sent: dict[str, BroadcastTable] = {}
+        self._sent = {} if sent is None else {sent.name: sent}
+        # Of tables that this run sent.
+        self._paths: list[str] = []
         self._changed, self._lost = ChangedFiles(), False
         self._ended = self._begun = 0
 
@@ -108,9 +116,8 @@ class TaskRun:
             remove_leftovers(self._storage, folder, [operation], kept)
         else:
             # Their names are known: the folder, which may be large, is not listed.
-            for table in self._sent.values():
-                if table.path:
-                    remove_file(self._storage, table.path)
+            for path in self._paths:
+                remove_file(self._storage, path)
 
     def change(self, division: Division, rows: QueryRows) -> tuple[ChangedFiles, list[bytes]]:
         """Change the rows of the files of a table; also the matches of each task.
@@ -267,6 +274,7 @@ class TaskRun:
         ]
         for each in broadcast(new, self._storage, paths):
             self._sent[each.name] = each
+            self._paths += each.paths
         return tuple(self._sent[each.name] for each in tables)
 
     def _chunks(

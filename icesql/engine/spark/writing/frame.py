@@ -40,17 +40,18 @@ def written_frame(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, 
 
 
 def told_frame(
-    frame: Any, columns: Sequence[ResultColumn], job: RowsJob, mark: str, together: int
+    frame: Any, columns: Sequence[ResultColumn], job: RowsJob, mark: str, together: int | None
 ) -> Any:
     """What ``job`` tells of the rows of ``frame``, a row for each task as of ``written_frame``.
 
-    Rows of one value in the column ``together`` are in one task.
+    Rows of one value in the column ``together``, if it is given, are in one task.
     """
     names = [f"c{place}" for place in range(len(columns))]
     task = RowsTask(job, tuple(columns), task_memory(frame.sparkSession))
     with without_warnings():
-        spread = frame.repartition(names[together]).select(*names)
-        return spread.mapInArrow(writer_of_rows(pack((mark, task))), _WRITTEN)
+        spread = frame if together is None else frame.repartition(names[together])
+        told = writer_of_rows(pack((mark, task)))
+        return spread.select(*names).mapInArrow(told, _WRITTEN)
 
 
 def _distributed(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, mark: str) -> Any:
