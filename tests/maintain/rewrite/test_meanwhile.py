@@ -11,8 +11,12 @@ import pyarrow as pa
 import pytest
 
 import icesql
+from icesql.catalog.writes.change import Done, Unknown
 from icesql.context import QueryContext
-from icesql.errors import CommitConflictError, InternalError
+from icesql.errors import (
+    CommitConflictError,
+    InternalError,
+)
 from icesql.maintain.rewrite import meanwhile, on_spark
 from icesql.maintain.rewrite.local import run_locally
 from icesql.maintain.rewrite.on_spark import run_on_spark
@@ -466,3 +470,52 @@ def test_files_of_other_formats_are_followed(tmp_path: Path, format: str) -> Non
     )
     assert done.carried_rows == 3
     assert {each[0] for each in read(catalog, "id")} == {*range(30)} - {4, 15, 29}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("conflicts", [0, 2])
+def test_a_lost_reply_deletes_nothing_that_the_table_has(
+    tmp_path: Path, version: int, conflicts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path, version, partitioned=True, **MERGE_ON_READ)
+    table.commit([table.data_file(rows(0, 9, p), partition=(p,)) for p in "abc" for _ in "12"])
+    catalog = catalog_of(table)
+    plan = planned(catalog, rewrite_all=True)
+    left = [
+        "DELETE FROM ns.t WHERE p = 'a' AND id = 3",
+        "DELETE FROM ns.t WHERE p = 'c' AND id = 4",
+    ][:conflicts]
+    swap = catalog.swap
+    lost: list[Any] = []
+
+    def unreliable(*given: Any, **named: Any) -> Any:
+        if left:
+            execute(catalog, left.pop())
+        done = swap(*given, **named)
+        if isinstance(done, Done) and not lost:
+            lost.append(done)
+            return Unknown("the reply was lost")
+        return done
+
+    monkeypatch.setattr(catalog, "swap", unreliable)
+    # A group that is left out, too: its old file is written anew.
+    others = after_reading(
+        lambda: execute(
+            catalog,
+            "ALTER TABLE ns.t SET TBLPROPERTIES ('write.delete.mode' = 'copy-on-write')",
+            "DELETE FROM ns.t WHERE p = 'b' AND id = 2",
+            "ALTER TABLE ns.t SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')",
+        )
+    )
+    before = files(table)
+    done = rewrite(catalog, plan, QueryContext(), run=others)
+    assert done.carried_rows == 2 * conflicts
+    assert done.failed_data_files_count == 2
+    assert len(lost) == 1
+    with icesql.connect(warehouse=catalog.folder, settings={"caches": False}) as con:
+        found = con.execute("SELECT p, count(*) FROM ns.t GROUP BY p ORDER BY p").fetchall()
+        named = {r[0] for r in con.execute("SELECT file_path FROM ns.t.all_files").fetchall()}
+    carried = 2 if conflicts else 0
+    assert found == [("a", 18 - carried), ("b", 16), ("c", 18 - carried)]
+    new = {Path(each).name for each in files(table) - before}
+    assert new <= {Path(each).name for each in named}
