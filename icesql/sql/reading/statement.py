@@ -171,7 +171,7 @@ def _cuts(
     for index in range(len(tokens) - 1):
         token = tokens[index]
         is_first = index == 0 or not _is_dot(tokens[index - 1])
-        is_name = is_first and _is_dot(tokens[index + 1]) and _is_keyword(token)
+        is_name = is_first and _is_keyword(token) and _has_part(tokens, index + 1)
         # CASE … END.upper()
         if is_name and (token.text.lower() != "end" or tokens[index - 1].text.upper() == "FROM"):
             cuts.setdefault(token.start, (token.end + 1, f'"{token.text}"'))
@@ -213,6 +213,12 @@ def _is_keyword(token: Token) -> bool:
 
 def _is_dot(token: Token) -> bool:
     return token.token_type == TokenType.DOT
+
+
+def _has_part(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a dot stands there that is not the point of a number: SELECT .5."""
+    following = tokens[index + 1 : index + 2]
+    return _is_dot(tokens[index]) and all(each.token_type != TokenType.NUMBER for each in following)
 
 
 def _runs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cProfile
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,26 @@ def test_words_that_duckdb_reserves_may_name_a_namespace() -> None:
     (query,) = parse("SELECT default.t.a FROM default.t JOIN order.u USING (a)")
     assert isinstance(query, Query)
     assert [each.parts for each in query.references] == [("default", "t"), ("order", "u")]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT .5",
+        "SELECT DISTINCT .5, .1_0",
+        "SELECT a FROM t WHERE .5 < a AND .5e3 > b OR NOT .5 = c",
+        "SELECT CASE WHEN .5 > a THEN .2 ELSE .3 END",
+        "SELECT a BETWEEN .5 AND .7 FROM t LIMIT .5 OFFSET 1",
+        "SELECT a FROM t JOIN u ON .5 < b GROUP BY a HAVING .5 < sum(b) UNION ALL SELECT .5",
+    ],
+)
+def test_a_number_may_begin_with_its_point_after_any_word(sql: str) -> None:
+    (query,), (whole,) = parse(sql), parse(sql.replace(" .", " 0."))
+    assert isinstance(query, Query)
+    assert isinstance(whole, Query)
+    points = sorted(each.this for each in query.tree.find_all(exp.Literal) if each.this[0] == ".")
+    assert points == sorted(re.findall(r"\.\w+", sql.replace("_", "")))
+    assert query.tree.sql("duckdb").replace(" .", " 0.") == whole.tree.sql("duckdb")
 
 
 def test_a_list_in_brackets_is_no_list_of_values_unless_it_has_plain_ones() -> None:
