@@ -107,6 +107,21 @@ def test_other_clauses_are_refused_by_name(sql: str, construct: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("sql", "column"),
+    [
+        ("SELECT a, default FROM t", 11),
+        ("PIVOT (SELECT 1 a, 2 b) ON a USING sum(b)", 28),
+        ("PIVOT t ON a IN (1, 2), b USING sum(c)", 25),
+        ("SELECT * FROM t PIVOT (sum(a) FOR b IN (1, 2) c IN (SELECT 1))", 47),
+    ],
+)
+def test_a_refusal_names_the_place_of_what_is_refused(sql: str, column: int) -> None:
+    with pytest.raises(UnsupportedSqlError) as caught:
+        parse(sql)
+    assert (caught.value.line, caught.value.column) == (1, column)
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "SELECT * FROM t JOIN u",

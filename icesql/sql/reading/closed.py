@@ -53,7 +53,7 @@ def _keys_of(value: Node, name: str, around: Node, places: Places) -> Keys:
         place = None if begin is None else places.sql_offset(begin)
         raise syntax_error(f'unexpected "{value["show_type"]}"', place, ("a query",))
     if keys is None:
-        raise places.refuse(_words(kind), around)
+        raise places.refuse(_words(kind), value if "query_location" in value else around)
     return keys
 
 

@@ -24,4 +24,4 @@ def check_pivot(pivot: exp.Pivot) -> None:
     for each in listed:
         known = isinstance(each, exp.In) and each.expressions and not each.args.get("query")
         if not known or any(isinstance(value, exp.Query | exp.PivotAny) for value in each.walk()):
-            raise unsupported("PIVOT without a list of values", pivot, _LISTED)
+            raise unsupported("PIVOT without a list of values", each, _LISTED)
