@@ -63,6 +63,7 @@ from icesql.sql.parser.dialect import (
 from icesql.sql.parser.gathering import gather
 from icesql.sql.parser.literal_list import Lists, take_lists
 from icesql.sql.parser.own_calls import hide_calls, show_calls
+from icesql.sql.parser.pipes import in_steps
 from icesql.sql.parser.places import place_nodes
 from icesql.sql.parser.token_rewriting import rewrite_tokens
 from icesql.sql.parser.travel.clauses import cut_travels
@@ -665,7 +666,9 @@ class _Parse:
         rewriting = rewrite_tokens(tokens, sql)
         deep = not is_shallow(nesting(tokens))
         try:
-            travels = cut_travels(rewriting.tokens, sql, operand)
+            is_own = isinstance(reader, Icesql)
+            read = rewriting.tokens if is_own else in_steps(rewriting.tokens)
+            travels = cut_travels(read, sql, operand)
             left = hide_calls(travels.tokens, reader, dialect) if dialect else travels.tokens
             trees = with_room(lambda: parse_tokens(left, sql, reader), deep=deep)
         except ParseError as error:

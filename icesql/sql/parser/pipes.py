@@ -1,0 +1,117 @@
+"""Queries in steps, ``FROM t |> WHERE a > 1 |> SELECT a``, as sqlglot's parser reads them rightly.
+
+It adds each step to the query before, which is right where SQL evaluates the clause of the step
+last. A SELECT to begin with gets parentheses, and a step that would go before what it follows is
+refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import unsupported
+
+_SETS: Final = (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)
+_CUTS: Final = (TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH)
+# After these what is filtered is a query of its own.
+_OWN_QUERY: Final = ("SELECT", "EXTEND", "AGGREGATE", "UNION", "EXCEPT", "INTERSECT")
+_OF_SETS: Final = ("ALL", "DISTINCT", "BY", "NAME")
+_HINT: Final = "put the steps before it in parentheses"
+
+
+def in_steps(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The tokens, with parentheses around each SELECT that steps follow.
+
+    Raises UnsupportedSqlError for a step that sqlglot's parser would take in another order.
+    """
+    if all(token.token_type != TokenType.PIPE_GT for token in tokens):
+        return tokens
+    opened: dict[int, Token] = {}
+    closed: dict[int, Token] = {}
+    for first, pipes, end in _chains(tokens):
+        head = tokens[first : pipes[0]]
+        if head and head[0].token_type in (TokenType.SELECT, TokenType.WITH):
+            for token in _outer(head):
+                if token.token_type in _SETS:
+                    raise unsupported("a step after this", token, "put it in parentheses")
+            opened[first], closed[pipes[0]] = tokens[first], tokens[pipes[0] - 1]
+        steps = [
+            list(_outer(tokens[begin + 1 : stop]))
+            for begin, stop in zip(pipes, [*pipes[1:], end], strict=True)
+        ]
+        _check(steps)
+    found: list[Token] = []
+    for index, token in enumerate(tokens):
+        if index in closed:
+            found.append(_parenthesis(closed[index], TokenType.R_PAREN, ")"))
+        if index in opened:
+            found.append(_parenthesis(opened[index], TokenType.L_PAREN, "("))
+        found.append(token)
+    return found
+
+
+def _chains(tokens: Sequence[Token]) -> Iterator[tuple[int, list[int], int]]:
+    """The first token of each query in steps, its pipes, and where it ends."""
+    stack: list[tuple[int, list[int]]] = [(0, [])]
+    for index, token in enumerate(tokens):
+        if token.token_type == TokenType.L_PAREN:
+            stack.append((index + 1, []))
+        elif token.token_type == TokenType.PIPE_GT:
+            stack[-1][1].append(index)
+        elif token.token_type == TokenType.R_PAREN and len(stack) > 1:
+            first, pipes = stack.pop()
+            if pipes:
+                yield first, pipes, index
+    for first, pipes in stack:
+        if pipes:
+            yield first, pipes, len(tokens)
+
+
+def _outer(tokens: Sequence[Token]) -> Iterator[Token]:
+    """The tokens that are in no parentheses."""
+    depth = 0
+    for token in tokens:
+        depth -= token.token_type == TokenType.R_PAREN
+        if not depth:
+            yield token
+        depth += token.token_type == TokenType.L_PAREN
+
+
+def _check(steps: Sequence[Sequence[Token]]) -> None:
+    is_filtered = False
+    for number, step in enumerate(steps):
+        if not step:
+            continue
+        word = step[0].text.upper()
+        before = steps[number - 1] if number else ()
+        if any(token.token_type in _CUTS for token in before):
+            raise unsupported(f"the step {word} after LIMIT", step[0], _HINT)
+        if is_filtered and word in ("RIGHT", "FULL", "NATURAL"):
+            raise unsupported(f"the step {word} JOIN after WHERE", step[0], _HINT)
+        query = next((token for token in step[1:] if token.text.upper() not in _OF_SETS), None)
+        if (
+            step[0].token_type in _SETS
+            and query is not None
+            and query.token_type != TokenType.L_PAREN
+        ):
+            raise unsupported(f"{word} in steps with this", query, "put it in parentheses")
+        if word == "AGGREGATE":
+            _check_groups(step)
+        is_filtered = word == "WHERE" or (is_filtered and word not in _OWN_QUERY)
+
+
+def _check_groups(step: Sequence[Token]) -> None:
+    is_group = False
+    for before, token in pairwise(step):
+        is_group = is_group or before.token_type == TokenType.GROUP_BY
+        begins = before.token_type in (TokenType.GROUP_BY, TokenType.COMMA)
+        if is_group and begins and token.token_type == TokenType.NUMBER:
+            raise unsupported("AGGREGATE by the number of a column", token, "write its name")
+
+
+def _parenthesis(beside: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, beside.line, beside.col, beside.start, beside.end, [])
