@@ -46,5 +46,6 @@ One writer makes all of it: pyarrow, a thread for each row group (``parquet.join
 TPC-H's lineitem (scale 1) from Arrow tables takes it 2.0 to 2.4 s of CPU time, and the engine 0.9 s
 to read the rows into them; COPY, which encodes without indexes, takes 4.2 s for both. With COPY for
 the types that it writes exactly there would be two writers, files whose point lookups read whole
-column chunks, and nothing saved.
+column chunks, and nothing saved. Row groups encoded one after the other, without ``joined``, make
+an INSERT of it on two cores last 2.8 s instead of 2.3.
 """
