@@ -7,8 +7,6 @@ text that it is about to run, wherever the call came from.
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Iterator
 from typing import Final
 
 from icesql.sql.grammar import folder
@@ -25,17 +23,6 @@ _REASONS: Final = {
     "files": "this connection reads tables only; its owner allows files with connect(files=…)",
 }
 _UNKNOWN: Final = "DuckDB has no such function, or icesql does not classify it yet"
-
-# Left to right, as the engine splits text: what is no call is stepped over. A name after AS is an
-# alias or a type and never a call.
-_PIECES: Final = r"""(?xs)[eE]'(?:[^'\\]|''|\\.)*'
-      | '(?:[^']|'')*'
-      | --[^\n]*
-      | /\*.*?\*/
-      | \$(?P<tag>\w*)\$.*?\$(?P=tag)\$
-      | \b[aA][sS]\s+(?:"(?:[^"]|"")*"|[^\W\d]\w*)
-      | "(?P<quoted>(?:[^"]|"")*)"(?=\s*(?P<q>\()?)
-      | (?P<bare>[^\W\d][\w$]*)(?=\s*(?P<b>\()?)"""
 
 
 @functools.cache
@@ -82,12 +69,3 @@ def _class_of(name: str, *, table: bool) -> str | None:
     kinds = ("table",) if table else ("value", "word", "table")
     lowered = name.lower()
     return next((classes()[kind, lowered] for kind in kinds if (kind, lowered) in classes()), None)
-
-
-def calls(sql: str) -> Iterator[str]:
-    """The names in engine SQL before a parenthesis, in lower case, without quotes; words too."""
-    for piece in re.finditer(_PIECES, sql):
-        if piece["b"]:
-            yield piece["bare"].lower()
-        elif piece["q"]:
-            yield piece["quoted"].replace('""', '"').lower()

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
-import sqlglot
 
 import icesql
-from icesql.engine.duckdb.sql.call_sizes import calls_in
-from icesql.engine.duckdb.sql.size_guards import GUARDED, guard_sizes
+from icesql.engine.duckdb.sql.call_sizes import calls_of
+from icesql.engine.duckdb.sql.checked import check_written
+from icesql.engine.duckdb.sql.size_guards import GUARDED, guard_calls
 from icesql.errors import DataError, ScanLimitError, UnsupportedSqlError
 from tests import warm
 
@@ -167,15 +168,17 @@ def test_only_calls_of_unknown_size_cost_anything(sql: str, hidden: int) -> None
     from icesql.config import Settings
 
     cursor = Recorded()
-    tree = sqlglot.parse_one(sql, dialect="duckdb")
-    guard_sizes(tree.sql(dialect="duckdb"), tree, cursor, Settings())
+    with duckdb.connect() as database:
+        facts = check_written(sql, database, ["t"])
+    guard_calls(facts, cursor, Settings())
     assert len(cursor.asked) == hidden
 
 
 def test_every_guarded_function_is_known_by_its_node() -> None:
-    for name in sorted(GUARDED - {"regexp_replace", "replace", "format", "printf", "repeat"}):
-        tree = sqlglot.parse_one(f"SELECT {name}(1, 2, 3)", dialect="duckdb")
-        assert [call.name for call in calls_in(tree, GUARDED)] == [name]
+    with duckdb.connect() as database:
+        for name in sorted(GUARDED):
+            facts = check_written(f"SELECT {name}(1, 2, 3)", database, ())
+            assert [call.name for call in calls_of(facts, GUARDED)] == [name]
 
 
 PEAK = """

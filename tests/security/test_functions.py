@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import icesql
+from icesql.engine.duckdb.sql.checked import check_written
 from icesql.errors import DatabaseError, SqlSyntaxError, UnsupportedSqlError
 from icesql.query.dialects.vendors.translation import translate
-from icesql.sql.engine_functions import calls, classes, refusal
+from icesql.sql.engine_functions import classes, refusal
 from icesql.sql.parse import parse
 from icesql.sql.statement import Query
 from tests.writer.table import TableWriter
@@ -161,16 +162,37 @@ def test_case_and_space_hide_nothing(name: str, data: st.DataObject) -> None:
         ('SELECT "Abs" (1)', ["abs"]),
         ("SELECT 'abs(1)', E'\\'abs(1)', '''abs('", []),
         ('SELECT "a""b"(1)', ['a"b']),
-        ('SELECT 1 AS "abs"(2)', []),
         ("SELECT x /* abs(1) */ -- abs(1)\n", []),
         ("SELECT $$abs(1)$$, $t$abs(1)$t$", []),
         ("SELECT x.abs(1)", ["abs"]),
-        ("SELECT 'x'.sleep_ms(1)", ["sleep_ms"]),
-        ("SELECT CAST(x AS DECIMAL(3, 2))", ["cast"]),
+        ("WITH abs(a) AS (SELECT abs(2)) SELECT a FROM abs", ["abs"]),
+        ("SELECT x FROM range(3) AS abs(x)", []),
+        ("SELECT CAST(x AS DECIMAL(3, 2))", []),
     ],
 )
 def test_calls_are_found_where_they_stand(sql: str, names: list[str]) -> None:
-    assert list(calls(sql)) == names
+    with duckdb.connect() as cursor:
+        found = check_written(sql, cursor, ()).calls
+    assert [str(each["function_name"]).lower() for each in found] == names
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT x.current_setting()", "current_setting"),
+        ("SELECT list_transform([1], lambda x: system.main.\"Sleep_MS\"(9))", "sleep_ms"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "read_csv"),
+        ("SELECT * FROM 't.parquet'", "the table"),
+        ("SELECT * FROM t, duckdb_settings()", "duckdb_settings"),
+        ("SELECT a FROM t WHERE a = $1", "a parameter"),
+        ("SELECT 1; SELECT 2", "more than one"),
+        ("SELECT", "this translation"),
+        ("DROP TABLE t", "this translation"),
+    ],
+)
+def test_a_translation_may_do_no_more_than_a_text_of_a_user(sql: str, reason: str) -> None:
+    with duckdb.connect() as cursor, pytest.raises(UnsupportedSqlError, match=reason):
+        check_written(sql, cursor, ["t"])
 
 
 @pytest.mark.parametrize(

@@ -362,7 +362,6 @@ SINKS = {
 }
 PARSERS = {
     "functions.py: function_keys: parse_one": "an example of grammar/functions.txt",
-    "size_guards.py: guard_sizes: parse_one": "SQL that is about to run anyway; its tree is only looked at",
     "kinds.py: spelled: build": "names of types that stand in the calls",
     "operators.py: _compare_as: build": "names of types that stand in the file",
     "nanos.py: _of_text: build": "names of types that stand in the function",

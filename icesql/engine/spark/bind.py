@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icesql.engine.duckdb.described import describe, with_relations
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.relations.relation import empty_relation
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
-from icesql.engine.duckdb.sql.calls import check_calls
+from icesql.engine.duckdb.sql.checked import check_written
 from icesql.engine.duckdb.sql.nanosecond_types import adapted_types
 from icesql.engine.duckdb.sql.own_words import KeptTexts
 from icesql.engine.duckdb.sql.splice import spliced_sql
@@ -75,7 +75,11 @@ def _types(tree: exp.Expr, plans: Sequence[ScanPlan], cursor: Any) -> list[tuple
     import duckdb
 
     tree = adapted_types(tree, [plan.scan.projection for plan in plans])
-    sql = spliced_sql(tree, _empty(plans), lambda text: check_calls(text, tree, cursor))
+
+    def check(text: str, tables: Collection[str]) -> None:
+        check_written(text, cursor, tables)
+
+    sql = spliced_sql(tree, _empty(plans), check)
     try:
         with_relations()
         relation = cursor.sql(sql)

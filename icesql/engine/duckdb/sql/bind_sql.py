@@ -6,21 +6,21 @@ user's. All else is written from the tree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlglot import exp
 
 from icesql.config import Settings
-from icesql.engine.duckdb.sql.calls import check_calls
 from icesql.engine.duckdb.sql.case_sensitive_fields import with_case_sensitive_fields
+from icesql.engine.duckdb.sql.checked import check_written
 from icesql.engine.duckdb.sql.composed import Composed
 from icesql.engine.duckdb.sql.literal_lists import with_lists
 from icesql.engine.duckdb.sql.long_disjunctions import with_short_disjunctions
 from icesql.engine.duckdb.sql.nanosecond_types import adapted_types
 from icesql.engine.duckdb.sql.nothing_lost import check_nothing_lost, replaced_nodes
 from icesql.engine.duckdb.sql.own_words import KeptTexts, OwnWords
-from icesql.engine.duckdb.sql.size_guards import guard_sizes
+from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.query.nested_names import name_nested_queries
 from icesql.sql.positions import unsupported
@@ -74,9 +74,9 @@ def bind_sql(
         name_nested_queries(tree, bound.references)
 
     def written(tree: Any, parameters: Mapping[str, Any]) -> T:
-        def check(text: str) -> None:
-            check_calls(text, tree, cursor)
-            guard_sizes(text, tree, cursor, settings, scanned)
+        def check(text: str, tables: Collection[str]) -> None:
+            facts = check_written(text, cursor, tables)
+            guard_calls(facts, cursor, settings, scanned)
 
         return run(spliced_sql(tree, sources, check), parameters, None)
 

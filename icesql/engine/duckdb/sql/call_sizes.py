@@ -7,70 +7,52 @@ at run time when the arguments are literals and the size is small.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from msgspec import Struct
-from sqlglot import exp
+
+from icesql.engine.duckdb.sql.checked import Facts
+from icesql.errors import UnsupportedSqlError
+from icesql.sql.engine_functions import SCHEMAS
+from icesql.sql.reading.engine_tree import Node
 
 # Growth of text by all the calls of a query together that is not worth a check.
 _MOST_GROWTH: Final = 1024
-_ROW_MAKERS: Final = (
-    exp.Join, exp.Lateral, exp.Unnest, exp.Explode, exp.Values, exp.Lambda, exp.SetOperation,
-)  # fmt: skip
 # Computed once where they are constant, but copied into each row of a result.
 _TEXTS: Final = frozenset({"repeat", "lpad", "rpad", "format", "printf"})
-_NUMBER: Final = r"\d+"
+_NUMBER: Final = r"-?\d{1,29}"
 _PRINTF_WIDTH: Final = r"%[-+ #0]*(\d+)"
 _FORMAT_WIDTH: Final = r"\{[^{}]*:[^{}]*?(\d+)"
 _DYNAMIC: Final = {"printf": r"%[-+ #0]*\*", "format": r"\{[^{}]*\{"}
 
 
 class Call(Struct, frozen=True):
-    """A call by the name that the engine sees; a method's object is its first argument."""
+    """A call, with its arguments as DuckDB's tree has them; a method's object is its first one."""
 
     name: str
-    arguments: tuple[exp.Expr | None, ...]
+    arguments: tuple[Node, ...]
     in_lambda: bool = False
-    makes_rows: bool = False
 
 
-def calls_in(tree: exp.Expr, names: frozenset[str]) -> Iterator[Call]:
-    """The calls of functions ``names``, except those in FROM, which return rows."""
-    for node in tree.walk():
-        found = _named(node)
-        if found is not None and found[0] in names:
-            in_lambda = node.find_ancestor(exp.Lambda) is not None
-            yield Call(*found, in_lambda, makes_rows=isinstance(node.parent, exp.Table))
+def calls_of(facts: Facts, names: frozenset[str]) -> list[Call]:
+    """The calls of functions ``names``, except those in FROM.
 
-
-def _named(node: exp.Expr) -> tuple[str, tuple[exp.Expr | None, ...]] | None:
-    match node:
-        case exp.Repeat():
-            return "repeat", (node.this, node.args.get("times"))
-        case exp.Space():
-            return "repeat", (exp.Literal.string(" "), node.this)
-        case exp.Pad():
-            name = "lpad" if node.args.get("is_left") else "rpad"
-            return name, (node.this, node.expression, node.args.get("fill_pattern"))
-        case exp.GenerateSeries():
-            name = "range" if node.args.get("is_end_exclusive") else "generate_series"
-            limits = [node.args.get(part) for part in ("start", "end", "step")]
-            return name, tuple(each for each in limits if each is not None)
-        case exp.Replace():
-            return "replace", (node.this, node.expression, node.args.get("replacement"))
-        case exp.RegexpReplace():
-            rest = node.args.get("replacement"), node.args.get("modifiers")
-            return "regexp_replace", (node.this, node.expression, *rest)
-        case exp.Format():
-            return "format", (node.this, *node.expressions)
-        case exp.Anonymous():
-            above = node.parent
-            method = isinstance(above, exp.Dot) and above.expression is node
-            first = (above.this,) if method and above is not None else ()
-            return node.name.lower(), (*first, *node.expressions)
-        case _:
-            return None
+    Raises UnsupportedSqlError for a call by the engine's own schema, which no macro hides.
+    """
+    found = []
+    for node in facts.calls:
+        name = str(node["function_name"]).lower()
+        if name not in names:
+            continue
+        path = [str(each).lower() for each in node["qualified_name"]["path"]]
+        if len(path) > 1 and path[0] == "system":
+            raise UnsupportedSqlError("a function by its schema", hint=f"write {name}(…)")
+        arguments = [each["expression"] for each in node["arguments"]]
+        if len(path) > 1 and path[0] not in SCHEMAS:
+            arguments.insert(0, {"class": "COLUMN_REF"})  # city.repeat(2)
+        found.append(Call(name, tuple(arguments), facts.has_lambda))
+    return found
 
 
 def small_calls(calls: list[Call], *, rows: int, row_limit: int, limit: int) -> dict[str, int]:
@@ -83,7 +65,7 @@ def small_calls(calls: list[Call], *, rows: int, row_limit: int, limit: int) -> 
     growth = 1
     growing: list[str] = []
     for call in calls:
-        size = 0 if call.makes_rows else _size(call)
+        size = _size(call)
         if size is not None:
             once = _is_constant(call) and (rows == 1 or call.name not in _TEXTS)
             if size <= (max(limit, row_limit) if once else row_limit):
@@ -101,7 +83,7 @@ def small_calls(calls: list[Call], *, rows: int, row_limit: int, limit: int) -> 
 
 def _is_constant(call: Call) -> bool:
     return not call.in_lambda and all(
-        each is None or (each.find(exp.Column, exp.Query) is None) for each in call.arguments
+        each["class"] == "CONSTANT" or _integer(each) is not None for each in call.arguments
     )
 
 
@@ -126,16 +108,17 @@ def _size(call: Call) -> int | None:
         case "equi_width_bins", (_, _, count, *_):
             length = _integer(count)
             return None if length is None else 16 * max(length, 0)
-        case (("format" | "printf"), (exp.Literal(is_string=True) as text, *_)):
-            if re.search(_DYNAMIC[call.name], text.name):
+        case (("format" | "printf"), (first, *_)):
+            written = _literal(first, "STRING")
+            if written is None or re.search(_DYNAMIC[call.name], written):
                 return None
             pattern = _PRINTF_WIDTH if call.name == "printf" else _FORMAT_WIDTH
-            return sum(int(width[:30]) for width in re.findall(pattern, text.name))
+            return sum(int(width[:30]) for width in re.findall(pattern, written))
         case _:
             return None
 
 
-def _series(arguments: tuple[exp.Expr | None, ...]) -> int | None:
+def _series(arguments: tuple[Node, ...]) -> int | None:
     numbers = [_integer(each) for each in arguments]
     if not numbers or any(number is None for number in numbers):
         return None
@@ -151,59 +134,67 @@ def _growth(call: Call) -> int | None:
         case "repeat", (_, count):
             times = _integer(count)
             return None if times is None else max(times, 1)
-        case "replace", (_, exp.Literal() as old, exp.Literal() as new):
-            return max(1, -(-_length(new) // max(_length(old), 1)))
-        case "regexp_replace", (_, _, exp.Literal() as new, *options):
-            references = new.name.count("\\")
-            everywhere = any(option is not None for option in options)
-            return max(1, (_length(new) if everywhere else 1) + references)
+        case "replace", (_, first, second):
+            old, new = _literal(first), _literal(second)
+            return None if old is None or new is None else max(1, -(-_length(new) // _length(old)))
+        case "regexp_replace", (_, _, second, *options):
+            new = _literal(second)
+            if new is None:
+                return None
+            return max(1, (_length(new) if options else 1) + new.count("\\"))
         case _:
             return None
 
 
-def _integer(node: exp.Expr | None) -> int | None:
-    if isinstance(node, exp.Neg):
-        inner = _integer(node.this)
+def _literal(node: Node, *kinds: str) -> str | None:
+    """The text of a literal of these kinds: of a text or a number, if none is given."""
+    literal = node.get("literal") or {}
+    is_one = literal.get("kind") in (kinds or ("STRING", "INTEGER", "NUMERIC"))
+    return str(literal.get("text", "")) if is_one else None
+
+
+def _integer(node: Node) -> int | None:
+    if node["class"] == "FUNCTION" and node["function_name"] == "-":
+        arguments = node["arguments"]
+        inner = _integer(arguments[0]["expression"]) if len(arguments) == 1 else None
         return None if inner is None else -inner
-    if isinstance(node, exp.Literal) and re.fullmatch(_NUMBER, node.name) and len(node.name) < 30:
-        return int(node.name)
-    return None
+    text = _literal(node)
+    return None if text is None or re.fullmatch(_NUMBER, text) is None else int(text)
 
 
-def _bytes(node: exp.Expr | None) -> int | None:
-    match node:
-        case exp.Literal():
-            return max(_length(node), 1)
-        case exp.Null() | exp.Boolean():
-            return 16
-        case _:
-            return None
+def _bytes(node: Node) -> int | None:
+    text = _literal(node)
+    if text is not None:
+        return _length(text)
+    return 16 if _literal(node, "NULL_LITERAL", "BOOLEAN") is not None else None
 
 
-def _length(node: exp.Expr) -> int:
-    return len(node.name.encode("utf-8", "surrogatepass"))
+def _length(text: str) -> int:
+    return max(len(text.encode("utf-8", "surrogatepass")), 1)
 
 
-def rows_at_once(tree: exp.Expr, scanned: int | None, vector: int) -> int:
+def rows_at_once(facts: Facts, scanned: int | None, vector: int) -> int:
     """How many rows the engine computes together at most; ``scanned`` rows come from one table."""
-    if tree.find(*_ROW_MAKERS) is not None:
+    if facts.makes_rows:
         return vector
-    tables = len(list(tree.find_all(exp.Table)))
-    if not tables:
+    if not facts.tables:
         return 1
-    return vector if tables > 1 or scanned is None else max(min(scanned, vector), 1)
+    return vector if facts.tables > 1 or scanned is None else max(min(scanned, vector), 1)
 
 
-def largest_array(tree: exp.Expr) -> tuple[str, int] | None:
+def largest_array(arrays: Sequence[Node]) -> tuple[str, int] | None:
     """The array type of fixed length with the most elements, and how many; None without any."""
     found: tuple[str, int] | None = None
-    for node in tree.find_all(exp.DataType):
-        elements = 1
-        inner: exp.Expr | None = node
-        while isinstance(inner, exp.DataType) and inner.this is exp.DataType.Type.ARRAY:
-            for value in inner.args.get("values") or ():
-                elements *= _integer(value) or 1
-            inner = inner.expressions[0] if inner.expressions else None
+    for node in arrays:
+        elements, sizes = 1, ""
+        inner: Any = node
+        while inner["type_name"].lower() == "array" and len(inner["children"]) == 2:
+            size = inner["children"][1].get("literal", {}).get("text") or "1"
+            elements *= int(size) if size.isdigit() else 1
+            sizes = f"[{size}]{sizes}"
+            inner = inner["children"][0]
+            if "type_name" not in inner:
+                break
         if elements > (found[1] if found is not None else 1):
-            found = node.sql(dialect="duckdb"), elements
+            found = f"{inner.get('type_name', '')}{sizes}", elements
     return found

@@ -1,24 +1,27 @@
 """What a text may do is decided by the engine's own parse of it.
 
-The tree that was bound is made of it. Here it shows that nothing else is in the text: every table
-is one that binding placed or a WITH query in scope, every function one that the table of functions
-allows, every parameter one that has a value, and words are where the tokens have them.
+Every text that the engine runs goes through here, a user's own as one that is written from a tree:
+every table is one that binding placed or a WITH query in scope, every function one that the table
+of functions allows, every parameter one that has a value. So no dialect, quote or rewriting calls
+what a user could not have called.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
+from collections.abc import Collection
 from typing import Any
 
 from msgspec import Struct, field
 
-from icesql.errors import UnsupportedSqlError
+from icesql.errors import Error, UnsupportedSqlError
 from icesql.query.constants.current_time import is_clock
 from icesql.sql.acceptance import CALL_BY_TEXT
 from icesql.sql.engine_functions import SCHEMAS, is_known, refusal
 from icesql.sql.parser.literal_list import SHORTEST
 from icesql.sql.positions import unsupported
-from icesql.sql.reading.engine_tree import Node, plain_spaces, starts_of
+from icesql.sql.reading.engine_tree import Node, parse, plain_spaces, starts_of
 from icesql.sql.reading.places import ParsedText
 from icesql.sql.user_text import LIST, TABLE, VALUE, UserText
 
@@ -39,19 +42,38 @@ class Facts(Struct):
     arrays: list[Node] = field(default_factory=list)
 
 
-class _Checker:
-    def __init__(self, text: UserText, read: ParsedText) -> None:
-        self._read = read
-        self._values = {each.start: each.end for each in text.edits if each.kind in (VALUE, LIST)}
-        self._tables = sorted(each.start for each in text.edits if each.kind == TABLE)
-        self._seen: set[int] = set()
+class _Checker(ABC):
+    def __init__(self) -> None:
         self._in_from: dict[int, Node] = {}
-        self.unknown: list[Node] = []
+        self._unknown: list[Node] = []
         self.facts = Facts()
 
-    def check(self) -> None:
-        """Raises UnsupportedSqlError at the place of the first thing that is not allowed."""
-        statement = self._read.tree.statements[0]
+    def check(self, statement: Node, cursor: Any) -> Facts:
+        """What the statement holds.
+
+        Raises UnsupportedSqlError at the place of the first thing that is not allowed. A function
+        that neither the table of functions nor the engine knows is left to the engine's own error.
+        """
+        self._walk(statement)
+        for node in self._unknown:
+            name = str(node["function_name"])
+            if _exists(name, cursor):
+                raise self.refused(f"the function {name}()", node, refusal(name) or "")
+        return self.facts
+
+    @abstractmethod
+    def is_value(self, node: Node) -> bool:
+        """Whether a constant stands for a node: a parameter, a clock or a variable."""
+
+    @abstractmethod
+    def is_bound(self, node: Node) -> bool:
+        """Whether a table, or a call in FROM, is one that binding placed."""
+
+    @abstractmethod
+    def refused(self, construct: str, node: Node, hint: str = "") -> UnsupportedSqlError:
+        """The error at the place of a node."""
+
+    def _walk(self, statement: Node) -> None:
         stack: list[tuple[Any, frozenset[str]]] = [(statement, frozenset())]
         while stack:
             value, visible = stack.pop()
@@ -63,7 +85,7 @@ class _Checker:
             if "cte_map" in value:
                 visible = self._query(value, visible, stack)
             elif "class" in value:
-                if self._is_value(value):
+                if self.is_value(value):
                     continue
                 self._expression(value)
             elif "sample" in value and "type" in value and self._table(value, visible):
@@ -73,24 +95,6 @@ class _Checker:
                 for name, each in value.items()
                 if isinstance(each, dict | list) and name not in ("cte_map", "qualified_name")
             )
-        if len(self._seen) < len(self._tables):
-            raise UnsupportedSqlError("this statement", hint="DuckDB reads it in another way")
-
-    def _is_value(self, node: Node) -> bool:
-        """Whether a constant stands for a node: a parameter, a clock or a variable."""
-        if node["class"] not in ("PARAMETER", "FUNCTION", "COLUMN_REF"):
-            return False
-        place = self._read.place(node)
-        return place is not None and self._values.get(place[0]) == place[1]
-
-    def _table_at(self, node: Node) -> int | None:
-        """Where the table of binding begins that is inside of a node."""
-        place = self._read.place(node)
-        if place is None:
-            return None
-        index = bisect_left(self._tables, place[0])
-        start = self._tables[index] if index < len(self._tables) else place[1]
-        return start if start < place[1] else None
 
     def _query(
         self, node: Node, visible: frozenset[str], stack: list[tuple[Any, frozenset[str]]]
@@ -112,17 +116,12 @@ class _Checker:
         if kind == "BASE_TABLE":
             self.facts.tables += 1
             name, path = str(node["table_name"]), node["qualified_name"]["path"]
-            start = self._table_at(node)
-            if start is not None:
-                self._seen.add(start)
-            elif name.lower() not in visible or not (len(path) == 1 or path[0] == "recurring"):
+            is_query = name.lower() in visible and (len(path) == 1 or path[0] == "recurring")
+            if not self.is_bound(node) and not is_query:
                 raise self.refused(f'the table "{".".join(path)}" at this place', node)
         elif kind == "TABLE_FUNCTION":
             self.facts.tables += 1
-            place = self._read.place(node)
-            start = self._table_at(node)
-            if start is not None and place is not None and start == place[0]:
-                self._seen.add(start)
+            if self.is_bound(node):
                 return True
             self.facts.makes_rows = True
             function = node["function"]
@@ -161,7 +160,7 @@ class _Checker:
         if reason is not None:
             if is_known(name):
                 raise self.refused(f"the function {name}()", node, reason)
-            self.unknown.append(node)
+            self._unknown.append(node)
         if is_clock(name) and not node["arguments"]:
             raise self.refused(f"{name}() at this place", node)
         if name in CALL_BY_TEXT:
@@ -182,25 +181,77 @@ class _Checker:
                 "an aggregate that is not named by a text", node, "write list_aggregate(l, 'sum')"
             )
 
+
+class _OfUsersText(_Checker):
+    """Checks a user's text, whose tables and values are known by their places."""
+
+    def __init__(self, text: UserText, read: ParsedText) -> None:
+        super().__init__()
+        self._read = read
+        self._values = {each.start: each.end for each in text.edits if each.kind in (VALUE, LIST)}
+        self._tables = sorted(each.start for each in text.edits if each.kind == TABLE)
+        self._seen: set[int] = set()
+
+    def check(self, statement: Node, cursor: Any) -> Facts:
+        facts = super().check(statement, cursor)
+        if len(self._seen) < len(self._tables):
+            raise UnsupportedSqlError("this statement", hint="DuckDB reads it in another way")
+        return facts
+
+    def is_value(self, node: Node) -> bool:
+        if node["class"] not in ("PARAMETER", "FUNCTION", "COLUMN_REF"):
+            return False
+        place = self._read.place(node)
+        return place is not None and self._values.get(place[0]) == place[1]
+
+    def is_bound(self, node: Node) -> bool:
+        place = self._read.place(node)
+        if place is None:
+            return False
+        index = bisect_left(self._tables, place[0])
+        start = self._tables[index] if index < len(self._tables) else place[1]
+        # A call stands where its table begins; beside a table are the colon and what it is called.
+        if start >= place[1] or (node["type"] == "TABLE_FUNCTION" and start > place[0]):
+            return False
+        self._seen.add(start)
+        return True
+
     def refused(self, construct: str, node: Node, hint: str = "") -> UnsupportedSqlError:
-        """The error at the place of a node."""
         place = self._read.place(node)
         return unsupported(construct, None if place is None else place[0], hint)
 
 
-def check_text(text: UserText, read: ParsedText, cursor: Any) -> Facts:
-    """Raise UnsupportedSqlError for what a text may not do, as DuckDB read it.
+class _OfTreesText(_Checker):
+    """Checks a text that was written from a tree, whose tables are known by their names."""
 
-    A function that neither the table of functions nor the engine knows is left to the engine's own
-    error.
-    """
-    checker = _Checker(text, read)
-    checker.check()
-    for node in checker.unknown:
-        name = str(node["function_name"])
-        if _exists(name, cursor):
-            raise checker.refused(f"the function {name}()", node, refusal(name) or "")
-    return checker.facts
+    def __init__(self, tables: Collection[str]) -> None:
+        super().__init__()
+        self._tables = tables
+
+    def is_value(self, node: Node) -> bool:
+        return False
+
+    def is_bound(self, node: Node) -> bool:
+        return node["type"] == "BASE_TABLE" and node["table_name"] in self._tables
+
+    def refused(self, construct: str, node: Node, hint: str = "") -> UnsupportedSqlError:
+        return unsupported(construct, None, hint)
+
+
+def check_text(text: UserText, read: ParsedText, cursor: Any) -> Facts:
+    """What a text holds. Raises UnsupportedSqlError for what it may not do, as DuckDB read it."""
+    return _OfUsersText(text, read).check(read.tree.statements[0], cursor)
+
+
+def check_written(sql: str, cursor: Any, tables: Collection[str]) -> Facts:
+    """``check_text`` of a text that was written from a tree, over ``tables`` of these names."""
+    try:
+        statements = parse(cursor, sql).statements
+    except Error as error:
+        raise UnsupportedSqlError("this translation", hint=str(error)) from None
+    if len(statements) != 1:
+        raise UnsupportedSqlError("this translation", hint="it is more than one statement")
+    return _OfTreesText(tables).check(statements[0], cursor)
 
 
 def _exists(name: str, cursor: Any) -> bool:

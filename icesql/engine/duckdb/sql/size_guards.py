@@ -17,15 +17,18 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from icesql.config import Settings
-from icesql.errors import ScanLimitError, UnsupportedSqlError
-from icesql.sql.engine_functions import calls
-
-if TYPE_CHECKING:
-    from icesql.engine.duckdb.sql.call_sizes import Call
-    from icesql.engine.duckdb.sql.checked import Facts
+from icesql.engine.duckdb.sql.call_sizes import (
+    Call,
+    calls_of,
+    largest_array,
+    rows_at_once,
+    small_calls,
+)
+from icesql.engine.duckdb.sql.checked import Facts
+from icesql.errors import ScanLimitError
 
 # Rows that the engine computes at once.
 _VECTOR: Final = 2048
@@ -77,41 +80,16 @@ _FORMATS: Final = {
     "format": (r"\{[^{}]*:[^{}]*?([0-9]{4,})", r"\{[^{}]*\{"),
 }
 GUARDED: Final = frozenset({*_OVERLOADS, *_FORMATS, "regexp_replace"})
-_ANY: Final = "(?i)" + "|".join(sorted(GUARDED))
-
-
-def guard_sizes(
-    sql: str, tree: Any, cursor: Any, settings: Settings, scanned: int | None = None
-) -> None:
-    """Let ``cursor`` refuse, while it runs ``sql``, calls that make too large a value.
-
-    ``tree`` is what ``sql`` was written from, None where only the text is left; ``scanned`` how
-    many rows its one table has at most, None for several tables. Raises UnsupportedSqlError for a
-    call that names the engine's own schema, ScanLimitError for a type that is too large. What is
-    refused later raises an error of the engine that ``size_error`` knows.
-    """
-    limit = settings.memory_limit
-    if "[" not in sql and re.search(_ANY, sql) is None:
-        return
-    if tree is None:
-        import sqlglot
-
-        tree = sqlglot.parse_one(sql, dialect="duckdb")
-    _check_arrays(tree, limit)
-    counted = {name: count for name, count in Counter(calls(sql)).items() if name in GUARDED}
-    if not counted:
-        return
-    from icesql.engine.duckdb.sql.call_sizes import calls_in, rows_at_once
-
-    _refuse_schemas(tree)
-    rows = rows_at_once(tree, scanned, _VECTOR)
-    _hide(counted, list(calls_in(tree, GUARDED)), rows, cursor, settings)
 
 
 def guard_calls(facts: Facts, cursor: Any, settings: Settings, scanned: int | None = None) -> None:
-    """``guard_sizes`` by what DuckDB's own tree of the text says. Raises as it does."""
-    from icesql.engine.duckdb.sql.engine_calls import calls_of, largest_array, rows_at_once
+    """Let ``cursor`` refuse, while it runs a text, calls that make too large a value.
 
+    ``facts`` are those of the text, ``scanned`` how many rows its one table has at most, None for
+    several tables. Raises UnsupportedSqlError for a call that names the engine's own schema,
+    ScanLimitError for a type that is too large. What is refused later raises an error of the engine
+    that ``size_error`` knows.
+    """
     _check_size(largest_array(facts.arrays), settings.memory_limit)
     found = calls_of(facts, GUARDED)
     if found:
@@ -123,8 +101,6 @@ def _hide(
     counted: Mapping[str, int], found: list[Call], rows: int, cursor: Any, settings: Settings
 ) -> None:
     """Hide the functions of these calls but where all calls of one are small."""
-    from icesql.engine.duckdb.sql.call_sizes import small_calls
-
     limit = settings.memory_limit
     threads = (settings.threads or os.cpu_count() or 1) if rows == _VECTOR else 1
     row_limit = max(limit // (2 * rows * threads), min(_SMALL, limit))
@@ -147,34 +123,12 @@ def size_error(text: str) -> ScanLimitError | None:
     )
 
 
-def _check_arrays(tree: Any, limit: int) -> None:
-    from icesql.engine.duckdb.sql.call_sizes import largest_array
-
-    _check_size(largest_array(tree), limit)
-
-
 def _check_size(found: tuple[str, int] | None, limit: int) -> None:
     if found is not None and 8 * found[1] * _VECTOR > limit and found[1] > _SMALL // 8:
         raise ScanLimitError(
             f"the type {found[0]} has {found[1]:,} elements in each value, more than memory_limit "
             "leaves for the values that are computed together; use a list (INTEGER[]) instead"
         )
-
-
-def _refuse_schemas(tree: Any) -> None:
-    """The engine's own function, past the macro of its name, is not called by its schema."""
-    from sqlglot import exp
-
-    for dot in tree.find_all(exp.Dot):
-        if not isinstance(dot.expression, exp.Func):
-            continue
-        first = dot
-        while isinstance(first, exp.Dot):
-            first = first.this
-        if first.name.lower() == "system" and dot.expression.name.lower() in GUARDED:
-            raise UnsupportedSqlError(
-                "a function by its schema", hint=f"write {dot.expression.name}(…)"
-            )
 
 
 def _macro(name: str, row_limit: int, text_limit: int, arguments: int) -> str:

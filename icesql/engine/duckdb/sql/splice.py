@@ -8,29 +8,50 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from icesql.engine.duckdb.types import quoted
 from icesql.query.dialects.instant_calls import INSTANTS
+from icesql.sql.parser.literal_list import held
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
 
 def spliced_sql(
-    tree: exp.Expr, sources: Mapping[str, str], check: Callable[[str], None] | None = None
+    tree: exp.Expr,
+    sources: Mapping[str, str],
+    check: Callable[[str, Collection[str]], None] | None = None,
 ) -> str:
     """The tree in DuckDB's dialect, tables named in ``sources`` replaced by their subqueries.
 
-    ``check`` is shown the text of the tree alone.
+    ``check`` is shown the text of the tree alone, without its long lists, and its tables' names.
     """
     nonce = os.urandom(16).hex()
     names = {name: f"{name}_{nonce}" for name in sources}
+    tree, lists = _without_lists(tree, nonce)
     text = renamed_sql(tree, names)
     if check is not None:
-        check(text)
+        check(text, names.values())
+    for name, items in lists.items():
+        text = text.replace(quoted(name), items)
     return filled(text, {names[name]: sql for name, sql in sources.items()})
+
+
+def _without_lists(tree: exp.Expr, nonce: str) -> tuple[exp.Expr, dict[str, str]]:
+    """The tree with a name for the items of each long list, and what the names stand for."""
+    from sqlglot import exp
+
+    lists: dict[str, str] = {}
+    if any(held(node) is not None for node in tree.find_all(exp.In)):
+        tree = tree.copy()
+        for node in tree.find_all(exp.In):
+            if held(node) is not None:
+                name = f"__list_{len(lists)}_{nonce}"
+                lists[name] = node.expressions[0].name
+                node.set("expressions", [exp.to_identifier(name, quoted=True)])
+    return tree, lists
 
 
 def renamed_sql(tree: exp.Expr, names: Mapping[str, str]) -> str:

@@ -18,7 +18,8 @@ from icesql.engine.duckdb.described import register, with_relations
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.relations.footer import FooterCache
-from icesql.engine.duckdb.sql.size_guards import guard_sizes
+from icesql.engine.duckdb.sql.checked import check_written
+from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.sql.splice import filled
 from icesql.engine.duckdb.tasks.task_relation import task_relation
 from icesql.engine.spark.task_memory import TaskMemory
@@ -99,7 +100,8 @@ class FragmentJob(Struct, frozen=True):
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        guard_sizes(self.sql, None, cursor, query.settings)
+        facts = check_written(self.sql, cursor, [table for table, _ in self.tables])
+        guard_calls(facts, cursor, query.settings)
         sources, parameters = dict[str, str](), dict[str, Any]()
         for index, (table, task) in enumerate(self.tables):
             relation = task_relation(cursor, index, task, query, streams, _footers())
