@@ -61,11 +61,11 @@ class BoundSparkText(Struct, frozen=True):
 
 def spark_statement(statement: Query) -> Query:
     """The statement with the tree of its Spark text. Raises what is against running it."""
-    text = statement.spark
+    text = statement.spark() if callable(statement.spark) else statement.spark
     if not isinstance(text, SparkText):
         assert text is not None
         raise text
-    return replace(statement, tree=text.tree, refused=None)
+    return replace(statement, tree=text.tree, refused=None, spark=text)
 
 
 def bind_text(statement: Query, query: QueryContext) -> BoundSparkText:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
@@ -547,9 +547,10 @@ class _Parse:
 
     def _spark_query(self, tree: exp.Expr, tokens: Sequence[Token]) -> Query:
         """A query in Spark's spelling: a tree for the local engine, a text for Spark."""
-        first = self._values.place
-        spark = self._spark_text(tokens)
-        self._values.place = first
+        # The local engine never asks for the text.
+        later = copy(self)
+        later._values = copy(self._values)
+        spark = cache(lambda: later._spark_text(tokens))
         tree = self._values.bind(tree, [])
         gather(tree)
         references = take_references(tree, [], self._shown, seconds=self._seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -86,7 +87,8 @@ class Query(Struct, frozen=True):
     at ``references[i]``, likewise ``"__file_<i>"`` in ``files``; parameters are literal or cast
     nodes. ``text`` is the SQL, from ``start`` on of all that was given. ``user_text`` is what may
     run in place of the tree, None where the SQL is not in DuckDB's spelling. ``spark`` is the same
-    in Spark's spelling for the Spark engine, or why it may not run there; None for other spellings.
+    in Spark's spelling for the Spark engine, or why it may not run there, or what reads it once it
+    is asked for; None for other spellings.
     ``refused`` is why ``tree`` may not run. ``translated`` is the dialect whose functions and
     operators the tree holds until binding puts them into DuckDB's, "" for none.
     ``only_text`` is what only the text can run: TABLESAMPLE or PIVOT, "" for neither.
@@ -102,7 +104,7 @@ class Query(Struct, frozen=True):
     text: str = ""
     files: tuple[FileReference, ...] = ()
     start: int = 0
-    spark: SparkText | Error | None = None
+    spark: SparkText | Error | Callable[[], SparkText | Error] | None = None
     refused: Error | None = None
     user_text: UserText | None = None
     translated: str = ""

@@ -180,7 +180,7 @@ def test_calls_are_found_where_they_stand(sql: str, names: list[str]) -> None:
     ("sql", "reason"),
     [
         ("SELECT x.current_setting()", "current_setting"),
-        ("SELECT list_transform([1], lambda x: system.main.\"Sleep_MS\"(9))", "sleep_ms"),
+        ('SELECT list_transform([1], lambda x: system.main."Sleep_MS"(9))', "sleep_ms"),
         ("SELECT * FROM read_csv('/etc/passwd')", "read_csv"),
         ("SELECT * FROM 't.parquet'", "the table"),
         ("SELECT * FROM t, duckdb_settings()", "duckdb_settings"),

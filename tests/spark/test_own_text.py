@@ -235,6 +235,7 @@ def test_no_mutation_of_a_text_reads_what_was_not_placed(judge: Any) -> None:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
+    from icesql.query.spark_text import spark_statement
     from icesql.sql.parse import parse
     from icesql.sql.spark_text.spark_text import SparkText
     from icesql.sql.statement import Query
@@ -251,12 +252,17 @@ def test_no_mutation_of_a_text_reads_what_was_not_placed(judge: Any) -> None:
         except icesql.Error:
             continue
         for statement in found:
-            if not isinstance(statement, Query) or not isinstance(statement.spark, SparkText):
+            if not isinstance(statement, Query):
                 continue
+            try:
+                text = spark_statement(statement).spark
+            except icesql.Error:
+                continue
+            assert isinstance(text, SparkText)
             names = [f"view{at}" for at in range(len(statement.references))]
             clocks = dict.fromkeys(("now", "current_date", "current_timestamp"), "NULL")
             try:
-                plan = str(parser.parsePlan(statement.spark.final(names, clocks)[0]).toString())
+                plan = str(parser.parsePlan(text.final(names, clocks)[0]).toString())
             except (PySparkException, Py4JJavaError):
                 continue
             accepted += 1

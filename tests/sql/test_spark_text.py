@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import icesql
+from icesql.query.spark_text import spark_statement
 from icesql.sql.parse import parse
 from icesql.sql.spark_text.lexer import pieces, significant
 from icesql.sql.spark_text.spark_text import SparkText
@@ -18,10 +19,9 @@ CLOCKS = {"now": "NOW", "current_timestamp": "NOW", "current_date": "DAY", "loca
 def text_of(sql: str, parameters: Any = None) -> SparkText:
     (statement,) = parse(sql, dialect="spark", parameters=parameters)
     assert isinstance(statement, Query)
-    if not isinstance(statement.spark, SparkText):
-        assert isinstance(statement.spark, icesql.Error)
-        raise statement.spark
-    return statement.spark
+    found = spark_statement(statement).spark
+    assert isinstance(found, SparkText)
+    return found
 
 
 def final(sql: str, parameters: Any = None) -> str:
@@ -132,7 +132,7 @@ def test_places_in_the_final_text_are_those_of_the_user() -> None:
 def test_the_local_engine_still_refuses_what_it_lacks() -> None:
     (statement,) = parse("SELECT xxhash64(1)", dialect="spark")
     assert isinstance(statement, Query)
-    assert isinstance(statement.spark, SparkText)
+    assert isinstance(spark_statement(statement).spark, SparkText)
     assert isinstance(statement.refused, icesql.UnsupportedSqlError)
 
 
