@@ -14,7 +14,6 @@ from icesql.sql.grammar import folder
 # Schemas and databases of the engine's functions: a name after another one is a method's.
 SCHEMAS: Final = frozenset({"main", "system", "temp", "memory", "pg_catalog", "information_schema"})
 
-_SAFE_VALUE: Final = ("value", "safe")
 _ALLOWED: Final = frozenset({"safe", "volatile"})
 _REASONS: Final = {
     "leaks": "it shows what is inside the engine, not what is in a table",

@@ -22,11 +22,6 @@ _CLOCKS: Final = frozenset({"localtimestamp", "current_localtimestamp"})
 _NAMES: Final = _INSTANTS | _DAYS | _CLOCKS
 
 
-def same_moment(name: str, other: str) -> bool:
-    """Whether two names of functions mean one and the same time."""
-    return any({name.lower(), other.lower()} <= each for each in (_INSTANTS, _DAYS, _CLOCKS))
-
-
 def is_clock(name: str) -> bool:
     """Whether a function of this name, called without arguments, tells the time."""
     return name in _NAMES
@@ -43,7 +38,6 @@ def stop_clock(tree: exp.Expr, query: QueryContext) -> list[Edit]:
         constant = _constant(node, query)
         if constant is None:
             continue
-        constant.meta["clock"] = _name(node)
         start, stop = node.meta.get("start"), node.meta.get("stop")
         if start is not None and stop is not None:
             edits.append(Edit(start, stop, VALUE, write_literal(constant)))

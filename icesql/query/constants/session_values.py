@@ -46,8 +46,6 @@ def put_session_values(tree: exp.Expr, session: SessionState, query: QueryContex
     edits: list[Edit] = []
     for node, what in list(_calls(tree)):
         value = _value(node, what, session, query)
-        if what == GETVARIABLE:
-            value.meta["variable"] = node.expressions[0].name
         edits.append(Edit(node.meta["start"], node.meta["stop"], VALUE, write_literal(value)))
         if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
             value = exp.alias_(value, _written(node), quoted=True)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import Leaf, Operation, Term
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.scan.pruning.column_summary import is_single_value
@@ -126,12 +125,3 @@ class Ranges:
 
 def _is_zero(value: Any) -> bool:
     return isinstance(value, float) and value == 0
-
-
-def askable(column_type: t.IcebergType) -> bool:
-    """Whether the engine can be asked about values of a type."""
-    return isinstance(
-        column_type,
-        t.BooleanType | t.IntegerType | t.LongType | t.FloatType | t.DoubleType | t.DecimalType
-        | t.DateType | t.TimestampType | t.TimestamptzType | t.StringType,
-    )  # fmt: skip

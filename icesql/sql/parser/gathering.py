@@ -54,7 +54,6 @@ def _gather(chain: exp.Expr) -> None:
             rest += members[name, kind]
             continue
         node = exp.In(this=columns[name].copy())
-        node.meta["gathered"] = True
         parts.append(exp.Not(this=node) if wanted is exp.NEQ else node)
         made.append((node, values))
     if not made:

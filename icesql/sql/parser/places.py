@@ -29,19 +29,15 @@ class _List(Struct):
 
 
 def place_nodes(tree: exp.Expr, tokens: Sequence[Token]) -> None:
-    """Note in ``tree`` where calls end, and where columns of select lists begin and end.
+    """Note in ``tree`` where columns of select lists begin and end.
 
-    ``meta`` of a call gets ``stop``, of a column ``place``, and of the first of the columns that a
-    star leaves out ``place`` and ``in_list``, whether it stands in parentheses.
+    ``meta`` of a column gets ``place``, and of the first of the columns that a star leaves out
+    ``place`` and ``in_list``, whether it stands in parentheses.
     """
     starts = [token.start for token in tokens]
     selects = []
     for node in tree.walk():
-        if isinstance(node, exp.Func):
-            start = node.meta.get("start")
-            if start is not None and "stop" not in node.meta:
-                node.meta["stop"] = _call_end(tokens, bisect_right(starts, start) - 1)
-        elif isinstance(node, exp.Select):
+        if isinstance(node, exp.Select):
             selects.append(node)
         elif isinstance(node, exp.Star) and node.args.get("except_"):
             _place_left_out(node, tokens, starts)
@@ -70,18 +66,6 @@ def _by_depth(columns: Sequence[tuple[int, int, int]]) -> dict[int, _Items]:
         begins.append(begin)
         items.append((begin, end))
     return found
-
-
-def _call_end(tokens: Sequence[Token], index: int) -> int:
-    """Where the call ends whose name is a token; a name without parentheses ends itself."""
-    depth = 0
-    for each in range(index + 1, len(tokens)):
-        kind = tokens[each].token_type
-        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
-        if depth <= 0:
-            last = each if kind == TokenType.R_PAREN and depth == 0 else index
-            return tokens[last].end + 1
-    return tokens[index].end + 1
 
 
 def _depth(select: exp.Select) -> int:

@@ -72,7 +72,7 @@ def read_file(table: exp.Table, text: str, *, files: bool) -> None:
     function = exp.Anonymous(this=reader, expressions=[exp.Literal.string(text)])
     # As DuckDB has it: the file's name up to its first dot.
     stem = text.rsplit("/", 1)[-1].partition(".")[0] or text
-    function.meta.update(start=start, alias=stem)
+    function.meta.update(start=start, stop=table.parts[0].meta["end"] + 1, alias=stem)
     table.set("this", function)
 
 

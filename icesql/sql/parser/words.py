@@ -55,7 +55,6 @@ _AFTER_NOT: Final = ENDS_CLAUSE | {
     TokenType.AND, TokenType.OR, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.GT,
     TokenType.LTE, TokenType.GTE, TokenType.END, TokenType.ELSE, TokenType.WHEN,
 }  # fmt: skip
-# Words that a derived table, whose alias may be any, stands behind.
 # What an item follows, and no comma.
 _BEFORE_ITEM: Final = frozenset(
     {TokenType.SELECT, TokenType.DISTINCT, TokenType.COMMA, TokenType.L_PAREN, TokenType.L_BRACKET}

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.bad_file import name_bad_file
@@ -138,10 +137,3 @@ def _interrupted(cursor: Any, query: QueryContext) -> Iterator[None]:
         yield
     finally:
         ended.set()
-
-
-def engine_settings(settings: Settings, memory: int, threads: int) -> Settings:
-    """``settings`` for a task that may take so many bytes and threads."""
-    from msgspec.structs import replace
-
-    return replace(settings, memory_limit=min(settings.memory_limit, memory), threads=threads)

@@ -40,7 +40,6 @@ class Cutter(TokenReader):
         self.kept: list[Token] = []
         self.clauses: dict[str, exp.Version] = {}
         self.tables: dict[int, tuple[int, tuple[str, ...]]] = {}
-        self._next_alias: str | None = None
 
     def run(self) -> None:
         """Go through all tokens once. Raises SqlSyntaxError, UnsupportedSqlError."""
