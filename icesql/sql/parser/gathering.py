@@ -12,10 +12,14 @@ from typing import Any
 from sqlglot import exp
 
 from icesql.sql.parser.literal_list import SHORTEST, LiteralList, dates, hold
+from icesql.sql.reading.expressions import TERM
 
 
 def gather(tree: exp.Expr) -> None:
-    """Rewrite such chains of ``tree`` in place; NULL makes of both forms the same."""
+    """Rewrite such chains of ``tree`` in place; NULL makes of both forms the same.
+
+    ``terms`` of a list are the places of what it stands for.
+    """
     for node in list(tree.find_all(exp.And, exp.Or)):
         if type(node.parent) is not type(node) and _is_long(node):
             _gather(node)
@@ -54,6 +58,7 @@ def _gather(chain: exp.Expr) -> None:
             rest += members[name, kind]
             continue
         node = exp.In(this=columns[name].copy())
+        node.set("terms", tuple(each.unnest().meta.get(TERM) for each in members[name, kind]))
         parts.append(exp.Not(this=node) if wanted is exp.NEQ else node)
         made.append((node, values))
     if not made:

@@ -15,11 +15,11 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from icesql.engine.duckdb.sql.long_disjunctions import LONGEST
 from icesql.errors import Error, UnsupportedSqlError
 from icesql.query.constants.current_time import is_clock
 from icesql.sql.acceptance import CALL_BY_TEXT
 from icesql.sql.engine_functions import SCHEMAS, is_known, refusal
-from icesql.sql.parser.literal_list import SHORTEST
 from icesql.sql.positions import unsupported
 from icesql.sql.reading.engine_tree import Node, parse, plain_spaces, starts_of
 from icesql.sql.reading.places import ParsedText
@@ -30,7 +30,7 @@ class Facts(Struct):
     """What a tree holds that later steps ask for.
 
     ``calls`` are those of functions outside of FROM, ``arrays`` the types of fixed length,
-    ``chains`` the long ones of OR and AND. ``makes_rows``: there may be more rows than the tables
+    ``chains`` the long ones of OR. ``makes_rows``: there may be more rows than the tables
     have.
     """
 
@@ -144,7 +144,7 @@ class _Checker(ABC):
         elif kind == "PARAMETER":
             raise self.refused("a parameter at this place", node)
         elif kind == "CONJUNCTION":
-            if len(node["children"]) >= SHORTEST:
+            if node["type"] == "CONJUNCTION_OR" and len(node["children"]) > LONGEST:
                 self.facts.chains.append(node)
         elif kind == "TYPE":
             if node["type_name"].lower() == "array":

@@ -55,28 +55,22 @@ def bind_lists(tree: exp.Expr) -> Mapping[str, Any]:
 
 
 class BoundLists(Struct, frozen=True):
-    """The SQL of long lists, by where they begin in the text or by their values."""
+    """The SQL of long lists, by where they or the first term of their chain begin in the text."""
 
     placed: Mapping[int, str] = {}
-    items: Mapping[LiteralList, str] = {}
     parameters: Mapping[str, Any] = {}
 
 
 def bound_lists(tree: exp.Expr) -> BoundLists:
     """The long lists of ``tree`` that can be parameters."""
     placed: dict[int, str] = {}
-    items: dict[LiteralList, str] = {}
     parameters: dict[str, Any] = {}
     for node, sql, name, value in _bound_lists(tree):
         parameters[name] = value
-        values = held(node)
-        if "list" in node.meta:
-            placed[int(node.meta["list"][0])] = f"SELECT unnest({sql})"
-        elif values is not None:
-            written = f"SELECT unnest({sql})"
-            # Columns of two types with the same values: literals serve both.
-            items[values] = written if items.get(values, written) == written else ""
-    return BoundLists(placed, items, parameters)
+        first = (*node.args.get("terms", ()), node.meta.get("list"))[0]
+        if first is not None:
+            placed[int(first[0])] = f"SELECT unnest({sql})"
+    return BoundLists(placed, parameters)
 
 
 def _bound_lists(tree: exp.Expr) -> Iterator[tuple[exp.In, str, str, Any]]:

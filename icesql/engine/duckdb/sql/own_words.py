@@ -12,7 +12,7 @@ from icesql.engine.duckdb.sql.checked import Facts, check_text, check_tokens
 from icesql.engine.duckdb.sql.column_names import column_name
 from icesql.engine.duckdb.sql.composed import Composed, compose, filled
 from icesql.engine.duckdb.sql.literal_lists import BoundLists, bound_lists
-from icesql.engine.duckdb.sql.long_chains import Gathered, as_list, long_chains
+from icesql.engine.duckdb.sql.long_chains import as_lists, in_pieces
 from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.types import quoted
 from icesql.errors import UnsupportedSqlError
@@ -69,7 +69,6 @@ class OwnWords:
         self, text: UserText, tree: exp.Expr, has_lists: bool, cursor: Any, texts: KeptTexts
     ) -> None:
         self._text, self._tree, self._has_lists, self._cursor = text, tree, has_lists, cursor
-        self._chains: list[Gathered] = []
         found = None if has_lists else texts.find(text)
         if found is None:
             found = self._checked(texts)
@@ -88,11 +87,15 @@ class OwnWords:
             if edit.kind == ALIAS
         }
         if facts.chains:
-            edits, self._chains = long_chains(text, facts.chains)
-            self._text = text.with_edits(edits)
+            lists = self._list_edits({})
+            self._text = text.with_edits(in_pieces(text, facts.chains, lists))
         elif not self._has_lists:
             texts.keep(text, (facts, names))
         return facts, names
+
+    def _list_edits(self, items: Mapping[int, str]) -> list[Edit]:
+        """What makes lists of chains in the text, where the tree has lists."""
+        return list(as_lists(self._text, self._tree, items)) if self._has_lists else []
 
     def _shown_lists(self) -> dict[int, str]:
         """What is shown of each long list, by its place."""
@@ -150,5 +153,4 @@ class OwnWords:
                 return filled(edit, quoted(self._names[edit.start - self._text.start]), "")
             return filled(edit, quoted(edit.text), edit.text)
 
-        chains = [edit for each in self._chains for edit in as_list(each, lists.items)]
-        return compose(self._text.with_edits(chains), fill)
+        return compose(self._text.with_edits(self._list_edits(lists.placed)), fill)
