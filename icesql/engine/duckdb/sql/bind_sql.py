@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.config import Settings
 from icesql.engine.duckdb.sql.case_sensitive_fields import with_case_sensitive_fields
 from icesql.engine.duckdb.sql.checked import check_written
+from icesql.engine.duckdb.sql.column_names import column_name
 from icesql.engine.duckdb.sql.composed import Composed
 from icesql.engine.duckdb.sql.literal_lists import with_lists
 from icesql.engine.duckdb.sql.long_disjunctions import with_short_disjunctions
@@ -22,9 +24,9 @@ from icesql.engine.duckdb.sql.nothing_lost import check_nothing_lost, replaced_n
 from icesql.engine.duckdb.sql.own_words import KeptTexts, OwnWords
 from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.sql.splice import spliced_sql
-from icesql.query.nested_names import name_nested_queries
+from icesql.sql.parser.literal_list import held
 from icesql.sql.positions import unsupported
-from icesql.sql.user_text import ONLY_TEXT
+from icesql.sql.user_text import ONLY_TEXT, UserText
 
 if TYPE_CHECKING:
     from icesql.engine.duckdb.prepared_run import PreparedRun
@@ -68,10 +70,9 @@ def bind_sql(
         assert read is not None
         replaced = replaced_nodes(bound.user_text, read)
         check_nothing_lost(read.tree, bound.tree, cursor, replaced)
-    tree = with_short_disjunctions(tree)
     if bound.user_text is not None:
-        tree = tree.copy()
-        name_nested_queries(tree, bound.references)
+        tree = _adapted(replace(bound, tree=_named(bound.tree, bound.user_text, cursor)), None)
+    tree = with_short_disjunctions(tree)
 
     def written(tree: Any, parameters: Mapping[str, Any]) -> T:
         def check(text: str, tables: Collection[str]) -> None:
@@ -94,6 +95,27 @@ def _adapted(bound: BoundQuery, prepared: PreparedRun | None) -> exp.Expr:
     tree = with_case_sensitive_fields(adapted_types(bound.tree, schemas), schemas)
     if prepared is not None and tree is bound.tree:
         prepared.runs_unchanged = True
+    return tree
+
+
+def _named(tree: exp.Expr, text: UserText, cursor: Any) -> exp.Expr:
+    """A copy in which each column without a name has the one that it has in the user's text."""
+    tree = tree.copy()
+    for select in tree.find_all(exp.Select):
+        for column in select.expressions:
+            place = column.meta.get("place")
+            node = None if place is None else text.column_nodes.get(place[1])
+            if node is not None and not isinstance(column, exp.Alias | exp.Column):
+                lists = {
+                    each.meta["list"][0]: values.shown
+                    for each in column.find_all(exp.In)
+                    if (values := held(each)) is not None and "list" in each.meta
+                }
+                shown = [lists[start] for start in sorted(lists)]
+                name = exp.to_identifier(column_name(node, shown, cursor), quoted=True)
+                named = exp.Alias(alias=name)
+                column.replace(named)
+                named.set("this", column)
     return tree
 
 

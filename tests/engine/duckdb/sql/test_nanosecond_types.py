@@ -150,10 +150,25 @@ def test_functions_see_the_microsecond_that_a_time_lies_in(connection):
         "FROM t WHERE id = 1"
     )
     cursor = connection.execute(sql)
-    assert [each[0] for each in cursor.description][:2] == ["year(nz)", "year(n)"]
+    assert [each[0] for each in cursor.description][:2] == ['"year"(nz)', '"year"(n)']
     last = datetime(1969, 12, 31, 23, 59, 59, 999_999)
     day = datetime(1969, 12, 31, tzinfo=UTC)
     assert cursor.fetchall() == [(1969, 1969, 31, day, day.date(), last, last, last.time(), 23)]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    ["n + INTERVAL 1 DAY, CAST(n AS VARCHAR), n > '2020-01-01', max(n) OVER ()",
+     "(SELECT max(n) FROM t), id IN (SELECT id FROM t WHERE n::DATE = '2020-01-01')",
+     "n::DATE, CASE WHEN n IS NULL THEN 1 END, [n], {'a': n}, year(n)",
+     "EXISTS (SELECT 1 FROM t AS x WHERE x.n = t.n AND x.id IN (1, 2)), (SELECT (SELECT min(n) FROM t))"],
+)  # fmt: skip
+def test_columns_have_the_names_of_the_text_that_was_written(connection, columns):
+    sql = f"SELECT {columns} FROM t"
+    found = [each[0] for each in connection.execute(sql).description]
+    with duckdb.connect() as plain:
+        plain.execute("CREATE TABLE t (id BIGINT, n TIMESTAMP_NS)")
+        assert found == [each[0] for each in plain.execute(sql).description]
 
 
 def test_sums_with_intervals_keep_nanoseconds(connection):
