@@ -8,7 +8,6 @@ refused by name.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Final
 
 from sqlglot.tokens import Token, TokenType
@@ -17,6 +16,7 @@ from icesql.sql.positions import unsupported
 
 _SETS: Final = (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)
 _CUTS: Final = (TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH)
+_AFTER_A_GROUP: Final = (TokenType.COMMA, TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER)
 # After these what is filtered is a query of its own.
 _OWN_QUERY: Final = ("SELECT", "EXTEND", "AGGREGATE", "UNION", "EXCEPT", "INTERSECT")
 _OF_SETS: Final = ("ALL", "DISTINCT", "BY", "NAME")
@@ -106,10 +106,11 @@ def _check(steps: Sequence[Sequence[Token]]) -> None:
 
 def _check_groups(step: Sequence[Token]) -> None:
     is_group = False
-    for before, token in pairwise(step):
+    for before, token, after in zip(step, step[1:], [*step[2:], None], strict=False):
         is_group = is_group or before.token_type == TokenType.GROUP_BY
         begins = before.token_type in (TokenType.GROUP_BY, TokenType.COMMA)
-        if is_group and begins and token.token_type == TokenType.NUMBER:
+        is_whole = after is None or after.token_type in _AFTER_A_GROUP
+        if is_group and begins and is_whole and token.token_type == TokenType.NUMBER:
             raise unsupported("AGGREGATE by the number of a column", token, "write its name")
 
 

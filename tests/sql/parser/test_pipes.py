@@ -35,6 +35,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Conn
         ("(FROM {t} |> ORDER BY y |> LIMIT 2) |> WHERE x = 1", "x y", [(1, 10)]),
         ("FROM {t} |> WHERE x = 2 |> JOIN (SELECT 2 AS x) USING (x) |> SELECT y", "y", [(20,)]),
         ("FROM {t} |> WHERE x = 2 |> UNION ALL (SELECT 3, 4) |> WHERE x = 3", "x y", [(3, 4)]),
+        ("SELECT 3 AS x |> AGGREGATE GROUP BY x, 1 + x |> SELECT x", "x", [(3,)]),
         ("SELECT 3 AS x, 4 AS y |> AGGREGATE GROUP BY x, y", "x y", [(3, 4)]),
     ],
 )
@@ -55,6 +56,7 @@ def test_a_step_takes_the_rows_of_the_step_before(
         ("FROM {t} |> OFFSET 1 |> EXTEND 1 AS k", "the step EXTEND after LIMIT"),
         ("SELECT 1 AS x UNION SELECT 2 |> WHERE x = 1", "a step after this"),
         ("FROM {t} |> UNION ALL SELECT 2, 3", "UNION in steps with this"),
+        ("FROM {t} |> AGGREGATE GROUP BY 1 AS k, x", "AGGREGATE by the number of a column"),
         ("FROM {t} |> AGGREGATE GROUP BY x, 1", "AGGREGATE by the number of a column"),
         (
             "FROM {t} |> WHERE x = 1 |> RIGHT JOIN (SELECT 2 AS x) USING (x)",
