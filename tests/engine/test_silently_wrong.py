@@ -178,6 +178,57 @@ def test_nan_is_the_greatest_value(tmp_path, reader, stats):
     assert first != first
 
 
+FILES_WITH_NAN = (
+    [{"id": 0, "x": NAN}, {"id": 1, "x": 1.0}, {"id": 2, "x": 2.0}, {"id": 3, "x": None}],
+    [{"id": 4, "x": 0.5}, {"id": 5, "x": NAN}, {"id": 6, "x": 7.0}, {"id": 7, "x": -3.0}],
+)
+
+
+def table_with_nan(folder, shape, stats):
+    """Two files of row groups whose bounds leave NaN out, read by name or id, and with deletes."""
+    old = [column(1, "id", "int"), column(2, "x", "float" if shape == "promoted" else "double")]
+    table = TableWriter(folder, old)
+    first, second = FILES_WITH_NAN
+    table.commit([data := table.data_file(first, stats=stats, row_group_size=2)])
+    if shape in ("added", "promoted"):
+        table.set_fields([column(1, "id", "int"), column(2, "x", "double"), column(3, "y", "int")])
+    table.commit([table.data_file(second, stats=stats, row_group_size=2)])
+    if shape == "positions":
+        table.commit([table.position_deletes([(data.record["file_path"], 3)])])
+    elif shape == "keys":
+        table.commit([table.equality_deletes([{"id": 3}], [1])])
+    return table
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("stats", [True, False])
+@pytest.mark.parametrize("shape", ["plain", "added", "promoted", "positions", "keys"])
+def test_rows_with_nan_survive_whatever_prunes_row_groups(tmp_path, reader, stats, shape):
+    table = table_with_nan(tmp_path, shape, stats)
+    found = {
+        condition: sorted(
+            row[0] for row in query(table, f"SELECT id FROM t WHERE {condition}", reader)[0]
+        )
+        for condition in (
+            "x > 100",
+            "x = 'nan'",
+            "x BETWEEN 8 AND 'nan'",
+            "x IS DISTINCT FROM 7 AND x > 6",
+            "x = (SELECT max(x) FROM t)",
+            "x >= (SELECT max(x) FROM t WHERE id > 4)",
+            "x IN (SELECT x FROM t WHERE id = 5)",
+            "id IN (SELECT l.id FROM t AS l JOIN t AS r ON l.x = r.x WHERE r.id = 0)",
+            "id IN (SELECT l.id FROM t AS l, t AS r WHERE l.x > r.x AND r.id = 6)",
+            "id IN (SELECT id FROM t ORDER BY x DESC NULLS LAST LIMIT 2)",
+        )
+    }
+    assert found == {condition: [0, 5] for condition in found}
+    ((greatest, least, counted),), _ = query(
+        table, "SELECT max(x), min(x), count(x) FROM t", reader
+    )
+    assert (str(greatest), least, counted) == ("nan", -3.0, 7)
+
+
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("name", ["br[ab]", "st*ar", "what?", "per%20cent", "quo'te", "dol$1lar"])
 def test_paths_are_names_and_never_patterns(tmp_path, reader, name):

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 # A scan of no columns still has rows, and SQL has no SELECT of nothing.
 _NO_COLUMNS: Final = '1 AS "__row"'
 
+# Above every ``file_index``, and not the end of its type: no optimizer knows that all are below.
+_MORE_THAN_FILES: Final = 1 << 40
+
 
 class Relation(Struct, frozen=True):
     """A subquery, its named parameters, and the objects that must be registered for it."""
@@ -150,8 +153,9 @@ class PlainFiles(Struct, frozen=True):
         name = self.stored(column)
         if not all(map(self._known_free_of_nan, _floats(column))):
             # DuckDB prunes row groups by bounds that leave NaN out, and so loses NaN rows. A bare
-            # column and its fields are pruned, an expression of a row's position is not.
-            return f"CASE WHEN file_row_number >= 0 THEN {name} END"
+            # column and its fields are pruned, an expression of where a row comes from is not. The
+            # file's index is one value for a whole vector, where a row's number is made for each.
+            return f"CASE WHEN file_index < {_MORE_THAN_FILES} THEN {name} END"
         return name
 
     def _lineage(self, column: t.NestedField, of_file: str) -> str:
