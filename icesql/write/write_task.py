@@ -36,12 +36,10 @@ from icesql.write.partition.clustering import Clusters, divide, partition_column
 from icesql.write.partition.sorting import SortKey, sort_keys, sorted_rows
 from icesql.write.row_origins import FIELDS, EncodedOrigins, OriginsInOrder, with_origins
 
-# Rows that are handed to a writing thread at once, and what waits for all partitions together:
-# sorted rows are a file of their own, and it may be a large one.
+# Rows that are handed to a writing thread at once, and what waits for all partitions together.
 _PIECE_BYTES: Final = 64 << 20
 _FULL_PIECE_BYTES: Final = 24 << 20
-_CLUSTER_BYTES: Final = 128 << 20
-_SORTED_CLUSTER_BYTES: Final = 256 << 20
+_CLUSTER_BYTES: Final = 256 << 20
 _SMALLEST_BUDGET: Final = 1 << 20
 _MOST_THREADS: Final = 4
 _ROWS_AT_ONCE: Final = 1 << 17
@@ -190,8 +188,7 @@ class _Writing:
         self._piece_bytes = min(
             _PIECE_BYTES, max(budget // (parallel_files * beside), _SMALLEST_BUDGET)
         )
-        most = _SORTED_CLUSTER_BYTES if task.sort_keys else _CLUSTER_BYTES
-        self._budget = min(most, budget)
+        self._budget = min(_CLUSTER_BYTES, budget)
         self._writers = ParallelWriters(parallel_files, self._files_of, query)
         self._read = 0
 
@@ -255,8 +252,9 @@ class _Writing:
         if task.clustered:
             self._write_clustered(batches)
             return 0
-        folder = self._query.settings.temp_directory
-        clusters = Clusters(task.spec, task.schema, self._budget, folder, self._pool)
+        clusters = Clusters(
+            task.spec, task.schema, self._budget, self._query.settings.temp_directory
+        )
         try:
             for batch in batches:
                 clusters.add(batch)

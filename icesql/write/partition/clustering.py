@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, Future
 from typing import IO, Any, Final
 
 import numpy as np
@@ -23,8 +21,6 @@ from icesql.write.partition.source_column import source_column
 
 # Rows that are divided at once: below that there would be more slices than rows.
 _CHUNK_BYTES: Final = 16 << 20
-# Chunks that are being divided while others come.
-_DIVIDED_AT_ONCE: Final = 2
 _MOST_CODES: Final = 1 << 62
 _FEW_CODES: Final = 1 << 16
 
@@ -85,18 +81,14 @@ class Clusters:
     """Takes rows as they come and gives them back partition by partition.
 
     Keeps at most about ``budget`` bytes in memory: beyond it the rows wait, divided already, in a
-    file of ``folder`` that has no name, so that it is gone with the process. ``threads`` divide
-    rows while others come.
+    file of ``folder`` that has no name, so that it is gone with the process.
     """
 
-    def __init__(
-        self, spec: PartitionSpec, schema: Schema, budget: int, folder: str, threads: Executor
-    ) -> None:
-        self._spec, self._schema, self._threads = spec, schema, threads
+    def __init__(self, spec: PartitionSpec, schema: Schema, budget: int, folder: str) -> None:
+        self._spec, self._schema = spec, schema
         self._budget, self._folder = budget, folder
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = self._bytes = 0
-        self._dividing: deque[Future[list[Piece]]] = deque()
         self._values: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._held: dict[tuple[Any, ...], list[pa.Table]] = {}
         self._runs: list[_Run] = []
@@ -117,27 +109,13 @@ class Clusters:
         self._waiting_bytes = 0
         if not waiting:
             return
-        self._dividing.append(self._threads.submit(self._divided, waiting))
-        if len(self._dividing) > _DIVIDED_AT_ONCE:
-            self._hold_oldest()
-
-    def _divided(self, batches: list[pa.RecordBatch]) -> list[Piece]:
-        rows = pa.Table.from_batches(batches).combine_chunks()
-        return divide(rows, partition_columns(rows, self._spec, self._schema))
-
-    def _hold_oldest(self) -> None:
-        """Keep divided rows, in the order in which they came."""
-        for piece in self._dividing.popleft().result():
+        rows = pa.Table.from_batches(waiting).combine_chunks()
+        for piece in divide(rows, partition_columns(rows, self._spec, self._schema)):
             key = partition_key(piece.values)
             self._values.setdefault(key, piece.values)
             self._held.setdefault(key, []).append(piece.rows)
 
-    def _hold_all(self) -> None:
-        while self._dividing:
-            self._hold_oldest()
-
     def _spill(self) -> None:
-        self._hold_all()
         make_temporary_folder(self._folder)
         with spilling_to(self._folder):
             run = _Run(self._folder, self._held)
@@ -148,7 +126,6 @@ class Clusters:
     def pieces(self, most_bytes: int) -> Iterator[Piece]:
         """All rows, those of a partition one after the other, each about ``most_bytes`` at most."""
         self._divide()
-        self._hold_all()
         for key, values in self._values.items():
             tables: list[pa.Table] = []
             size = 0
