@@ -21,7 +21,8 @@ class FileChanges(Struct, frozen=True, dict=True):
     Files to add that are ``borrowed`` are part of the table already: a failed commit leaves them.
     ``rows`` is by how many the live rows change, as the statement counted them; None where it did
     not. ``deletes_read``: removed position delete files were read, and those to add have what they
-    told of live data files.
+    told of live data files. ``converted`` are the paths of removed equality deletes of which the
+    same is true, by position.
     """
 
     operation: str
@@ -34,6 +35,7 @@ class FileChanges(Struct, frozen=True, dict=True):
     delete_ages: Mapping[str, int] = field(default_factory=dict)
     rows: int | None = None
     deletes_read: bool = False
+    converted: frozenset[str] = frozenset()
 
     @cached_property
     def added_data(self) -> tuple[DataFile, ...]:

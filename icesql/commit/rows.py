@@ -164,11 +164,16 @@ def commit_replace_partitions(
 
 
 class RewrittenFiles(Struct, frozen=True):
-    """What a rewrite adds and removes, data and deletes, after what others did meanwhile."""
+    """What a rewrite adds and removes, data and deletes, after what others did meanwhile.
+
+    ``converted`` and ``rows`` are those of ``FileChanges``.
+    """
 
     added: tuple[DataFile, ...]
     removed: tuple[DataFile, ...]
     summary: Mapping[str, str] = NOTHING
+    converted: frozenset[str] = frozenset()
+    rows: int | None = 0
 
 
 # Made anew of the table and the branch's head at each attempt. Raises CommitConflictError.
@@ -212,7 +217,7 @@ def commit_rewrite(
         f.record_count for f in _data(removed)
     ):
         raise ProgrammingError("a rewrite adds more rows than it removes")
-    if meanwhile is None or changes.is_empty:
+    if meanwhile is None:
         return _commit(catalog, table, changes, wanted, query)
     context = query or QueryContext()
 
@@ -226,6 +231,8 @@ def commit_rewrite(
             added=found.added,
             removed=found.removed,
             summary={**properties, **found.summary},
+            converted=found.converted,
+            rows=found.rows,
         )
 
     operation = SnapshotOperation(table, changes, context, validate=check, plan=plan)

@@ -120,6 +120,8 @@ class LiveRows:
 
     def _has_successor(self, delete: DataFile) -> bool:
         """Whether the data file of a delete goes, or new deletes take its place."""
+        if delete.path in self._changes.converted:
+            return True
         path = self._path(delete)
         if path is not None and path in self._gone:
             return True

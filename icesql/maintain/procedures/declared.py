@@ -51,6 +51,17 @@ _ALL: Final = (
         _PICKED,
     ),
     Procedure(
+        "convert_equality_deletes",
+        "makes position deletes or deletion vectors of equality deletes; no data file is written",
+        (_TABLE, _WHERE, Parameter("branch", "string", default="main")),
+        (
+            ("removed_equality_delete_files_count", "integer"),
+            ("added_delete_files_count", "integer"),
+            ("converted_rows_count", "bigint"),
+            ("remaining_equality_delete_files_count", "integer"),
+        ),
+    ),
+    Procedure(
         "compute_partition_stats",
         "writes the statistics of a snapshot's partitions",
         (_TABLE, Parameter("snapshot_id", "bigint", default="the current one")),

@@ -10,30 +10,24 @@ that its new files would be too young for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from msgspec import Struct
-from msgspec.structs import replace
 
 from icesql.catalog.table import Table
-from icesql.commit.files import FileKey, file_key
 from icesql.commit.rows import RewrittenFiles
-from icesql.commit.validation.history import History
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, InternalError
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.iceberg.manifest.entries import ADDED, DELETED
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.maintain.others import Deleted, Others, equality_deletes
 from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.maintain.rewrite.origins import Origins
 from icesql.maintain.rewrite.plan import RewritePlan
 from icesql.maintain.rewrite.task import RewriteResult
-from icesql.read.deletes.positions import PositionDeletes, Positions
-from icesql.scan.deletes.delete_index import DeleteIndex
+from icesql.read.deletes.positions import Positions
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import typed_specs
 from icesql.scan.tasks.task import FileScanTask
@@ -78,7 +72,8 @@ class FollowedGroups:
 
         Raises CommitConflictError where there is none.
         """
-        others = _Others(self._plan, base, head, self._own, self._query)
+        assert self._plan.start is not None
+        others = Others(self._plan.start, base, head, self._query, own=self._own)
         self.left_out = {}
         added: list[DataFile] = []
         removed: list[DataFile] = []
@@ -109,10 +104,12 @@ class FollowedGroups:
     def _files(self, group: FileGroup) -> list[DataFile]:
         return [file for result in self._results[group.number] for file in result.files]
 
-    def _followed(self, group: FileGroup, others: _Others) -> tuple[list[DataFile], list[DataFile]]:
+    def _followed(self, group: FileGroup, others: Others) -> tuple[list[DataFile], list[DataFile]]:
         """The deletes that a group's new files get, and the vectors that go with its old ones."""
-        others.check_files(group)
-        others.check_equality(group, self._files(group))
+        others.check_files(group.files)
+        version = self._plan.table.metadata.format_version
+        keeps_age = self._plan.request.options.use_starting_sequence_number and version > 1
+        others.check_equality(group.files, self._files(group), keeps_age=keeps_age)
         touched = {number: each for number, each in enumerate(group.files) if others.touch(each)}
         vectors = [
             delete
@@ -122,34 +119,19 @@ class FollowedGroups:
         ]
         if not touched:
             return [], vectors
-        new = self._newly_deleted(touched, others)
+        new = others.deleted_positions(touched, self._plan.context)
         origins = _GroupOrigins(self._results[group.number], self._origins)
         if not origins.are_known:
             others.refuse(
                 f"rows of {next(iter(touched.values())).data_file.path}, which it rewrites, were "
                 "deleted, and there are too many of them to find each in the new files"
             )
-        others.check_taken_back(touched, origins, new)
+        others.check_taken_back(touched, new, origins.live_positions)
         return self._carried(new, touched, origins, others.base), vectors
-
-    def _newly_deleted(
-        self, touched: Mapping[int, FileScanTask], others: _Others
-    ) -> dict[int, _Deleted]:
-        """What is deleted of each file now and was at the start, by position."""
-        now = {n: replace(each, deletes=others.positions_of(each)) for n, each in touched.items()}
-        context = self._plan.context
-        before_of = PositionDeletes(context, touched.values(), self._query)
-        now_of = PositionDeletes(context, now.values(), self._query)
-        found = {}
-        for number, task in touched.items():
-            before = _within(before_of.positions(task), task.data_file)
-            after = _within(now_of.positions(now[number]), task.data_file)
-            found[number] = _Deleted(before, after)
-        return found
 
     def _carried(
         self,
-        deleted: Mapping[int, _Deleted],
+        deleted: Mapping[int, Deleted],
         touched: Mapping[int, FileScanTask],
         origins: _GroupOrigins,
         base: Table,
@@ -170,7 +152,7 @@ class FollowedGroups:
             if len(rows):
                 made.append(self._delete_file(base, file, rows))
         for number, task in touched.items():
-            if number not in new or _equality(task):
+            if number not in new or equality_deletes(task):
                 continue  # equality deletes took rows that have no place in the new files
             if places[number] != len(new[number]):
                 raise InternalError(
@@ -191,21 +173,6 @@ class FollowedGroups:
                 made = write_position_deletes(base.metadata, base.storage, file, rows)
             self._written[key] = made
         return self._written[key]
-
-
-class _Deleted(Struct, frozen=True):
-    """The positions of a file that were deleted when the rewrite began, and that are now."""
-
-    before: Positions
-    after: Positions
-
-    @property
-    def new(self) -> Positions:
-        return np.setdiff1d(self.after, self.before, assume_unique=True)
-
-    @property
-    def taken_back(self) -> Positions:
-        return np.setdiff1d(self.before, self.after, assume_unique=True)
 
 
 class _GroupOrigins:
@@ -235,151 +202,6 @@ class _GroupOrigins:
         return np.sort(np.concatenate(parts))
 
 
-class _Others:
-    """What others did to the files of a rewrite between its start and the head of its branch.
-
-    Raises CommitConflictError where that is not known.
-    """
-
-    def __init__(
-        self,
-        plan: RewritePlan,
-        base: Table,
-        head: Snapshot | None,
-        own: Mapping[int, int | None],
-        query: QueryContext,
-    ) -> None:
-        assert plan.start is not None
-        self._plan, self.base, self._head, self._query = plan, base, head, query
-        self._key_of = base.storage.same_file_key
-        self._start = plan.start
-        version = plan.table.metadata.format_version
-        self._keeps_age = plan.request.options.use_starting_sequence_number and version > 1
-        history = History(base, head, self._start.snapshot_id, ALWAYS_TRUE, query, own=own)
-        self._gone = {
-            self._key_of(entries.path[index])
-            for _, _, entries, indexes in history.changed(None, ManifestContent.DATA)
-            for index in indexes
-            if entries.status[index] == DELETED
-        }
-        new: list[DataFile] = []
-        self._removed: set[FileKey] = set()
-        for _, _, entries, indexes in history.changed(None, ManifestContent.DELETES):
-            for index in indexes:
-                file = entries.data_file(index)
-                if entries.status[index] == ADDED:
-                    new.append(file)
-                else:
-                    self._removed.add(file_key(file))
-        self._vectors = {
-            self._key_of(each.referenced_data_file or "") for each in new if each.is_deletion_vector
-        }
-        self._new_positions = self._index(
-            each for each in new if not each.equality_ids and not each.is_deletion_vector
-        )
-        # Those as old as what they took the place of delete nothing more.
-        number = self._start.sequence_number
-        self._new_equality = self._index(
-            each for each in new if each.equality_ids and each.sequence_number > number
-        )
-        self._live: DeleteIndex | None = None
-
-    def _index(self, deletes: Iterable[DataFile]) -> DeleteIndex:
-        metadata = self.base.metadata
-        return DeleteIndex(
-            deletes, metadata.specs, metadata.file_schema, self._key_of, compare_bounds=False
-        )
-
-    def check_files(self, group: FileGroup) -> None:
-        """Refuse a group of which a file is gone."""
-        for each in group.files:
-            if self._gone and self._key_of(each.data_file.path) in self._gone:
-                self.refuse(
-                    f"the file {each.data_file.path} is no longer part of the table: it was "
-                    "rewritten or deleted"
-                )
-
-    def check_equality(self, group: FileGroup, made: Sequence[DataFile]) -> None:
-        """Refuse equality deletes that came and would not be the same rows' in the new files."""
-        specs = self.base.metadata.specs
-        for each in group.files:
-            for delete in self._new_equality.deletes_of(self._as_old(each.data_file)):
-                stays = self._keeps_age and (
-                    specs[delete.spec_id].is_unpartitioned
-                    or all(file.spec_id == each.data_file.spec_id for file in made)
-                )
-                if not stays:
-                    self.refuse(f"rows of {each.data_file.path}, which it rewrites, were deleted")
-        if not self._keeps_age:
-            return
-        for file in made:
-            if all(each.data_file.spec_id == file.spec_id for each in group.files):
-                continue
-            for delete in self._new_equality.deletes_of(self._as_old(file)):
-                if not specs[delete.spec_id].is_unpartitioned:
-                    self.refuse(f"rows of the partition that gets {file.path} were deleted")
-
-    def _as_old(self, file: DataFile) -> DataFile:
-        """The file as old as it is, or as the start is where it is younger, as new ones are."""
-        number = self._start.sequence_number
-        return replace(file, sequence_number=min(file.sequence_number, number))
-
-    def touch(self, task: FileScanTask) -> bool:
-        """Whether deletes of a file came or went."""
-        if any(file_key(each) in self._removed for each in task.deletes):
-            return True
-        if self._vectors and self._key_of(task.data_file.path) in self._vectors:
-            return True
-        return bool(self._new_positions.deletes_of(self._as_old(task.data_file)))
-
-    def positions_of(self, task: FileScanTask) -> tuple[DataFile, ...]:
-        """The vector or position deletes of a file in the head."""
-        if self._live is None:
-            self._live = self._index(self._live_positions())
-        return self._live.deletes_of(task.data_file)
-
-    def _live_positions(self) -> Iterator[DataFile]:
-        if self._head is None:
-            return
-        base = self.base
-        specs = typed_specs(base.metadata)
-        reader = ManifestReader(base.storage, self._query, base.name)
-        listed = [
-            each
-            for each in reader.manifests_of(self._head)
-            if each.content is ManifestContent.DELETES and each.has_live_files
-        ]
-        for _, entries in reader.entries_of(listed, lambda each: specs[each.partition_spec_id]):
-            for index, alive in enumerate(entries.live):
-                if alive and entries.content[index] == FileContent.POSITION_DELETES:
-                    yield entries.data_file(index)
-
-    def check_taken_back(
-        self,
-        touched: Mapping[int, FileScanTask],
-        origins: _GroupOrigins,
-        deleted: Mapping[int, _Deleted],
-    ) -> None:
-        """Refuse where rows live again that the new files do not have."""
-        for number, task in touched.items():
-            found = deleted[number]
-            lost = len(found.taken_back) > 0
-            if not lost and any(file_key(each) in self._removed for each in _equality(task)):
-                # Rows that equality deletes took may be deleted by position now.
-                places = np.arange(task.data_file.record_count)
-                taken = np.setdiff1d(places, origins.live_positions(number), assume_unique=True)
-                lost = len(np.setdiff1d(taken, found.after, assume_unique=True)) > 0
-            if lost:
-                self.refuse(f"deletes of {task.data_file.path}, which it rewrites, were taken back")
-
-    def refuse(self, what: str) -> NoReturn:
-        """Raise CommitConflictError for a group that cannot follow."""
-        raise CommitConflictError(
-            f"another commit to {self.base.name} conflicts with this statement: {what}; "
-            "nothing was changed, run the statement again"
-        )
-
-
 def removed_by(table: Table, snapshot: Snapshot, query: QueryContext) -> set[str]:
     """The paths of the data files that a snapshot removed."""
     specs = typed_specs(table.metadata)
@@ -396,14 +218,3 @@ def removed_by(table: Table, snapshot: Snapshot, query: QueryContext) -> set[str
         for index, status in enumerate(entries.status)
         if status == DELETED and entries.snapshot_id[index] == snapshot.id_in_manifests
     }
-
-
-def _within(positions: Positions | None, file: DataFile) -> Positions:
-    """Positions of rows that a file has: writers may name others."""
-    if positions is None:
-        return np.empty(0, np.int64)
-    return positions[positions < file.record_count] if file.record_count >= 0 else positions
-
-
-def _equality(task: FileScanTask) -> list[DataFile]:
-    return [each for each in task.deletes if each.content is FileContent.EQUALITY_DELETES]

@@ -64,7 +64,7 @@ def plan_rewrite(table: Table, request: RewriteRequest, query: QueryContext) -> 
     Raises ProgrammingError for a branch that does not exist, and what planning a scan does.
     """
     metadata = table.metadata
-    start = _head(metadata, request.branch)
+    start = branch_head(metadata, request.branch)
     schema = written_schema(metadata)
     scan = TableScan(
         # A plan by the catalog has no sequence numbers, which a rewrite keeps.
@@ -94,7 +94,8 @@ def written_schema(metadata: TableMetadata) -> Schema:
     return replace(schema, fields=(*schema.fields, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER))
 
 
-def _head(metadata: TableMetadata, branch: str) -> Snapshot | None:
+def branch_head(metadata: TableMetadata, branch: str) -> Snapshot | None:
+    """The snapshot that a branch is at; None for one without any. Raises ProgrammingError."""
     ref = metadata.refs.get(branch)
     if ref is None:
         if branch == MAIN:

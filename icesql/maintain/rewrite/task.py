@@ -89,7 +89,7 @@ def tasks_of(plan: RewritePlan, group: FileGroup, first_number: int) -> tuple[Re
     they are of all files.
     """
     order = plan.request.order
-    bare = [_numbered(number, each) for number, each in enumerate(group.files)]
+    bare = [numbered_file(number, each) for number, each in enumerate(group.files)]
     divided: list[list[FileScanTask]] = [bare]
     if order is None and group.output_files > 1:
         divided = _divided(bare, group)
@@ -110,7 +110,7 @@ def tasks_of(plan: RewritePlan, group: FileGroup, first_number: int) -> tuple[Re
     )
 
 
-def _numbered(number: int, task: FileScanTask) -> FileScanTask:
+def numbered_file(number: int, task: FileScanTask) -> FileScanTask:
     """A file of a group with its number in the place of the snapshot that added it.
 
     Both readers know that one of each file, and a rewrite has no other use for it.

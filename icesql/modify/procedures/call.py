@@ -61,6 +61,16 @@ class Call(Struct, frozen=True):
             check_writable(table.storage)
         return catalog, table, branch or MAIN
 
+    def named_branch(self) -> tuple[Catalog, Table, str]:
+        """As ``branch_target``, where the argument ``branch`` may name the branch, too."""
+        catalog, table, branch = self.branch_target()
+        named: str | None = self["branch"]
+        if named is None:
+            return catalog, table, branch
+        if branch not in (MAIN, named):
+            raise self.wrong("branch", f"is {named!r}, and table names {branch!r}")
+        return catalog, table, named
+
     def wrong(self, parameter: str, problem: str) -> ProgrammingError:
         """The error for a value that the procedure cannot take."""
         return self.arguments.wrong(parameter, problem)

@@ -10,7 +10,7 @@ from icesql.engine.engines import EngineChoice, engine_for
 from icesql.errors import Error, ProgrammingError, UnsupportedTableError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.sort_order import SortOrder
-from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.new_spec import new_sort_order
 from icesql.maintain.procedures.plan import Plan, Rows, Step
 from icesql.maintain.rewrite.grouping import FileGroup, known_deleted
@@ -32,11 +32,7 @@ from icesql.write.partition.sorting import sort_keys
 
 def rewrite_data_files(call: Call) -> Plan:
     """The groups of files, and what makes new ones of them."""
-    catalog, table, branch = call.branch_target()
-    if call["branch"] is not None:
-        if branch not in (MAIN, call["branch"]):
-            raise call.wrong("branch", f"is {call['branch']!r}, and table names {branch!r}")
-        branch = call["branch"]
+    catalog, table, branch = call.named_branch()
     planned = plan_rewrite(table, _request(call, table, branch), call.services.query)
 
     def run() -> Rows:

@@ -17,6 +17,7 @@ from icesql.maintain.procedures.procedure import Procedure
 from icesql.modify.modified import Modified
 from icesql.modify.present import check_present
 from icesql.modify.procedures import (
+    convert,
     delete_files,
     files,
     imports,
@@ -40,6 +41,7 @@ from icesql.sql.writes.procedures.call import (
 from icesql.sql.writes.statements import TableName
 
 PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
+    **convert.PLANNERS,
     **delete_files.PLANNERS,
     **files.PLANNERS,
     **imports.PLANNERS,

@@ -1,0 +1,232 @@
+"""What others did to some files of a table since a statement read them, and whether it can follow.
+
+Maintenance that goes on beside writers asks it at each attempt to commit: ``rewrite`` and the
+conversion of equality deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NoReturn
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.catalog.table import Table
+from icesql.commit.files import FileKey, file_key
+from icesql.commit.rows import NO_SNAPSHOTS
+from icesql.commit.validation.history import History
+from icesql.context import QueryContext
+from icesql.errors import CommitConflictError
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.entries import ADDED, DELETED
+from icesql.iceberg.manifest.manifest import ManifestContent
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.read.deletes.positions import PositionDeletes, Positions
+from icesql.scan.deletes.delete_index import DeleteIndex
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.spec_scan import typed_specs
+from icesql.scan.tasks.task import FileScanTask, ScanContext
+
+
+class Deleted(Struct, frozen=True):
+    """The positions of a file that were deleted at the start, and that are now."""
+
+    before: Positions
+    after: Positions
+
+    @property
+    def new(self) -> Positions:
+        """Those that came."""
+        return np.setdiff1d(self.after, self.before, assume_unique=True)
+
+    @property
+    def taken_back(self) -> Positions:
+        """Those that are deleted no longer."""
+        return np.setdiff1d(self.before, self.after, assume_unique=True)
+
+
+class Others:
+    """What happened to files between snapshot ``start`` and the head of a branch of ``base``.
+
+    ``own`` are snapshots of the same statement, and what each followed. Raises
+    CommitConflictError where it is not known what happened.
+    """
+
+    def __init__(
+        self,
+        start: Snapshot,
+        base: Table,
+        head: Snapshot | None,
+        query: QueryContext,
+        *,
+        own: Mapping[int, int | None] = NO_SNAPSHOTS,
+    ) -> None:
+        self._start, self.base, self._head, self._query = start, base, head, query
+        self._key_of = base.storage.same_file_key
+        history = History(base, head, self._start.snapshot_id, ALWAYS_TRUE, query, own=own)
+        self._gone = {
+            self._key_of(entries.path[index])
+            for _, _, entries, indexes in history.changed(None, ManifestContent.DATA)
+            for index in indexes
+            if entries.status[index] == DELETED
+        }
+        new: list[DataFile] = []
+        self.added_deletes: set[FileKey] = set()
+        self.removed_deletes: set[FileKey] = set()
+        for _, _, entries, indexes in history.changed(None, ManifestContent.DELETES):
+            for index in indexes:
+                file = entries.data_file(index)
+                if entries.status[index] == ADDED:
+                    new.append(file)
+                    self.added_deletes.add(file_key(file))
+                else:
+                    self.removed_deletes.add(file_key(file))
+        self._vectors = {
+            self._key_of(each.referenced_data_file or "") for each in new if each.is_deletion_vector
+        }
+        self._new_positions = self._index(
+            each for each in new if not each.equality_ids and not each.is_deletion_vector
+        )
+        # Those as old as what they took the place of delete nothing more.
+        number = self._start.sequence_number
+        self._new_equality = self._index(
+            each for each in new if each.equality_ids and each.sequence_number > number
+        )
+        self._live: DeleteIndex | None = None
+
+    def _index(self, deletes: Iterable[DataFile]) -> DeleteIndex:
+        metadata = self.base.metadata
+        return DeleteIndex(
+            deletes, metadata.specs, metadata.file_schema, self._key_of, compare_bounds=False
+        )
+
+    def is_gone(self, task: FileScanTask) -> bool:
+        """Whether a file is no longer part of the table."""
+        return bool(self._gone) and self._key_of(task.data_file.path) in self._gone
+
+    def check_files(self, tasks: Iterable[FileScanTask]) -> None:
+        """Refuse files of which one is gone."""
+        for each in tasks:
+            if self.is_gone(each):
+                self.refuse(
+                    f"the file {each.data_file.path} is no longer part of the table: it was "
+                    "rewritten or deleted"
+                )
+
+    def check_equality(
+        self, tasks: Sequence[FileScanTask], made: Sequence[DataFile], *, keeps_age: bool
+    ) -> None:
+        """Refuse equality deletes that came and would not be the same rows' in the new files.
+
+        ``keeps_age``: these have the sequence number of the start.
+        """
+        specs = self.base.metadata.specs
+        for each in tasks:
+            for delete in self._new_equality.deletes_of(self._as_old(each.data_file)):
+                stays = keeps_age and (
+                    specs[delete.spec_id].is_unpartitioned
+                    or all(file.spec_id == each.data_file.spec_id for file in made)
+                )
+                if not stays:
+                    self.refuse(f"rows of {each.data_file.path}, which it rewrites, were deleted")
+        if not keeps_age:
+            return
+        for file in made:
+            if all(each.data_file.spec_id == file.spec_id for each in tasks):
+                continue
+            for delete in self._new_equality.deletes_of(self._as_old(file)):
+                if not specs[delete.spec_id].is_unpartitioned:
+                    self.refuse(f"rows of the partition that gets {file.path} were deleted")
+
+    def _as_old(self, file: DataFile) -> DataFile:
+        """The file as old as it is, or as the start is where it is younger, as new ones are."""
+        number = self._start.sequence_number
+        return replace(file, sequence_number=min(file.sequence_number, number))
+
+    def touch(self, task: FileScanTask) -> bool:
+        """Whether deletes of a file came or went."""
+        if any(file_key(each) in self.removed_deletes for each in task.deletes):
+            return True
+        if self._vectors and self._key_of(task.data_file.path) in self._vectors:
+            return True
+        return bool(self._new_positions.deletes_of(self._as_old(task.data_file)))
+
+    def positions_of(self, task: FileScanTask) -> tuple[DataFile, ...]:
+        """The vector or position deletes of a file in the head."""
+        if self._live is None:
+            self._live = self._index(self._live_positions())
+        return self._live.deletes_of(task.data_file)
+
+    def _live_positions(self) -> Iterator[DataFile]:
+        if self._head is None:
+            return
+        base = self.base
+        specs = typed_specs(base.metadata)
+        reader = ManifestReader(base.storage, self._query, base.name)
+        listed = [
+            each
+            for each in reader.manifests_of(self._head)
+            if each.content is ManifestContent.DELETES and each.has_live_files
+        ]
+        for _, entries in reader.entries_of(listed, lambda each: specs[each.partition_spec_id]):
+            for index, alive in enumerate(entries.live):
+                if alive and entries.content[index] == FileContent.POSITION_DELETES:
+                    yield entries.data_file(index)
+
+    def deleted_positions(
+        self, tasks: Mapping[int, FileScanTask], context: ScanContext
+    ) -> dict[int, Deleted]:
+        """What is deleted of each file now and was at the start, by position."""
+        now = {n: replace(each, deletes=self.positions_of(each)) for n, each in tasks.items()}
+        before_of = PositionDeletes(context, tasks.values(), self._query)
+        now_of = PositionDeletes(context, now.values(), self._query)
+        found = {}
+        for number, task in tasks.items():
+            before = positions_within(before_of.positions(task), task.data_file)
+            after = positions_within(now_of.positions(now[number]), task.data_file)
+            found[number] = Deleted(before, after)
+        return found
+
+    def check_taken_back(
+        self,
+        touched: Mapping[int, FileScanTask],
+        deleted: Mapping[int, Deleted],
+        live_positions: Callable[[int], Positions],
+    ) -> None:
+        """Refuse where rows live again that were deleted at the start.
+
+        ``live_positions`` are those of the rows of a file that lived then.
+        """
+        for number, task in touched.items():
+            found = deleted[number]
+            lost = len(found.taken_back) > 0
+            equality = map(file_key, equality_deletes(task))
+            if not lost and not self.removed_deletes.isdisjoint(equality):
+                # Rows that equality deletes took may be deleted by position now.
+                places = np.arange(task.data_file.record_count)
+                taken = np.setdiff1d(places, live_positions(number), assume_unique=True)
+                lost = len(np.setdiff1d(taken, found.after, assume_unique=True)) > 0
+            if lost:
+                self.refuse(f"deletes of {task.data_file.path} were taken back")
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raise CommitConflictError for a group that cannot follow."""
+        raise CommitConflictError(
+            f"another commit to {self.base.name} conflicts with this statement: {what}; "
+            "nothing was changed, run the statement again"
+        )
+
+
+def positions_within(positions: Positions | None, file: DataFile) -> Positions:
+    """Positions of rows that a file has: writers may name others."""
+    if positions is None:
+        return np.empty(0, np.int64)
+    return positions[positions < file.record_count] if file.record_count >= 0 else positions
+
+
+def equality_deletes(task: FileScanTask) -> list[DataFile]:
+    """The equality deletes that apply to a file."""
+    return [each for each in task.deletes if each.content is FileContent.EQUALITY_DELETES]

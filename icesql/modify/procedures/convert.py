@@ -1,0 +1,67 @@
+"""convert_equality_deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from icesql.maintain.convert import ConversionPlan, Converted, convert, plan_conversion
+from icesql.maintain.procedures.plan import Plan, Rows, Step
+from icesql.modify.engine_name import SUMMARY
+from icesql.modify.procedures.call import Call
+from icesql.modify.procedures.conditions import files_condition
+
+
+def convert_equality_deletes(call: Call) -> Plan:
+    """The data files of which equality deletes may take rows."""
+    catalog, table, branch = call.named_branch()
+    query = call.services.query
+    planned = plan_conversion(table, query, branch=branch, row_filter=files_condition(call))
+
+    def run() -> Rows:
+        done = convert(catalog, planned, query, summary=SUMMARY)
+        return Rows(
+            [(done.removed, done.added, done.rows, done.left)], _note(done), done.snapshot_id
+        )
+
+    deletes = len(planned.deletes)
+    return Plan(
+        _steps(planned),
+        run,
+        f"{deletes:,} equality delete files, {len(planned.tasks):,} data files",
+    )
+
+
+PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
+    "convert_equality_deletes": convert_equality_deletes
+}
+
+
+def _note(done: Converted) -> str:
+    if done.snapshot_id is None:
+        return "no equality delete is to be converted"
+    if done.left:
+        return (
+            f"{done.left:,} equality delete files stay: they may be of data files that were not "
+            "looked at"
+        )
+    return ""
+
+
+def _steps(planned: ConversionPlan) -> Iterator[Step]:
+    for task in planned.tasks:
+        file = task.data_file
+        yield Step(
+            "read", "data file", file.path, "the keys of its rows are looked up",
+            file.file_size_in_bytes, file.record_count,
+        )  # fmt: skip
+    for each in planned.deletes:
+        yield Step(
+            "read", "equality delete file", each.path, "its keys are looked up; it goes unless it "
+            "applies to other data files", each.file_size_in_bytes, each.record_count,
+        )  # fmt: skip
+    kind = (
+        "deletion vector" if planned.table.metadata.format_version > 2 else "position delete file"
+    )
+    if planned.tasks:
+        yield Step("write", kind, "(new)", "one for each data file that loses rows")
