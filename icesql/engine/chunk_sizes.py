@@ -30,6 +30,9 @@ _MOST_BATCH_ROWS: Final = 65_536
 _BATCH_BYTES: Final = 64 << 20
 # A file's bytes are packed.
 _PACKED: Final = 4
+# What a tuple and each value in it take beside the bytes that Arrow has for it, and what those of
+# nested values become.
+_ROW_BYTES, _VALUE_BYTES, _UNPACKED = 64, 40, 4
 
 # Their Python values take as long as Arrow takes to be imported.
 _MANY_ROWS: Final = 100_000
@@ -88,6 +91,13 @@ def batches(reader: Iterator[pa.RecordBatch], *, several: bool) -> list[pa.Recor
         if size > _CHUNK_BYTES or time.perf_counter() > end:
             break
     return found
+
+
+def rows_at_once(batch: pa.RecordBatch) -> int:
+    """Rows of a batch whose Python values take about as much as a chunk may have."""
+    inside = _UNPACKED * batch.nbytes // max(batch.num_rows, 1)
+    width: int = _ROW_BYTES + _VALUE_BYTES * batch.num_columns + inside
+    return max(_CHUNK_BYTES // width, 1)
 
 
 def batch_rows(types: Sequence[ResultType], plans: Sequence[ScanPlan]) -> int:

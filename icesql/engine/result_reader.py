@@ -50,8 +50,11 @@ class Reading:
         self._lock = threading.RLock()
         self._mode: str | None = None
         self._items: Iterator[Any] = iter(())
-        # Rows received but not yet returned. popleft() is atomic: it needs no lock.
+        # Rows received but not yet returned: `ready` comes first, for whoever takes them one by one
+        # (popleft() is atomic: it needs no lock), then the chunk from `_at` on.
         self.ready: deque[Row] = deque()
+        self._chunk: list[Row] = []
+        self._at = 0
         self._received = 0
         self._complete = False
         self._failure: BaseException | None = None
@@ -82,23 +85,36 @@ class Reading:
                 self._failure = QueryCancelledError("the query was cancelled")
                 raise
             if self._closed:
-                self.ready.clear()
+                self._forget_rows()
                 raise InterfaceError("the result is closed")
             return rows
 
     def _taken(self, count: int | None) -> list[Row]:
         ready, rows = self.ready, list[Row]()
-        while count is None or len(rows) < count:
-            wanted = len(ready) if count is None else count - len(rows)
+        if ready:
+            wanted = len(ready) if count is None else count
             with suppress(IndexError):  # others take rows meanwhile, too
                 rows.extend(starmap(ready.popleft, repeat((), wanted)))
-            if not ready and (count is None or len(rows) < count):
+        while count is None or len(rows) < count:
+            if not self._chunk:
                 chunk = self._next()
                 if chunk is None:
                     break
                 self._received += len(chunk)
-                (rows if count is None else ready).extend(chunk)
+                self._chunk, self._at = chunk, 0
+            end = len(self._chunk) if count is None else self._at + count - len(rows)
+            rows += self._chunk[self._at : end]
+            self._at = end
+            if end >= len(self._chunk):
+                self._chunk = []
+        if count == 1:
+            ready.extend(self._chunk[self._at :])
+            self._chunk = []
         return rows
+
+    def _forget_rows(self) -> None:
+        self.ready.clear()
+        self._chunk = []
 
     def arrow(self, columns: Callable[[], Sequence[ResultColumn]]) -> pa.RecordBatchReader:
         """All rows in the declared schema of ``columns``, which is called once rows exist.
@@ -149,7 +165,7 @@ class Reading:
     def close(self) -> None:
         """Let nobody read any more. Whoever does is not waited for."""
         self._closed = True
-        self.ready.clear()
+        self._forget_rows()
         self._end()
 
     def _end(self) -> None:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from datetime import UTC
+from itertools import chain
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import duckdb
+import pyarrow as pa
 import pytest
+from sqlglot import parse_one
 
 import icesql
 from icesql.engine import chunk_sizes
+from icesql.engine.arrow.values import rows_of
 from icesql.engine.duckdb.engine import LocalResult
+from icesql.engine.result_schema import ResultColumn, ResultType
 
 ROWS = 20_000  # some slices of a batch
 # NULLs, the ends of what Python holds, and values whose nanoseconds count.
@@ -75,6 +82,31 @@ def test_each_value_and_its_type_is_the_same_either_way(
         assert by_arrow == by_engine
         assert [type(row[1]) for row in by_arrow] == [type(row[1]) for row in by_engine]
         assert [repr(row) for row in by_arrow[::999]] == [repr(row) for row in by_engine[::999]]
+
+
+@pytest.mark.parametrize(
+    ("column", "least", "most"),
+    [
+        ("range", ROWS, ROWS),
+        ("repeat('x', 2000)", 1, chunk_sizes.MOST_ROWS),
+        ("[range, range + 1, range + 2]", ROWS, ROWS),
+        ("range(250)", 1, chunk_sizes.MOST_ROWS),
+    ],
+)
+def test_narrow_rows_become_long_lists_and_wide_ones_short_lists(
+    column: str, least: int, most: int
+) -> None:
+    table = duckdb.sql(f"SELECT {column} AS a FROM range({ROWS})").to_arrow_table()
+    (batch,) = table.combine_chunks().to_batches()
+    plain = ResultType("varchar" if pa.types.is_string(table["a"].type) else "bigint")
+    is_list = pa.types.is_list(table["a"].type)
+    declared = ResultType("list", children=(("element", plain),)) if is_list else plain
+    lists = list(
+        rows_of(batch, [ResultColumn("a", declared)], UTC, parse_one("SELECT a"), at_once=True)
+    )
+    assert sum(map(len, lists)) == ROWS
+    assert all(least <= len(each) <= most for each in lists[:-1] or lists)
+    assert list(chain.from_iterable(lists)) == list(zip(table["a"].to_pylist(), strict=True))
 
 
 def test_hours_of_a_zone_that_come_twice_are_told_apart(long: icesql.Connection) -> None:

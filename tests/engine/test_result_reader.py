@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
@@ -128,6 +130,51 @@ def test_rows_that_are_ready_come_first() -> None:
     assert made.rows(None) == [(3,), (4,)]
     made.close()
     assert not made.ready
+
+
+@pytest.mark.parametrize("counts", list(product((1, 2, 3, 7, None), repeat=3)))
+def test_chunks_of_any_size_are_read_in_order_however_they_are_asked_for(
+    counts: tuple[int | None, ...],
+) -> None:
+    made = reading([[1, 2, 3], [], [4], [5, 6, 7, 8], []])
+    asked = iter(counts)
+    found = list[tuple[int]]()
+    for count in asked:
+        rows = made.rows(count)
+        assert len(rows) == min(8 - len(found), 8 if count is None else count)
+        found += rows
+        with suppress(IndexError):
+            found.append(made.ready.popleft())
+    assert found + made.rows(None) == [(number,) for number in range(1, 9)]
+    assert made.row_count == 8
+
+
+def test_rows_of_a_chunk_that_was_begun_go_with_the_result() -> None:
+    made = reading([[1, 2, 3], [4]])
+    assert made.rows(2) == [(1,), (2,)]
+    made.close()
+    with pytest.raises(InterfaceError, match="closed"):
+        made.rows(1)
+    assert not made.ready
+
+
+def test_rows_that_were_returned_are_not_held() -> None:
+    class Value:
+        pass
+
+    seen: list[weakref.ref[Value]] = []
+
+    def chunks() -> Iterator[list[tuple[Value]]]:
+        for _ in range(2):
+            rows = [(Value(),), (Value(),)]
+            seen.extend(weakref.ref(value) for (value,) in rows)
+            yield rows
+            del rows
+
+    made = Reading(chunks, lambda: iter(()), lambda: None)
+    assert [len(made.rows(count)) for count in (3, 1)] == [3, 1]
+    assert made.rows(1) == []
+    assert [each() for each in seen] == [None] * 4
 
 
 def test_ten_threads_get_each_row_once() -> None:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from icesql.engine.chunk_sizes import MOST_ROWS
+from icesql.engine.chunk_sizes import MOST_ROWS, rows_at_once
 from icesql.engine.result_rows import (
     INFINITE_NANOS,
     may_be_infinite,
@@ -39,21 +39,33 @@ _LAST_MICROS: Final = (datetime.max - _EPOCH) // _MICROSECOND
 
 
 def rows_of(
-    batch: pa.RecordBatch, columns: Sequence[ResultColumn], zone: tzinfo, tree: exp.Expr
+    batch: pa.RecordBatch,
+    columns: Sequence[ResultColumn],
+    zone: tzinfo,
+    tree: exp.Expr,
+    *,
+    at_once: bool = False,
 ) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows of a batch of these columns, ``MOST_ROWS`` at a time.
+    """The rows of a batch of these columns, ``MOST_ROWS`` at a time, or more ``at_once``.
 
     ``tree`` is the query's; see ``may_be_infinite``. Raises as ``python_values``.
     """
     types = [column.type for column in columns]
     infinite = may_be_infinite(types, tree)
+    least = rows_at_once(batch) if at_once else 1
+    rows: list[tuple[Any, ...]] = []
     for start in range(0, batch.num_rows, MOST_ROWS):
         arrays = batch.slice(start, MOST_ROWS).columns
         values = [
             python_values(array, declared, zone, infinite=infinite)
             for array, declared in zip(arrays, types, strict=True)
         ]
-        yield list(zip(*values, strict=True))
+        rows.extend(zip(*values, strict=True))
+        if len(rows) >= least:
+            yield rows
+            rows = []
+    if rows:
+        yield rows
 
 
 def python_values(

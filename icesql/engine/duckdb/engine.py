@@ -396,9 +396,10 @@ class LocalResult:
         from icesql.engine.arrow.values import rows_of
 
         count = 0
-        for batch in self._batches(None if self._all_at_once else MOST_ROWS):
+        at_once, tree = self._all_at_once, self._bound.tree
+        for batch in self._batches(None if at_once else MOST_ROWS):
             count += batch.num_rows
-            yield from rows_of(batch, self.columns, self._zone, self._bound.tree)
+            yield from rows_of(batch, self.columns, self._zone, tree, at_once=at_once)
         self._note_row_count(count)
 
     # ------------------------------------------------------------------ Arrow
