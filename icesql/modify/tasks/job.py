@@ -82,7 +82,7 @@ class ChangeWork(Struct, frozen=True):
     by_deletes: bool
     repeated: str
 
-    def query(self, worker: QueryContext) -> QueryContext:
+    def context_of(self, worker: QueryContext) -> QueryContext:
         """The statement's context in a task that has that of its worker."""
         most = min(self.settings.memory_limit, worker.settings.memory_limit)
         settings = replace(self.settings, threads=1, memory_limit=most)
@@ -151,7 +151,7 @@ class ChangeJob(Struct, frozen=True):
     def __call__(self, query: QueryContext, attempt: int) -> bytes:
         """What was done, see ``ChangeWork``. Raises what the query raises, too."""
         shared, change = self.shared, self.shared.change
-        own = change.query(query)
+        own = change.context_of(query)
         folder = own.settings.temp_directory
         tables = tuple(each.load(change.storage, folder) for each in shared.tables)
         if self.part is not None:
@@ -182,7 +182,7 @@ class FoundRowsJob(Struct, frozen=True):
         """What was done, see ``ChangeWork``."""
         number, attempt = numbers
         names = replace(self.names, number=number, attempt=attempt)
-        return self.change.write(batches, schema, self.files, names, self.change.query(query))
+        return self.change.write(batches, schema, self.files, names, self.change.context_of(query))
 
 
 @functools.cache
