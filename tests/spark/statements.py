@@ -372,5 +372,6 @@ REFUSED_QUERIES = {
     "SELECT first(s ORDER BY id) FROM t": "with ORDER BY",
     "SELECT s, sum(i) FROM t WHERE id > 99 GROUP BY ROLLUP (s)": "grand total",
     "SELECT s, sum(i) FROM t WHERE false GROUP BY GROUPING SETS ((s), ())": "grand total",
+    "SELECT * FROM (SELECT s, sum(i) FROM t WHERE false GROUP BY ROLLUP (s)) AS x": "grand total",
     "SELECT id FROM t WHERE NOT (i IN (SELECT 7)) OR id = 1": "as a value",
 }

@@ -355,6 +355,8 @@ class SparkResult:
 
         if self._open.scans is None or self._open.scans.rest is not None:
             return None
+        if self._bound.spark is None and must_have_rows(self._bound.tree):
+            return None  # whether there was a row is known to whoever takes them all
         return self._in_tasks(
             lambda: told_frame(self._frame, self.columns, job, self._mark, together), collect
         )
