@@ -82,7 +82,7 @@ def test_arrow_has_the_names_of_the_table(connection):
         ("st.a", "a", 2),
         ("st.B", "B", 3),
         ("t.st.a", "a", 2),
-        ("(st).a", "a", 2),
+        ("(st).a", "(st).a", 2),
         ("st['a']", None, 2),
         ("o.in.V", "V", 11),
         ('o."In".v', "v", 8),
