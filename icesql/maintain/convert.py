@@ -29,19 +29,19 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.iceberg.metadata_columns import POS, SNAPSHOT_ID
 from icesql.iceberg.schema import Schema
+from icesql.maintain.new_deletes import NewDeletes
 from icesql.maintain.others import Others, equality_deletes, positions_within
 from icesql.maintain.rewrite.plan import branch_head
 from icesql.maintain.rewrite.task import numbered_file, read_live_rows
-from icesql.read.deletes.positions import PositionDeletes, Positions
+from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.planner import plan
 from icesql.scan.spec_scan import typed_specs
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext
-from icesql.storage.new_file import check_writable, remove_file
-from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
-from icesql.write.position_deletes import write_position_deletes
+from icesql.storage.new_file import check_writable
+from icesql.write.deletion_vectors import as_bitmap
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -88,7 +88,7 @@ def plan_conversion(
     """The files that may hold a row of ``row_filter``, which names fields of the current schema.
 
     Raises ProgrammingError for a branch that does not exist, UnsupportedTableError for a data file
-    that does not say how many rows it has.
+    that does not say how many rows it has, or says more than half of ``memory_limit`` in bytes.
     """
     check_writable(table.storage)
     start = branch_head(table.metadata, branch)
@@ -101,9 +101,10 @@ def plan_conversion(
     files = [replace(each, residual=ALWAYS_TRUE) for each in found.files]
     tasks = tuple(each for each in files if equality_deletes(each))
     for each in tasks:
-        if each.data_file.record_count < 0:
+        # A byte for each row is kept while a file is read, and metadata may say anything.
+        if not 0 <= each.data_file.record_count <= query.settings.memory_limit // 2:
             raise UnsupportedTableError(
-                "converting deletes of a file without a number of rows",
+                f"converting deletes of a file of {each.data_file.record_count:,} rows",
                 table=table.name,
                 path=each.data_file.path,
             )
@@ -155,8 +156,7 @@ class _Conversion:
         self._plan, self._query = planned, query
         self._key_of = planned.table.storage.same_file_key
         self._taken: dict[int, BitMap64] = {}
-        self._written: dict[tuple[str, bytes], DataFile] = {}
-        self._used: set[str] = set()
+        self._new = NewDeletes(planned.table.storage)
         self.removed = self.added = self.rows = self.left = 0
 
     # ------------------------------------------------------------------ reading
@@ -215,13 +215,12 @@ class _Conversion:
         for each in tasks.values():
             if any(file_key(delete) in others.removed_deletes for delete in equality_deletes(each)):
                 others.refuse(f"equality deletes of {each.data_file.path} were removed")
-        deleted = others.deleted_positions(tasks, self._plan.context)
         added: list[DataFile] = []
         removed: list[DataFile] = []
         rows = 0
         is_vector = base.metadata.format_version > 2
         for number, each in tasks.items():
-            positions = deleted[number]
+            positions = others.deleted_positions({number: each}, self._plan.context)[number]
             if len(positions.taken_back):
                 others.refuse(f"deletes of {each.data_file.path} were taken back")
             if number not in self._taken:
@@ -235,23 +234,12 @@ class _Conversion:
             if is_vector:
                 taken = np.union1d(taken, positions.after)
                 removed += [x for x in others.positions_of(each) if x.is_deletion_vector]
-            added.append(self._delete_file(base, each.data_file, taken))
+            added.append(self._new.of(base, each.data_file, taken))
         useless, self.left = self._useless(base, head, others)
         self.removed, self.added, self.rows = len(useless), len(added), rows
-        self._used.update(each.path for each in added)
+        self._new.hand_over(added)
         paths = frozenset(each.path for each in useless)
         return RewrittenFiles(tuple(added), (*removed, *useless), converted=paths, rows=None)
-
-    def _delete_file(self, base: Table, file: DataFile, rows: Positions) -> DataFile:
-        version = base.metadata.format_version
-        key = file.path, bytes([version]) + rows.tobytes()
-        if key not in self._written:
-            if version > 2:
-                made = write_deletion_vector(base.metadata, base.storage, file, as_bitmap(rows))
-            else:
-                made = write_position_deletes(base.metadata, base.storage, file, rows)
-            self._written[key] = made
-        return self._written[key]
 
     def _useless(
         self, base: Table, head: Snapshot | None, others: Others
@@ -286,6 +274,4 @@ class _Conversion:
 
     def remove_unused(self) -> None:
         """Remove delete files that no attempt got to hand over."""
-        for each in self._written.values():
-            if each.path not in self._used:
-                remove_file(self._plan.table.storage, each.path)
+        self._new.remove_unused()

@@ -7,7 +7,7 @@ conversion of equality deletes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import numpy as np
 from msgspec import Struct
@@ -29,6 +29,9 @@ from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import typed_specs
 from icesql.scan.tasks.task import FileScanTask, ScanContext
+
+# Rows of a file that are gone through, a byte each, to show that none of them lives again.
+_MOST_SHOWN: Final = 1 << 28
 
 
 class Deleted(Struct, frozen=True):
@@ -206,9 +209,13 @@ class Others:
             equality = map(file_key, equality_deletes(task))
             if not lost and not self.removed_deletes.isdisjoint(equality):
                 # Rows that equality deletes took may be deleted by position now.
-                places = np.arange(task.data_file.record_count)
-                taken = np.setdiff1d(places, live_positions(number), assume_unique=True)
-                lost = len(np.setdiff1d(taken, found.after, assume_unique=True)) > 0
+                count = task.data_file.record_count
+                lost = True  # unless it can be shown that none lives again
+                if 0 <= count <= _MOST_SHOWN:
+                    dead = np.ones(count, bool)
+                    dead[positions_within(live_positions(number), task.data_file)] = False
+                    dead[found.after] = False
+                    lost = bool(dead.any())
             if lost:
                 self.refuse(f"deletes of {task.data_file.path} were taken back")
 

@@ -66,6 +66,14 @@ def test_rows_stay_and_equality_deletes_go(tmp_path: Path, version: int, partiti
     with icesql.connect(warehouse=catalog.folder) as con:
         (start,) = con.execute("SELECT max(snapshot_id) FROM ns.t.snapshots").fetchone()
         deletes = 0 if version == 1 else 3 if partitioned else 1
+        steps = con.execute(f"EXPLAIN {CALL}").fetchall()
+        kinds = {"deletion vector" if version > 2 else "position delete file": 1} if deletes else {}
+        for kind, count in {
+            "data file": 3 * bool(deletes),
+            "equality delete file": deletes,
+        }.items():
+            assert len([each for each in steps if each[:2] == ("read", kind)]) == count
+        assert {each[1]: 1 for each in steps if each[0] == "write"} == kinds
         assert con.execute(CALL).fetchall() == [
             (deletes, 3 if deletes else 0, 3 if deletes else 0, 0)
         ]
@@ -321,3 +329,14 @@ def test_partitions_of_another_spec(tmp_path: Path) -> None:
     done = converted(catalog)
     assert (done.removed, done.added, done.rows) == (1, 1, 1)
     assert plainly(catalog) == before
+
+
+@pytest.mark.parametrize("count", [-1, 1 << 50])
+def test_a_number_of_rows_that_cannot_be_is_refused(tmp_path: Path, count: int) -> None:
+    table = new_table(tmp_path, 2)
+    file = table.data_file(rows(0, 10))
+    file.record["record_count"] = count
+    table.commit([file])
+    table.commit([table.equality_deletes([{"id": 3}], [1])])
+    with pytest.raises(icesql.Error, match="rows"):
+        converted(catalog_of(table))

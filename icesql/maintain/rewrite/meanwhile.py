@@ -22,6 +22,7 @@ from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.maintain.new_deletes import NewDeletes
 from icesql.maintain.others import Deleted, Others, equality_deletes
 from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.maintain.rewrite.origins import Origins
@@ -31,9 +32,6 @@ from icesql.read.deletes.positions import Positions
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import typed_specs
 from icesql.scan.tasks.task import FileScanTask
-from icesql.storage.new_file import remove_file
-from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
-from icesql.write.position_deletes import write_position_deletes
 from icesql.write.row_origins import RowOrigins
 
 # The summary's count of rows that are deleted in the new files because others deleted them.
@@ -62,8 +60,7 @@ class FollowedGroups:
             each.number: sorted(results[each.number], key=lambda result: result.number)
             for each in groups
         }
-        self._written: dict[tuple[str, bytes], DataFile] = {}
-        self._used: set[str] = set()
+        self._new = NewDeletes(plan.table.storage)
         self.left_out: dict[int, str] = {}
         self.was_left_out = False
 
@@ -91,15 +88,13 @@ class FollowedGroups:
             self.was_left_out = True
             if len(self.left_out) == len(self._groups):
                 raise CommitConflictError(next(iter(self.left_out.values())))
-        self._used.update(each.path for each in added)
+        self._new.hand_over(added)
         summary = {CARRIED_ROWS: str(rows)} if rows else {}
         return RewrittenFiles(tuple(added), tuple(removed), summary)
 
     def remove_unused(self) -> None:
         """Remove delete files that no attempt got to hand over."""
-        for each in self._written.values():
-            if each.path not in self._used:
-                remove_file(self._plan.table.storage, each.path)
+        self._new.remove_unused()
 
     def _files(self, group: FileGroup) -> list[DataFile]:
         return [file for result in self._results[group.number] for file in result.files]
@@ -150,7 +145,7 @@ class FollowedGroups:
                 parts.append(part)
             rows = np.sort(np.concatenate(parts))
             if len(rows):
-                made.append(self._delete_file(base, file, rows))
+                made.append(self._new.of(base, file, rows))
         for number, task in touched.items():
             if number not in new or equality_deletes(task):
                 continue  # equality deletes took rows that have no place in the new files
@@ -161,18 +156,6 @@ class FollowedGroups:
                     "was committed"
                 )
         return made
-
-    def _delete_file(self, base: Table, file: DataFile, rows: Positions) -> DataFile:
-        """The delete file of these rows of a new file, written once for all attempts."""
-        version = base.metadata.format_version
-        key = file.path, bytes([version]) + rows.tobytes()
-        if key not in self._written:
-            if version > 2:
-                made = write_deletion_vector(base.metadata, base.storage, file, as_bitmap(rows))
-            else:
-                made = write_position_deletes(base.metadata, base.storage, file, rows)
-            self._written[key] = made
-        return self._written[key]
 
 
 class _GroupOrigins:

@@ -1,0 +1,46 @@
+"""Delete files and vectors that a statement writes while it tries to commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from icesql.catalog.table import Table
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.read.deletes.positions import Positions
+from icesql.storage.new_file import remove_file
+from icesql.storage.open import Storage
+from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
+from icesql.write.position_deletes import write_position_deletes
+
+
+class NewDeletes:
+    """Each is written once for all attempts that want the same rows of the same file deleted."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        # By the data file and a digest of the rows, which may be many.
+        self._written: dict[tuple[str, int, bytes], DataFile] = {}
+        self._used: set[str] = set()
+
+    def of(self, base: Table, file: DataFile, rows: Positions) -> DataFile:
+        """The position deletes of sorted ``rows`` of a file, a vector in format version 3."""
+        version = base.metadata.format_version
+        key = file.path, version, blake2b(rows.tobytes(), digest_size=20).digest()
+        if key not in self._written:
+            if version > 2:
+                made = write_deletion_vector(base.metadata, base.storage, file, as_bitmap(rows))
+            else:
+                made = write_position_deletes(base.metadata, base.storage, file, rows)
+            self._written[key] = made
+        return self._written[key]
+
+    def hand_over(self, files: Iterable[DataFile]) -> None:
+        """These belong to the commit now, whatever becomes of it."""
+        self._used.update(each.path for each in files)
+
+    def remove_unused(self) -> None:
+        """Remove those that no attempt got to hand over."""
+        for each in self._written.values():
+            if each.path not in self._used:
+                remove_file(self._storage, each.path)
