@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import icesql
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.config import Settings
 from icesql.context import QueryContext
+from icesql.engine.duckdb.tasks import rows as task_reader
+from icesql.engine.duckdb.tasks.rows import task_rows
 from icesql.errors import CommitConflictError, InternalError, QueryCancelledError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.maintain.rewrite.row_order import RowOrder, check_z_columns
@@ -92,6 +95,29 @@ def test_rows_and_their_lineage_stay(tmp_path, version, partitioned, strategy):
         old = con.execute(f"SELECT count(*) FROM ns.t VERSION AS OF {plan.start.snapshot_id}")
         assert old.fetchall() == history
     assert done.removed_delete_files_count == (3 if version == 3 else 0)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_task_is_read_in_parts(tmp_path, monkeypatch, version):
+    catalog = catalog_of(with_deletes(tmp_path, version))
+    plan = planned(catalog, rewrite_all=True)
+    task = tasks_of(plan, plan.groups[0], 0)[0]
+
+    def batches() -> list[list[str]]:
+        found = task_rows(task.scan, QueryContext())
+        return [list(map(repr, each.to_pylist())) for each in found]
+
+    whole = batches()
+    monkeypatch.setattr(task_reader, "_PART_FILES", 3)
+    # These deletes are as large as the rows, which keeps the task whole.
+    assert batches() == whole
+    monkeypatch.setattr(task_reader, "_PART_DELETES", 0)
+    parts = batches()
+    assert len(parts) > len(whole)
+    assert sorted(chain(*parts)) == sorted(chain(*whole))
+    before = everything(catalog, version)
+    assert rewrite(catalog, plan, QueryContext()).rewritten_data_files_count == 7
+    assert everything(catalog, version) == before
 
 
 def test_a_sorted_rewrite_is_sorted_and_a_z_curve_keeps_neighbours(tmp_path):

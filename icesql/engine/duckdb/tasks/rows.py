@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS: Final = 65_536
 _STEP_SECONDS: Final = 0.1
+# As many footers take about as long as encoding the rows that are on their way.
+_PART_FILES: Final = 256
+# How many times the bytes of its deletes a task has that is read in parts.
+_PART_DELETES: Final = 50
 
 
 _lock: Final = threading.Lock()
@@ -68,14 +72,35 @@ def task_rows(task: CombinedScanTask, query: QueryContext) -> Iterator[pa.Record
         if (path := task.context.storage.local_path(each.path)) is not None
     }
 
-    def relation(cursor: Any, streams: list[ArrowStream]) -> tuple[str, dict[str, Any]]:
-        found = task_relation(cursor, 0, task, query, streams, FooterCache())
-        for name, source in found.registered.items():
-            register(cursor, name, source)
-        return found.sql, dict(found.parameters)
+    footers = FooterCache()
+    for part in _parts(task):
 
-    for batch in engine_batches(relation, folders, (task,), query):
-        yield cast_batch(batch, wanted)
+        def relation(
+            cursor: Any, streams: list[ArrowStream], part: CombinedScanTask = part
+        ) -> tuple[str, dict[str, Any]]:
+            found = task_relation(cursor, 0, part, query, streams, footers)
+            for name, source in found.registered.items():
+                register(cursor, name, source)
+            return found.sql, dict(found.parameters)
+
+        for batch in engine_batches(relation, folders, (part,), query):
+            yield cast_batch(batch, wanted)
+
+
+def _parts(task: CombinedScanTask) -> Iterator[CombinedScanTask]:
+    """The task in parts, so that whoever takes the rows of one works while the next is opened.
+
+    The footers of a part are checked before its first row comes. Deletes are loaded for each part
+    again, so many of them keep the task whole.
+    """
+    size = sum(each.length for each in task.tasks)
+    deletes = sum(
+        each.content_size_in_bytes or each.file_size_in_bytes
+        for each in distinct_deletes(task.tasks)
+    )
+    step = _PART_FILES if deletes * _PART_DELETES <= size else max(len(task.tasks), 1)
+    for start in range(0, len(task.tasks), step):
+        yield CombinedScanTask(task.tasks[start : start + step], task.context)
 
 
 def reads_exactly(task: CombinedScanTask, query: QueryContext) -> bool:
