@@ -66,14 +66,15 @@ COMMANDS: Final[dict[str, Command]] = {
     ),
     "doctor": Command(
         "say what ails a table, or the installation",
-        "[TABLE]",
+        "[TABLE | --all]",
         1,
         "Of a table: what its metadata tells, with the statement that mends it and what that "
-        "brings. Without a table: the extras that are installed, Java, and whether the catalogs "
-        "answer.",
+        "brings. --all: of every table of the catalog, the worst first. Without a table: the "
+        "extras that are installed, Java, and whether the catalogs answer.",
         (
             "icesql doctor sales.orders --catalog prod",
             "icesql doctor sales.orders --fail-on high --format json",
+            "icesql doctor --all --catalog prod --format html > lake.html",
             "icesql doctor --no-ping",
         ),
     ),
@@ -129,7 +130,7 @@ _CONNECT: Final = _RUN | {"doctor", "config", "mcp"}
 # Options that may stand before another word without taking it.
 _SWITCHES: Final = frozenset(
     {"--overwrite", "--verbose", "--continue-on-error", "--no-ping", "--debug", "--service",
-     "--no-tables-by-path", "--read-only", "--help", "-h", "--version"}
+     "--all", "--no-tables-by-path", "--read-only", "--help", "-h", "--version"}
 )  # fmt: skip
 
 _DESCRIPTION = """\
@@ -232,8 +233,10 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
         parser.error("--overwrite goes with --output FILE")
     if command not in ("config", "doctor") and options.no_ping:
         parser.error("--no-ping goes with config and doctor")
-    if options.fail_on is not None and (command != "doctor" or not options.words):
-        parser.error("--fail-on goes with doctor and a table")
+    if options.all and (command != "doctor" or options.words):
+        parser.error("--all goes with doctor without a table")
+    if options.fail_on is not None and (command != "doctor" or not (options.words or options.all)):
+        parser.error("--fail-on goes with doctor and a table, or with --all")
     if command != "mcp" and options.http is not None:
         parser.error("--http goes with mcp")
     if command == "mcp" and (options.output or options.format):
@@ -388,11 +391,12 @@ def _add_ways(how: _Group) -> None:
     how.add(
         "--no-ping", of={"config", "doctor"}, action="store_true", help="config asks no catalog"
     )
+    how.add("--all", of={"doctor"}, action="store_true", help="every table of the catalog")
     how.add(
         "--fail-on",
         of={"doctor"},
         choices=WEIGHTS,
-        help="doctor of a table exits with 1 where it finds something of this weight or a heavier "
+        help="doctor of tables exits with 1 where it finds something of this weight or a heavier "
         "one",
     )
     how.add("--debug", action="store_true", help="errors with their traceback")

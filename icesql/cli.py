@@ -14,7 +14,7 @@ import sys
 from contextlib import redirect_stderr, suppress
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
-from icesql.arguments import WEIGHTS, access_arguments, read_arguments
+from icesql.arguments import access_arguments, read_arguments
 from icesql.errors import Error, InternalError, OperationalError, ProgrammingError
 from icesql.repl.terminal import (
     Messages,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from icesql.dbapi.connection import Connection
     from icesql.dbapi.cursor import Cursor
+    from icesql.doctor.finding import CatalogDiagnosis
     from icesql.repl.preferences import ConfigFile
     from icesql.repl.results import Target
 
@@ -203,27 +204,46 @@ def _doctor(options: argparse.Namespace) -> int:
     output_format = options.format or "table"
     out = Output(sys.stdout, output_format)
     table = _word(options)
-    if table is None:
+    if table is None and not options.all:
         from icesql.installation import COLUMNS, installation
 
         show_texts(COLUMNS, list(installation()), output_format, out)
         return OK if options.no_ping else _config(options)
+    from icesql.doctor.finding import CatalogDiagnosis
+
     _add_config(options)
     options.read_only = True
     with _connect(options) as connection:
         gc.enable()  # many manifests leave much behind
-        found = connection.doctor(table)
+        found = connection.doctor(table) if table is not None else _whole_catalog(connection)
     if output_format == "json":
         import json
 
         text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False)
     elif output_format == "html":
-        text = found._repr_html_()
+        text = found.page() if isinstance(found, CatalogDiagnosis) else found._repr_html_()
     else:
         text = str(found)
     out.write(f"{text}\n")
-    wanted = () if options.fail_on is None else WEIGHTS[: WEIGHTS.index(options.fail_on) + 1]
-    return FAILED if any(each.weight in wanted for each in found.findings) else OK
+    unread = isinstance(found, CatalogDiagnosis) and found.errors
+    heavy = options.fail_on is not None and found.is_as_heavy_as(options.fail_on)
+    return FAILED if unread or heavy else OK
+
+
+def _whole_catalog(connection: Connection) -> CatalogDiagnosis:
+    """The round over all tables, with a line on a terminal that says how far it is."""
+    if not draws_lines(sys.stderr):
+        return connection.doctor()
+    from icesql.repl.progress.line import ProgressLine
+
+    line = ProgressLine(sys.stderr)
+    connection.progress = line
+    line.watch()
+    try:
+        return connection.doctor()
+    finally:
+        line.end()
+        connection.progress = None
 
 
 def _mcp(options: argparse.Namespace) -> int:

@@ -7,11 +7,14 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct
+
 from icesql.access import Access
 from icesql.catalog.configuration import kind_of
 from icesql.catalog.identifiers import listed_name
 from icesql.catalog.other_catalogs import OtherCatalogs
 from icesql.errors import (
+    CatalogError,
     InterfaceError,
     ProgrammingError,
     TableNotFoundError,
@@ -49,6 +52,14 @@ class OpenTransaction(Protocol):
 
     def check_target(self, seen: Catalog, identifier: Sequence[str]) -> None:
         """Raise NotSupportedError for one table more than the transaction can change."""
+
+
+class ListedTables(Struct, frozen=True):
+    """The tables of ``catalog``; ``refused`` are namespaces whose tables it does not list."""
+
+    catalog: str
+    tables: tuple[tuple[str, ...], ...]
+    refused: tuple[tuple[tuple[str, ...], CatalogError], ...] = ()
 
 
 class SearchPath:
@@ -205,6 +216,27 @@ class SearchPath:
         if catalog is None:
             raise _no_catalog(name, self.catalog_kinds())
         return [listed_name((name, *identifier)) for identifier in catalog.tables(None)]
+
+    def all_tables(self, name: str | None = None) -> ListedTables:
+        """Every table of a catalog by the parts of the name that a query writes.
+
+        Without ``name`` those of the connection's own catalog. A catalog's name stands in front
+        where the table alone would be another one. Raises ProgrammingError, CatalogError.
+        """
+        own = self.catalog
+        is_own = own is not None and name in (None, own.name)
+        catalog = own if is_own or name is None else self._others.named(name)
+        if catalog is None:
+            raise _no_catalog(name or "", self.catalog_kinds())
+        shown = catalog.name if is_own else str(name)
+        identifiers, refused = _listed(catalog)
+        tables = [
+            each
+            if is_own and self.place == (None, ()) and not self._registered_path(each)
+            else (shown, *each)
+            for each in identifiers
+        ]
+        return ListedTables(shown, tuple(tables), refused)
 
     def catalog_kinds(self) -> dict[str, str]:
         """The catalogs that SQL may name and what kind each is, the connection's own first."""
@@ -364,6 +396,23 @@ def cached_table(names: SearchPath, parts: Sequence[str], path: str | None) -> T
     if own is None:
         return None
     return own.load_without_waiting((*names.place[1], *parts), cached=True)
+
+
+def _listed(
+    catalog: Catalog,
+) -> tuple[list[tuple[str, ...]], tuple[tuple[tuple[str, ...], CatalogError], ...]]:
+    try:
+        return catalog.tables(None), ()
+    except CatalogError:
+        spaces = catalog.namespaces()  # one of them may be another user's
+    found: list[tuple[str, ...]] = []
+    refused: list[tuple[tuple[str, ...], CatalogError]] = []
+    for each in [(), *spaces]:
+        try:
+            found += catalog.tables(each)
+        except CatalogError as error:
+            refused.append((each, error))
+    return found, tuple(refused)
 
 
 def _no_catalog(name: str, kinds: Mapping[str, str]) -> ProgrammingError:

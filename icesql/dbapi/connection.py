@@ -5,8 +5,9 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 from weakref import WeakSet
 
 from icesql.access import Access, Place
@@ -31,7 +32,7 @@ from icesql.session.session import Session
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
     from icesql.context import Progress
-    from icesql.doctor.finding import Diagnosis
+    from icesql.doctor.finding import CatalogDiagnosis, Diagnosis
     from icesql.session.outcome import Parameters
     from icesql.storage.cache import BoundedCache
 
@@ -78,6 +79,8 @@ class Connection:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._cursors: WeakSet[Cursor] = WeakSet()
+        # Rounds of the doctor over a catalog that run now.
+        self._rounds: set[threading.Event] = set()
         _OPEN.add(self)
         # Receives the progress of new cursors; None: nobody does. In a notebook its cell does.
         self.progress: Callable[[Progress], None] | None = None
@@ -210,26 +213,35 @@ class Connection:
             self.commit()
         self._session.state.autocommit = bool(value)
 
-    def doctor(self, table: str) -> Diagnosis:
+    @overload
+    def doctor(self, table: str) -> Diagnosis: ...
+
+    @overload
+    def doctor(self, table: None = None, *, catalog: str | None = None) -> CatalogDiagnosis: ...
+
+    def doctor(
+        self, table: str | None = None, *, catalog: str | None = None
+    ) -> Diagnosis | CatalogDiagnosis:
         """What ails a table, from its metadata alone, with the statements that mend it.
 
-        ``table`` is a name as SQL writes it. Nothing is changed. Raises TableNotFoundError.
+        ``table`` is a name as SQL writes it. Without one, all tables of the connection's catalog,
+        or of ``catalog``, a name of ``catalogs()``; the worst comes first, and a table that cannot
+        be examined has an error in place of findings. ``query_timeout`` is of each table. Nothing
+        is changed. Raises TableNotFoundError, of a whole catalog ProgrammingError, CatalogError.
         """
-        from icesql.context import QueryContext
-        from icesql.doctor.diagnose import diagnose
-        from icesql.doctor.facts import Answer
-        from icesql.sql.table_name import name_parts
+        from icesql.dbapi.doctor import diagnose_catalog, diagnose_table
 
-        def ask(sql: str) -> Answer:
-            with self.cursor() as cursor:
-                cursor.execute(sql)
-                rows = cursor.fetchall() if cursor.description else []
-                return Answer(rows, tuple(cursor.notes))
-
-        names, parts = self._session.state.names, name_parts(table)
-        with self._session.without_secrets():
-            query = QueryContext.begin(self.settings, progress=self.progress)
-            return diagnose(parts, ask, names.load(parts, None, query), query)
+        self._session.check_open()
+        if table is not None:
+            if catalog is not None:
+                raise ProgrammingError("doctor takes a table or a catalog, not both")
+            return diagnose_table(self, self._session, table)
+        cancel = threading.Event()
+        self._rounds.add(cancel)
+        try:
+            return diagnose_catalog(self, self._session, catalog, cancel)
+        finally:
+            self._rounds.discard(cancel)
 
     def commit(self) -> None:
         """Apply the transaction of BEGIN in one commit; without one nothing is to be done.
@@ -254,6 +266,8 @@ class Connection:
 
     def cancel(self) -> None:
         """Stop every statement of this connection, from any thread."""
+        for cancel in list(self._rounds):
+            cancel.set()
         for cursor in list(self._cursors):
             cursor.cancel()
 
@@ -268,6 +282,8 @@ class Connection:
         Threads that use a cursor of this connection get InterfaceError or QueryCancelledError.
         """
         if self._session.is_here:
+            for cancel in list(self._rounds):
+                cancel.set()
             for cursor in list(self._cursors):
                 cursor.close()
         self._session.close()

@@ -1,16 +1,17 @@
-"""The doctor's round: facts in, findings out."""
+"""The doctor's round over a table, and over all tables of a catalog: facts in, findings out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from icesql.catalog.table import Table
-from icesql.context import QueryContext
+from icesql.context import Progress, QueryContext
 from icesql.doctor import bounds, files, metadata
 from icesql.doctor.facts import Ask, facts_of
-from icesql.doctor.finding import Diagnosis
+from icesql.doctor.finding import WEIGHTS, Diagnosis
 from icesql.doctor.mending import examine_history
+from icesql.errors import Error, InternalError
 from icesql.sql.table_name import name_text
 
 _EXAMINATIONS: Final = (
@@ -18,7 +19,6 @@ _EXAMINATIONS: Final = (
     bounds.missing_nan_counts, files.skew, metadata.manifests, metadata.snapshots,
     metadata.metadata_files, metadata.metadata_size, metadata.orphans,
 )  # fmt: skip
-_WEIGHTS: Final = ("high", "medium", "low")
 
 
 def diagnose(parts: Sequence[str], ask: Ask, table: Table, query: QueryContext) -> Diagnosis:
@@ -31,5 +31,47 @@ def diagnose(parts: Sequence[str], ask: Ask, table: Table, query: QueryContext) 
     if history.is_readable:
         facts = facts_of(parts, table, query, history.last_good)
         found += [finding for examine in _EXAMINATIONS for finding in examine(facts, ask)]
-    found.sort(key=lambda each: _WEIGHTS.index(each.weight))
+    found.sort(key=lambda each: WEIGHTS.index(each.weight))
     return Diagnosis(name_text(parts), table.metadata.current_snapshot_id, tuple(found))
+
+
+def diagnose_each(
+    tables: Sequence[Sequence[str]],
+    one: Callable[[Sequence[str]], Diagnosis | None],
+    query: QueryContext,
+) -> Iterator[Diagnosis]:
+    """What ``one`` says of each table, in the order given; None is one that is gone.
+
+    A table that fails is a diagnosis with its error. Raises QueryCancelledError where ``query``,
+    which is of them all, was cancelled.
+    """
+    for done, parts in enumerate(tables):
+        query.check()
+        query.report(Progress("tables", done, len(tables)))
+        try:
+            found = one(parts)
+        except Exception as error:
+            query.check()  # an end of all of them is none of this table
+            found = failed(parts, error)
+        if found is not None:
+            yield found
+    query.check()
+
+
+def failed(parts: Sequence[str], error: Exception) -> Diagnosis:
+    """The line of a table that could not be examined."""
+    text = str(error)
+    if not isinstance(error, Error) or isinstance(error, InternalError):
+        text = f"{type(error).__name__}: {text} (this is a bug in icesql)"
+    return Diagnosis(name_text(parts), None, (), text or type(error).__name__)
+
+
+def worst_first(tables: Iterable[Diagnosis]) -> tuple[Diagnosis, ...]:
+    """Those with errors, then by the weights of their findings, then by what they would gain."""
+    return tuple(sorted(tables, key=_order))
+
+
+def _order(table: Diagnosis) -> tuple[Any, ...]:
+    weights = [-sum(each.weight == weight for each in table.findings) for weight in WEIGHTS]
+    gain = table.gain
+    return (not table.error, *weights, -gain.requests, -gain.bytes, table.table)

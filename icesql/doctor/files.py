@@ -8,7 +8,7 @@ from statistics import median
 from typing import Final
 
 from icesql.doctor.facts import Ask, Facts
-from icesql.doctor.finding import Finding, weight_of
+from icesql.doctor.finding import Finding, Gain, weight_of
 from icesql.doctor.live_files import place_text
 from icesql.doctor.statement import call, set_properties
 from icesql.scan.report_text import bytes_text
@@ -44,6 +44,7 @@ def small_files(facts: Facts, ask: Ask) -> Iterator[Finding]:
         count,
         None if plan.older else after,
         facts.compaction.refusal,
+        Gain() if plan.older else Gain(files=count - after, requests=count - after),
     )
 
 

@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from icesql.doctor.statement import Statement
 
 Weight = Literal["high", "medium", "low"]
+WEIGHTS: Final[tuple[Weight, ...]] = ("high", "medium", "low")
+
+
+class Gain(Struct, frozen=True):
+    """What a statement saves, as far as that can be computed; 0 where it cannot.
+
+    ``files`` are data and delete files of the current snapshot, ``bytes`` those of the store that
+    are freed, ``requests`` the manifests and files that planning and reading the whole table opens.
+    ``planning_seconds`` are those that reading the manifests took here, for its share of them.
+    """
+
+    files: int = 0
+    bytes: int = 0
+    requests: int = 0
+    planning_seconds: float = 0.0
+
+    def __add__(self, other: Gain) -> Gain:
+        return Gain(
+            self.files + other.files,
+            self.bytes + other.bytes,
+            self.requests + other.requests,
+            self.planning_seconds + other.planning_seconds,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The gain as JSON values."""
+        return {
+            "files": self.files,
+            "bytes": self.bytes,
+            "requests": self.requests,
+            "planning_seconds": round(self.planning_seconds, 6),
+        }
 
 
 class Finding(Struct, frozen=True):
@@ -16,7 +48,8 @@ class Finding(Struct, frozen=True):
 
     ``mend`` is the statement that mends it; ``refusal`` says why icesql cannot run it where Spark
     can. ``measure`` is the number that it changes: ``now``, and what is promised ``after``, None
-    where nothing can be promised.
+    where nothing can be promised. ``gain`` leaves out what the statements of findings before this
+    one save already, so that those of a table add up.
     """
 
     name: str
@@ -28,6 +61,7 @@ class Finding(Struct, frozen=True):
     now: float | None = None
     after: float | None = None
     refusal: str = ""
+    gain: Gain = Gain()
 
     @property
     def statement(self) -> str:
@@ -52,22 +86,39 @@ class Finding(Struct, frozen=True):
             "measure": self.measure,
             "now": self.now,
             "after": self.after,
+            "gain": self.gain.to_dict(),
         }
 
 
 class Diagnosis(Struct, frozen=True):
-    """The findings about ``table`` as of ``snapshot_id``, the heaviest first."""
+    """The findings about ``table`` as of ``snapshot_id``, the heaviest first.
+
+    ``error`` says why a table of a catalog could not be examined, "" if it was.
+    """
 
     table: str
     snapshot_id: int | None
     findings: tuple[Finding, ...]
+    error: str = ""
+
+    @property
+    def gain(self) -> Gain:
+        """What all statements together save that icesql runs."""
+        return sum((each.gain for each in self.findings if each.statement), Gain())
+
+    def is_as_heavy_as(self, weight: Weight) -> bool:
+        """Whether a finding is of this weight or a heavier one; so is a table with an error."""
+        wanted = WEIGHTS[: WEIGHTS.index(weight) + 1]
+        return bool(self.error) or any(each.weight in wanted for each in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
         """The diagnosis as JSON values."""
         return {
             "table": self.table,
             "snapshot_id": self.snapshot_id,
+            "gain": self.gain.to_dict(),
             "findings": [each.to_dict() for each in self.findings],
+            **({"error": self.error} if self.error else {}),
         }
 
     def __str__(self) -> str:
@@ -79,6 +130,52 @@ class Diagnosis(Struct, frozen=True):
         from icesql.doctor.report import as_html
 
         return as_html(self)
+
+
+class CatalogDiagnosis(Struct, frozen=True):
+    """The diagnoses of all tables of a catalog, the worst table first."""
+
+    catalog: str
+    tables: tuple[Diagnosis, ...]
+
+    @property
+    def gain(self) -> Gain:
+        """That of all tables."""
+        return sum((each.gain for each in self.tables), Gain())
+
+    @property
+    def errors(self) -> int:
+        """How many tables could not be examined."""
+        return sum(bool(each.error) for each in self.tables)
+
+    def is_as_heavy_as(self, weight: Weight) -> bool:
+        """Whether one of its tables is."""
+        return any(each.is_as_heavy_as(weight) for each in self.tables)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The diagnosis as JSON values."""
+        return {
+            "catalog": self.catalog,
+            "gain": self.gain.to_dict(),
+            "errors": self.errors,
+            "tables": [each.to_dict() for each in self.tables],
+        }
+
+    def page(self) -> str:
+        """A whole HTML page, which loads nothing and runs nothing."""
+        from icesql.doctor.report import as_page
+
+        return as_page(self)
+
+    def __str__(self) -> str:
+        from icesql.doctor.report import catalog_as_text
+
+        return catalog_as_text(self)
+
+    def _repr_html_(self) -> str:
+        from icesql.doctor.report import catalog_as_html
+
+        return catalog_as_html(self)
 
 
 def weight_of(share: float) -> Weight:

@@ -7,6 +7,7 @@ the bounds are those of a sample: ten million of them take long to decode.
 
 from __future__ import annotations
 
+import time
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -54,6 +55,7 @@ class LiveFiles(Struct):
     A partition is the number of one in ``places``. ``sampled`` has the partition of each file that
     ``bounds`` are of. ``equality`` counts the delete files by equality among ``deletes``.
     ``spread`` is the number of partitions of each data manifest of the table's current spec.
+    ``seconds`` is how long reading the manifests took.
     """
 
     bytes: array[int] = field(default_factory=lambda: array("q"))
@@ -67,6 +69,7 @@ class LiveFiles(Struct):
     deletes: int = 0
     deleted_rows: int = 0
     equality: int = 0
+    seconds: float = 0.0
 
     @property
     def count(self) -> int:
@@ -107,6 +110,7 @@ def live_files(table: Table, columns: Iterable[str], query: QueryContext) -> Liv
             raise CorruptFileError(manifest.manifest_path, f"unknown partition spec {number}")
         return specs[manifest.partition_spec_id]
 
+    start = time.perf_counter()
     found.manifests = reader.manifests_of(snapshot)
     step = _step(found.manifests)
     numbers: dict[Place, int] = {}
@@ -116,6 +120,7 @@ def live_files(table: Table, columns: Iterable[str], query: QueryContext) -> Liv
             found.spread.append(len(set(found.partitions[-len(chosen) :])))
         _add_bounds(found, entries, chosen, wanted, step)
     found.places = list(numbers)
+    found.seconds = time.perf_counter() - start
     return found
 
 

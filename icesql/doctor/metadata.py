@@ -10,7 +10,7 @@ from typing import Final
 from icesql.commit.manifests.rewrite import plan_manifests
 from icesql.doctor.facts import Ask, Facts, try_to_ask
 from icesql.doctor.files import count_text
-from icesql.doctor.finding import Finding, weight_of
+from icesql.doctor.finding import Finding, Gain, weight_of
 from icesql.doctor.statement import Statement, call, constant, set_properties
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.scan.report_text import bytes_text
@@ -45,6 +45,7 @@ def manifests(facts: Facts, ask: Ask) -> Iterator[Finding]:
         yield from _clustering(facts, after)
         return
     size = sum(each.manifest_length or 0 for group in data for each in group.manifests) // count
+    fewer = sum(len(each.manifests) - each.count for each in groups)
     yield Finding(
         "manifests",
         weight_of(1 - after / count) if count >= 50 else "medium",
@@ -54,7 +55,10 @@ def manifests(facts: Facts, ask: Ask) -> Iterator[Finding]:
         call("rewrite_manifests", facts.parts),
         "manifests",
         len(given),
-        len(given) - sum(len(each.manifests) - each.count for each in groups),
+        len(given) - fewer,
+        gain=Gain(
+            requests=fewer, planning_seconds=facts.files.seconds * fewer / max(len(given), 1)
+        ),
     )
 
 
@@ -173,7 +177,9 @@ def orphans(facts: Facts, ask: Ask) -> Iterator[Finding]:
         return  # a listing would take minutes; CALL system.remove_orphan_files makes it
     statement = call("remove_orphan_files", facts.parts)
     answer = try_to_ask(ask, f"EXPLAIN {statement.icesql}")
-    for note in answer.notes if answer is not None else ():
+    if answer is None:
+        return
+    for note in answer.notes:
         found = _ORPHANS.fullmatch(note)
         if found is None or not (gone := int(found[1])):
             continue
@@ -188,4 +194,5 @@ def orphans(facts: Facts, ask: Ask) -> Iterator[Finding]:
             "orphan files",
             gone,
             0,
+            gain=Gain(bytes=sum(row[3] or 0 for row in answer.rows if row[0] == "remove")),
         )

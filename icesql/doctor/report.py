@@ -1,4 +1,4 @@
-"""A diagnosis as text and as HTML."""
+"""The diagnosis of a table or of a catalog as text and as HTML."""
 
 from __future__ import annotations
 
@@ -6,16 +6,24 @@ import html
 import textwrap
 from typing import Final
 
-from icesql.doctor.finding import Diagnosis, Finding
+from icesql.doctor.finding import WEIGHTS, CatalogDiagnosis, Diagnosis, Finding, Gain
 from icesql.errors import printable
+from icesql.scan.report_text import bytes_text
 
 _WIDTH: Final = 100
+_STYLE: Final = (
+    "body{font:14px system-ui,sans-serif;margin:2em}table{border-collapse:collapse;margin:1em 0}"
+    "td,th{border:1px solid #ccc;padding:.3em .6em;text-align:left;vertical-align:top}"
+    "code{white-space:pre-wrap;word-break:break-word}caption{text-align:left;font-weight:bold}"
+)
 
 
 def as_text(diagnosis: Diagnosis) -> str:
     """A paragraph for each finding; the last line says what to do with the statements."""
+    if diagnosis.error:
+        return printable(f"{diagnosis.table}: {diagnosis.error}")
     if not diagnosis.findings:
-        return f"{diagnosis.table}: nothing found"
+        return printable(f"{diagnosis.table}: nothing found")
     lines = [f"{diagnosis.table}: {_count(len(diagnosis.findings))}"]
     for number, each in enumerate(diagnosis.findings, 1):
         lines += ["", f"{number}. {each.name} ({each.weight})"]
@@ -53,6 +61,110 @@ def as_html(diagnosis: Diagnosis) -> str:
     )
 
 
+def catalog_as_text(found: CatalogDiagnosis) -> str:
+    """A paragraph for each table with findings or an error, and a line for all others."""
+    told = [each for each in found.tables if each.findings or each.error]
+    lines = [_heading(found)]
+    if gain := gain_text(found.gain):
+        lines.append(f"Predicted gain: {gain}.")
+    for number, each in enumerate(told, 1):
+        lines.append("")
+        if each.error:
+            lines += _wrapped(f"{number}. {each.table}: {one_line(each.error)}", "")
+            continue
+        lines += _wrapped(f"{number}. {each.table} ({_weights(each)}): {_kinds(each)}", "")
+        if gain := gain_text(each.gain):
+            lines += _wrapped(f"Predicted gain: {gain}.")
+    if healthy := len(found.tables) - len(told):
+        lines += ["", f"{_tables(healthy)}: nothing found"]
+    if any(each.findings for each in told):
+        lines += ["", "icesql doctor TABLE shows the statements that mend one."]
+    return "\n".join(map(printable, lines))
+
+
+def catalog_as_html(found: CatalogDiagnosis) -> str:
+    """One HTML table with a row for each table of the catalog."""
+    rows = "".join(map(_row, found.tables))
+    heads = ("table", "findings", "what", "files", "bytes", "requests", "seconds of planning")
+    return (
+        f"<table><caption>{_escaped(_heading(found))}</caption><thead><tr>"
+        + "".join(f"<th>{each}</th>" for each in heads)
+        + f"</tr></thead><tbody>{rows}</tbody></table>"
+    )
+
+
+def as_page(found: CatalogDiagnosis) -> str:
+    """The table of the catalog, and below it the findings of each of its tables."""
+    parts = (
+        f"<details><summary>{_escaped(each.table)} ({_weights(each)})</summary>{as_html(each)}"
+        "</details>"
+        for each in found.tables
+        if each.findings
+    )
+    title = _escaped(f"icesql doctor: {found.catalog}")
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta http-equiv="Content-Security-Policy" '
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>{title}</title><style>{_STYLE}</style></head><body><h1>{title}</h1>"
+        f"{catalog_as_html(found)}{''.join(parts)}</body></html>"
+    )
+
+
+def gain_text(gain: Gain) -> str:
+    """``120 files, 3.4 GB, 140 requests, 0.02 s of planning``; "" where there is none."""
+    parts = [
+        *([f"{gain.files:,} file{'s' * (gain.files != 1)}"] if gain.files else ()),
+        *([bytes_text(gain.bytes)] if gain.bytes else ()),
+        *([f"{gain.requests:,} request{'s' * (gain.requests != 1)}"] if gain.requests else ()),
+    ]
+    if gain.planning_seconds >= 0.001:
+        parts.append(f"{gain.planning_seconds:,.3f} s of planning")
+    return ", ".join(parts)
+
+
+def _row(table: Diagnosis) -> str:
+    gain = table.gain
+    cells = (
+        table.table,
+        "error" if table.error else _weights(table),
+        table.error or _kinds(table),
+        f"{gain.files:,}",
+        bytes_text(gain.bytes),
+        f"{gain.requests:,}",
+        f"{gain.planning_seconds:,.3f}",
+    )
+    return "<tr>" + "".join(f"<td>{_escaped(each)}</td>" for each in cells) + "</tr>"
+
+
+def _heading(found: CatalogDiagnosis) -> str:
+    sick = sum(bool(each.findings) for each in found.tables)
+    text = f"{found.catalog}: {_tables(len(found.tables))}, {sick:,} with findings"
+    return text + (f", {found.errors:,} with errors" if found.errors else "")
+
+
+def _tables(count: int) -> str:
+    return f"{count:,} table{'s' * (count != 1)}"
+
+
+def _weights(table: Diagnosis) -> str:
+    counts = {w: sum(each.weight == w for each in table.findings) for w in WEIGHTS}
+    return ", ".join(f"{n} {weight}" for weight, n in counts.items() if n) or "nothing found"
+
+
+def _kinds(table: Diagnosis) -> str:
+    return ", ".join(dict.fromkeys(each.name for each in table.findings))
+
+
+def one_line(text: str) -> str:
+    """The text without line ends."""
+    return " ".join(text.split())
+
+
+def _escaped(text: str) -> str:
+    return html.escape(printable(text))
+
+
 def _plain(spark_statement: str) -> str:
     """Without the catalog's name, of which the last line tells."""
     return spark_statement.replace("CALL catalog.", "CALL ").replace("TABLE catalog.", "TABLE ")
@@ -75,7 +187,7 @@ def _count(number: int) -> str:
     return "nothing found" if not number else f"{number} finding{'s' * (number != 1)}"
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrapped(text: str, first: str = "   ") -> list[str]:
     return textwrap.wrap(
-        text, _WIDTH, initial_indent="   ", subsequent_indent="   ", break_on_hyphens=False
+        text, _WIDTH, initial_indent=first, subsequent_indent="   ", break_on_hyphens=False
     )
