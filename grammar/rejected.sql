@@ -91,6 +91,10 @@ LOAD httpfs;
 PRAGMA version;
 -- refused: INSERT
 EXPLAIN INSERT INTO t VALUES (1);
+-- refused: expected SCHEMA EVOLUTION
+INSERT WITH SCHEMA CHANGES INTO t SELECT 1;
+-- refused: REPLACE WHERE with SCHEMA EVOLUTION
+INSERT WITH SCHEMA EVOLUTION INTO t REPLACE WHERE a = 1 SELECT 1;
 -- refused: unexpected "city"
 DESCRIBE t city;
 -- refused: unexpected "TBLES" after SHOW

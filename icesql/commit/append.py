@@ -10,6 +10,7 @@ from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
 from icesql.commit.files import FileChanges
 from icesql.commit.result import CommitResult
+from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshot_operation import SnapshotOperation, Validate
 from icesql.commit.snapshots.branches import Branch
 from icesql.context import QueryContext
@@ -27,6 +28,7 @@ def commit_append(
     branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
     rows: int | None = None,
+    schema: SchemaChange | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
     """Add data files as one snapshot of a branch; without files nothing is committed.
@@ -34,13 +36,15 @@ def commit_append(
     A branch that does not exist is made. The files belong to the commit: they are deleted when it
     fails. Appends never conflict with other commits: they are tried again from what those left.
     ``summary`` are further keys of the snapshot's summary, ``rows`` is how many the files hold, if
-    that was counted.
+    that was counted. ``schema`` are columns that come with them, also where there are no files.
 
     Raises CommitConflictError when all attempts lost, CommitStateUnknownError when nobody can
     know whether it was applied (the files stay then).
     """
     properties = dict(summary)
-    changes = FileChanges("append", tuple(files), branch=branch, summary=properties, rows=rows)
+    changes = FileChanges(
+        "append", tuple(files), branch=branch, summary=properties, rows=rows, schema=schema
+    )
     return commit_files(catalog, table, changes, query)
 
 
@@ -61,5 +65,4 @@ def commit_files(
     context = query or QueryContext()
     operation = SnapshotOperation(table, changes, context, validate=validate)
     after = commit(catalog, table, operation, context)
-    result_summary = {"operation": changes.operation, **operation.summary}
-    return CommitResult(after, operation.snapshot_id, result_summary)
+    return operation.result(after)

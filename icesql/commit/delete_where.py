@@ -16,6 +16,7 @@ from icesql.commit.attempts import commit
 from icesql.commit.files import FileChanges
 from icesql.commit.result import CommitResult
 from icesql.commit.rows import overwrite_operation
+from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.snapshots.branches import Branch
 from icesql.commit.validation.checks import validate
@@ -121,6 +122,7 @@ def commit_delete_where(
     branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
     rows: int | None = None,
+    schema: SchemaChange | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
     """Remove all files of which every row satisfies ``predicate``, and add others.
@@ -130,7 +132,7 @@ def commit_delete_where(
     only some rows may match (to be rewritten row by row), and, serializable, rows that came since
     snapshot ``start_id``; ``read`` as in ``commit_replace_partitions``. Where nothing is removed or
     added nothing is committed. ``rows`` is by how many the live rows of that snapshot change, if
-    that was counted.
+    that was counted. ``schema`` is as for ``commit_append``.
     """
     context = query or QueryContext()
     wanted = Validation(start_id, predicate, no_added_data=isolation == "serializable")
@@ -152,10 +154,6 @@ def commit_delete_where(
         counted = rows if as_read else None
         return replace(changes, removed=found.whole, operation=operation, rows=counted)
 
-    changes = FileChanges("delete", (*added,), branch=branch, summary=dict(summary))
+    changes = FileChanges("delete", (*added,), branch=branch, summary=dict(summary), schema=schema)
     operation = SnapshotOperation(table, changes, context, validate=check, plan=plan)
-    after = commit(catalog, table, operation, context)
-    if not operation.summary:
-        return CommitResult(after)
-    result_summary = {"operation": operation.name, **operation.summary}
-    return CommitResult(after, operation.snapshot_id, result_summary)
+    return operation.result(commit(catalog, table, operation, context))

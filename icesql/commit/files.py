@@ -7,6 +7,7 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
+from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshots.branches import Branch
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.table_metadata import MAIN
@@ -22,7 +23,8 @@ class FileChanges(Struct, frozen=True, dict=True):
     ``rows`` is by how many the live rows change, as the statement counted them; None where it did
     not. ``deletes_read``: removed position delete files were read, and those to add have what they
     told of live data files. ``converted`` are the paths of removed equality deletes of which the
-    same is true, by position.
+    same is true, by position. ``schema`` are columns that come in the same commit, also where no
+    file does.
     """
 
     operation: str
@@ -36,6 +38,7 @@ class FileChanges(Struct, frozen=True, dict=True):
     rows: int | None = None
     deletes_read: bool = False
     converted: frozenset[str] = frozenset()
+    schema: SchemaChange | None = None
 
     @cached_property
     def added_data(self) -> tuple[DataFile, ...]:
@@ -54,7 +57,12 @@ class FileChanges(Struct, frozen=True, dict=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is added or removed."""
+        """Whether nothing is added, removed or changed."""
+        return self.has_no_files and self.schema is None
+
+    @property
+    def has_no_files(self) -> bool:
+        """Whether no file is added or removed."""
         return not self.added and not self.removed
 
 

@@ -19,6 +19,7 @@ from icesql.commit.attempts import commit
 from icesql.commit.files import FileChanges
 from icesql.commit.partition_files import partition_files
 from icesql.commit.result import CommitResult
+from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.snapshots.branches import Branch
 from icesql.commit.validation.checks import validate
@@ -45,6 +46,7 @@ def commit_overwrite(
     branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
     rows: int | None = None,
+    schema: SchemaChange | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
     """Replace files by files: a copy-on-write DELETE, UPDATE or MERGE.
@@ -54,7 +56,7 @@ def commit_overwrite(
     that is gone, or of which any rows were deleted (were they updated, where no file is added);
     serializable, also new rows that may match. Without files nothing is committed. ``rows`` is by
     how many the live rows change, if that was counted; see ``validation.live_rows``. Raises as
-    ``commit_append`` does.
+    ``commit_append`` does; ``schema`` is as there.
     """
     wanted = Validation(
         start_id,
@@ -64,7 +66,9 @@ def commit_overwrite(
         only_updates=not added,
     )
     operation = overwrite_operation(added, removed)
-    changes = FileChanges(operation, (*added,), (*removed,), branch, dict(summary), rows=rows)
+    changes = FileChanges(
+        operation, (*added,), (*removed,), branch, dict(summary), rows=rows, schema=schema
+    )
     return _commit(catalog, table, changes, wanted, query)
 
 
@@ -83,6 +87,7 @@ def commit_row_delta(
     branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
     rows: int | None = None,
+    schema: SchemaChange | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
     """Add delete files or deletion vectors, and rows: a merge-on-read DELETE, UPDATE or MERGE.
@@ -91,8 +96,8 @@ def commit_row_delta(
     (and data files that go as a whole); ``referenced`` the paths of all data files of which rows
     are deleted. Conflicts: a referenced file that is gone, another vector for it, a removed data
     file of which rows were updated; for UPDATE and MERGE, also new deletes that may match, or of
-    a removed file; serializable, also new rows that may match. ``rows`` is as for
-    ``commit_overwrite``.
+    a removed file; serializable, also new rows that may match. ``rows`` and ``schema``
+    are as for ``commit_overwrite``.
     """
     is_delete = command == "delete"
     vectors = [each.referenced_data_file for each in deletes if each.is_deletion_vector]
@@ -111,8 +116,10 @@ def commit_row_delta(
     if both:
         raise ProgrammingError(f"{min(both)} is removed, and rows of it are deleted, in one commit")
     operation = row_delta_operation(added, deletes, _data(removed))
-    properties = dict(summary)
-    changes = FileChanges(operation, (*added, *deletes), (*removed,), branch, properties, rows=rows)
+    files = (*added, *deletes)
+    changes = FileChanges(
+        operation, files, (*removed,), branch, dict(summary), rows=rows, schema=schema
+    )
     return _commit(catalog, table, changes, wanted, query)
 
 
@@ -126,6 +133,7 @@ def commit_replace_partitions(
     read: Predicate | None = None,
     branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
+    schema: SchemaChange | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
     """Replace whole partitions by the new files of them: dynamic INSERT OVERWRITE.
@@ -134,9 +142,9 @@ def commit_replace_partitions(
     found anew at each attempt. With an isolation level, what came to these partitions since
     ``start_id`` conflicts; without one the last writer of a partition is right, as in Spark.
     ``read`` is what the new rows were read by, where they were made of the table's own: nothing may
-    have happened to these. Without files nothing is committed.
+    have happened to these. Without files nothing is committed but ``schema``.
     """
-    if not added:
+    if not added and schema is None:
         return CommitResult(table)
     context = query or QueryContext()
     partitions = frozenset((each.spec_id, each.partition) for each in added)
@@ -148,7 +156,7 @@ def commit_replace_partitions(
         no_new_deletes=isolation is not None,
     )
     properties = {"replace-partitions": "true", **summary}
-    changes = FileChanges("overwrite", (*added,), branch=branch, summary=properties)
+    changes = FileChanges("overwrite", (*added,), branch=branch, summary=properties, schema=schema)
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
         if isolation is not None:
@@ -261,9 +269,7 @@ def _commit(
 def _applied(
     catalog: Catalog, table: Table, operation: SnapshotOperation, query: QueryContext
 ) -> CommitResult:
-    after = commit(catalog, table, operation, query)
-    result_summary = {"operation": operation.name, **operation.summary}
-    return CommitResult(after, operation.snapshot_id, result_summary)
+    return operation.result(commit(catalog, table, operation, query))
 
 
 def _check_lineage(

@@ -17,6 +17,7 @@ from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.manifests.merging import ManifestMerge
 from icesql.commit.manifests.own_files import OwnFiles
 from icesql.commit.manifests.store import ManifestStore
+from icesql.commit.result import CommitResult
 from icesql.commit.snapshots.branches import Staged, branch_head, moved_ref, start_of
 from icesql.commit.snapshots.engine import engine_summary
 from icesql.commit.snapshots.snapshot_ids import new_snapshot_id
@@ -88,9 +89,15 @@ class SnapshotOperation:
         self._deletes = ManifestFilter(deletes, also=self._applies_to_nothing)
 
     @property
-    def snapshot_id(self) -> int:
-        """The same in every attempt."""
-        return self._id
+    def snapshot_id(self) -> int | None:
+        """The same in every attempt; None where columns come without files."""
+        return None if self._plan is None and self._is_nothing else self._id
+
+    @property
+    def _is_nothing(self) -> bool:
+        """Whether no snapshot is to be made. That of a new table may be of no rows."""
+        can_be = self._plan is not None or self._changes.schema is not None
+        return can_be and self._changes.has_no_files
 
     @property
     def reapplies(self) -> bool:
@@ -106,6 +113,9 @@ class SnapshotOperation:
 
     def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
         """As ``Operation.updates``."""
+        columns: Sequence[Update] = ()
+        if self._changes.schema is not None:
+            base, columns = self._changes.schema.applied(base, now_ms)
         metadata, changes = base.metadata, self._changes
         self._check(metadata)
         check_planned(self.found, base, changes.branch, changes.added_data)
@@ -114,9 +124,9 @@ class SnapshotOperation:
             self._validate(base, parent, self._query)
         if self._plan is not None:
             self._take(self._plan(base, parent))
-            if self._changes.is_empty:
-                self.summary = {}
-                return ()
+        if self._is_nothing:
+            self.summary = {}
+            return columns
         self._store.rebase(metadata)
         manifests, replaced, duplicates = self._manifests(base, parent)
         version = metadata.format_version
@@ -141,9 +151,15 @@ class SnapshotOperation:
         )
         branch = self._changes.branch
         if self._staged or isinstance(branch, Staged):
-            return (AddSnapshot(snapshot),)
+            return *columns, AddSnapshot(snapshot)
         moved = moved_ref(metadata, branch, self._id)
-        return AddSnapshot(snapshot), SetSnapshotRef(branch, moved)
+        return *columns, AddSnapshot(snapshot), SetSnapshotRef(branch, moved)
+
+    def result(self, after: Table) -> CommitResult:
+        """What the commit gives back that left the table so."""
+        if not self.summary:
+            return CommitResult(after)
+        return CommitResult(after, self._id, {"operation": self.name, **self.summary})
 
     def succeeded(self, table: Table) -> None:
         """Delete what lost attempts wrote, where the snapshot can be seen."""

@@ -10,37 +10,27 @@ columns, partition fields or sort orders of its own and another writer made some
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
-
-from msgspec.structs import replace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from icesql.catalog.rest.changes import has_transactions
 from icesql.catalog.writes.change import TableChange
-from icesql.commit.attempts import Operation, commit, is_same, now_ms, refreshed
+from icesql.commit.attempts import Operation, commit, is_same, now_ms
+from icesql.commit.in_memory import applied, as_it_is
 from icesql.commit.outcomes.requests import files_of
 from icesql.commit.outcomes.together import Part, commit_together
 from icesql.errors import (
     CommitConflictError,
     NotSupportedError,
-    StorageError,
 )
-from icesql.iceberg.metadata.changes.apply import apply_updates
 from icesql.iceberg.metadata.changes.requirements import requirements_for
 from icesql.iceberg.metadata.changes.updates import Update
-from icesql.iceberg.metadata.json_writer import metadata_bytes
-from icesql.iceberg.metadata.table_metadata import metadata_document, parse_metadata
-from icesql.storage import sizes
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Identifier, Table
     from icesql.catalog.writes.change import Place, Swap
     from icesql.context import QueryContext
     from icesql.iceberg.metadata.table_metadata import TableMetadata
-
-
-# How often a table is read again that others change meanwhile.
-_LOOKS: Final = 20
 
 
 class Transaction:
@@ -92,7 +82,7 @@ class Transaction:
             try:
                 self.check(catalog, table.identifier)
                 known = self._find(catalog, table.identifier)
-                held = known or _HeldTable(catalog, _as_it_is(catalog, table))
+                held = known or _HeldTable(catalog, as_it_is(catalog, table))
             except BaseException:
                 operation.failed()
                 raise
@@ -136,27 +126,6 @@ def _part(held: _HeldTable, moment: int) -> Part:
     needed = requirements_for(held.base.metadata, updates)
     change = TableChange(updates, needed, held.base.storage, moment)
     return Part(held.base, change, _Whole(held))
-
-
-def _as_it_is(catalog: Catalog, table: Table) -> Table:
-    """The table now, with the JSON of its metadata: others may delete that file at any time."""
-    for _ in range(_LOOKS):
-        found = refreshed(catalog, table)
-        try:
-            return replace(found, document=_document(found))
-        except StorageError:
-            if is_same(refreshed(catalog, table), found):
-                raise
-    raise CommitConflictError(
-        f"{table.name} changes faster than it can be read; run the statement again"
-    )
-
-
-def _document(table: Table) -> Mapping[str, Any]:
-    if table.document is not None:
-        return table.document
-    data = table.storage.read(table.metadata_location, most=sizes.METADATA)
-    return metadata_document(data, table.metadata_location)
 
 
 class _HeldTable:
@@ -214,14 +183,6 @@ def _given_ids(metadata: TableMetadata) -> tuple[object, ...]:
         frozenset(metadata.specs),
         frozenset(metadata.sort_orders),
     )
-
-
-def applied(table: Table, updates: Sequence[Update], moment: int) -> Table:
-    """The table after updates, in memory alone. Raises as ``apply_updates``."""
-    made = apply_updates(_document(table), updates, now_ms=moment)
-    metadata = parse_metadata(metadata_bytes(made), table.name)
-    # Nobody but this transaction could plan its scans.
-    return replace(table, metadata=metadata, document=made, planning=None)
 
 
 class _Whole:

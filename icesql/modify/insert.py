@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
+from sqlglot import exp
 
 from icesql.commit.append import commit_append
+from icesql.commit.in_memory import as_it_is
 from icesql.engine.duckdb.types import column_types
+from icesql.engine.result_schema import ResultColumn
 from icesql.errors import (
     ColumnNotFoundError,
     IntegrityError,
@@ -19,6 +22,7 @@ from icesql.errors import (
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.modify.engine_name import SUMMARY
+from icesql.modify.evolution import Evolution
 from icesql.modify.modified import Modified
 from icesql.modify.partition_clause import as_defaults, partition_values, with_values
 from icesql.modify.rows.query_files import write_files
@@ -30,11 +34,17 @@ from icesql.write.write_task import write_task, write_task_for
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icesql.catalog.table import Table
     from icesql.engine.protocol import Result
+
+_TAKES_ANY: Final = "write.spark.accept-any-schema"
 
 
 def insert(statement: Insert, services: StatementServices) -> Modified:
     """Run the query and append its rows, or put them in the place of others.
+
+    WITH SCHEMA EVOLUTION, and BY NAME where the table takes any schema, the columns of the query
+    that the table lacks come to it in the same commit, and types become wider.
 
     OVERWRITE replaces all rows, those of the partition that PARTITION names, or, with the setting
     ``partition_overwrite_mode`` dynamic, those of every partition that gets rows; REPLACE WHERE
@@ -48,14 +58,21 @@ def insert(statement: Insert, services: StatementServices) -> Modified:
 
         return replace_where(statement, services)
     catalog, table, branch = find_target(statement.table, services)
+    if statement.evolves or _takes_any(statement, table):
+        table = as_it_is(catalog, table)
     schema = table.metadata.schema
     if statement.copied is not None:
-        statement = _read_by_columns(statement, schema)
+        statement = _read_by_columns(statement, schema, services)
     values = partition_values(statement, table.metadata, services) if statement.partition else ()
     result, scans = services.run(statement.query)
     try:
+        evolution = insert_evolution(statement, table, result.columns)
+        change, note = None, ""
+        if evolution is not None:
+            note = evolution.note(table.metadata.schema, branch)
+            table, change = evolution.planned(table)
         given = [each.name for each in result.columns]
-        sources = column_sources(statement, schema, given)
+        sources = column_sources(statement, table.metadata.schema, given)
         task = write_task_for(
             table.metadata, table.storage, sources, zone=str(services.query.settings.timezone)
         )
@@ -70,7 +87,7 @@ def insert(statement: Insert, services: StatementServices) -> Modified:
         from icesql.modify.overwrite import overwrite
 
         done = overwrite(
-            statement, (catalog, table, branch), values, written.files, scans, services
+            statement, (catalog, table, branch), values, written.files, scans, services, change
         )
     else:
         done = commit_append(
@@ -80,9 +97,10 @@ def insert(statement: Insert, services: StatementServices) -> Modified:
             branch=branch,
             summary=SUMMARY,
             rows=written.rows,
+            schema=change,
             query=services.query,
         )
-    return Modified.of(written, done.snapshot_id)
+    return replace(Modified.of(written, done.snapshot_id), note=note)
 
 
 def insert_many(statements: Iterable[Insert], services: StatementServices) -> Modified:
@@ -91,6 +109,10 @@ def insert_many(statements: Iterable[Insert], services: StatementServices) -> Mo
     first = next(several, None)
     if first is None:
         return Modified(0)
+    if first.evolves:
+        raise UnsupportedSqlError(
+            "WITH SCHEMA EVOLUTION with several sets of values", hint="SELECT … FROM rows"
+        )
     if first.overwrite or first.copied is not None or first.partition or first.replaced:
         raise UnsupportedSqlError("this statement with several sets of values")
     catalog, table, branch = find_target(first.table, services)
@@ -126,6 +148,47 @@ def insert_many(statements: Iterable[Insert], services: StatementServices) -> Mo
         query=services.query,
     )
     return Modified.of(written, done.snapshot_id)
+
+
+def insert_evolution(
+    statement: Insert, table: Table, columns: Sequence[ResultColumn]
+) -> Evolution | None:
+    """What the columns of the query make of those of the table; None where they may not."""
+    if not statement.evolves and not _takes_any(statement, table):
+        return None
+    names = [each.name for each in columns]
+    if statement.columns is not None:
+        names[: len(statement.columns)] = statement.columns
+    elif not statement.by_name:
+        fixed = {each.name.lower() for each in statement.partition if each.value is not None}
+        own = [each.name for each in table.metadata.schema.fields if each.name.lower() not in fixed]
+        beyond = names[len(own) :]
+        for name in beyond:
+            if table.metadata.schema.find_column(name) is not None:
+                raise ProgrammingError(
+                    f'the query gives "{name}" behind the {len(own)} columns that '
+                    f"{statement.table.text} has, and it has that one; BY NAME goes by names"
+                )
+        if beyond and _is_values(statement.query.tree):
+            raise ProgrammingError(
+                f"VALUES gives {len(names)} columns, and {statement.table.text} has {len(own)}; "
+                "name the new ones in a column list"
+            )
+        names = [*own[: len(names)], *beyond]
+    given = [ResultColumn(name, each.type) for name, each in zip(names, columns, strict=True)]
+    is_text = statement.copied is not None and "parquet" not in statement.copied.function
+    return Evolution(given, widens=not is_text)
+
+
+def _takes_any(statement: Insert, table: Table) -> bool:
+    takes = table.metadata.properties.get(_TAKES_ANY, "false").lower() == "true"
+    return takes and statement.by_name
+
+
+def _is_values(tree: exp.Expr) -> bool:
+    """Whether a query is VALUES, whose columns have names that nobody gave them."""
+    clause = tree.args.get("from_")
+    return clause is not None and isinstance(clause.this, exp.Values) and not clause.this.alias
 
 
 def column_sources(
@@ -176,15 +239,38 @@ def _column(name: str, schema: Schema, statement: Insert) -> t.NestedField:
     return found
 
 
-def _read_by_columns(statement: Insert, schema: Schema) -> Insert:
+def _read_by_columns(statement: Insert, schema: Schema, services: StatementServices) -> Insert:
     """The statement with the file read by the types of the columns, as far as it says none."""
     file = statement.copied
     assert file is not None
     options = file.options
-    if "csv" in file.function:
+    if "csv" in file.function and statement.evolves:
+        # By the names in its first line; those that the table lacks are of the types they look of.
+        if "header" not in dict(options):
+            options = (*options, ("header", "true"))
+        columns = [schema.find_column(each) for each in _names_in(statement, options, services)]
+        known = [each for each in columns if each is not None]
+        options = (*options, ("types", column_types(known))) if known else options
+    elif "csv" in file.function:
         targets = list(schema.fields)
         if statement.columns is not None:
             targets = [_column(name, schema, statement) for name in statement.columns]
         options = (*options, ("columns", column_types(targets)))
-    query = replace(statement.query, files=(replace(file, options=options),))
-    return replace(statement, query=query)
+    return _with_options(statement, options)
+
+
+def _names_in(
+    statement: Insert, options: tuple[tuple[str, str], ...], services: StatementServices
+) -> list[str]:
+    """The columns of the file that is read with these options."""
+    result, _ = services.run(_with_options(statement, options).query)
+    try:
+        return [each.name for each in result.columns]
+    finally:
+        result.close()
+
+
+def _with_options(statement: Insert, options: tuple[tuple[str, str], ...]) -> Insert:
+    assert statement.copied is not None
+    file = replace(statement.copied, options=options)
+    return replace(statement, query=replace(statement.query, files=(file,)))

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from icesql.commit.delete_where import commit_delete_where, matched_files
 from icesql.commit.result import CommitResult
 from icesql.commit.rows import commit_replace_partitions
+from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshots.branches import Branch, start_of
 from icesql.errors import DataError, UnsupportedSqlError, shifted
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
@@ -46,6 +47,7 @@ def overwrite(
     files: Sequence[DataFile],
     scans: Sequence[TableScan],
     services: StatementServices,
+    schema: SchemaChange | None = None,
 ) -> CommitResult:
     """Commit the files of new rows in the place of those that the statement replaces.
 
@@ -76,6 +78,7 @@ def overwrite(
             read=read,
             branch=branch,
             summary=SUMMARY,
+            schema=schema,
             query=services.query,
         )
     return commit_delete_where(
@@ -87,6 +90,7 @@ def overwrite(
         read=read,
         branch=branch,
         summary=SUMMARY,
+        schema=schema,
         query=services.query,
     )
 

@@ -73,6 +73,14 @@ def explain(session: Session, statement: kinds.Explain, query: QueryContext) -> 
         result = engine_plan(session.engines.named(choice.name), bound, plans, query)
     else:
         result = explained(bound, plans, query, statement, choice, edges, measured)
+    if statement.write is not None:
+        from icesql.modify.explained import definitions_of
+        from icesql.session.services import Services
+
+        ddl = definitions_of(statement.write, Services(session.pipeline, query))
+        result = StaticResult(
+            [("plan", "varchar")], [*((each,) for each in ddl), *result.fetch(None)]
+        )
     return Outcome(result, tuple(plans), notes, scans=bound.scans)
 
 

@@ -34,7 +34,8 @@ WRITE_WORDS: Final = (
 EXPLAINED_WRITES: Final = ("CALL", "OPTIMIZE", "VACUUM", "ROLLBACK", "ALTER")
 CHANGES_ROWS: Final = ("INSERT", "DELETE", "UPDATE", "MERGE")
 EXPLAIN_HINT: Final = (
-    "EXPLAIN takes a query or CALL: EXPLAIN SELECT … with the same condition tells what is read"
+    "EXPLAIN takes a query, CALL or a change WITH SCHEMA EVOLUTION: EXPLAIN SELECT … with the same "
+    "condition tells what is read"
 )
 FILES_HINT: Final = (
     "connect(files='folder') and --files allow statements, not views, to read files of this machine"

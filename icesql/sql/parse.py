@@ -81,7 +81,7 @@ from icesql.sql.show_statements.in_from import (
     without,
 )
 from icesql.sql.show_statements.pivots import WORDS, check_pivot
-from icesql.sql.statement import MacroStatement, Query, Shown, ShowSession, Statement
+from icesql.sql.statement import Explain, MacroStatement, Query, Shown, ShowSession, Statement
 from icesql.sql.syntax_errors import check_commands_in_from, check_joins, no_statement, parse_error
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
 from icesql.stack import with_room
@@ -266,10 +266,18 @@ def _is_copy_from(tokens: Sequence[Token]) -> bool:
     return is_copy_from(tokens)
 
 
-def _check_explained(tokens: Sequence[Token]) -> None:
-    word = tokens[1].text.upper() if len(tokens) > 1 else ""
-    if word in CHANGES_ROWS:
-        raise unsupported(word, tokens[1], EXPLAIN_HINT)
+def _explained_evolution(statement: Statement, at: Token) -> Explain:
+    """EXPLAIN of INSERT or MERGE WITH SCHEMA EVOLUTION. Raises UnsupportedSqlError for others."""
+    from icesql.sql.writes.merge.statement import Merge
+    from icesql.sql.writes.statements import Insert
+
+    match statement:
+        case Insert(evolves=True):
+            return Explain(statement.query, write=statement)
+        case Merge(evolves=True):
+            return Explain(statement.source, write=statement)
+        case _:
+            raise unsupported(at.text.upper(), at, EXPLAIN_HINT)
 
 
 def _refused(first: str, tokens: Sequence[Token]) -> UnsupportedSqlError:
@@ -409,7 +417,9 @@ class _Parse:
 
             return explained(self.statement(tokens[1:]), tokens[1])
         if first == "EXPLAIN":
-            _check_explained(tokens)
+            word = tokens[1].text.upper() if len(tokens) > 1 else ""
+            if word in CHANGES_ROWS:
+                return _explained_evolution(self.statement(tokens[1:]), tokens[1])
         if first in COMMAND_WORDS and not quoted and not _is_copy_from(tokens):
             read = read_command(tokens, self._sql, self.any_query)
             if isinstance(read, ShowSession) and not read.name:

@@ -120,13 +120,15 @@ class Explain(Struct, frozen=True):
     """EXPLAIN [ANALYZE] of a query.
 
     ``format`` is "text", "json", "tree" or "html", or "engine" for the plan of the engine in its
-    own words. ``file`` is the path of EXPLAIN FILE, or the end of it.
+    own words. ``file`` is the path of EXPLAIN FILE, or the end of it. ``write`` is the statement
+    WITH SCHEMA EVOLUTION whose rows the query gives.
     """
 
     query: Query
     analyze: bool = False
     format: str = "text"
     file: str | None = None
+    write: Write | None = None
 
 
 class Copy(Struct, frozen=True):

@@ -236,11 +236,7 @@ def _places(given: Sequence[str], wanted: Sequence[str]) -> list[int | None]:
     """Where the values of each field stand: by name, where none has a name by place."""
     lower = [name.lower() for name in given]
     known = {name.lower() for name in wanted}
-    # Names that engines make up; a struct may also have fields that are called so.
-    unnamed = all(name == "" or name == f"v{place}" for place, name in enumerate(given)) or all(
-        name in ("", f"_{place}", f"col{place + 1}") for place, name in enumerate(given)
-    )
-    if unnamed and len(given) == len(wanted) and set(lower) != known:
+    if is_by_place(given, wanted):
         return [*range(len(given))]
     strange = [name for name in given if name.lower() not in known]
     if strange:
@@ -254,6 +250,15 @@ def _places(given: Sequence[str], wanted: Sequence[str]) -> list[int | None]:
         left.pop(name.lower(), None) if place is None else place
         for name, place in zip(wanted, places, strict=True)
     ]
+
+
+def is_by_place(given: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether fields have names that engines make up; a struct may also have ones of such names."""
+    unnamed = all(name == "" or name == f"v{place}" for place, name in enumerate(given)) or all(
+        name in ("", f"_{place}", f"col{place + 1}") for place, name in enumerate(given)
+    )
+    known = {name.lower() for name in wanted}
+    return unnamed and len(given) == len(wanted) and {name.lower() for name in given} != known
 
 
 def _list(type: t.ListType, target: pa.DataType, values: pa.Array, zone: str) -> pa.Array:

@@ -188,6 +188,7 @@ PROPERTIES: Final = (
     ("write.object-storage.partitioned-paths", "true", "folders by partition below those by hash"),
     ("write.location-provider.impl", "", "refused: a Java class says where files go"),
     ("write.py-location-provider.impl", "", "refused in PyIceberg's catalogs: a class of Python says it"),
+    ("write.spark.accept-any-schema", "false", "`INSERT … BY NAME` adds the columns that the table lacks"),
     ("write.wap.enabled", "false", "`wap.id` and `wap.branch` stage what is written"),
     ("write.summary.partition-limit", "0", "partitions that a snapshot's summary may name"),
     ("commit.retry.num-retries", "4", "attempts after the first"),

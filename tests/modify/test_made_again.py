@@ -578,3 +578,99 @@ def test_deletes_are_rewritten_over_the_expiry_of_another_session(con, other, mo
     assert rows(other, "SELECT p, count(*) FROM s.t GROUP BY p ORDER BY p") == [
         (n, 4) for n in (0, 1, 2)
     ]
+
+
+# ------------------------------------------------------------------ columns that come with rows
+
+GROWS = {
+    "insert": "INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 5 AS i, 7 AS n",
+    "overwrite": "INSERT WITH SCHEMA EVOLUTION OVERWRITE s.t BY NAME SELECT 5 AS i, 7 AS n",
+    "merge": (
+        "MERGE WITH SCHEMA EVOLUTION INTO s.t USING (SELECT 5 AS i, 7 AS n) q ON s.t.i = q.i "
+        "WHEN NOT MATCHED THEN INSERT *"
+    ),
+}
+
+
+@pytest.fixture
+def growing(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t (i INT, x VARCHAR)")
+
+
+@pytest.mark.parametrize("statement", GROWS.values(), ids=GROWS)
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        "ALTER TABLE s.t ADD COLUMN n INT",
+        "ALTER TABLE s.t ADD COLUMN N BIGINT",
+        "INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 1 AS n WHERE false",
+        "ALTER TABLE s.t ALTER COLUMN i TYPE BIGINT",
+        "ALTER TABLE s.t RENAME COLUMN x TO y",
+    ],
+)
+def test_a_column_that_others_add_first_is_used(
+    con: Any, other: Any, meanwhile: Meanwhile, growing: None, theirs: str, statement: str
+) -> None:
+    meanwhile(lambda: other.execute(theirs))
+    con.execute(statement)
+    assert con.execute("SELECT i, n FROM s.t").fetchall() == [(5, 7)]
+    names = [each.lower() for each in con.columns("s.t")]
+    assert names.count("n") == 1
+
+
+@pytest.mark.parametrize("statement", GROWS.values(), ids=GROWS)
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        "ALTER TABLE s.t ADD COLUMN m INT",  # which has the id that n had to get
+        "ALTER TABLE s.t ADD COLUMN n VARCHAR",
+        "ALTER TABLE s.t ADD COLUMN n DATE",
+        "ALTER TABLE s.t RENAME COLUMN i TO j",
+        "ALTER TABLE s.t DROP COLUMN i",
+        "ALTER TABLE s.t RENAME COLUMN x TO n",
+    ],
+)
+def test_columns_that_others_change_conflict(
+    con: Any, other: Any, meanwhile: Meanwhile, growing: None, theirs: str, statement: str,
+    catalog: dict[str, Any],
+) -> None:  # fmt: skip
+    meanwhile(lambda: other.execute(theirs))
+    with pytest.raises(errors.CommitConflictError, match="run the statement again"):
+        con.execute(statement)
+    left = table_to_change(other._session.state.names, ("s", "t"))[1].metadata
+    assert not left.snapshots
+    assert len(left.schema.fields) == (1 if "DROP" in theirs else 3 if "ADD" in theirs else 2)
+    assert not list(Path(catalog["warehouse"]).rglob("*.parquet")), "no file is left"
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_a_merge_that_grows_goes_on_with_rows_of_others(
+    con: Any, other: Any, meanwhile: Meanwhile, mode: str
+) -> None:
+    con.execute(
+        "CREATE TABLE s.t (i INT, x INT) TBLPROPERTIES "
+        f"('write.merge.mode' = '{mode}', 'write.merge.isolation-level' = 'snapshot')"
+    )
+    con.execute("INSERT INTO s.t VALUES (1, 1), (2, 2)")
+    meanwhile(lambda: other.execute("INSERT INTO s.t VALUES (3, 3)"))
+    con.execute(
+        "MERGE WITH SCHEMA EVOLUTION INTO s.t USING (SELECT 1 AS i, 5000000000 AS x, 7 AS n) q "
+        "ON s.t.i = q.i WHEN MATCHED THEN UPDATE SET *"
+    )
+    assert con.execute("SELECT * FROM s.t ORDER BY i").fetchall() == [
+        (1, 5000000000, 7), (2, 2, None), (3, 3, None),
+    ]  # fmt: skip
+
+
+def test_a_transaction_that_grows(con: Any, other: Any, growing: None) -> None:
+    con.execute("BEGIN")
+    con.execute(GROWS["insert"])
+    other.execute("INSERT INTO s.t VALUES (1, 'x')")
+    con.execute("COMMIT")
+    assert con.execute("SELECT * FROM s.t ORDER BY i").fetchall() == [(1, "x", None), (5, None, 7)]
+    con.execute("BEGIN")
+    con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 8 AS o")
+    other.execute("ALTER TABLE s.t ADD COLUMN p INT")
+    with pytest.raises(errors.CommitConflictError):
+        con.execute("COMMIT")
+    assert con.columns("s.t") == ["i", "x", "n", "p"]

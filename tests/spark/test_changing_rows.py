@@ -93,6 +93,47 @@ def test_the_tables_become_the_same(
         assert mine == other, ("SELECT 1", *STATEMENTS)[place // 2]
 
 
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_columns_come_with_a_merge(
+    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """WITH SCHEMA EVOLUTION, in tasks as here."""
+    found: dict[str, Any] = {}
+    for engine in ("local", "spark"):
+        (tmp_path / engine).mkdir()
+        with connect(warehouse=str(tmp_path / engine)) as con:
+            con.execute("SET engine = 'local'")
+            con.execute("CREATE SCHEMA s")
+            con.execute(
+                "CREATE TABLE s.t (id INT, k INT, st STRUCT<x INT>) PARTITIONED BY (k) "
+                f"TBLPROPERTIES ('format-version' = '3', 'write.merge.mode' = '{mode}')"
+            )
+            con.execute(
+                "INSERT INTO s.t SELECT i::INT, (i % 5)::INT, {'x': i::INT} FROM range(60) r(i)"
+            )
+            con.execute(
+                "CREATE TABLE s.u AS SELECT i AS id, (i % 5)::INT AS k, "
+                "{'n': [i], 'x': i + 5000000000} AS st, 'b' || i AS w FROM range(40, 80) r(i)"
+            )
+            con.execute(f"SET engine = '{engine}'")
+            with monkeypatch.context() as patch:
+                if engine == "spark":
+                    patch.setattr("icesql.modify.rows.commit.RowFiles", None)
+                count = con.execute(
+                    "MERGE WITH SCHEMA EVOLUTION INTO s.t USING s.u r ON r.id = t.id "
+                    "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+                ).rowcount
+            con.execute("SET engine = 'local'")
+            rows = con.execute("SELECT * FROM s.t ORDER BY id").fetchall()
+            columns = con.execute("DESCRIBE s.t").fetchall()
+            found[engine] = count, columns, rows
+    assert found["spark"] == found["local"]
+    assert found["spark"][0] == 40
+    assert found["spark"][2][39:41] == [
+        (39, 4, {"x": 39, "n": None}, None), (40, 0, {"x": 5000000040, "n": [40]}, "b40"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("first", [30, 40])
 def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(
     connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int

@@ -208,3 +208,21 @@ def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(
     assert differences(writer, "s.lost", "FROM s.source") == []
     named = {path for (path,) in here(writer, "SELECT file_path FROM s.lost.files")}
     assert files_on_disk(writer, "s.lost") == named
+
+
+def test_columns_come_with_the_rows(writer: icesql.Connection, nothing_collected: None) -> None:
+    """WITH SCHEMA EVOLUTION: tasks write the columns that the table gets by this commit."""
+    statement = (
+        "INSERT WITH SCHEMA EVOLUTION INTO s.{} BY NAME SELECT s AS text, i, k::BIGINT AS k, "
+        "{{'b': s, 'c': k, 'a': i}} AS st, [i] AS li FROM s.source"
+    )
+    for name in ("grown", "twin"):
+        here(writer, f"CREATE TABLE s.{name} (k INT, i BIGINT, st STRUCT<a INT>)")
+        here(writer, f"INSERT INTO s.{name} VALUES (1, 2, {{'a': 3}})")
+    here(writer, statement.format("twin"))
+    assert writer.execute(statement.format("grown")).rowcount == 300
+    described = [here(writer, f"DESCRIBE s.{name}") for name in ("grown", "twin")]
+    assert described[0] == described[1]
+    rows = [here(writer, f"SELECT * FROM s.{each} ORDER BY i, k") for each in ("grown", "twin")]
+    assert rows[0] == rows[1]
+    assert here(writer, "SELECT count(*) FROM s.grown.snapshots") == [(2,)]

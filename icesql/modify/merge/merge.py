@@ -10,9 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
+from icesql.commit.in_memory import as_it_is
 from icesql.commit.snapshots.branches import Branch
 from icesql.errors import (
     ColumnNotFoundError,
+    CommitConflictError,
     ProgrammingError,
     UnsupportedSqlError,
     similar_names,
@@ -20,13 +22,14 @@ from icesql.errors import (
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata_columns import POS
 from icesql.modify.merge.changes import MergeChanges
+from icesql.modify.merge.evolution import merge_evolution
 from icesql.modify.merge.in_tasks import MergedRows, RepeatedRow, all_matches, variants_of
 from icesql.modify.merge.keys import matching_filter, table_columns
 from icesql.modify.merge.relation import Part, Relation, merge_relation
 from icesql.modify.merge.source import SourcePart, SourceRows, read_source
 from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import NewRows
-from icesql.modify.rows.commit import change_rows, commit_files
+from icesql.modify.rows.commit import ChangedRows, change_rows, commit_files
 from icesql.modify.rows.new_files import ChangedFiles
 from icesql.modify.rows.stored_variants import StoredVariants, planned_files
 from icesql.modify.rows.target import RowTarget, check_row_names, check_same_columns, row_target
@@ -77,6 +80,8 @@ class _Merge:
     def run(self) -> Modified:
         statement, services = self._statement, self._services
         catalog, table, branch = find_target(statement.table, services)
+        if statement.evolves:
+            table = as_it_is(catalog, table)
         check_table(table.metadata)
         check_writable(table.storage)
         with statement.source_text.placing():
@@ -94,6 +99,11 @@ class _Merge:
         if all(each.action == "nothing" for each in statement.clauses):
             return Modified(0)
         check_row_names(table)
+        self._read = table.metadata.schema
+        self._evolution = None
+        if statement.evolves:
+            self._evolution = merge_evolution(statement, self._read, source.names, source.columns)
+            table = self._evolution.planned(table)[0]
         self._schema = table.metadata.schema
         self._lineage = table.metadata.format_version > 2
         if services.query.settings.engine != "local":
@@ -126,6 +136,7 @@ class _Merge:
             self._services.dialect,
             lineage=self._lineage,
             part=part,
+            read=self._read,
         )
 
     def _check_names(self, source: SourceRows) -> None:
@@ -158,7 +169,7 @@ class _Merge:
         statement, services = self._statement, self._services
         wanted: Predicate = ALWAYS_TRUE
         if not relation.keeps_all:
-            wanted = matching_filter(statement, self._schema, source)
+            wanted = matching_filter(statement, self._read, source)
 
         def narrow(scans: tuple[TableScan, ...]) -> tuple[TableScan, ...]:
             if wanted is ALWAYS_TRUE or not services.query.settings.prune:
@@ -195,9 +206,21 @@ class _Merge:
                     f"{scan.table.name} changed while it was read; run the statement again"
                 )
         check_same_columns(scan.table, place.table)
-        return row_target(
+        target = row_target(
             place.catalog, scan, command="merge", branch=place.branch, alone=not others
         )
+        if self._evolution is None:
+            return target
+        found = target.table
+        if found.metadata_location == place.table.metadata_location:
+            found = place.table  # whose metadata file others may have deleted by now
+        table, change = self._evolution.planned(found)
+        if table.metadata.schema.fields != self._schema.fields:
+            raise CommitConflictError(
+                f"the columns of {table.name} changed meanwhile; nothing was changed, run the "
+                "statement again"
+            )
+        return replace(target, table=table, schema=change)
 
     def _change(
         self, relation: Relation, target: RowTarget, source: SourceRows, result: Result
@@ -206,7 +229,13 @@ class _Merge:
         done = change_rows(
             target, changes.batches(reader), self._services, new=self._new_rows(), once=False
         )
-        return done.modified(done.gone + changes.inserted)
+        return self._modified(done, done.gone + changes.inserted, target)
+
+    def _modified(self, done: ChangedRows, rows: int, target: RowTarget) -> Modified:
+        made = done.modified(rows)
+        if self._evolution is None:
+            return made
+        return replace(made, note=self._evolution.note(self._read, target.branch))
 
     def _changes(
         self, relation: Relation, target: RowTarget, source: SourceRows, result: Result
@@ -271,7 +300,7 @@ class _Merge:
                 with own.text.placing():
                     inserted = run.insert(divided, self._rows(own, source), parts)
         done = commit_files(target, changed + inserted, services)
-        return done.modified(done.gone + inserted.added)
+        return self._modified(done, done.gone + inserted.added, target)
 
     def _changed(
         self,

@@ -92,14 +92,16 @@ def merge_relation(
     *,
     lineage: bool,
     part: Part = "all",
+    read: Schema | None = None,
 ) -> Relation:
-    """The query of a statement. Raises what ``clause_values`` raises.
+    """The query of a statement. ``read`` and what it raises are as for ``clause_values``.
 
     That of the "table" leaves out rows of the source that match nothing, and tells all that match
     where others are to be inserted: over several parts of a table none knows which they are. That
     of the "source" is asked of a table without rows, with those rows of the source alone.
     """
-    return _Relation(statement, schema, source, dialect, lineage=lineage, part=part).made()
+    maker = _Relation(statement, schema, source, dialect, lineage=lineage, part=part, read=read)
+    return maker.made()
 
 
 class _Relation:
@@ -112,13 +114,14 @@ class _Relation:
         *,
         lineage: bool,
         part: Part,
+        read: Schema | None,
     ) -> None:
         self._statement, self._source, self._dialect = statement, source, dialect
         self._clauses = statement.clauses
         self._actions = tuple(
             Action(
                 each.action in ("update", "delete"),
-                clause_values(each, statement, schema, source.names)
+                clause_values(each, statement, schema, source.names, read)
                 if each.action in ("update", "insert")
                 else None,
             )

@@ -54,12 +54,17 @@ DEFAULT: Final = Default()
 
 
 def clause_values(
-    clause: MergeClause, statement: Merge, schema: Schema, source: Sequence[str]
+    clause: MergeClause,
+    statement: Merge,
+    schema: Schema,
+    source: Sequence[str],
+    read: Schema | None = None,
 ) -> tuple[Value, ...]:
     """The value of each column of the table in the rows that come by the clause.
 
-    ``source`` are the columns of the source. Raises ColumnNotFoundError, ProgrammingError,
-    TypeMismatchError and IntegrityError for what does not fit the table.
+    ``source`` are the columns of the source. ``read`` is the schema that the table is read in,
+    where it gets columns: its rows have no value of those. Raises ColumnNotFoundError,
+    ProgrammingError, TypeMismatchError and IntegrityError for what does not fit the table.
     """
     given = _starred(clause, statement, schema, source)
     if clause.action == "insert":
@@ -67,7 +72,7 @@ def clause_values(
         for field, value in zip(schema.fields, values, strict=True):
             _check_required(field, value)
         return values
-    return _updated(clause, schema, given, statement)
+    return _updated(clause, schema, given, statement, schema if read is None else read)
 
 
 def _check_required(field: t.NestedField, value: Value) -> None:
@@ -83,7 +88,8 @@ def _starred(
     """What ``*`` and its like give to columns, by their ids."""
     known = {name.lower(): name for name in source}
     fields = schema.fields
-    match clause.star:
+    # What the source lacks stays as it is in a table that takes the columns of its source.
+    match "name" if statement.evolves and clause.star == "all" else clause.star:
         case "all":
             missing = [each.name for each in fields if each.name.lower() not in known]
             if missing:
@@ -124,7 +130,7 @@ def _inserted(
             )
         return tuple(_value(each) for each in values)
     for each in values:
-        path = _unqualified(each.path, schema, statement)
+        path = unqualified(each.path, schema, statement)
         field = _column(path[0], schema, each.offset)
         if len(path) > 1:
             raise ProgrammingError(
@@ -137,11 +143,11 @@ def _inserted(
 
 
 def _updated(
-    clause: MergeClause, schema: Schema, given: dict[int, Value], statement: Merge
+    clause: MergeClause, schema: Schema, given: dict[int, Value], statement: Merge, read: Schema
 ) -> tuple[Value, ...]:
     inner: dict[int, dict[tuple[int, ...], Value]] = {}
     for each in clause.values:
-        path = _unqualified(each.path, schema, statement)
+        path = unqualified(each.path, schema, statement)
         field = _column(path[0], schema, each.offset)
         below = _path_in(field, path[1:], each.offset)
         others = inner.setdefault(field.field_id, {})
@@ -155,7 +161,8 @@ def _updated(
         own = OfTable(field.name)
         parts = inner.get(field.field_id)
         if parts is None:
-            found.append(given.get(field.field_id, own))
+            here = field.field_id in read.field_by_id
+            found.append(given.get(field.field_id, own if here else DEFAULT))
         elif () in parts:
             found.append(parts[()])
         else:
@@ -168,7 +175,7 @@ def _value(given: MergeValue) -> Value:
     return DEFAULT if given.value is None else Computed(given.value)
 
 
-def _unqualified(path: tuple[str, ...], schema: Schema, statement: Merge) -> tuple[str, ...]:
+def unqualified(path: tuple[str, ...], schema: Schema, statement: Merge) -> tuple[str, ...]:
     """The path without the name of the table, by which it may begin."""
     lower = tuple(each.lower() for each in path)
     alias = statement.target_name.strip('"`').lower()
@@ -177,7 +184,9 @@ def _unqualified(path: tuple[str, ...], schema: Schema, statement: Merge) -> tup
         rest = path[len(prefix) :]
         if rest and lower[: len(prefix)] == prefix and schema.find_column(rest[0]) is not None:
             return rest
-    return path
+    # What begins with no column of the table is a column that it gets.
+    is_new = statement.evolves and len(path) > 1 and lower[0] == alias
+    return path[1:] if is_new and schema.find_column(path[0]) is None else path
 
 
 def _column(name: str, schema: Schema, offset: int | None) -> t.NestedField:

@@ -97,9 +97,12 @@ def with_fields(old: pa.Array, kind: t.IcebergType, given: Given) -> pa.Array:
     old = plain_array(old)
     made = []
     for index, field in enumerate(kind.fields):
-        own = pc.struct_field(old, [index])
+        # The fields that a struct gets together with the rows stand behind those that it had.
+        own = pc.struct_field(old, [index]) if index < old.type.num_fields else pa.nulls(len(old))
         value = given.get(field.field_id, own)
         if isinstance(value, Mapping):
+            if pa.types.is_null(own.type):
+                own = pa.nulls(len(own), pa.struct([]))
             value = with_fields(own, field.type, value)
         elif value is None:
             default = None if field.write_default is t.MISSING else field.write_default

@@ -134,6 +134,7 @@ def commit_files(
             branch=target.branch,
             summary=SUMMARY,
             rows=changed.added - changed.gone,
+            schema=target.schema,
             query=services.query,
         )
     else:
@@ -148,6 +149,7 @@ def commit_files(
             branch=target.branch,
             summary=SUMMARY,
             rows=changed.added - changed.gone,
+            schema=target.schema,
             query=services.query,
         )
     count = len(changed.data) + len(changed.deletes)

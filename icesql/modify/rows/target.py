@@ -8,6 +8,7 @@ from typing import Literal, cast, get_args
 from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Table
+from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshots.branches import Branch, start_of
 from icesql.commit.validation.validation import Isolation
 from icesql.errors import CommitConflictError, ProgrammingError, UnsupportedTableError
@@ -28,7 +29,7 @@ class RowTarget(Struct, frozen=True):
     """What came to ``branch`` since ``snapshot`` is for the commit to find.
 
     ``row_filter`` is implied by what the statement looks for in the table: only rows for which
-    it may be true conflict.
+    it may be true conflict. ``schema`` are columns that come with the new rows; ``table`` has them.
     """
 
     catalog: Catalog
@@ -37,10 +38,11 @@ class RowTarget(Struct, frozen=True):
     command: Command
     branch: Branch = MAIN
     row_filter: Predicate = ALWAYS_TRUE
+    schema: SchemaChange | None = None
 
     @property
     def metadata(self) -> TableMetadata:
-        """The table's metadata when the statement read it."""
+        """The table's metadata when the statement read it, with the columns that come."""
         return self.table.metadata
 
     @property

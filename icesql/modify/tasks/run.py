@@ -18,7 +18,7 @@ from icesql.modify.rows.new_files import ChangedFiles, FileNames
 from icesql.modify.rows.target import RowTarget
 from icesql.modify.services import StatementServices
 from icesql.modify.tasks.broadcast import BroadcastTable, broadcast
-from icesql.modify.tasks.division import Division, light, parts_of
+from icesql.modify.tasks.division import Division, light, light_metadata, parts_of
 from icesql.modify.tasks.job import (
     ChangeJob,
     ChangeWork,
@@ -252,12 +252,15 @@ class TaskRun:
         return SharedWork(bound, tables, self._change(plans[division.index], rows))
 
     def _change(self, own: ScanPlan, rows: QueryRows) -> ChangeWork:
-        """What tasks know of the table, by its plan as it travels."""
-        query = self._services.query
+        """What tasks know of the table, which may get columns that its plan has not."""
+        query, metadata, context = self._services.query, own.scan.table.metadata, own.context
+        if self._target.schema is not None:
+            metadata = light_metadata(self._target.metadata)
+            context = replace(context, schema=metadata.schema, file_schema=metadata.file_schema)
         return ChangeWork(
-            own.scan.table.metadata,
+            metadata,
             self._storage,
-            own.context,
+            context,
             replace(query.settings, engine="local", verify="normal"),
             query.now,
             rows,

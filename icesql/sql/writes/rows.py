@@ -34,6 +34,9 @@ _OPTIONS: Final = {
     "encoding": "encoding",
 }  # fmt: skip
 
+# The option of COPY … FROM that is WITH SCHEMA EVOLUTION.
+_EVOLVES: Final = "merge_schema"
+
 
 def read_insert(
     words: Words, read_query: ReadQuery, read_text: ReadText, constant: ReadConstant
@@ -42,6 +45,7 @@ def read_insert(
     at = words.here
     if words.peek() == "OR":
         raise unsupported(f"INSERT OR {words.peek(1)}", at, "use MERGE")
+    evolves = read_evolution(words)
     overwrite = words.skip("OVERWRITE")
     into = words.skip("INTO")
     if not overwrite and not into:
@@ -62,6 +66,10 @@ def read_insert(
         if overwrite or partition or columns is not None:
             what = "OVERWRITE" if overwrite else "PARTITION" if partition else "a column list"
             raise unsupported(f"REPLACE WHERE with {what}", words.here, "INSERT INTO t REPLACE …")
+        if evolves:
+            raise unsupported(
+                "REPLACE WHERE with SCHEMA EVOLUTION", at, "ALTER TABLE … ADD COLUMN comes first"
+            )
         words.index += 1
         refuse_endings(words.rest)
         made = read_replaced(words, table, after_table, read_text, by_name=by_name)
@@ -73,7 +81,15 @@ def read_insert(
     tokens = words.rest
     refuse_endings(tokens)
     query = read_query(tokens)
-    return Insert(table, query, columns, by_name, overwrite, partition=partition)
+    return Insert(table, query, columns, by_name, overwrite, partition=partition, evolves=evolves)
+
+
+def read_evolution(words: Words) -> bool:
+    """Whether WITH SCHEMA EVOLUTION comes next. Raises SqlSyntaxError for another WITH."""
+    if not words.skip("WITH"):
+        return False
+    words.need("SCHEMA", "EVOLUTION")
+    return True
 
 
 def _column_list(words: Words) -> tuple[str, ...]:
@@ -99,6 +115,9 @@ def read_copy_from(words: Words, read_query: ReadQuery) -> Insert:
     words.skip("WITH")
     options = _copy_options(words) if words.peek() == "(" else {}
     words.end()
+    evolves = options.pop(_EVOLVES, "false") == "true"
+    if evolves and columns is not None:
+        raise syntax_error("a column list and MERGE_SCHEMA exclude each other", path_token)
     form = options.pop("format", None) or _form_of(path, path_token)
     if form.lower() not in _READERS:
         raise unsupported(f"COPY … FROM in the format {form}", path_token, "csv, json or parquet")
@@ -116,9 +135,9 @@ def read_copy_from(words: Words, read_query: ReadQuery) -> Insert:
     given = tuple((_OPTIONS[name], value) for name, value in options.items())
     # What these words are is nowhere in the text.
     query = replace(query, user_text=None, spark=None)
-    return Insert(
-        table, query, columns, form.lower() == "json", copied=replace(file, options=given)
-    )
+    by_name = evolves or form.lower() == "json"
+    copied = replace(file, options=given)
+    return Insert(table, query, columns, by_name, copied=copied, evolves=evolves)
 
 
 def _form_of(path: str, at: Token) -> str:
@@ -149,6 +168,10 @@ def _copy_options(words: Words) -> dict[str, str]:
             value = _quoted(token.text) if is_text else str(token.text)
         if name == "format":
             found[name] = token.text if token is not None else ""
+        elif name == _EVOLVES:
+            found[name] = value.strip("'").lower()
+            if found[name] not in ("true", "false"):
+                raise syntax_error("MERGE_SCHEMA is true or false", at)
         elif name in _OPTIONS:
             if not (value.startswith("'") or value.lower() in ("true", "false") or value.isdigit()):
                 raise unsupported(f"the option {name.upper()} = {value}", at, "write it in quotes")

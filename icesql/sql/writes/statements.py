@@ -166,7 +166,8 @@ class Insert(Write, frozen=True):
     ``columns`` are those of the column list, None without one. ``by_name``: columns of the query
     go to those of their names. ``copied`` is the file of COPY … FROM, read by the table's columns.
     ``partition`` are the columns of PARTITION. With ``replaced`` the last column of the query
-    says whether a row satisfies the condition of REPLACE WHERE.
+    says whether a row satisfies the condition of REPLACE WHERE. ``evolves``: the table gets the
+    columns of the query that it lacks.
     """
 
     table: TableName
@@ -177,6 +178,7 @@ class Insert(Write, frozen=True):
     copied: FileReference | None = None
     partition: tuple[PartitionValue, ...] = ()
     replaced: ReplacedRows | None = None
+    evolves: bool = False
 
 
 class Delete(Write, frozen=True):

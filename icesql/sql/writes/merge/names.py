@@ -90,6 +90,22 @@ def part_edits(
             yield place, place, f"{own}."
 
 
+def taken_path(node: exp.Expr, part: Part, sides: Sides) -> tuple[str, ...]:
+    """The path in the source of a value that is a column of it, () for any other.
+
+    A name without a qualifier may be the table's where a clause sees both.
+    """
+    if not isinstance(node, exp.Column) or part.kind == BY_SOURCE:
+        return ()
+    names = tuple(str(name.name) for name in node.parts)
+    lower = tuple(name.lower() for name in names)
+    for whole in ((sides.source,), sides.source_parts):
+        length = len(whole)
+        if 0 < length < len(names) and lower[:length] == tuple(each.lower() for each in whole):
+            return names[length:]
+    return () if lower[0] == sides.target.lower() and len(names) > 1 else names
+
+
 def source_columns(
     node: exp.Expr, part: Part, sides: Sides, text: Composed
 ) -> Iterator[tuple[str, int]]:

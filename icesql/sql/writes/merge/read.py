@@ -19,9 +19,11 @@ from icesql.sql.writes.merge.names import (
     check_part,
     part_edits,
     source_columns,
+    taken_path,
     written_name,
 )
 from icesql.sql.writes.merge.statement import JoinKey, Merge, MergeClause
+from icesql.sql.writes.rows import read_evolution
 from icesql.sql.writes.statements import TableName
 from icesql.sql.writes.targets import read_target
 from icesql.sql.writes.words import Words
@@ -52,8 +54,7 @@ def read_merge(tokens: Sequence[Token], sql: str, read_text: ReadText) -> Merge:
     assert at is not None
     words = Words(tokens, sql)
     words.index = at + 1
-    if words.peek() == "WITH":
-        raise unsupported("MERGE WITH SCHEMA EVOLUTION", words.here, "ALTER TABLE … ADD COLUMN")
+    evolves = read_evolution(words)
     words.need("INTO")
     table, target = _target(words)
     words.need("USING")
@@ -95,6 +96,7 @@ def read_merge(tokens: Sequence[Token], sql: str, read_text: ReadText) -> Merge:
     )
     edits: list[tuple[int, int, str]] = []
     used: list[tuple[str, int]] = []
+    taken: list[tuple[Span, tuple[str, ...]]] = []
     for part, node in zip(
         (Part(join, ""), *parts), (joined, *skeleton.tree.expressions[1:]), strict=True
     ):
@@ -102,6 +104,9 @@ def read_merge(tokens: Sequence[Token], sql: str, read_text: ReadText) -> Merge:
             check_part(node, part.kind or "ON")
         edits += part_edits(node, part, sides, text)
         used += source_columns(node, part, sides, text)
+        path = taken_path(node, part, sides)
+        if path:
+            taken.append((part.span, path))
     return Merge(
         table,
         sql,
@@ -117,6 +122,8 @@ def read_merge(tokens: Sequence[Token], sql: str, read_text: ReadText) -> Merge:
         skeleton.given,
         _keys(joined),
         tuple(used),
+        tuple(taken),
+        evolves,
     )
 
 

@@ -54,7 +54,8 @@ class Merge(Write, frozen=True):
     and ON or USING (…) as ``join``. ``target_name`` and ``source_name`` are what columns are
     qualified with. ``given`` are the parameters of the statement and how many stand before ON.
     ``keys`` are what ON compares, ``used`` the columns of the source that the statement names, with
-    their places.
+    their places; ``taken`` are the values that are a column of the source, or a field in one, by
+    its path. ``evolves``: the table gets the columns of the source that it lacks.
     """
 
     table: TableName
@@ -71,3 +72,5 @@ class Merge(Write, frozen=True):
     given: tuple[Any, int]
     keys: tuple[JoinKey, ...] = ()
     used: tuple[tuple[str, int], ...] = ()
+    taken: tuple[tuple[Span, tuple[str, ...]], ...] = ()
+    evolves: bool = False

@@ -1,0 +1,173 @@
+"""The columns that a table gets from those of a query: WITH SCHEMA EVOLUTION.
+
+Columns and fields of structs, also in lists and maps, that the table lacks are added behind the
+others of their struct, and may be NULL; a type of which the query has a wider one becomes that.
+Nothing is dropped, renamed, narrowed or made optional.
+Source: Java ``UnionByNameVisitor``; Spark ``ResolveSchemaEvolution``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from icesql.commit.schema_change import SchemaChange, planned_change
+from icesql.engine.duckdb.types import duckdb_type
+from icesql.engine.result_schema import ResultColumn, ResultType
+from icesql.errors import ProgrammingError, UnsupportedSqlError
+from icesql.iceberg import types as t
+from icesql.iceberg.evolution.schema_changes import (
+    NewColumn,
+    add_column,
+    is_widening,
+    widen_column,
+)
+from icesql.iceberg.metadata.changes.columns import schema_updates
+from icesql.iceberg.metadata.changes.updates import Update
+from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from icesql.iceberg.schema import Schema
+from icesql.modify.result_types import result_fields
+from icesql.query.views.expansion import quoted_name
+from icesql.write.assignment import is_by_place
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Table
+    from icesql.commit.snapshots.branches import Branch
+
+Path = tuple[str, ...]
+_MOST_NAMED: Final = 10
+
+
+class ColumnGrowth(Struct, frozen=True):
+    """A column that is added with a type or, where ``widens``, becomes of it."""
+
+    path: Path
+    type: t.IcebergType
+    widens: bool = False
+
+    def sql(self, table: str) -> str:
+        """The ALTER TABLE that does the same."""
+        name = ".".join(quoted_name(each, "") for each in self.path)
+        if self.widens:
+            return f"ALTER TABLE {table} ALTER COLUMN {name} TYPE {duckdb_type(self.type)}"
+        return f"ALTER TABLE {table} ADD COLUMN {name} {duckdb_type(self.type)}"
+
+    @property
+    def message(self) -> str:
+        """What happens, for a note."""
+        return f"{'.'.join(self.path)} {self.type}"
+
+
+class Evolution:
+    """What ``given``, columns of a query under the names that they have in a table, make of it.
+
+    ``widens``: types of columns that are there become wider, too; what a reader of texts makes of
+    them is no reason to.
+    """
+
+    def __init__(self, given: Sequence[ResultColumn], *, widens: bool = True) -> None:
+        self._given, self._widens = given, widens
+
+    def growth(self, schema: Schema) -> tuple[ColumnGrowth, ...]:
+        """The changes in the order in which columns get their ids: that of Java.
+
+        Raises ProgrammingError for two new columns of one name, UnsupportedSqlError for a type
+        that no table has.
+        """
+        given = [(each.name, each.type) for each in self._given]
+        return tuple(_of_struct((), schema.fields, given, widens=self._widens))
+
+    def updates(self, metadata: TableMetadata) -> tuple[Update, ...]:
+        """The updates that change a table so. Raises what ALTER TABLE raises."""
+        schema, last_id = metadata.schema, metadata.last_column_id
+        for each in self.growth(schema):
+            if each.widens:
+                schema = widen_column(schema, each.path, each.type)
+            else:
+                schema, last_id = add_column(schema, last_id, NewColumn(each.path, each.type))
+        return schema_updates(metadata, schema)
+
+    def planned(self, table: Table) -> tuple[Table, SchemaChange | None]:
+        """See ``commit.schema_change``."""
+        return planned_change(table, self.updates)
+
+    def note(self, schema: Schema, branch: Branch) -> str:
+        """What becomes of the columns of a table of this schema."""
+        growth = self.growth(schema)
+        parts = []
+        for what, widens in (("new columns", False), ("wider columns", True)):
+            found = [each.message for each in growth if each.widens == widens]
+            if found:
+                more = f" and {len(found) - _MOST_NAMED:,} more" * (len(found) > _MOST_NAMED)
+                parts.append(f"{what}: {', '.join(found[:_MOST_NAMED])}{more}")
+        if parts and branch != MAIN:
+            parts.append("columns are those of the whole table, not of a branch")
+        return "; ".join(parts)
+
+
+# ------------------------------------------------------------------ the union
+
+
+def _of_struct(
+    path: Path,
+    fields: Sequence[t.NestedField],
+    given: Sequence[tuple[str, ResultType]],
+    *,
+    widens: bool,
+) -> Iterator[ColumnGrowth]:
+    added: dict[str, ResultColumn] = {}
+    for name, type in given:
+        own = [each for each in fields if each.name == name] or [
+            each for each in fields if each.name.lower() == name.lower()
+        ]
+        if own:
+            yield from _of_type((*path, own[0].name), own[0].type, type, widens=widens)
+        elif name.lower() in added:
+            raise ProgrammingError(
+                f'two new columns are called "{".".join((*path, name))}"; give one another name '
+                "with AS"
+            )
+        else:
+            added[name.lower()] = ResultColumn(name, type)
+    for each in added.values():
+        if _has_null(each.type):
+            raise UnsupportedSqlError(
+                f'a new column "{".".join((*path, each.name))}" that has only NULL, or a part of '
+                "it that has",
+                hint="CAST the NULL to a type",
+            )
+        (field,) = result_fields((ResultColumn(".".join((*path, each.name)), each.type),))
+        yield ColumnGrowth((*path, each.name), field.type)
+
+
+def _has_null(type: ResultType) -> bool:
+    return type.kind == "null" or any(_has_null(inner) for _, inner in type.children)
+
+
+def _of_type(
+    path: Path, type: t.IcebergType, given: ResultType, *, widens: bool
+) -> Iterator[ColumnGrowth]:
+    match type, given.kind:
+        case t.StructType(fields), "struct" | "tuple":
+            names = [name for name, _ in given.children]
+            if given.kind == "tuple" or is_by_place(names, [each.name for each in fields]):
+                # Fields without names fill those of the column one after the other.
+                for field, (_, inner) in zip(fields, given.children, strict=False):
+                    yield from _of_type((*path, field.name), field.type, inner, widens=widens)
+            else:
+                yield from _of_struct(path, fields, given.children, widens=widens)
+        case t.ListType(), "list":
+            inner = given.children[0][1]
+            yield from _of_type((*path, "element"), type.element, inner, widens=widens)
+        case t.MapType(), "map":
+            inner = given.children[1][1]
+            yield from _of_type((*path, "value"), type.value, inner, widens=widens)
+        case t.PrimitiveType(), _ if widens and not given.is_nested:
+            try:
+                (field,) = result_fields((ResultColumn(path[-1], given),))
+            except UnsupportedSqlError:
+                return  # whether its values can be stored is for the rows to show
+            if field.type != type and is_widening(type, field.type):
+                yield ColumnGrowth(path, field.type, widens=True)

@@ -1,0 +1,60 @@
+"""The columns that MERGE WITH SCHEMA EVOLUTION brings: those that its clauses take as they are.
+
+Source: Spark ``MergeIntoTable.sourceSchemaForSchemaEvolution``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from icesql.engine.result_schema import ResultColumn, ResultType
+from icesql.iceberg.schema import Schema
+from icesql.modify.evolution import Evolution
+from icesql.modify.merge.values import unqualified
+from icesql.sql.writes.merge.statement import Merge
+
+Path = tuple[str, ...]
+
+
+def merge_evolution(
+    statement: Merge, schema: Schema, names: Sequence[str], columns: Sequence[ResultColumn]
+) -> Evolution:
+    """What the columns of the source, by these names, make of those of the table.
+
+    UPDATE SET * and INSERT * take all of its columns, an assignment a column, or a field in one,
+    of the name that it assigns to: ``SET x = s.x``. Other values bring no column.
+    """
+    clauses = [each for each in statement.clauses if each.action in ("update", "insert")]
+    given = [ResultColumn(name, each.type) for name, each in zip(names, columns, strict=True)]
+    if any(each.star in ("all", "name") for each in clauses):
+        return Evolution(given)
+    wanted = {*_assigned(statement, schema)}
+    kept = [(each.name, _kept(each.type, (each.name.lower(),), wanted)) for each in given]
+    return Evolution([ResultColumn(name, type) for name, type in kept if type is not None])
+
+
+def _assigned(statement: Merge, schema: Schema) -> Iterator[Path]:
+    """The paths, in lower case, that get what the source has at the same path."""
+    taken = dict(statement.taken)
+    for clause in statement.clauses:
+        for number, each in enumerate(clause.values):
+            path = taken.get(each.value) if each.value is not None else None
+            if path is None:
+                continue
+            target = unqualified(each.path, schema, statement)
+            if not target:  # VALUES without a list of columns
+                target = tuple(field.name for field in schema.fields[number : number + 1])
+            lower = tuple(name.lower() for name in path)
+            if lower == tuple(name.lower() for name in target):
+                yield lower
+
+
+def _kept(type: ResultType, path: Path, wanted: Collection[Path]) -> ResultType | None:
+    """What of a type is at the paths that are wanted, or below; None where nothing is."""
+    if path in wanted:
+        return type
+    if type.kind != "struct":
+        return None
+    inner = [(name, _kept(child, (*path, name.lower()), wanted)) for name, child in type.children]
+    kept = tuple((name, child) for name, child in inner if child is not None)
+    return ResultType("struct", children=kept) if kept else None

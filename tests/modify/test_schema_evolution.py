@@ -1,0 +1,277 @@
+"""WITH SCHEMA EVOLUTION: a table grows with its rows, as by ALTER TABLE and INSERT, in one commit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import icesql
+from icesql import errors
+from icesql.catalog.targets import table_to_change
+
+OLD = (
+    "a INT NOT NULL, f FLOAT, p DECIMAL(9, 2), s STRUCT<x INT, t STRUCT<y INT>>, "
+    "l STRUCT<z INT>[], m MAP<VARCHAR, STRUCT<w INT>>, code VARCHAR, PRIMARY_ONE BIGINT"
+)
+OLD_ROW = "1, 1.5, 1.25, {'x': 1, 't': {'y': 2}}, [{'z': 3}], MAP {'k': {'w': 4}}, '007', 5"
+# Columns of a query by names, and what they are to the table above.
+GIVEN = {
+    "new columns of all types": (
+        "1 AS a, true AS b, 2::TINYINT AS i8, 3::BIGINT AS l64, 1.5::FLOAT AS f32, "
+        "2.5::DOUBLE AS f64, 1.25 AS dec, DATE '2026-01-31' AS day, TIME '01:02:03' AS t, "
+        "TIMESTAMP '2026-01-31 01:02:03' AS ts, TIMESTAMPTZ '2026-01-31 01:02:03+00' AS tz, "
+        "'é' AS str, uuid() IS NULL AS u, '\\x00'::BLOB AS bin, [1, NULL] AS li, "
+        "{'c': 1, 'd': [{'e': 'x'}]} AS st, MAP {'k': 7} AS mp, 1::UBIGINT AS u64, "
+        "1::HUGEINT AS huge"
+    ),
+    "wider types": "5000000000 AS a, 2.5::DOUBLE AS f, 12345678.25::DECIMAL(12, 2) AS p",
+    "narrower types": "1::TINYINT AS a, 1.25::DECIMAL(3, 2) AS p, 7::INT AS primary_one",
+    "fields at any depth, in another order": (
+        "{'n': 1, 't': {'o': 2, 'y': 5000000000}, 'x': 3} AS s, 9 AS first, 1 AS a, "
+        "[{'r': [1], 'z': 1}] AS l, MAP {'k': {'v': 1, 'w': 5000000000}} AS m"
+    ),
+    "only some fields": "1 AS a, {'t': {'q': 1}} AS s, [{'r': 1}] AS l",
+    "another case": "1 AS A, 'x' AS CODE, {'X': 5000000000, 'New': 1} AS S",
+    "names": """1 AS a, 2 AS "a.b", 3 AS "q""x", 4 AS "select", 5 AS "ü ö", {'x.y': 1} AS s""",
+    "no rows": "1 AS a, 2 AS new WHERE false",
+}
+MAPPING = json.dumps([
+    {"field-id": number, "names": [name]}
+    for number, name in enumerate(("a", "f", "p", "s", "l", "m", "code", "PRIMARY_ONE"), 1)
+])  # fmt: skip
+PROPERTIES = (
+    f"'schema.name-mapping.default' = '{MAPPING}', "
+    "'write.metadata.metrics.max-inferred-column-defaults' = '4', "
+    "'write.metadata.metrics.column.a' = 'full'"
+)
+
+
+def metadata(con: icesql.Connection, name: str) -> Any:
+    return table_to_change(con._session.state.names, ("s", name))[1].metadata
+
+
+def data_files(warehouse: Path) -> set[Path]:
+    return {*warehouse.rglob("*.parquet")}
+
+
+def grown(con: icesql.Connection, name: str) -> tuple[Any, ...]:
+    """All that a schema change leaves in metadata."""
+    found = metadata(con, name)
+    return (
+        found.schema.fields,
+        found.schema.identifier_field_ids,
+        found.last_column_id,
+        found.specs,
+        found.sort_orders,
+        dict(found.properties),
+    )
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
+def test_it_is_what_alter_and_insert_do(con: icesql.Connection, given: str, version: int) -> None:
+    for name in ("one", "two"):
+        con.execute(
+            f"CREATE TABLE s.{name} ({OLD}) PARTITIONED BY (bucket(4, a)) "
+            f"TBLPROPERTIES ('format-version' = '{version}', {PROPERTIES})"
+        )
+        con.execute(f"ALTER TABLE s.{name} WRITE ORDERED BY code")
+        con.execute(f"ALTER TABLE s.{name} SET IDENTIFIER FIELDS a")
+        con.execute(f"INSERT INTO s.{name} VALUES ({OLD_ROW})")
+    before = metadata(con, "one")
+    words = "INSERT WITH SCHEMA EVOLUTION INTO s.{} BY NAME SELECT "
+    explained = con.execute("EXPLAIN " + words.format("two") + given)
+    plan = [line for (line,) in explained.fetchall()]
+    changes = [each for each in plan if each.startswith("ALTER TABLE")]
+    assert plan[: len(changes)] == changes
+    assert len(plan) > len(changes)
+    for each in changes:
+        con.execute(each)
+    con.execute(f"INSERT INTO s.two BY NAME SELECT {given}")
+    con.execute(words.format("one") + given)
+    assert grown(con, "one") == grown(con, "two")
+    query = "SELECT * FROM s.{} ORDER BY ALL"
+    rows = con.execute(query.format("one")).fetchall()
+    assert rows == con.execute(query.format("two")).fetchall()
+    assert len(rows) == (1 if "WHERE false" in given else 2)
+    after = metadata(con, "one")
+    commits = len(after.metadata_log) - len(before.metadata_log)
+    assert commits == 1, "columns and rows are one commit"
+    assert len(after.snapshots) == len(rows)
+    if len(rows) == 2:
+        assert after.current_snapshot.schema_id == after.current_schema_id
+    stats = "SELECT lower_bounds FROM s.{}.files ORDER BY ALL"
+    bounds = con.execute(stats.format("one")).fetchall()
+    assert bounds == con.execute(stats.format("two")).fetchall()
+    fields = {each.name: each for each in after.schema.fields}
+    assert fields["a"].required, "NOT NULL stays"
+
+
+def test_a_column_that_a_query_lacks_stays(con: icesql.Connection) -> None:
+    con.execute(
+        "CREATE TABLE s.t (a INT, b VARCHAR DEFAULT 'none', c INT NOT NULL) "
+        "TBLPROPERTIES ('format-version' = '3')"
+    )
+    con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 1 AS d, 2 AS c")
+    assert con.execute("SELECT * FROM s.t").fetchall() == [(None, "none", 2, 1)]
+    with pytest.raises(errors.IntegrityError, match='"c" is required'):
+        con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 1 AS e")
+    assert "e" not in [each.name for each in metadata(con, "t").schema.fields]
+
+
+def test_by_position_columns_come_behind_the_others(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t (a INT, b INT)")
+    con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t SELECT 1 AS x, 5000000000 AS y, 'new' AS c")
+    con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t (b, d) VALUES (2, true)")
+    assert con.execute("SELECT * FROM s.t ORDER BY b").fetchall() == [
+        (None, 2, None, True), (1, 5000000000, "new", None),
+    ]  # fmt: skip
+    with pytest.raises(errors.ProgrammingError, match="gives 1 column, and"):
+        con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t SELECT 1")
+    with pytest.raises(errors.ProgrammingError, match="it has that one; BY NAME"):
+        con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t SELECT 1, 2, 'x', true, 5 AS A")
+    with pytest.raises(errors.ProgrammingError, match="in a column list"):
+        con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t VALUES (1, 2, 'x', true, 5)")
+    assert len(metadata(con, "t").schema.fields) == 4
+
+
+REFUSED = {
+    "SELECT 'x' AS a": ('column "a" \\(int\\): a value of type string', errors.TypeMismatchError),
+    "SELECT {'y': 'x'} AS s": ('column "s"', errors.TypeMismatchError),
+    "SELECT 5000000000 AS a, 'x' AS s": ('column "s"', errors.TypeMismatchError),
+    "SELECT NULL AS n": ('"n" that has only NULL', errors.UnsupportedSqlError),
+    "SELECT {'n': NULL} AS s": ('"s.n" that has only NULL', errors.UnsupportedSqlError),
+    "SELECT 1 AS a, {'n': [[]]} AS o": ('"o" that has only NULL', errors.UnsupportedSqlError),
+    "SELECT INTERVAL 1 DAY AS n": ("type interval; CAST it", errors.UnsupportedSqlError),
+    "SELECT 1::UNION(i INT, t VARCHAR) AS n": ("type union", errors.UnsupportedSqlError),
+    "SELECT 1 AS _pos": ("name of a metadata column", errors.ProgrammingError),
+    "SELECT 1 AS _Change_Type": ("name of a metadata column", errors.ProgrammingError),
+    'SELECT 1 AS n, 2 AS "N"': ('two new columns are called "N"', errors.ProgrammingError),
+    'SELECT 1 AS a, 2 AS "A", 3 AS n': ('"a" is given twice', errors.ProgrammingError),
+    "SELECT TIMESTAMP_NS '2026-01-01' AS n": ("needs format version 3", errors.TypeMismatchError),
+    "SELECT i AS a, 1 AS n FROM (VALUES (1), (error('later'))) r(i)": ("later", errors.Error),
+    "SELECT 1.5 AS a, 1 AS n": ("1.5 does not fit", errors.DataError),
+}
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_a_statement_that_fails_changes_nothing(
+    con: icesql.Connection, catalog: dict[str, Any], query: str
+) -> None:
+    con.execute("CREATE TABLE s.t (a INT, s STRUCT<y INT>)")
+    before = table_to_change(con._session.state.names, ("s", "t"))[1].metadata_location
+    message, kind = REFUSED[query]
+    with pytest.raises(kind, match=message):
+        con.execute(f"INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME {query}")
+    after = table_to_change(con._session.state.names, ("s", "t"))[1].metadata_location
+    assert after == before
+    assert not data_files(Path(catalog["warehouse"]))
+
+
+def test_many_columns_at_once(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t (a INT)")
+    listed = ", ".join(f"{number} AS c{number}" for number in range(1000))
+    cursor = con.execute(f"INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT {listed}")
+    assert cursor.notes[0].startswith("new columns: c0 int, c1 int")
+    assert cursor.notes[0].endswith("c9 int and 990 more")
+    assert con.execute("SELECT c0, c999, a FROM s.t").fetchall() == [(0, 999, None)]
+    assert metadata(con, "t").last_column_id == 1001
+
+
+def test_overwrite_brings_columns(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t (p INT, a INT) PARTITIONED BY (p)")
+    con.execute("INSERT INTO s.t VALUES (1, 1), (2, 2)")
+    con.execute(
+        "INSERT WITH SCHEMA EVOLUTION OVERWRITE s.t PARTITION (p = 1) BY NAME SELECT 3 AS a, 4 AS b"
+    )
+    assert con.execute("SELECT * FROM s.t ORDER BY p").fetchall() == [(1, 3, 4), (2, 2, None)]
+    con.execute("SET partition_overwrite_mode = 'dynamic'")
+    con.execute("INSERT WITH SCHEMA EVOLUTION OVERWRITE s.t BY NAME SELECT 2 AS p, 5 AS c")
+    assert con.execute("SELECT * FROM s.t ORDER BY p").fetchall() == [
+        (1, 3, 4, None), (2, None, None, 5),
+    ]  # fmt: skip
+    con.execute(
+        "INSERT WITH SCHEMA EVOLUTION OVERWRITE s.t BY NAME SELECT 2 AS p, 5 AS d WHERE false"
+    )
+    assert con.execute("SELECT count(*), count(d) FROM s.t").fetchall() == [(2, 0)]
+    con.execute("RESET partition_overwrite_mode")
+    con.execute(
+        "INSERT WITH SCHEMA EVOLUTION OVERWRITE s.t BY NAME SELECT 2 AS p, 5 AS e WHERE false"
+    )
+    assert con.execute("SELECT count(*), count(e) FROM s.t").fetchall() == [(0, 0)]
+
+
+def test_a_table_that_takes_any_schema(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t (a INT)")
+    with pytest.raises(errors.ColumnNotFoundError):
+        con.execute("INSERT INTO s.t BY NAME SELECT 1 AS b")
+    con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('write.spark.accept-any-schema' = 'true')")
+    con.execute("INSERT INTO s.t BY NAME SELECT 1 AS b")
+    assert con.execute("SELECT * FROM s.t").fetchall() == [(None, 1)]
+    with pytest.raises(errors.ProgrammingError):
+        con.execute("INSERT INTO s.t SELECT 1 AS b, 2 AS c, 3 AS d")
+
+
+def test_a_branch_and_a_transaction(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t (a INT)")
+    con.execute("INSERT INTO s.t VALUES (1)")
+    con.execute("ALTER TABLE s.t CREATE BRANCH b")
+    done = con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t@b BY NAME SELECT 2 AS a, 3 AS n")
+    assert done.notes[-1].endswith("columns are those of the whole table, not of a branch")
+    assert con.execute("SELECT * FROM s.t").fetchall() == [(1, None)]
+    assert con.execute("SELECT a, n FROM s.t@b ORDER BY a").fetchall() == [(1, None), (2, 3)]
+    con.execute("BEGIN")
+    con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 4 AS o")
+    con.execute("INSERT INTO s.t (o) VALUES (5)")
+    assert con.execute("SELECT o FROM s.t ORDER BY o").fetchall() == [(4,), (5,), (None,)]
+    con.execute("ROLLBACK")
+    assert [each.name for each in metadata(con, "t").schema.fields] == ["a", "n"]
+    con.execute("BEGIN")
+    con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 4 AS o")
+    con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 5000000000 AS o, 1 AS q")
+    con.execute("COMMIT")
+    assert con.execute("SELECT o, q FROM s.t ORDER BY o").fetchall() == [
+        (4, None), (5000000000, 1), (None, None),
+    ]  # fmt: skip
+
+
+def test_what_may_not_change_does_not(con: icesql.Connection, catalog: dict[str, Any]) -> None:
+    con.execute("CREATE TABLE s.t (a INT)")
+    con.execute("CREATE TEMP VIEW v AS SELECT * FROM s.t")
+    statement = "INSERT WITH SCHEMA EVOLUTION INTO {} BY NAME SELECT 1 AS n"
+    for name in ("v", "s.t.files"):
+        with pytest.raises(errors.Error):
+            con.execute(statement.format(name))
+    with pytest.raises(errors.UnsupportedSqlError):
+        con.cursor().executemany(
+            "INSERT WITH SCHEMA EVOLUTION INTO s.t (a, n) VALUES (?, ?)", [(1, 2)]
+        )
+    with (
+        icesql.connect(**catalog, read_only=True) as reader,
+        pytest.raises(errors.AccessDeniedError),
+    ):
+        reader.execute(statement.format("s.t"))
+    assert len(metadata(con, "t").schema.fields) == 1
+
+
+def test_copy_goes_by_the_names_in_a_file(con: icesql.Connection, tmp_path: Path) -> None:
+    con.execute("CREATE TABLE s.t (a INT, code VARCHAR)")
+    (tmp_path / "x.csv").write_text("code,a,extra\n007,1,5\n")
+    (tmp_path / "x.json").write_text('{"code": "008", "a": 2, "other": "2026-01-31"}\n')
+    con.execute(f"COPY s.t FROM '{tmp_path}/x.csv' (MERGE_SCHEMA)")
+    con.execute(f"COPY s.t FROM '{tmp_path}/x.json' (MERGE_SCHEMA true)")
+    types = {each.name: str(each.type) for each in metadata(con, "t").schema.fields}
+    # What a reader of texts makes of numbers is no reason for a wider column.
+    assert types == {"a": "int", "code": "string", "extra": "long", "other": "date"}
+    pq.write_table(pa.table({"flag": [True], "a": [5000000000]}), tmp_path / "x.parquet")
+    con.execute(f"COPY s.t FROM '{tmp_path}/x.parquet' (MERGE_SCHEMA)")
+    assert con.execute("SELECT a, code, extra, flag FROM s.t ORDER BY a").fetchall() == [
+        (1, "007", 5, None), (2, "008", None, None), (5000000000, None, None, True),
+    ]  # fmt: skip
+    with pytest.raises(errors.SqlSyntaxError, match="exclude each other"):
+        con.execute(f"COPY s.t (a) FROM '{tmp_path}/x.csv' (MERGE_SCHEMA)")
