@@ -78,6 +78,31 @@ COMMANDS: Final[dict[str, Command]] = {
             "icesql doctor --no-ping",
         ),
     ),
+    "copy": Command(
+        "copy a table to another place, or bring a copy up to date",
+        "TABLE TO LOCATION [SINCE SNAPSHOT]",
+        5,
+        "Copies every file that a snapshot of the table names, with the paths of the new place. "
+        "TABLE is a name or a path, LOCATION a folder or a prefix of a store. Again, only what is "
+        "new is copied, also after a run that was killed; with SINCE (an id, or latest) what the "
+        "copy's snapshots up to that one name is not looked at again.",
+        (
+            "icesql copy sales.orders TO s3://backup/orders --catalog prod --verify",
+            "icesql copy sales.orders TO s3://backup/orders SINCE latest --catalog prod",
+            "icesql copy s3://backup/orders TO ./warehouse/sales/orders",
+        ),
+    ),
+    "restore": Command(
+        "check a copy of a table, and give it a name in a catalog",
+        "LOCATION [AS TABLE]",
+        3,
+        "Finds and reads what the copy at LOCATION names, without the table that it was made of, "
+        "and shows what its branches and tags hold. With TABLE the catalog gets a table of it.",
+        (
+            "icesql restore s3://backup/orders",
+            "icesql restore s3://backup/orders AS sales.orders_again --catalog prod",
+        ),
+    ),
     "config": Command(
         "show what is in force, where it is from, and whether the catalogs answer",
         about="Every setting, restriction and property with its value and its origin, secrets "
@@ -126,11 +151,11 @@ COMMANDS: Final[dict[str, Command]] = {
 SHELLS: Final = ("bash", "zsh", "fish")
 _EVERY: Final = frozenset(COMMANDS)
 _RUN: Final = frozenset({"query", "shell"})
-_CONNECT: Final = _RUN | {"doctor", "config", "mcp"}
+_CONNECT: Final = _RUN | {"doctor", "config", "mcp", "copy", "restore"}
 # Options that may stand before another word without taking it.
 _SWITCHES: Final = frozenset(
     {"--overwrite", "--verbose", "--continue-on-error", "--no-ping", "--debug", "--service",
-     "--all", "--no-tables-by-path", "--read-only", "--help", "-h", "--version"}
+     "--all", "--no-tables-by-path", "--verify", "--read-only", "--help", "-h", "--version"}
 )  # fmt: skip
 
 _DESCRIPTION = """\
@@ -218,10 +243,25 @@ def _check_words(parser: argparse.ArgumentParser, options: argparse.Namespace) -
         parser.error(f"cache takes the word clear, not {words[0]!r}")
     if command == "completion" and (not words or words[0] not in SHELLS):
         parser.error(f"completion takes one of {', '.join(SHELLS)}")
+    if command in ("copy", "restore"):
+        options.words = _copy_words(parser, command, words)
     if command == "query" and words:
         if options.statements or options.file:
             parser.error("statements stand behind query, -c or -f, not behind several of them")
         options.statements = words
+
+
+def _copy_words(parser: argparse.ArgumentParser, command: str, words: list[str]) -> list[str]:
+    """What stands behind copy (table, location, snapshot) and restore (location, table)."""
+    linking = "to" if command == "copy" else "as"
+    found = [*words[:1], *words[2 if words[1:2] and words[1].lower() == linking else 1 :]]
+    since = command == "copy" and len(found) == 4 and found[2].lower() == "since"
+    least, most = (2, 2) if command == "copy" else (1, 2)
+    if since:
+        del found[2]
+    elif not least <= len(found) <= most:
+        parser.error(f"{command} takes {COMMANDS[command].takes}")
+    return found
 
 
 def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -237,6 +277,8 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
         parser.error("--all goes with doctor without a table")
     if options.fail_on is not None and (command != "doctor" or not (options.words or options.all)):
         parser.error("--fail-on goes with doctor and a table, or with --all")
+    if command != "copy" and options.verify:
+        parser.error("--verify goes with copy")
     if command != "mcp" and options.http is not None:
         parser.error("--http goes with mcp")
     if command == "mcp" and (options.output or options.format):
@@ -336,7 +378,7 @@ def _add_places(parser: argparse.ArgumentParser, command: str | None) -> None:
 def _add_ways(how: _Group) -> None:
     how.add(
         "--format",
-        of=_RUN | {"doctor", "config"},
+        of=_RUN | {"doctor", "config", "copy", "restore"},
         choices=FORMATS,
         metavar="NAME",
         help=f"of results (by the ending of --output, else table): {', '.join(FORMATS)}",
@@ -398,6 +440,12 @@ def _add_ways(how: _Group) -> None:
         choices=WEIGHTS,
         help="doctor of tables exits with 1 where it finds something of this weight or a heavier "
         "one",
+    )
+    how.add(
+        "--verify",
+        of={"copy"},
+        action="store_true",
+        help="look for every file of the copy, and compare what the branches and tags hold",
     )
     how.add("--debug", action="store_true", help="errors with their traceback")
 

@@ -101,7 +101,7 @@ def _run(options: argparse.Namespace) -> int:
             return _mcp(options)
         if options.command == "doctor":
             return _doctor(options)
-        script = _script(options)
+        script = _relocation(options) or _script(options)
         _add_config(options)
         with _connect(options) as connection:
             if script is None:
@@ -244,6 +244,19 @@ def _whole_catalog(connection: Connection) -> CatalogDiagnosis:
     finally:
         line.end()
         connection.progress = None
+
+
+def _relocation(options: argparse.Namespace) -> str | None:
+    """The CALL that a command stands for which takes a table to another place."""
+    if options.command not in ("copy", "restore"):
+        return None
+    names = ("table", "location", "since") if options.command == "copy" else ("location", "table")
+    texts = [word.replace("'", "''") for word in options.words]
+    given = [f"{name} => '{text}'" for name, text in zip(names, texts, strict=False)]
+    if options.verify:
+        given.append("verify => true")
+    options.dialect = None  # what is in quotes is in the quotes of the default one
+    return f"CALL system.{options.command}_table({', '.join(given)})"
 
 
 def _mcp(options: argparse.Namespace) -> int:

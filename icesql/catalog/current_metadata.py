@@ -16,7 +16,7 @@ _METADATA: Final = re.compile(r"(?!\.).*\.metadata\.json(?:\.gz)?|metadata\.json
 _HADOOP: Final = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _CATALOG: Final = re.compile(r"(\d+)-.*\.metadata\.json(?:\.gz)?")
 _HINT: Final = re.compile(r"v?(\d{1,18})(?:(?:\.gz)?\.metadata\.json(?:\.gz)?)?")
-_HINTS: Final = ("version-hint.text", "version-hint.txt")
+HINTS: Final = ("version-hint.text", "version-hint.txt")
 # How often a table may be overtaken by commits that remove the metadata file just found.
 _LOOKS: Final = 20
 
@@ -64,7 +64,7 @@ def find_current_metadata(folder: str, storage: Storage) -> str | None:
     def path(name: str) -> str:
         return f"{folder.rstrip('/')}/{name}"
 
-    hint = next((_hint(storage, path(name)) for name in _HINTS if name in listed), None)
+    hint = next((_hint(storage, path(name)) for name in HINTS if name in listed), None)
     best = [
         *_hadoop_current([name for name in names if _HADOOP.fullmatch(name)], hint),
         *_catalog_current([name for name in names if _CATALOG.fullmatch(name)], hint),

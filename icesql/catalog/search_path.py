@@ -119,6 +119,11 @@ class SearchPath:
         return list(self._properties.values())
 
     @property
+    def given(self) -> Mapping[str, Any]:
+        """The properties of the connection, by which tables are opened by path."""
+        return self._given
+
+    @property
     def in_transaction(self) -> bool:
         """Whether tables are as an open transaction has changed them."""
         return self._transaction() is not None

@@ -125,6 +125,27 @@ class NewFile:
             self.abandon()
 
 
+def replace_file(storage: Storage, path: str, data: bytes) -> None:
+    """Let a file have these bytes, whether it is there or not; readers see the old or the new ones.
+
+    Raises StorageError, and AccessDeniedError for a path outside of the storage's roots.
+    """
+    if storage.confine is not None and not storage.confine.hold(path):
+        raise denied(path)
+    if is_local(path):
+        with OutputFile(local_spellings(path)[0], overwrite=True) as file:
+            file.write(data)
+        return
+    files, inner = storage.remote_files().filesystem(path)
+    try:
+        with files.open_output_stream(inner) as stream:
+            stream.write(data)
+    except Exception as error:  # each store has its own
+        lease = storage.lease
+        properties = storage.properties if lease is None else lease.current()
+        raise StorageError(path, redact(str(error), properties), verb="write") from error
+
+
 def remove_file(storage: Storage, path: str) -> bool:
     """Remove a file of the table; whether that went well. Never raises."""
     try:

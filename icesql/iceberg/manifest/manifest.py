@@ -109,7 +109,7 @@ class ManifestFile(Struct, frozen=True):
         return sum(known) if len(known) == len(counts) else None
 
 
-_LIST_NAMES: Final = {
+LIST_NAMES: Final = {
     "manifest_path": 500,
     "manifest_length": 501,
     "partition_spec_id": 502,
@@ -187,9 +187,7 @@ def decode_manifest_list(data: bytes, *, path: str) -> tuple[ManifestFile, ...]:
     file = read_manifest_file(data, path)
     try:
         schema = parse_avro_schema(file.schema)
-        fields = {
-            each.name: field_id for field_id, each in by_field_id(schema, _LIST_NAMES).items()
-        }
+        fields = {each.name: field_id for field_id, each in by_field_id(schema, LIST_NAMES).items()}
         read_row = compile_reader(_with_ids(schema, fields))
     except (Malformed, OddSchema) as error:
         raise CorruptFileError(path, f"not a manifest list: {error}") from error

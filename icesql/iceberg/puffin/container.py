@@ -45,6 +45,21 @@ def read_puffin_footer(
 
     Raises CorruptFileError, and what ``read`` raises.
     """
+    text, payload_offset = read_puffin_payload(path, size, read)
+    try:
+        return _blobs(load_json(text), payload_offset)
+    except Malformed as error:
+        problem = f"bad Puffin footer: {error}"
+        raise CorruptFileError(path, problem, offset=payload_offset) from error
+
+
+def read_puffin_payload(
+    path: str, size: int, read: Callable[[int, int], bytes]
+) -> tuple[bytes, int]:
+    """The JSON of the footer, unpacked, and the byte of the file where it lies.
+
+    Raises as ``read_puffin_footer`` does.
+    """
     if size < 2 * len(_MAGIC) + _TAIL:
         raise CorruptFileError(path, f"{size} bytes are not a Puffin file")
     tail_offset = size - _TAIL
@@ -62,13 +77,7 @@ def read_puffin_footer(
     if flags & ~1:
         raise UnsupportedTableError(f"Puffin footer flags {flags:#x}", path=path)
     text = payload[len(_MAGIC) :]
-    if flags & 1:
-        text = _unpack_lz4(text, path)
-    try:
-        return _blobs(load_json(text), payload_offset)
-    except Malformed as error:
-        problem = f"bad Puffin footer: {error}"
-        raise CorruptFileError(path, problem, offset=payload_offset) from error
+    return (_unpack_lz4(text, path) if flags & 1 else text), payload_offset
 
 
 def _unpack_lz4(packed: bytes, path: str) -> bytes:

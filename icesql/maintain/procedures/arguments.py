@@ -8,9 +8,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.errors import ProgrammingError, similar_names
-from icesql.maintain.procedures.procedure import Parameter, Procedure
+from icesql.maintain.procedures.procedure import Parameter, Procedure, shown_kind
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST: Final = {"int": 2**31 - 1, "bigint": 2**63 - 1}
@@ -42,6 +43,10 @@ class Arguments(Struct, frozen=True):
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
+
+    def with_value(self, name: str, value: Any) -> Arguments:
+        """The same with another value of a parameter."""
+        return replace(self, values={**self.values, name: value})
 
     def wrong(self, name: str, problem: str) -> ProgrammingError:
         """The error for a value that the procedure cannot take."""
@@ -115,12 +120,14 @@ def _fit(
                 return _array(value, _long)
             case "map<string, string>":
                 return _map(value)
-            case "table" if not isinstance(value, str):
+            case "table" | "place" if not isinstance(value, str):
                 return value  # a name that is written as one
+            case "snapshot" if not isinstance(value, str):
+                return str(_long(value))
             case _:
                 return _text(value)
     except _Unfit as unfit:
-        kind = "string" if parameter.kind in ("table", "condition") else parameter.kind
+        kind = shown_kind(parameter.kind)
         shown = str(unfit) or _shown(value)
         problem = f"{parameter.name} is {shown}, and takes {_ARTICLES.get(kind, 'a')} {kind}"
         raise _error(procedure, problem, given.offset) from None

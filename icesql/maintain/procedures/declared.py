@@ -13,6 +13,7 @@ _TABLE: Final = Parameter("table", "table", required=True)
 _MOVED: Final = (("previous_snapshot_id", "bigint"), ("current_snapshot_id", "bigint"))
 _PICKED: Final = (("source_snapshot_id", "bigint"), ("current_snapshot_id", "bigint"))
 _OPTIONS: Final = Parameter("options", "map<string, string>")
+_PROPERTIES: Final = Parameter("properties", "map<string, string>")
 _AT_ONCE: Final = Parameter("max_concurrent_deletes", "int")
 _WHERE: Final = Parameter("where", "condition")
 # After all of Spark's.
@@ -76,6 +77,27 @@ _ALL: Final = (
             Parameter("columns", "array<string>", default="all but nested ones"),
         ),
         (("statistics_file", "varchar"),),
+    ),
+    Procedure(
+        "copy_table",
+        "copies a table to another place, and later what is new of it",
+        (
+            Parameter("table", "place", required=True),
+            _required("location", "string"),
+            Parameter("since", "snapshot"),
+            Parameter("verify", "boolean", default="false"),
+            _PROPERTIES,
+        ),
+        (
+            ("metadata_location", "varchar"),
+            ("snapshot_id", "bigint"),
+            ("copied_files_count", "bigint"),
+            ("copied_bytes_count", "bigint"),
+            ("rewritten_files_count", "bigint"),
+            ("present_files_count", "bigint"),
+            ("verified_files_count", "bigint"),
+            ("verified_rows_count", "bigint"),
+        ),
     ),
     Procedure(
         "expire_snapshots",
@@ -149,6 +171,19 @@ _ALL: Final = (
             _BELOW,
         ),
         (("orphan_file_location", "varchar"),),
+    ),
+    Procedure(
+        "restore_table",
+        "finds and reads every file of a copy, and gives it a name in the catalog",
+        (_required("location", "string"), Parameter("table", "table"), _PROPERTIES),
+        (
+            ("ref", "varchar"),
+            ("type", "varchar"),
+            ("snapshot_id", "bigint"),
+            ("data_files_count", "bigint"),
+            ("delete_files_count", "bigint"),
+            ("rows_count", "bigint"),
+        ),
     ),
     Procedure(
         "rewrite_data_files",

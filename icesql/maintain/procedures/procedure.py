@@ -6,10 +6,11 @@ from msgspec import Struct
 
 
 class Parameter(Struct, frozen=True):
-    """One parameter. ``kind`` is in Spark's words, with two of our own.
+    """One parameter. ``kind`` is in Spark's words, with some of our own.
 
     They are "string", "boolean", "int", "bigint", "timestamp", "array<string>", "array<bigint>",
-    "map<string, string>"; "table" is the name of a table in a string, "condition" a WHERE in one.
+    "map<string, string>"; "table" is the name of a table in a string, "place" that or its
+    path, "condition" a WHERE in one, "snapshot" an id or a word for it.
     ``default`` is shown; what a procedure does without a value is its own affair.
     """
 
@@ -21,7 +22,7 @@ class Parameter(Struct, frozen=True):
     @property
     def text(self) -> str:
         """As a signature shows it, such as ``retain_last int``, in brackets if optional."""
-        kind = "string" if self.kind in ("table", "condition") else self.kind
+        kind = shown_kind(self.kind)
         default = f" = {self.default}" if self.default else ""
         return f"{self.name} {kind}" if self.required else f"[{self.name} {kind}{default}]"
 
@@ -48,6 +49,11 @@ class Procedure(Struct, frozen=True):
     def result(self) -> str:
         """Its columns, such as ``snapshot_id bigint, timestamp bigint``."""
         return ", ".join(f"{name} {_SHOWN.get(kind, kind)}" for name, kind in self.columns)
+
+
+def shown_kind(kind: str) -> str:
+    """A kind of parameters in Spark's words."""
+    return "string" if kind in ("table", "place", "condition", "snapshot") else kind
 
 
 _SHOWN = {"integer": "int", "varchar": "string"}

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.errors import ProgrammingError
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.maintain.procedures.arguments import Arguments
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_named
+from icesql.sql.table_name import name_parts
 from icesql.sql.writes.statements import TableName
 from icesql.storage.new_file import check_writable
 
@@ -60,6 +62,25 @@ class Call(Struct, frozen=True):
         if self.arguments.procedure.changes and not self.explain:
             check_writable(table.storage)
         return catalog, table, branch or MAIN
+
+    def source(self) -> Table:
+        """The table that is read, by its name or, where there is a slash, by its path.
+
+        Raises as ``target`` does, AccessDeniedError for a path.
+        """
+        given = self.arguments["table"]
+        if isinstance(given, TableName):
+            return find_named(self.table_name(), self.services)[1]
+        names, query = self.services.state.names, self.services.query
+        if "/" in given:
+            name = given.rstrip("/").rpartition("/")[2] or given
+            return query.wait_for(lambda: names.open_table((name,), given))
+        parts = name_parts(given)
+        if not all(parts):
+            raise self.wrong("table", f"is {given!r}, which is no name of a table")
+        name = TableName(parts, self.arguments.offsets["table"])
+        call = replace(self, arguments=self.arguments.with_value("table", name))
+        return call.source()
 
     def named_branch(self) -> tuple[Catalog, Table, str]:
         """As ``branch_target``, where the argument ``branch`` may name the branch, too."""

@@ -23,6 +23,7 @@ from icesql.modify.procedures import (
     imports,
     manifests,
     refs,
+    relocation,
     rewrite_data_files,
     statistics,
 )
@@ -47,6 +48,7 @@ PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
     **imports.PLANNERS,
     **manifests.PLANNERS,
     **refs.PLANNERS,
+    **relocation.PLANNERS,
     **rewrite_data_files.PLANNERS,
     **statistics.PLANNERS,
 }

@@ -1,0 +1,480 @@
+"""Copy a table to another place: whole for every reader, again only what is new, at any moment.
+
+Files of a table never change, so that one of the same name and length is the same. The metadata
+file comes last: before it a reader of the place sees what was there before, or nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from icesql.catalog.current_metadata import find_current_metadata, hadoop_version, read_metadata
+from icesql.catalog.table import Table
+from icesql.context import Progress, QueryContext
+from icesql.errors import (
+    CatalogError,
+    CorruptFileError,
+    Error,
+    SnapshotNotFoundError,
+    StorageError,
+)
+from icesql.iceberg.manifest.edits import ListedPath, NewPath, edit_manifest, edit_manifest_list
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile, snapshot_manifests
+from icesql.iceberg.metadata.json_writer import metadata_bytes
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import (
+    StatisticsFile,
+    metadata_document,
+    parse_metadata,
+)
+from icesql.maintain.relocation.delete_files import DeleteFacts, facts_of, write_relocated
+from icesql.maintain.relocation.documents import refuse_encrypted, relocated_document
+from icesql.maintain.relocation.folder import CopyFolder, check_apart, target_location
+from icesql.maintain.relocation.paths import OfCopy
+from icesql.storage import sizes
+from icesql.storage.new_file import NewFile
+from icesql.storage.open import Storage
+from icesql.storage.reroot import is_local
+from icesql.storage.roots import Roots
+
+_CHUNK: Final = 8 << 20
+_AT_ONCE_HERE, _AT_ONCE_IN_STORES = 4, 16
+# The first bytes of each format; a path may lead to any file of the machine.
+_BEGINNINGS: Final = {
+    "PARQUET": (b"PAR1",),
+    "AVRO": (b"Obj\x01",),
+    "ORC": (b"ORC",),
+    "PUFFIN": (b"PFA1",),
+    "STATISTICS": (b"PFA1", b"PAR1", b"Obj\x01", b"ORC"),
+}
+_HINT: Final = "version-hint.text"
+
+
+class CopyRequest(Struct, frozen=True):
+    """Where a copy goes, and how its store is opened.
+
+    ``since``: the copy has this snapshot, or all up to its latest, and what they name is not looked
+    at again. ``confine`` are the roots below which it has to lie.
+    """
+
+    location: str
+    since: int | Literal["latest"] | None = None
+    properties: dict[str, str] | None = None
+    confine: Roots | None = None
+
+
+class Copied(Struct, frozen=True):
+    """The metadata file of the copy, and how many files and bytes came to it.
+
+    ``rewritten`` are those with other paths in them than in the source; ``present`` were there.
+    """
+
+    metadata_location: str
+    snapshot_id: int | None
+    copied: int
+    copied_bytes: int
+    rewritten: int
+    present: int
+    storage: Storage
+    document: dict[str, Any]
+
+
+def copy_table(table: Table, request: CopyRequest, query: QueryContext) -> Copied:
+    """Copy every file that a snapshot of the table names, with all paths those of the copy.
+
+    Raises CatalogError where the place is not that of a copy of this table, StorageError naming
+    the file that went away meanwhile (what was copied stays, and the next call goes on),
+    UnsupportedTableError for what cannot be moved, SnapshotNotFoundError for ``since``.
+    """
+    return _Copy(table, request, query).run()
+
+
+class _Copy:
+    def __init__(self, table: Table, request: CopyRequest, query: QueryContext) -> None:
+        self._table, self._query = table, query
+        self._source = table.storage
+        data = self._source.read(table.metadata_location, most=sizes.METADATA)
+        self._is_gzipped = data.startswith(b"\x1f\x8b")
+        self._document = metadata_document(data, table.metadata_location)
+        self._metadata = parse_metadata(data, table.metadata_location)
+        refuse_encrypted(self._document, table.name)
+        location = target_location(request.location)
+        reroot = self._source.reroot
+        check_apart(self._metadata.location, location)
+        if reroot is not None:
+            check_apart(reroot.folder, location)
+        self._moved = OfCopy(self._metadata.location, location)
+        storage = Storage(request.properties, confine=request.confine)
+        self._folder = CopyFolder(storage, location, query)
+        self._since = request.since
+        # What the copy needs, with the length where it is known.
+        self._needed: dict[str, int | None] = {}
+        self._manifests: dict[str, int] = {}
+        self._facts: dict[str, DeleteFacts] = {}
+        self._lock = threading.Lock()
+        self.copied = self.copied_bytes = self.rewritten = self.present = 0
+
+    # ------------------------------------------------------------------ the whole
+
+    def run(self) -> Copied:
+        """Copy, and say what was copied."""
+        metadata, folder = self._metadata, self._folder
+        name = self._table.metadata_location.rpartition("/")[2]
+        final = self._moved.metadata_path(f"{metadata.location}/metadata/{name}")
+        folder.claim(
+            {"table-uuid": metadata.table_uuid, "location": metadata.location, "format": 1}
+        )
+        self._check_unchanged(final)
+        known = self._known_snapshots()
+        remote = not (is_local(folder.location) and is_local(self._table.metadata_location))
+        with _Pool(_AT_ONCE_IN_STORES if remote else _AT_ONCE_HERE, self._query) as pool:
+            self._pool = pool
+            with self._going_on():
+                for snapshot in sorted(
+                    metadata.snapshots.values(), key=lambda each: each.sequence_number
+                ):
+                    if snapshot.snapshot_id not in known:
+                        self._copy_snapshot(snapshot)
+                for each in (*metadata.statistics, *metadata.partition_statistics):
+                    self._copy_statistics(each)
+                pool.wait()
+        self._check_needed()
+        document = self._relocated(self._document)
+        self._write_metadata(final, document, self._is_gzipped)
+        folder.note(final.rpartition("/")[2])
+        self._write_hint(final)
+        self._copy_log(final)
+        return Copied(
+            final, metadata.current_snapshot_id, self.copied, self.copied_bytes, self.rewritten,
+            self.present, folder.storage, document,
+        )  # fmt: skip
+
+    def _check_unchanged(self, final: str) -> None:
+        """Raise CatalogError where others committed to the copy: two tables would be mixed up."""
+        folder = self._folder
+        found = find_current_metadata(f"{folder.location}/metadata", folder.storage)
+        if found is None:
+            return
+        log = (each.metadata_file for each in self._metadata.metadata_log)
+        own = {final, *map(self._moved.metadata_path, log)}
+        if found not in own and found.rpartition("/")[2] != folder.metadata_name:
+            raise CatalogError(
+                f"cannot copy to {folder.location}: somebody committed {found} to the copy, or "
+                f"{self._table.name} was set back; copy to an empty folder"
+            )
+
+    def _known_snapshots(self) -> set[int]:
+        """Those that ``since`` says need no look."""
+        if self._since is None:
+            return set()
+        folder = self._folder
+        found = find_current_metadata(f"{folder.location}/metadata", folder.storage)
+        held = {} if found is None else read_metadata(found, folder.storage).snapshots
+        if self._since == "latest":
+            if found is None:
+                raise SnapshotNotFoundError(
+                    "latest", table=folder.location, hint="there is no copy yet; leave SINCE out"
+                )
+            return {*held}
+        if self._since not in held:
+            raise SnapshotNotFoundError(
+                f"snapshot {self._since}", table=folder.location,
+                hint="the copy does not have it; leave SINCE out",
+            )  # fmt: skip
+        known, at = set(), self._metadata.snapshot(self._since)
+        while at is not None and at.snapshot_id not in known:
+            known.add(at.snapshot_id)
+            parent = at.parent_snapshot_id
+            at = None if parent is None else self._metadata.snapshot(parent)
+        return known.intersection(held)
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """A file that is gone is told with what that means for the copy."""
+        try:
+            yield
+        except StorageError as error:
+            if self._source.exists(self._table.metadata_location) and self._is_gone(error.path):
+                raise StorageError(
+                    error.path,
+                    f"{error.problem}. {self._table.name} was copied as of "
+                    f"{self._table.metadata_location}, whose snapshots may have been expired "
+                    "meanwhile; what was copied stays, and the next copy goes on with it",
+                ) from error
+            raise
+
+    def _is_gone(self, path: str) -> bool:
+        try:
+            return not self._source.exists(path)
+        except Error:
+            return False
+
+    def _check_needed(self) -> None:
+        """Raise StorageError where a file of the copy went away while others came."""
+        there = self._folder.list()
+        for path, length in self._needed.items():
+            if path not in there or length not in (None, there[path]):
+                raise StorageError(
+                    path, "it is no longer what was copied; does another copy go to this place?"
+                )
+
+    # ------------------------------------------------------------------ snapshots
+
+    def _copy_snapshot(self, snapshot: Snapshot) -> None:
+        self._query.check()
+        storage, path = self._source, snapshot.manifest_list
+        lists: dict[str, bytes] = {}
+
+        def read(named: str) -> bytes:
+            lists[named] = storage.read(named, most=sizes.MANIFEST_LIST)
+            return lists[named]
+
+        manifests = snapshot_manifests(snapshot, read, storage.location)
+        for each in manifests:
+            self._copy_manifest(each)
+        if path is None:
+            return
+        new = self._moved.path(path)
+        if self._is_there(new):
+            return
+
+        def change(manifest: str) -> tuple[str, int]:
+            moved = self._moved.path(manifest)
+            return moved, self._manifests[moved]
+
+        self._write(new, edit_manifest_list(lists[path], storage.location(path), change))
+
+    def _copy_manifest(self, manifest: ManifestFile) -> None:
+        path = manifest.manifest_path
+        new = self._moved.path(path)
+        if new in self._manifests:
+            return
+        self._query.check()
+        length = self._folder.lengths.get(new)
+        if length is not None and self._since is not None:
+            self._count(present=1)
+            self._manifests[new] = length
+            return
+        data = self._source.read(path, most=sizes.most_of_manifest(manifest.manifest_length))
+        location = self._source.location(path)
+        if manifest.content is ManifestContent.DELETES:
+            self._rewrite_deletes(data, location)
+        edited = edit_manifest(data, location, self._copy_listed)
+        if length is not None:
+            self._count(present=1)
+            self._needed[new] = length
+        else:
+            length = self._write(new, edited)
+        self._manifests[new] = length
+
+    def _copy_listed(self, listed: ListedPath) -> NewPath:
+        """The new path of a file that a manifest lists, and the file itself if it is live."""
+        new = self._moved.path(listed.path)
+        referenced = None if listed.referenced is None else self._moved.path(listed.referenced)
+        if not listed.names_files:
+            if listed.is_live:
+                self._copy_file(listed.path, new, listed.length, listed.file_format)
+            return NewPath(new, referenced)
+        facts = self._facts.get(new)
+        if facts is None:  # it is gone, or may be, with the snapshots that had it
+            return NewPath(new, referenced, path_bounds=self._moved_bounds(listed))
+        return NewPath(
+            new, referenced, facts.length, facts.path_bounds, facts.column_sizes,
+            facts.split_offsets,
+        )  # fmt: skip
+
+    def _moved_bounds(self, listed: ListedPath) -> tuple[bytes, bytes] | None:
+        """The bounds of the one path that a file names; of several nobody knows."""
+        if listed.path_bounds is None or listed.path_bounds[0] != listed.path_bounds[1]:
+            return None
+        try:
+            moved = self._moved.path(listed.path_bounds[0].decode()).encode()
+        except UnicodeError:
+            return None
+        return moved, moved
+
+    # ------------------------------------------------------------------ files
+
+    def _rewrite_deletes(self, data: bytes, location: str) -> None:
+        """Write the files of a manifest anew that name data files, several at once."""
+        found: dict[str, ListedPath] = {}
+
+        def note(listed: ListedPath) -> NewPath:
+            if listed.names_files and listed.is_live:
+                found.setdefault(self._moved.path(listed.path), listed)
+            return NewPath(listed.path, listed.referenced)
+
+        edit_manifest(data, location, note)
+        asked = [
+            (new, self._pool.submit(self._rewrite_delete, listed, new))
+            for new, listed in found.items()
+            if new not in self._facts
+        ]
+        for new, future in asked:
+            self._facts[new] = future.result()
+            self._needed[new] = self._facts[new].length
+
+    def _rewrite_delete(self, listed: ListedPath, new: str) -> DeleteFacts:
+        folder = self._folder
+        if new in folder.lengths:
+            self._count(present=1)
+        else:
+
+            def fill(file: NewFile) -> None:
+                write_relocated(
+                    self._source, listed.path, listed.file_format, self._moved.path, file
+                )
+
+            self._count(rewritten=1, size=folder.fill(new, fill))
+        return facts_of(folder.storage, new, listed.file_format)
+
+    def _copy_file(self, path: str, new: str, length: int, file_format: str) -> None:
+        if new in self._needed:
+            return
+        there = self._folder.lengths.get(new)
+        if there is not None:
+            if there == length or there == self._source.size(path):
+                self._count(present=1)
+                self._needed[new] = there
+                return
+            self._folder.remove(new)  # half of it, of a store that shows what was cut off
+        self._needed[new] = None
+        self._pool.submit(self._copy_bytes, path, new, length, file_format)
+
+    def _copy_bytes(self, path: str, new: str, length: int, file_format: str) -> None:
+        def fill(file: NewFile) -> None:
+            with self._source.open(path) as stream:
+                first = True
+                while data := stream.read(_CHUNK):
+                    self._query.check()
+                    if first and not data.startswith(_BEGINNINGS.get(file_format, ())):
+                        raise CorruptFileError(
+                            self._source.location(path), f"it does not begin as {file_format} does"
+                        )
+                    first = False
+                    file.write(data)
+            if file.size not in (length, self._source.size(path)):
+                raise StorageError(path, f"{file.size} bytes came, {length} were expected")
+
+        written = self._folder.fill(new, fill)
+        self._needed[new] = written
+        self._count(copied=1, size=written)
+        self._query.report(Progress("copying", self.copied, None, self.copied_bytes))
+
+    def _copy_statistics(self, each: StatisticsFile) -> None:
+        path = each.statistics_path
+        length = each.file_size_in_bytes
+        size = self._source.size(path) if length is None else length
+        self._copy_file(path, self._moved.path(path), size, "STATISTICS")
+
+    def _is_there(self, new: str) -> bool:
+        length = self._folder.lengths.get(new)
+        if length is None:
+            return False
+        self._count(present=1)
+        self._needed[new] = length
+        return True
+
+    def _write(self, new: str, data: bytes) -> int:
+        length = self._folder.write(new, data)
+        self._needed[new] = length
+        self._count(rewritten=1, size=length)
+        return length
+
+    def _count(
+        self, *, copied: int = 0, rewritten: int = 0, present: int = 0, size: int = 0
+    ) -> None:
+        with self._lock:
+            self.copied += copied
+            self.rewritten += rewritten
+            self.present += present
+            self.copied_bytes += size
+
+    # ------------------------------------------------------------------ metadata
+
+    def _relocated(self, document: dict[str, Any]) -> dict[str, Any]:
+        moved, location = self._moved, self._folder.location
+
+        def place(folder: str) -> str | None:
+            # Writers of the copy must not write into the source: elsewhere is the default place.
+            found = moved.path(f"{folder.rstrip('/')}/x").removesuffix("/x")
+            return found if found != location and not moved.is_outside(found) else None
+
+        return relocated_document(document, location, moved.path, moved.metadata_path, place)
+
+    def _write_metadata(self, path: str, document: dict[str, Any], gzipped: bool) -> None:
+        folder = self._folder
+        if path not in folder.lengths:
+            length = folder.write(path, metadata_bytes(document, gzipped=gzipped))
+            self._count(rewritten=1, size=length)
+        data = folder.storage.read(path, most=sizes.METADATA)
+        if metadata_document(data, path) != document:
+            raise CatalogError(
+                f"cannot copy to {folder.location}: {path} is there, and not what "
+                f"{self._table.metadata_location} makes of it; copy to an empty folder"
+            )
+
+    def _write_hint(self, path: str) -> None:
+        """Name the version for readers that look for it; they go on from one that lags."""
+        name = path.rpartition("/")[2]
+        version = hadoop_version(name)
+        text = name.partition(".")[0] if version is None else str(version)
+        hint, folder = f"{self._folder.location}/metadata/{_HINT}", self._folder
+        folder.replace(hint, text.encode())
+
+    def _copy_log(self, final: str) -> None:
+        """The earlier metadata files, the latest first, as far as there are some.
+
+        They come when the current one is there: a reader may take the newest for it.
+        """
+        for each in reversed(self._metadata.metadata_log):
+            new = self._moved.metadata_path(each.metadata_file)
+            if new == final or new in self._folder.lengths or new in self._needed:
+                continue
+            self._query.check()
+            try:
+                data = self._source.read(each.metadata_file, most=sizes.METADATA)
+                document = metadata_document(data, each.metadata_file)
+            except (StorageError, CorruptFileError):
+                continue  # writers may delete them
+            if document.get("table-uuid") != self._document.get("table-uuid"):
+                continue
+            gzipped = data.startswith(b"\x1f\x8b")
+            self._write(new, metadata_bytes(self._relocated(document), gzipped=gzipped))
+
+
+class _Pool:
+    """Some calls at once; the first error ends all."""
+
+    def __init__(self, at_once: int, query: QueryContext) -> None:
+        self._executor = ThreadPoolExecutor(at_once, thread_name_prefix="icesql-copy")
+        self._waiting: deque[Future[Any]] = deque()
+        self._most, self._query = 4 * at_once, query
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call a function beside this thread, once there is room for it."""
+        while len(self._waiting) >= self._most:
+            self._waiting.popleft().result()
+            self._query.check()
+        future = self._executor.submit(function, *arguments)
+        self._waiting.append(future)
+        return future
+
+    def wait(self) -> None:
+        """Until all calls have ended. Raises what one of them does."""
+        while self._waiting:
+            self._waiting.popleft().result()
+            self._query.check()
+
+    def __enter__(self) -> _Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._executor.shutdown(wait=True, cancel_futures=True)

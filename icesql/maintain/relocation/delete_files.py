@@ -1,0 +1,262 @@
+"""Files that name data files by path, written anew with other paths: deletes by position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg.avro.container import read_avro_file
+from icesql.iceberg.avro.edits import edited, find_fields
+from icesql.iceberg.avro.schema import OddSchema, parse_avro_schema
+from icesql.iceberg.manifest.schema import by_field_id
+from icesql.iceberg.metadata.json_fields import Malformed
+from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
+from icesql.read.formats.decode_errors import decoding
+from icesql.storage.new_file import NewFile
+from icesql.storage.open import Storage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+Change = Callable[[str], str]
+
+_PATH_ID: Final = DELETE_FILE_PATH.field_id
+_NAMES: Final = {DELETE_FILE_PATH.name: _PATH_ID, DELETE_POS.name: DELETE_POS.field_id}
+_FIELD_ID: Final = b"PARQUET:field_id"
+_CHUNK: Final = 8 << 20
+# Bytes of a delete file in Avro, which is read whole.
+_LARGEST: Final = 1 << 30
+
+
+class DeleteFacts(Struct, frozen=True):
+    """What a manifest says of a delete file; of a Puffin file only its length."""
+
+    length: int
+    path_bounds: tuple[bytes, bytes] | None = None
+    column_sizes: dict[int, int] | None = None
+    split_offsets: tuple[int, ...] | None = None
+
+
+def write_relocated(
+    storage: Storage, path: str, file_format: str, change: Change, new: NewFile
+) -> None:
+    """Write the file at ``path`` to ``new``, with the paths in it as ``change`` has them.
+
+    Rows, their order, all columns and the blobs of a Puffin file stay. Raises
+    UnsupportedTableError for another format, CorruptFileError, StorageError.
+    """
+    match file_format:
+        case "PARQUET":
+            _write_parquet(storage, path, change, new)
+        case "PUFFIN":
+            _write_puffin(storage, path, change, new)
+        case "AVRO":
+            new.write(_avro(storage, path, change))
+        case _:
+            raise UnsupportedTableError(
+                f"moving position deletes of format {file_format}", path=path
+            )
+
+
+def facts_of(storage: Storage, path: str, file_format: str) -> DeleteFacts:
+    """What a manifest is to say of a file that ``write_relocated`` made."""
+    length = storage.size(path)
+    match file_format:
+        case "PARQUET":
+            return _parquet_facts(storage, path, length)
+        case "AVRO":
+            named: set[str] = set()
+
+            def note(name: str) -> str:
+                named.add(name)
+                return name
+
+            _avro(storage, path, note)
+            return DeleteFacts(length, _bounds_of(named))
+        case _:
+            return DeleteFacts(length)
+
+
+def _bounds_of(named: set[str]) -> tuple[bytes, bytes] | None:
+    encoded = [each.encode() for each in named]
+    return (min(encoded), max(encoded)) if encoded else None
+
+
+# ------------------------------------------------------------------ Parquet
+
+
+def _write_parquet(storage: Storage, path: str, change: Change, new: NewFile) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    location = storage.location(path)
+    with decoding(location), storage.open(path) as stream:
+        file = pq.ParquetFile(stream, read_dictionary=[DELETE_FILE_PATH.name])
+        place = _place_of_path(file.schema_arrow, location)
+        schema = file.schema_arrow
+        key_values = file.metadata.metadata or {}
+        schema = schema.with_metadata(
+            {key: value for key, value in key_values.items() if key != b"ARROW:schema"}
+        )
+        moved = _Moved(change)
+        sink = pa.PythonFile(_Sink(new), mode="w")
+        with pq.ParquetWriter(
+            sink, schema, compression=_codec(file.metadata), store_schema=False
+        ) as writer:
+            for group in range(file.num_row_groups):
+                table = file.read_row_group(group)
+                column = moved.column(table.column(place))
+                table = table.set_column(place, schema.field(place), column)
+                if table.num_rows:
+                    writer.write_table(table, row_group_size=table.num_rows)
+
+
+def _place_of_path(schema: pa.Schema, location: str) -> int:
+    """The column of the paths: by its id, else by its name."""
+    wanted = str(_PATH_ID).encode()
+    for place, field in enumerate(schema):
+        if (field.metadata or {}).get(_FIELD_ID) == wanted:
+            return place
+    place = schema.get_field_index(DELETE_FILE_PATH.name)
+    if place < 0:
+        raise CorruptFileError(location, "position deletes without paths")
+    return int(place)
+
+
+class _Moved:
+    """The paths of a column, each changed once."""
+
+    def __init__(self, change: Change) -> None:
+        self._change = change
+        self._known: dict[str, str] = {}
+
+    def column(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        import pyarrow as pa
+
+        return pa.chunked_array([self._chunk(each) for each in column.chunks], column.type)
+
+    def _chunk(self, chunk: pa.Array) -> pa.Array:
+        import pyarrow as pa
+
+        if not pa.types.is_dictionary(chunk.type):
+            return pa.array([self._path(each) for each in chunk.to_pylist()], chunk.type)
+        paths = [self._path(each) for each in chunk.dictionary.to_pylist()]
+        values = pa.array(paths, chunk.type.value_type)
+        if len({*paths}) < len(paths):  # two spellings of one file
+            return values.take(chunk.indices).dictionary_encode()
+        return pa.DictionaryArray.from_arrays(chunk.indices, values)
+
+    def _path(self, path: str | None) -> str | None:
+        if path is None:
+            return None  # its readers refuse it
+        if path not in self._known:
+            self._known[path] = self._change(path)
+        return self._known[path]
+
+
+def _codec(metadata: Any) -> str:
+    if not metadata.num_row_groups or not metadata.row_group(0).num_columns:
+        return "zstd"
+    codec = str(metadata.row_group(0).column(0).compression).lower()
+    return {"uncompressed": "none"}.get(codec, codec)
+
+
+def _parquet_facts(storage: Storage, path: str, length: int) -> DeleteFacts:
+    import pyarrow.parquet as pq
+
+    with decoding(storage.location(path)), storage.open(path) as stream:
+        file = pq.ParquetFile(stream, read_dictionary=[DELETE_FILE_PATH.name])
+        schema = file.schema_arrow
+        name = schema.field(_place_of_path(schema, path)).name
+        named: set[str] = set()
+        for group in range(file.num_row_groups):
+            for chunk in file.read_row_group(group, columns=[name]).column(0).chunks:
+                values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk
+                named.update(each for each in values.to_pylist() if each is not None)
+        return DeleteFacts(length, _bounds_of(named), _sizes(file), (*_splits(file.metadata),))
+
+
+def _sizes(file: pq.ParquetFile) -> dict[int, int]:
+    """Bytes of each top-level column without others in it, by field id."""
+    ids = {
+        field.name: int(found)
+        for field in file.schema_arrow
+        if (found := (field.metadata or {}).get(_FIELD_ID)) is not None
+    }
+    sizes: dict[int, int] = {}
+    for group in range(file.metadata.num_row_groups):
+        columns = file.metadata.row_group(group)
+        for place in range(columns.num_columns):
+            column = columns.column(place)
+            field_id = ids.get(column.path_in_schema)
+            if field_id is not None:
+                sizes[field_id] = sizes.get(field_id, 0) + column.total_compressed_size
+    return sizes
+
+
+def _splits(metadata: Any) -> Iterator[int]:
+    for group in range(metadata.num_row_groups):
+        column = metadata.row_group(group).column(0)
+        starts = column.dictionary_page_offset, column.data_page_offset
+        yield min(each for each in starts if each is not None and each > 0)
+
+
+class _Sink:
+    """A new file as pyarrow writes one; who made it finishes it."""
+
+    closed = False
+
+    def __init__(self, new: NewFile) -> None:
+        self._new = new
+
+    def write(self, data: Any) -> int:
+        """Some more bytes."""
+        written: int = self._new.write(data)
+        return written
+
+    def flush(self) -> None:
+        """Nothing waits here."""
+
+    def close(self) -> None:
+        """The file stays open."""
+
+
+# ------------------------------------------------------------------ Puffin, Avro
+
+
+def _write_puffin(storage: Storage, path: str, change: Change, new: NewFile) -> None:
+    from icesql.iceberg.puffin.edits import edited_footer
+
+    location, size = storage.location(path), storage.size(path)
+
+    def read(offset: int, length: int) -> bytes:
+        return storage.read(path, offset=offset, length=length)
+
+    end, footer = edited_footer(location, size, read, change)
+    for offset in range(0, end, _CHUNK):
+        new.write(read(offset, min(_CHUNK, end - offset)))
+    new.write(footer)
+
+
+def _avro(storage: Storage, path: str, change: Change) -> bytes:
+    location = storage.location(path)
+    file = read_avro_file(storage.read(path, most=_LARGEST), location)
+    try:
+        schema = parse_avro_schema(file.schema)
+        field = by_field_id(schema, _NAMES).get(_PATH_ID)
+        if field is None:
+            raise OddSchema("position deletes without paths")
+        from msgspec.structs import replace
+
+        fields = tuple(
+            replace(each, field_id=_PATH_ID if each is field else each.field_id)
+            for each in schema.fields
+        )
+        find = find_fields(replace(schema, fields=fields), {_PATH_ID})
+    except (Malformed, OddSchema) as error:
+        raise CorruptFileError(location, f"not position deletes: {error}") from error
+    return edited(file, find, lambda found: {_PATH_ID: change(str(found[_PATH_ID].value))})

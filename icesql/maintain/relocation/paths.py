@@ -1,0 +1,158 @@
+"""Where each file of a table lies once the table lies elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final, Protocol
+from urllib.parse import unquote
+
+from icesql.catalog.current_metadata import HINTS, is_metadata_name
+from icesql.errors import UnsupportedTableError
+from icesql.storage.reroot import components, split_path
+
+# The folder of a copy for files that lay outside of the table's location.
+OUTSIDE: Final = "outside"
+_ENDING: Final = re.compile(r"\.[A-Za-z0-9]{1,10}", re.ASCII)
+_NAME_BYTES: Final = 255
+_STORES: Final = {
+    "file": "", "s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasb": "abfs",
+    "wasbs": "abfs",
+}  # fmt: skip
+
+
+class Relocation(Protocol):
+    """Gives each path of a table, as its metadata spells it, the one that it has elsewhere."""
+
+    def path(self, path: str) -> str:
+        """The new path of a file."""
+
+
+class OfPrefix:
+    """Another prefix: what lies below ``source`` lies at the same place below ``target``.
+
+    Source: Java ``RewriteTablePathUtil``.
+    """
+
+    def __init__(self, source: str, target: str) -> None:
+        self._source, self._start = source, _with_slash(source)
+        self._target = _with_slash(target)
+
+    def path(self, path: str) -> str:
+        """As ``Relocation.path``. Raises UnsupportedTableError for one that is not below."""
+        if path == self._source:
+            return self._target.rstrip("/")
+        return self._target + self.below(path)
+
+    def below(self, path: str) -> str:
+        """What follows the prefix in a path."""
+        if not path.startswith(self._start):
+            raise UnsupportedTableError(
+                f"a table with the file {path}, which does not lie below the source prefix "
+                f"{self._source}; icesql copy gives such files a place, too"
+            )
+        rest = path[len(self._start) :]
+        if not is_plain(rest) or "," in rest:
+            # Lists of files have a pair a line, with a comma in it and nothing in quotes.
+            raise UnsupportedTableError(f"moving a file whose path has several readings, {path!r}")
+        return rest
+
+
+class OfCopy:
+    """All files of a table below ``target``: those of its location where they lie in it.
+
+    Others get a place by the folder that they lay in, and so do those whose path leads elsewhere
+    by one of its readings (dots, escapes) or is kept for what a copy has of its own. No two files
+    meet in one, and the same file always has the same place.
+    """
+
+    def __init__(self, location: str, target: str) -> None:
+        self._start, self._target = _with_slash(location), target
+        self._store, self._base = _store_of(location), components(location)
+
+    def path(self, path: str) -> str:
+        """As ``Relocation.path``."""
+        rest = self._below(path)
+        if rest is not None and _is_free(rest):
+            return f"{self._target}/{rest}"
+        return f"{self._target}/{OUTSIDE}/{_place_outside(path)}"
+
+    def metadata_path(self, path: str) -> str:
+        """The same for a metadata file, which lies in the folder for them, whatever that was."""
+        name = path.rpartition("/")[2]
+        if is_metadata_name(name) and is_plain(name):
+            return f"{self._target}/metadata/{name}"
+        return self.path(path)
+
+    def is_outside(self, path: str) -> bool:
+        """Whether a path of the copy is one of a file that lay elsewhere."""
+        return path.startswith(f"{self._target}/{OUTSIDE}/")
+
+    def _below(self, path: str) -> str | None:
+        """What follows the location in a path, however both are spelled."""
+        if path.startswith(self._start):
+            return path[len(self._start) :]
+        names = components(path)
+        if _store_of(path) != self._store or names[: len(self._base)] != self._base:
+            return None
+        return "/".join(names[len(self._base) :])
+
+
+def is_plain(path: str) -> bool:
+    """Whether a relative path means one file below any folder, whoever reads it.
+
+    >>> is_plain("data/p=a%2Fb/x.parquet"), is_plain("data/../../x"), is_plain("p=..%2F..%2Fx")
+    (True, False, False)
+    """
+    names = path.split("/")
+    if not path.isprintable() or "\\" in path or "" in names:
+        return False
+    if any(len(each.encode("utf-8", "surrogatepass")) > _NAME_BYTES for each in names):
+        return False
+    text = path
+    while True:
+        if not {".", ".."}.isdisjoint(re.split(r"[/\\]", text)) or "\0" in text:
+            return False
+        plain = unquote(text)
+        if plain == text:
+            return True
+        text = plain
+
+
+def _is_free(rest: str) -> bool:
+    """Whether a file may lie there in a copy, which is read by what its folder metadata shows."""
+    name = rest.rpartition("/")[2]
+    is_own = is_metadata_name(name) or name in HINTS or name == MARKER.rpartition("/")[2]
+    return is_plain(rest) and not is_own and rest.partition("/")[0] != OUTSIDE
+
+
+# What says, in a copy, of what it is one.
+MARKER: Final = "metadata/copy-of.json"
+
+
+def _place_outside(path: str) -> str:
+    names = components(path)
+    spelled = f"{_store_of(path)}/{'/'.join(names)}"
+    if split_path(path)[2].strip("/") != "/".join(names):
+        spelled = path  # a store knows "a//b" and "a/b" apart
+    folder, _, name = spelled.rpartition("/")
+    if is_plain(name) and _is_free(name):
+        return f"{_digest(folder)}/{name}"
+    ending = re.search(rf"{_ENDING.pattern}$", name)
+    return f"{_digest(spelled)}/file{ending[0] if ending else ''}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _store_of(path: str) -> str:
+    scheme, authority, _ = split_path(path)
+    scheme = _STORES.get(scheme, scheme)
+    if scheme == "" and authority == "localhost":
+        authority = ""
+    return f"{scheme}://{authority}"
+
+
+def _with_slash(path: str) -> str:
+    return path if path.endswith("/") else f"{path}/"

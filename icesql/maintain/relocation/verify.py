@@ -1,0 +1,131 @@
+"""Whether everything that a table names is there and can be read, and what its refs hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+
+from icesql.catalog.table import Table
+from icesql.context import Progress, QueryContext
+from icesql.errors import CorruptFileError
+from icesql.iceberg.manifest.data_file import FileContent
+from icesql.iceberg.manifest.entries import DELETED
+from icesql.iceberg.manifest.manifest import ManifestFile
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.spec_scan import typed_specs
+from icesql.storage.listing import list_files
+
+# The live rows of a table at a snapshot.
+CountRows = Callable[[Table, Snapshot], int]
+
+_SHOWN = 3
+
+
+class RefRows(Struct, frozen=True):
+    """What a branch or tag holds; ``rows`` are those that are not deleted."""
+
+    name: str
+    kind: str
+    snapshot_id: int
+    data_files: int
+    delete_files: int
+    rows: int
+
+
+class Verified(Struct, frozen=True):
+    """Files and bytes that were found, and what the refs hold."""
+
+    files: int
+    bytes: int
+    refs: tuple[RefRows, ...]
+
+
+def verify(table: Table, query: QueryContext, count: CountRows) -> Verified:
+    """Look for every file of every snapshot in the folder of a table that lies there whole.
+
+    Manifests are decoded, lengths compared, deletes read. Raises CorruptFileError naming what is
+    not what its manifest says, and what reading a file does.
+    """
+    location = table.metadata.location
+    lengths = {each.path: each.size for each in list_files(table.storage, location, query)}
+    files = total = 0
+    problems: list[tuple[str, str]] = []
+    for number, (path, length) in enumerate(_named(table, query)):
+        if number % 1000 == 0:
+            query.report(Progress("verifying", number))
+        found = lengths.get(path)
+        if found is None:
+            problems.append((path, "it is not there"))
+        elif length not in (None, found):
+            problems.append((path, f"it has {found} bytes, and is said to have {length}"))
+        files, total = files + 1, total + (found or 0)
+    if problems:
+        path, problem = problems[0]
+        more = "".join(f"; {each}: {what}" for each, what in problems[1:_SHOWN])
+        left = len(problems) - _SHOWN
+        raise CorruptFileError(path, f"{problem}{more}" + (f"; {left} more" if left > 0 else ""))
+    return Verified(files, total, refs_of(table, query, count))
+
+
+def _named(table: Table, query: QueryContext) -> Iterator[tuple[str, int | None]]:
+    """Every file that a snapshot names, once, with the length that it is said to have."""
+    metadata = table.metadata
+    reader, specs = ManifestReader(table.storage, query, table.name), typed_specs(metadata)
+    manifests: dict[str, ManifestFile] = {}
+    for snapshot in metadata.snapshots.values():
+        if snapshot.manifest_list is not None:
+            yield snapshot.manifest_list, None
+        for manifest in reader.manifests_of(snapshot):
+            manifests.setdefault(manifest.manifest_path, manifest)
+    for manifest in manifests.values():
+        yield manifest.manifest_path, manifest.manifest_length
+    seen: set[str] = set()
+    for _, entries in reader.entries_of(
+        [*manifests.values()], lambda each: specs[each.partition_spec_id]
+    ):
+        for index, status in enumerate(entries.status):
+            path = entries.path[index]
+            if status != DELETED and path not in seen:
+                seen.add(path)
+                yield path, entries.data_file(index).file_size_in_bytes
+    for each in (*metadata.statistics, *metadata.partition_statistics):
+        yield each.statistics_path, each.file_size_in_bytes
+
+
+def refs_of(table: Table, query: QueryContext, count: CountRows) -> tuple[RefRows, ...]:
+    """What the branches and tags of a table hold, by name."""
+    reader, specs = ManifestReader(table.storage, query, table.name), typed_specs(table.metadata)
+    found, known = [], {}
+    for name, ref in sorted(table.metadata.refs.items()):
+        snapshot = table.metadata.snapshot(ref.snapshot_id)
+        if snapshot is None:
+            raise CorruptFileError(
+                table.metadata_location, f"{ref.kind} {name} is of no snapshot of the table"
+            )
+        if ref.snapshot_id not in known:
+            files = [0, 0]
+            for _, entries in reader.entries_of(
+                reader.manifests_of(snapshot), lambda each: specs[each.partition_spec_id]
+            ):
+                for content, live in zip(entries.content, entries.live, strict=True):
+                    if live:
+                        files[content != FileContent.DATA] += 1
+            known[ref.snapshot_id] = (*files, count(table, snapshot))
+        found.append(RefRows(name, ref.kind, ref.snapshot_id, *known[ref.snapshot_id]))
+    return tuple(found)
+
+
+def check_same(source: tuple[RefRows, ...], copy: tuple[RefRows, ...], path: str) -> None:
+    """Raise CorruptFileError where the refs of a copy hold something else than the source's."""
+    for one, other in zip(source, copy, strict=False):
+        if one != other:
+            raise CorruptFileError(
+                path,
+                f"{other.kind} {other.name} has {other.rows} rows in {other.data_files} files with "
+                f"{other.delete_files} delete files; in the source {one.kind} {one.name} has "
+                f"{one.rows} in {one.data_files} with {one.delete_files}",
+            )
+    if len(source) != len(copy):
+        raise CorruptFileError(path, f"{len(copy)} refs, where the source has {len(source)}")
