@@ -103,6 +103,20 @@ COMMANDS: Final[dict[str, Command]] = {
             "icesql restore s3://backup/orders AS sales.orders_again --catalog prod",
         ),
     ),
+    "maintain": Command(
+        "do what tables need: compact, convert deletes, expire and more",
+        "[TABLE ... | --all]",
+        None,
+        "Of each table what it needs, by a policy file or by what its metadata tells: compaction, "
+        "conversion of deletes by equality, manifests, statistics, expiry, orphans. A line for "
+        "each table on standard error, the report on standard output. Exit codes: 0 all done or "
+        "nothing to do, 1 a table failed or is damaged, 3 the budget ended it, 130 interrupted.",
+        (
+            "icesql maintain sales.orders --catalog prod --dry-run",
+            "icesql maintain --all --catalog prod --policy lake.toml --budget 2h,500GB",
+            "icesql maintain --all --warehouse ./warehouse --actions compact,manifests",
+        ),
+    ),
     "config": Command(
         "show what is in force, where it is from, and whether the catalogs answer",
         about="Every setting, restriction and property with its value and its origin, secrets "
@@ -151,11 +165,12 @@ COMMANDS: Final[dict[str, Command]] = {
 SHELLS: Final = ("bash", "zsh", "fish")
 _EVERY: Final = frozenset(COMMANDS)
 _RUN: Final = frozenset({"query", "shell"})
-_CONNECT: Final = _RUN | {"doctor", "config", "mcp", "copy", "restore"}
+_CONNECT: Final = _RUN | {"doctor", "maintain", "config", "mcp", "copy", "restore"}
 # Options that may stand before another word without taking it.
 _SWITCHES: Final = frozenset(
     {"--overwrite", "--verbose", "--continue-on-error", "--no-ping", "--debug", "--service",
-     "--all", "--no-tables-by-path", "--verify", "--read-only", "--help", "-h", "--version"}
+     "--all", "--dry-run", "--no-tables-by-path", "--verify", "--read-only", "--help", "-h",
+     "--version"}
 )  # fmt: skip
 
 _DESCRIPTION = """\
@@ -273,12 +288,19 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
         parser.error("--overwrite goes with --output FILE")
     if command not in ("config", "doctor") and options.no_ping:
         parser.error("--no-ping goes with config and doctor")
-    if options.all and (command != "doctor" or options.words):
-        parser.error("--all goes with doctor without a table")
+    if options.all and (command not in ("doctor", "maintain") or options.words):
+        parser.error("--all goes with doctor and maintain, without a table")
     if options.fail_on is not None and (command != "doctor" or not (options.words or options.all)):
         parser.error("--fail-on goes with doctor and a table, or with --all")
     if command != "copy" and options.verify:
         parser.error("--verify goes with copy")
+    for name in ("policy", "dry_run", "budget", "history", "actions"):
+        if getattr(options, name) and command != "maintain":
+            parser.error(f"--{name.replace('_', '-')} goes with maintain")
+    if command == "maintain" and not (options.words or options.all):
+        parser.error("maintain takes names of tables, or --all")
+    if command == "maintain" and options.format not in (None, "table", "json"):
+        parser.error("maintain shows its report as table (text) or json")
     if command != "mcp" and options.http is not None:
         parser.error("--http goes with mcp")
     if command == "mcp" and (options.output or options.format):
@@ -378,7 +400,7 @@ def _add_places(parser: argparse.ArgumentParser, command: str | None) -> None:
 def _add_ways(how: _Group) -> None:
     how.add(
         "--format",
-        of=_RUN | {"doctor", "config", "copy", "restore"},
+        of=_RUN | {"doctor", "maintain", "config", "copy", "restore"},
         choices=FORMATS,
         metavar="NAME",
         help=f"of results (by the ending of --output, else table): {', '.join(FORMATS)}",
@@ -433,7 +455,9 @@ def _add_ways(how: _Group) -> None:
     how.add(
         "--no-ping", of={"config", "doctor"}, action="store_true", help="config asks no catalog"
     )
-    how.add("--all", of={"doctor"}, action="store_true", help="every table of the catalog")
+    how.add(
+        "--all", of={"doctor", "maintain"}, action="store_true", help="every table of the catalog"
+    )
     how.add(
         "--fail-on",
         of={"doctor"},
@@ -446,6 +470,36 @@ def _add_ways(how: _Group) -> None:
         of={"copy"},
         action="store_true",
         help="look for every file of the copy, and compare what the branches and tags hold",
+    )
+    how.add(
+        "--policy", of={"maintain"}, metavar="FILE", help="what is done for which tables, in TOML"
+    )
+    how.add(
+        "--actions",
+        of={"maintain"},
+        metavar="NAME,…",
+        help="in place of what the policy says: convert, compact, deletes, manifests, statistics, "
+        "partition_statistics, expire, orphans",
+    )
+    how.add(
+        "--dry-run",
+        of={"maintain"},
+        action="store_true",
+        help="show the statements that would run; change nothing",
+    )
+    how.add(
+        "--budget",
+        of={"maintain"},
+        metavar="TIME|SIZE",
+        help="begin no action after so long or so many bytes rewritten: 20min, 500GB, or both with "
+        "a comma between",
+    )
+    how.add(
+        "--history",
+        of={"maintain"},
+        metavar="FILE",
+        help="what was finished, so that a run that was killed goes on "
+        "(~/.local/state/icesql/maintain.jsonl)",
     )
     how.add("--debug", action="store_true", help="errors with their traceback")
 

@@ -1,7 +1,8 @@
 """The ``icesql`` command: arguments in, rows on standard output, an exit code out.
 
 Results go to standard output, everything else (notes, timing, errors) to standard error.
-Exit codes: 0 all right, 1 a statement failed, 2 the command line is wrong, 130 interrupted.
+Exit codes: 0 all right, 1 a statement failed, 2 the command line is wrong, 3 maintenance was ended
+by its budget, 130 interrupted.
 Start-up is a feature: what a run does not need is not imported.
 """
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from icesql.doctor.finding import CatalogDiagnosis
     from icesql.repl.preferences import ConfigFile
     from icesql.repl.results import Target
+    from icesql.upkeep.report import TableReport
 
 _MARK: Final = "\ufeff"  # of UTF-8, as editors on Windows write it
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -101,6 +103,8 @@ def _run(options: argparse.Namespace) -> int:
             return _mcp(options)
         if options.command == "doctor":
             return _doctor(options)
+        if options.command == "maintain":
+            return _maintain(options)
         script = _relocation(options) or _script(options)
         _add_config(options)
         with _connect(options) as connection:
@@ -257,6 +261,42 @@ def _relocation(options: argparse.Namespace) -> str | None:
         given.append("verify => true")
     options.dialect = None  # what is in quotes is in the quotes of the default one
     return f"CALL system.{options.command}_table({', '.join(given)})"
+
+
+def _maintain(options: argparse.Namespace) -> int:
+    from icesql.upkeep.history import default_history
+    from icesql.upkeep.policy import read_policy
+
+    def tell(table: TableReport, number: int, count: int) -> None:
+        say(f"[{number:,}/{count:,}] {table.line}")
+
+    _add_config(options)
+    if options.read_only is None:
+        options.read_only = False  # whoever types this command wants changes
+    history = options.history
+    if history is None and (options.policy is None or read_policy(options.policy).history is None):
+        history = default_history()
+    with _connect(options) as connection:
+        gc.enable()  # many manifests leave much behind
+        done = connection.maintain(
+            None if options.all else options.words,
+            policy=options.policy,
+            actions=options.actions.split(",") if options.actions else None,
+            budget=options.budget,
+            history=history,
+            dry_run=options.dry_run,
+            tell=tell,
+        )
+    for each in done.warnings:
+        say(f"warning: {each}")
+    if options.format == "json":
+        import json
+
+        text = json.dumps(done.to_dict(), indent=2, ensure_ascii=False)
+    else:
+        text = str(done)
+    Output(sys.stdout).write(f"{text}\n")
+    return done.exit_code
 
 
 def _mcp(options: argparse.Namespace) -> int:

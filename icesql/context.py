@@ -116,6 +116,8 @@ class QueryContext(Struct):
     progress: Callable[[Progress], None] | None = None
     # Tables in memory that this statement alone knows, by their names in lower case.
     tables: Mapping[str, Any] = field(default_factory=dict)
+    # What the summaries of the snapshots that it makes say beside what every one says.
+    summary: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def begin(

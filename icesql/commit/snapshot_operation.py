@@ -338,6 +338,7 @@ class SnapshotOperation:
         created = sum(each.added_snapshot_id == self._id for each in listed)
         branch = self._changes.branch
         return {
+            **self._query.summary,
             **self._changes.summary,
             **({"wap.id": branch.wap_id} if isinstance(branch, Staged) else {}),
             **counted,

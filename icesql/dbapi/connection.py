@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from icesql.doctor.finding import CatalogDiagnosis, Diagnosis
     from icesql.session.outcome import Parameters
     from icesql.storage.cache import BoundedCache
+    from icesql.upkeep.report import MaintenanceReport, TableReport
 
 
 # DuckDB complains on standard error about what is still open when the interpreter ends.
@@ -79,7 +80,7 @@ class Connection:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._cursors: WeakSet[Cursor] = WeakSet()
-        # Rounds of the doctor over a catalog that run now.
+        # Rounds over tables, of the doctor or of maintenance, that run now.
         self._rounds: set[threading.Event] = set()
         _OPEN.add(self)
         # Receives the progress of new cursors; None: nobody does. In a notebook its cell does.
@@ -240,6 +241,49 @@ class Connection:
         self._rounds.add(cancel)
         try:
             return diagnose_catalog(self, self._session, catalog, cancel)
+        finally:
+            self._rounds.discard(cancel)
+
+    def maintain(
+        self,
+        tables: str | Iterable[str] | None = None,
+        *,
+        policy: str | os.PathLike[str] | None = None,
+        actions: Iterable[str] | None = None,
+        budget: str | None = None,
+        history: str | os.PathLike[str] | None = None,
+        dry_run: bool = False,
+        tell: Callable[[TableReport, int, int], None] | None = None,
+    ) -> MaintenanceReport:
+        """Do what tables need, one after another: compact, convert deletes, expire and more.
+
+        ``tables`` are names as SQL writes them, None for every table of the catalog. ``policy`` is
+        a TOML file that says what is done for which tables, ``actions`` wins over it. ``budget``,
+        such as "20min", "500GB" or both, ends the beginning of new actions. ``history`` is a file
+        that says what was finished, so that a run that was killed goes on. ``dry_run`` changes
+        nothing. ``tell`` is called after each table with its report, its number and the count.
+
+        An error of one table is in its report and stops no other. Raises ProgrammingError,
+        AccessDeniedError, OperationalError for a history that cannot be written, CatalogError.
+        """
+        from icesql.dbapi.maintenance import maintain_tables
+
+        self._session.check_open()
+        cancel = threading.Event()
+        self._rounds.add(cancel)
+        try:
+            return maintain_tables(
+                self,
+                self._session,
+                [tables] if isinstance(tables, str) else tables,
+                cancel,
+                policy=policy,
+                actions=actions,
+                budget=budget,
+                history=history,
+                dry_run=dry_run,
+                tell=tell,
+            )
         finally:
             self._rounds.discard(cancel)
 

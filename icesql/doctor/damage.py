@@ -20,6 +20,7 @@ from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH
+from icesql.maintain.convert import CONVERTED
 from icesql.scan.deletes.delete_index import DeleteIndex
 
 Kind = Literal["rows changed", "deletes dropped", "file twice", "row ids twice", "missing files"]
@@ -79,7 +80,10 @@ def _changed(history: History, before: Snapshot, after: Snapshot) -> Iterator[_F
         if _key(each) not in kept
     ]
     if dropped:
-        yield from _undeleted(history, before, after, dropped)
+        is_converted = (
+            CONVERTED in after.summary and after.operation == "replace" and not (removed or added)
+        )
+        yield from _undeleted(history, before, after, dropped, is_converted=is_converted)
 
 
 def _rewritten(
@@ -160,9 +164,17 @@ def _deleted(file: DataFile, deletes: Sequence[DataFile]) -> tuple[int, int, boo
 
 
 def _undeleted(
-    history: History, before: Snapshot, after: Snapshot, dropped: Sequence[DataFile]
+    history: History,
+    before: Snapshot,
+    after: Snapshot,
+    dropped: Sequence[DataFile],
+    *,
+    is_converted: bool,
 ) -> Iterator[_Found]:
-    """Whether deletes went whose data files stayed, and nothing took their place."""
+    """Whether deletes went whose data files stayed, and nothing took their place.
+
+    ``is_converted``: those by equality were looked up; they may have found no row of a file.
+    """
     earlier, index = history.index_of(before), history.index_of(after)
     if index is None or earlier is None:
         return
@@ -190,7 +202,7 @@ def _undeleted(
     elif after.operation == "replace":
         yield from _fewer_positions(history, before, after, dropped)
     keys = [each for each in dropped if each.content is FileContent.EQUALITY_DELETES]
-    if keys:
+    if keys and not is_converted:
         yield from _undeleted_keys(history, after, keys)
 
 

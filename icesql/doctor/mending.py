@@ -27,10 +27,13 @@ _SHOWN: Final = 10
 class Examined(Struct, frozen=True):
     """What the history of a table shows; ``last_good`` are the snapshots that mend it.
 
+    The first findings are those about ``damages``, one each; then come old snapshots.
+
     ``is_readable`` says whether the head of main can be read.
     """
 
     findings: tuple[Finding, ...] = ()
+    damages: tuple[Damage, ...] = ()
     last_good: frozenset[int] = frozenset()
     is_readable: bool = True
 
@@ -49,7 +52,9 @@ def examine_history(parts: Sequence[str], table: Table, query: QueryContext) -> 
         findings.append(_finding(parts, history, each, last, found))
     findings += _broken_past(parts, history)
     main = history.chains.get(MAIN)
-    return Examined(tuple(findings), frozenset(good), not main or history.is_readable(main[0]))
+    return Examined(
+        tuple(findings), tuple(found), frozenset(good), not main or history.is_readable(main[0])
+    )
 
 
 def _last_good(history: History, damage: Damage, found: Sequence[Damage]) -> Snapshot | None:

@@ -46,6 +46,8 @@ from icesql.write.deletion_vectors import as_bitmap
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
+# In the summary of a conversion: so many delete files were looked up.
+CONVERTED: Final = "converted-equality-deletes"
 # Rows of files that are read together: a bit of each is kept meanwhile.
 _ROWS_AT_ONCE: Final = 1 << 26
 
@@ -138,7 +140,7 @@ def convert(
             removed=planned.deletes,
             start_id=planned.start.snapshot_id,
             branch=planned.branch,
-            summary=summary,
+            summary={**summary, CONVERTED: str(len(planned.deletes))},
             query=query,
             meanwhile=work,
         )

@@ -141,6 +141,11 @@ class Session:
         clean(error, self._secrets())
         spell_out(error)
 
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        """What the connection was opened with, secrets among them."""
+        return self._properties
+
     def _secrets(self) -> dict[str, Any]:
         sources = [self._properties, *self.state.names.storage_properties]
         return {str(number): each for number, each in enumerate(sources)}

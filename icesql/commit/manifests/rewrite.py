@@ -194,6 +194,7 @@ class _ManifestRewrite:
             "manifests-kept": str(kept_count),
             "manifests-replaced": str(len(gone)),
             "entries-processed": str(sum(group.files for group in groups)),
+            **self._query.summary,
             **engine_summary(),
         }
         snapshot = Snapshot(

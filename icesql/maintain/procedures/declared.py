@@ -138,6 +138,29 @@ _ALL: Final = (
         (("branch_updated", "varchar"), ("previous_ref", "bigint"), ("updated_ref", "bigint")),
     ),
     Procedure(
+        "maintain",
+        "does what a table needs: compaction, conversion of deletes, manifests, expiry and more",
+        (
+            _TABLE,
+            Parameter(
+                "actions",
+                "array<string>",
+                default="convert, compact, deletes, manifests, expire",
+            ),
+            Parameter("policy", "map<string, string>"),
+            Parameter("dry_run", "boolean", default="false"),
+        ),
+        (
+            ("action", "varchar"),
+            ("status", "varchar"),
+            ("predicted", "varchar"),
+            ("reached", "varchar"),
+            ("seconds", "double"),
+            ("statement", "varchar"),
+            ("note", "varchar"),
+        ),
+    ),
+    Procedure(
         "publish_changes",
         "brings the snapshot that was staged with a wap.id to main",
         (_TABLE, _required("wap_id", "string")),

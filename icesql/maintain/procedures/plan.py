@@ -11,10 +11,10 @@ from msgspec import Struct
 class Step(Struct, frozen=True):
     """One thing that is read, written, removed, kept or set, and why.
 
-    ``action`` is "read", "write", "remove", "keep" or "set". ``what`` is its kind: "data file",
-    "delete file", "manifest", "manifest list", "snapshot", "branch" … ``name`` is a path, an id or
-    a name; what is not known before it is written is described in brackets. Sizes are None where
-    nothing tells them.
+    ``action`` is "read", "write", "remove", "keep", "set" or "call". ``what`` is its kind:
+    "data file", "delete file", "manifest", "manifest list", "snapshot", "branch" … ``name`` is a
+    path, an id, a name or a statement; what is not known before it is written is described in
+    brackets. Sizes are None where nothing tells them.
     """
 
     action: str

@@ -21,6 +21,7 @@ from icesql.modify.procedures import (
     delete_files,
     files,
     imports,
+    maintain,
     manifests,
     refs,
     relocation,
@@ -41,11 +42,17 @@ from icesql.sql.writes.procedures.call import (
 )
 from icesql.sql.writes.statements import TableName
 
+
+def _maintain(given: Call) -> Plan:
+    return maintain.maintain(given, call)
+
+
 PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
     **convert.PLANNERS,
     **delete_files.PLANNERS,
     **files.PLANNERS,
     **imports.PLANNERS,
+    "maintain": _maintain,
     **manifests.PLANNERS,
     **refs.PLANNERS,
     **relocation.PLANNERS,

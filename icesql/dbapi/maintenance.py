@@ -1,0 +1,114 @@
+"""A connection's maintenance: its session runs the statements, its catalog lists the tables."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from icesql.context import QueryContext
+from icesql.errors import ProgrammingError
+from icesql.sql.table_name import name_parts
+from icesql.sql.writes.procedures.call import CallProcedure
+from icesql.upkeep.durations import Budget
+from icesql.upkeep.lake import Listing, Request, Tell, maintain
+from icesql.upkeep.of_table import Door, Performed
+from icesql.upkeep.policy import Policy, read_policy, with_actions
+from icesql.upkeep.report import MaintenanceReport
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Table
+    from icesql.dbapi.connection import Connection
+    from icesql.session.session import Session
+
+
+def maintain_tables(
+    connection: Connection,
+    session: Session,
+    tables: Iterable[str] | None,
+    cancel: threading.Event,
+    *,
+    policy: str | os.PathLike[str] | None,
+    actions: Iterable[str] | None,
+    budget: str | None,
+    history: str | os.PathLike[str] | None,
+    dry_run: bool,
+    tell: Tell | None,
+) -> MaintenanceReport:
+    """See ``Connection.maintain``."""
+    read = Policy() if policy is None else read_policy(os.fspath(policy))
+    if actions is not None:
+        read = with_actions(read, tuple(actions))
+    try:
+        limit = Budget() if budget is None else Budget.of(budget)
+    except ValueError as error:
+        raise ProgrammingError(f"budget: {error}") from error
+    if not dry_run:
+        _check_writes(session)
+    path = history if read.history is None or history is not None else read.history
+    request = Request(
+        read,
+        None if tables is None else [*map(name_parts, tables)],
+        limit,
+        dry_run,
+        None if path is None else os.fspath(path),
+        _place(session),
+    )
+
+    def listed() -> Listing:
+        with session.without_secrets():
+            query = QueryContext.begin(session.state.settings, cancel)
+            found = query.wait_for(session.state.names.all_tables)
+        for _, error in found.refused:
+            session.clean(error)
+        refused = [((*namespace, "*"), str(error)) for namespace, error in found.refused]
+        return Listing(found.tables, tuple(refused))
+
+    return maintain(request, _door(connection, session, cancel), listed, tell)
+
+
+def _check_writes(session: Session) -> None:
+    """Raise what each of its statements would."""
+    from icesql.modify.present import check_present
+    from icesql.modify.run import check_writes
+    from icesql.modify.transactions import check_statement
+
+    check_writes(session.state.access)
+    check_present(session.state.settings)
+    check_statement(CallProcedure(("system", "maintain"), (), 0), session.state)
+
+
+def _place(session: Session) -> str:
+    """What tells this catalog from others in a history, without the secrets of an address."""
+    with session.without_secrets():
+        catalog = session.state.names.catalog
+    given = {key: session.properties.get(key) for key in ("uri", "warehouse")}
+    text = repr((None if catalog is None else catalog.name, sorted(map(str, given.items()))))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _door(connection: Connection, session: Session, cancel: threading.Event) -> Door:
+    def begin() -> QueryContext:
+        return QueryContext.begin(session.state.settings, cancel, connection.progress)
+
+    def load(parts: Sequence[str]) -> Table:
+        return session.state.names.load(parts, None, begin())
+
+    def perform(statement: CallProcedure, keys: Mapping[str, str]) -> Performed:
+        session.check_open()
+        query = begin()
+        query.summary = keys
+        with session.without_secrets():
+            outcome = session.execute(statement, query)
+            result, done = outcome.result, outcome.modified
+            assert result is not None
+            try:
+                names = [each.name for each in result.columns]
+                rows = [dict(zip(names, row, strict=True)) for row in result.fetch(None)]
+            finally:
+                result.close()
+        return Performed(rows, outcome.notes, None if done is None else done.snapshot_id)
+
+    return Door(load, perform, begin, session.without_secrets)

@@ -1,0 +1,105 @@
+"""maintain: the other procedures on one table, as far as it needs them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from icesql.catalog.table import Table
+from icesql.errors import OperationalError, ProgrammingError
+from icesql.maintain.procedures.plan import Plan, Rows, Step
+from icesql.modify.modified import Modified
+from icesql.modify.procedures.call import Call
+from icesql.modify.services import StatementServices
+from icesql.sql.writes.procedures.call import CallProcedure
+from icesql.upkeep.of_table import Door, Performed, Run, keep_healthy
+from icesql.upkeep.policy import policy_of_texts
+from icesql.upkeep.report import ActionReport, TableReport, changes_text
+
+Perform = Callable[[CallProcedure, StatementServices], Modified]
+
+
+def maintain(call: Call, perform: Perform) -> Plan:
+    """The calls that a table needs by its policy; ``perform`` runs one of them."""
+    try:
+        policy = policy_of_texts(call["actions"], call["policy"] or {})
+    except ProgrammingError as error:
+        raise call.wrong(
+            "policy" if call["policy"] else "actions", f"cannot be: {error}"
+        ) from error
+    call.target()  # it is there, and no branch of it is named
+    door = _door(call, perform)
+    parts = call.table_name().parts
+
+    def look(dry_run: bool) -> TableReport:
+        run = Run(os.urandom(8).hex(), lambda: datetime.now(UTC), dry_run=dry_run)
+        return keep_healthy(parts, policy, door, run)
+
+    def run() -> Rows:
+        done = look(bool(call["dry_run"]))
+        if done.status == "failed" and not done.actions:
+            raise OperationalError(done.note)
+        snapshots = [each.snapshot_id for each in done.actions if each.snapshot_id is not None]
+        rows = [_row(done, each) for each in done.actions]
+        return Rows(rows, _note(done), snapshots[-1] if snapshots else None)
+
+    if not call.explain:
+        return Plan((), run)
+    planned = look(True)
+    return Plan(_steps(planned), run, _note(planned))
+
+
+def _note(done: TableReport) -> str:
+    if done.status == "nothing":
+        return "nothing is to be done"
+    if done.status in ("damaged", "skipped", "gone"):
+        return f"{done.status}: {done.note}"
+    return changes_text(done.before, done.reached or done.predicted)
+
+
+def _row(done: TableReport, each: ActionReport) -> tuple[object, ...]:
+    return (
+        each.action,
+        each.status,
+        changes_text(done.before, each.predicted),
+        changes_text(done.before, each.reached),
+        each.seconds,
+        each.statement,
+        each.note,
+    )
+
+
+def _steps(planned: TableReport) -> Iterator[Step]:
+    for each in planned.actions:
+        if each.status == "refused":
+            yield Step("keep", each.action, planned.table, each.note)
+        else:
+            promise = changes_text(planned.before, each.predicted)
+            reason = f"{each.note}; {promise}" if promise else each.note
+            yield Step("call", each.action, each.statement, reason, each.bytes or None)
+
+
+def _door(call: Call, perform: Perform) -> Door:
+    services = call.services
+
+    def load(parts: Sequence[str]) -> Table:
+        return call.target()[1]
+
+    def run(statement: CallProcedure, keys: Mapping[str, str]) -> Performed:
+        own = copy(services)
+        own.query = replace(services.query, summary={**services.query.summary, **keys})
+        done = perform(statement, own)
+        answer = done.answer
+        assert answer is not None
+        try:
+            names = [each.name for each in answer.columns]
+            rows = [dict(zip(names, row, strict=True)) for row in answer.fetch(None)]
+        finally:
+            answer.close()
+        return Performed(rows, (done.note,) if done.note else (), done.snapshot_id)
+
+    return Door(load, run, lambda: services.query)

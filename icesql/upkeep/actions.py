@@ -1,0 +1,77 @@
+"""One call of a procedure that a table needs, what it promises, and its spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct, field
+
+from icesql.doctor.statement import call, constant
+from icesql.sql.writes.procedures.call import (
+    CallArgument,
+    CallProcedure,
+    MapValue,
+    TimestampText,
+    Value,
+)
+from icesql.sql.writes.statements import TableName
+
+
+class Instant(Struct, frozen=True):
+    """A time, in milliseconds since 1970."""
+
+    milliseconds: int
+
+    @property
+    def text(self) -> str:
+        """In UTC."""
+        moment = datetime.fromtimestamp(self.milliseconds // 1000, UTC)
+        return f"{moment:%Y-%m-%d %H:%M:%S}.{self.milliseconds % 1000:03d}+00:00"
+
+
+class Action(Struct, frozen=True):
+    """``name`` is one of ``policy.ACTIONS``; ``arguments`` are those beside the table.
+
+    ``promise`` has the numbers that it will bring, by the names of ``Measures``; what nobody can
+    tell is left out. ``bytes`` of data files are rewritten.
+    """
+
+    name: str
+    procedure: str
+    reason: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    promise: Mapping[str, int] = field(default_factory=dict)
+    bytes: int = 0
+
+    def statement(self, parts: Sequence[str]) -> str:
+        """As SQL for the table of a name."""
+        shown = {
+            name: constant(f"TIMESTAMP '{value.text}'") if isinstance(value, Instant) else value
+            for name, value in self.arguments.items()
+        }
+        return call(self.procedure, parts, **shown).icesql
+
+    def call(self, parts: Sequence[str], *, explain: bool = False) -> CallProcedure:
+        """The same as a statement that was read, in no dialect's spelling."""
+        given = {"table": TableName(tuple(parts)), **self.arguments}
+        arguments = tuple(CallArgument(name, _value(each), 0) for name, each in given.items())
+        return CallProcedure(("system", self.procedure), arguments, 0, explain)
+
+
+class Refused(Struct, frozen=True):
+    """An action that icesql does not do for a table, and why."""
+
+    name: str
+    reason: str
+
+
+def _value(value: Any) -> Value:
+    match value:
+        case Instant():
+            return TimestampText(value.text)
+        case Mapping():
+            return MapValue(tuple(value.items()))
+        case _:
+            return value  # type: ignore[no-any-return]

@@ -1,0 +1,164 @@
+"""What was finished when: lines of JSON in a file of the user, which several processes append to.
+
+    {"run": id, "key": …, "begun": time}
+    {"run": id, "table": name, "status": …, "at": time, "report": {…}}
+    {"run": id, "ended": time}
+
+A run that was killed has no last line, and one that a budget ended has none either: the next one
+with the same key goes on with it. A line that a kill has cut is passed over. The file says what
+need not be looked at again; what a table needs, the table itself says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from icesql.errors import OperationalError
+from icesql.upkeep.report import FINISHED, TableReport
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+# An older run is no reason any more to leave a table out.
+_LONGEST: Final = timedelta(days=7)
+
+
+def default_history() -> str:
+    """``$XDG_STATE_HOME/icesql/maintain.jsonl``."""
+    state = os.environ.get("XDG_STATE_HOME")
+    folder = Path(state) if state else Path.home() / ".local" / "state"
+    return str(folder / "icesql" / "maintain.jsonl")
+
+
+class History:
+    """The file of one run. Made by ``begin``; ``close`` lets another process go on with its runs.
+
+    ``finished`` are the tables that the run need not do again. Raises OperationalError for a file
+    that cannot be written.
+    """
+
+    def __init__(self, path: str, key: str, now: datetime) -> None:
+        self._path = path
+        self._lock: int | None = None
+        try:
+            folder = os.path.dirname(os.path.abspath(path))
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            self._alone = self._take()
+            found = self._unfinished(key, now) if self._alone else None
+            self.run, self.finished = found or (os.urandom(8).hex(), frozenset[str]())
+            if found is None:
+                self._append({"run": self.run, "key": key, "begun": _text(now)})
+        except OSError as error:
+            self.close()
+            raise OperationalError(
+                f"cannot keep the history of maintenance in {path}: {error.strerror}; --history "
+                "names another file"
+            ) from error
+
+    def add(self, report: TableReport, now: datetime) -> None:
+        """A table is done with."""
+        self._write(
+            {
+                "run": self.run,
+                "table": report.table,
+                "status": report.status,
+                "at": _text(now),
+                "report": report.to_dict(),
+            }
+        )
+
+    def end(self, now: datetime) -> None:
+        """All tables were done with."""
+        self._write({"run": self.run, "ended": _text(now)})
+
+    def close(self) -> None:
+        """Let others go on. Harmless when repeated."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    # ------------------------------------------------------------------ reading
+
+    def _unfinished(self, key: str, now: datetime) -> tuple[str, frozenset[str]] | None:
+        run, finished = "", set[str]()
+        for line in self._lines():
+            if line.get("key") == key and isinstance(line.get("run"), str):
+                begun = _time(line.get("begun"))
+                run = line["run"] if begun is not None and now - begun < _LONGEST else ""
+                finished.clear()
+            elif run and line.get("run") == run:
+                if "ended" in line:
+                    run = ""
+                elif line.get("status") in FINISHED:
+                    finished.add(str(line.get("table")))
+                else:
+                    finished.discard(str(line.get("table")))
+        return (run, frozenset(finished)) if run else None
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        with suppress(FileNotFoundError), open(self._path, "rb") as file:
+            for line in file:
+                try:
+                    value = json.loads(line)
+                except ValueError:
+                    continue
+                if isinstance(value, dict):
+                    yield value
+
+    # ------------------------------------------------------------------ writing
+
+    def _take(self) -> bool:
+        """Whether no other process is at work with the file."""
+        self._lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        if fcntl is None:
+            return True
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            return False
+        return True
+
+    def _write(self, line: dict[str, Any]) -> None:
+        try:
+            self._append(line)
+        except OSError as error:
+            raise OperationalError(
+                f"cannot write to the history of maintenance {self._path}: {error.strerror}"
+            ) from error
+
+    def _append(self, line: dict[str, Any]) -> None:
+        data = json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            if fcntl is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            size = os.fstat(handle).st_size
+            if size and os.pread(handle, 1, size - 1) != b"\n":
+                data = b"\n" + data  # a kill has cut the last line
+            while data:
+                data = data[os.write(handle, data) :]
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _text(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def _time(text: Any) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+    return found if found.tzinfo is not None else None

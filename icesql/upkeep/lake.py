@@ -1,0 +1,134 @@
+"""From table to table: what is left of a run is done, one table at a time, until it is over."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from icesql.sql.table_name import name_text
+from icesql.upkeep.durations import Budget
+from icesql.upkeep.history import History
+from icesql.upkeep.of_table import Door, Run, keep_healthy
+from icesql.upkeep.policy import Policy
+from icesql.upkeep.report import MaintenanceReport, TableReport
+
+# Of a table and its number among so many.
+Tell = Callable[[TableReport, int, int], None]
+
+
+class Request(Struct, frozen=True):
+    """``tables`` are the parts of names, None for all of the catalog; ``place`` names it.
+
+    ``history`` is the path of a file, None for none.
+    """
+
+    policy: Policy
+    tables: Sequence[tuple[str, ...]] | None = None
+    budget: Budget = Budget()
+    dry_run: bool = False
+    history: str | None = None
+    place: str = ""
+
+    @property
+    def key(self) -> str:
+        """The same for runs of which one may go on where the other has ended."""
+        chosen = "*" if self.tables is None else repr(sorted(self.tables))
+        text = repr((self.place, chosen, self.policy.digest))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Listing(Struct, frozen=True):
+    """The tables of a catalog, and names of what it does not list, with the reasons."""
+
+    tables: Sequence[tuple[str, ...]]
+    refused: tuple[tuple[tuple[str, ...], str], ...] = ()
+
+
+class _Spent:
+    """What a run has used of its budget."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget, self._started, self._bytes = budget, time.monotonic(), 0
+
+    def spend(self, size: int) -> None:
+        self._bytes += size
+
+    def may_begin(self) -> bool:
+        seconds, size = self._budget.seconds, self._budget.bytes
+        if seconds is not None and time.monotonic() - self._started >= seconds:
+            return False
+        return size is None or self._bytes < size
+
+
+def maintain(
+    request: Request,
+    door: Door,
+    listed: Callable[[], Listing],
+    tell: Tell | None = None,
+) -> MaintenanceReport:
+    """Do what the tables need. ``listed`` gives the names of all; ``tell`` is told of each table.
+
+    An error of one table stops no other. Raises QueryCancelledError, what listing the tables
+    raises, and OperationalError for a history that cannot be written.
+    """
+    spent = _Spent(request.budget)
+    given = request.tables
+    listing = listed() if given is None else Listing(tuple(dict.fromkeys(given)))
+    names = listing.tables
+    history = None
+    if request.history is not None and not request.dry_run:
+        history = History(request.history, request.key, _now())
+    run = Run(
+        os.urandom(8).hex() if history is None else history.run,
+        _now, spent.may_begin, spent.spend, request.dry_run,
+    )  # fmt: skip
+    reports = [TableReport(name_text(each), "failed", why) for each, why in listing.refused]
+    earlier: list[str] = []
+    left: list[str] = []
+    matched: set[int] = set()
+    try:
+        for number, parts in enumerate(names, 1):
+            plain = ".".join(parts)
+            matched |= {
+                place for place, each in enumerate(request.policy.rules) if each.matches(plain)
+            }
+            shown = name_text(parts)
+            if history is not None and shown in history.finished:
+                earlier.append(shown)
+                continue
+            if not spent.may_begin():
+                left.append(shown)
+                continue
+            report = keep_healthy(
+                parts, request.policy.of(parts), door, run, listed=request.tables is None
+            )
+            reports.append(report)
+            if history is not None:
+                history.add(report, _now())
+            if tell is not None:
+                tell(report, number, len(names))
+        is_whole = not left and all(each.status != "left" for each in reports)
+        if history is not None and is_whole:
+            history.end(_now())
+    finally:
+        if history is not None:
+            history.close()
+    warnings = request.policy.unmatched(matched) if request.tables is None else []
+    return MaintenanceReport(
+        run.id,
+        tuple(reports),
+        tuple(earlier),
+        tuple(left),
+        "" if is_whole else "budget",
+        tuple(warnings),
+        request.dry_run,
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,290 @@
+"""Keep one table healthy: its needs are told anew before each action, in one order.
+
+Deletes by equality are converted first, for what they take decides which files are compacted; then
+data files, deletes by position, manifests, statistics of what is there then; snapshots expire after
+that, and orphans go last. Each action is a statement of its own, whole or not there: after a kill
+between two of them the table tells what is left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from icesql.catalog.table import Table
+from icesql.context import QueryContext
+from icesql.doctor.facts import Answer, Facts
+from icesql.doctor.mending import Examined, examine_history
+from icesql.errors import (
+    CommitConflictError,
+    Error,
+    QueryCancelledError,
+    TableNotFoundError,
+)
+from icesql.maintain.rewrite.options import rewrite_options
+from icesql.sql.table_name import name_text
+from icesql.sql.writes.procedures.call import CallProcedure
+from icesql.upkeep.actions import Action, Refused
+from icesql.upkeep.durations import is_open
+from icesql.upkeep.measures import facts_of_files, measures
+from icesql.upkeep.needs import ACTION, RUN, TARGET, Need, Question, need
+from icesql.upkeep.policy import TablePolicy
+from icesql.upkeep.report import ActionReport, ActionStatus, TableReport, TableStatus
+
+_MOST_SHOWN: Final = 3
+_FAILED_FILES: Final = "failed_data_files_count"
+
+
+class Performed(Struct, frozen=True):
+    """What a statement gave: its rows by the names of its columns, and what was said with them."""
+
+    rows: Sequence[Mapping[str, object]] = ()
+    notes: Sequence[str] = ()
+    snapshot_id: int | None = None
+
+
+class Door(Struct, frozen=True):
+    """What whoever runs it does.
+
+    ``load`` gives a table freshly, ``perform`` runs a statement whose snapshots get the keys in
+    their summaries, ``begin`` makes the context of something new, with a deadline of its own.
+    ``guard`` is a block whose errors leave without secrets.
+    """
+
+    load: Callable[[Sequence[str]], Table]
+    perform: Callable[[CallProcedure, Mapping[str, str]], Performed]
+    begin: Callable[[], QueryContext]
+    guard: Callable[[], AbstractContextManager[None]] = nullcontext
+
+
+class Run(Struct, frozen=True):
+    """``id`` is in the summaries of snapshots. ``may_begin`` says whether an action may, and takes
+    the bytes that the last one has rewritten; ``now`` is the time in UTC.
+    """
+
+    id: str
+    now: Callable[[], datetime]
+    may_begin: Callable[[], bool] = lambda: True
+    spend: Callable[[int], None] = lambda size: None
+    dry_run: bool = False
+
+
+def keep_healthy(
+    parts: Sequence[str], policy: TablePolicy, door: Door, run: Run, *, listed: bool = False
+) -> TableReport:
+    """Do what the table of a name needs. Errors of the table are in the report.
+
+    ``listed``: the name came from a list of the catalog, so that a missing table was dropped.
+    Raises QueryCancelledError, and what is no error of icesql.
+    """
+    started = time.monotonic()
+    work = _Work(parts, policy, door, run)
+    status: TableStatus
+    try:
+        with door.guard():
+            status, note = work.do()
+    except QueryCancelledError:
+        raise
+    except TableNotFoundError as error:
+        status, note = ("gone", "dropped meanwhile") if listed or work.before else (
+            "failed", str(error)
+        )  # fmt: skip
+    except Error as error:
+        status, note = "failed", str(error)
+    return TableReport(
+        name_text(parts),
+        status,
+        note,
+        tuple(work.reports),
+        work.before,
+        work.predicted,
+        work.reached,
+        time.monotonic() - started,
+    )
+
+
+class _Work:
+    def __init__(self, parts: Sequence[str], policy: TablePolicy, door: Door, run: Run) -> None:
+        self._parts, self._policy, self._door, self._run = parts, policy, door, run
+        self.reports: list[ActionReport] = []
+        self.before: dict[str, int] = {}
+        self.predicted: dict[str, int] = {}
+        self.reached: dict[str, int] = {}
+
+    def do(self) -> tuple[TableStatus, str]:
+        policy, run = self._policy, self._run
+        if policy.skip:
+            return "skipped", "the policy says so"
+        if not is_open(policy.windows, run.now()):
+            return "skipped", "outside of its windows"
+        table = self._door.load(self._parts)
+        damage = _damage(examine_history(self._parts, table, self._door.begin()))
+        if damage:
+            shown = ", ".join(damage[:_MOST_SHOWN])
+            return "damaged", f"{shown}: icesql doctor {name_text(self._parts)} tells more"
+        facts = self._facts(table)
+        self.before = measures(facts).to_dict()
+        wanted = [(name, self._need(name, facts)) for name in policy.actions]
+        for _, each in wanted:
+            if isinstance(each, Action):
+                self.predicted |= each.promise
+        if run.dry_run:
+            self.reports += [self._report(each, "planned") for _, each in wanted if each]
+            planned = any(each.status == "planned" for each in self.reports)
+            return ("planned" if planned else "nothing"), ""
+        return self._carry_out(facts, dict(wanted))
+
+    def _carry_out(self, facts: Facts, first: dict[str, Need]) -> tuple[TableStatus, str]:
+        """Each action in its turn; what the first look has told is asked again after a change."""
+        changed, again, note = False, True, ""
+        names = [*self._policy.actions]
+        while names:
+            name = names.pop(0)
+            action = self._need(name, facts) if changed else first[name]
+            if action is None:
+                continue
+            if isinstance(action, Refused):
+                self.reports.append(self._report(action, "refused"))
+                continue
+            if note or not self._may_begin():
+                self.reports.append(self._report(action, "left"))
+                continue
+            report, after = self._perform(action, facts)
+            self.reports.append(report)
+            changed = True
+            if after is None:
+                note = report.note
+                continue
+            facts = after
+            if name == "compact" and "data_files" not in action.promise and again:
+                # Rows of older partition specs have come to files of other partitions.
+                names.insert(0, "compact")
+                again = False
+        self.reached = measures(facts).to_dict() if changed and not note else dict(self.before)
+        statuses = {each.status for each in self.reports}
+        if "failed" in statuses:
+            return "failed", note
+        ends: tuple[TableStatus, ...] = ("partly", "left", "done")
+        return next((each for each in ends if each in statuses), "nothing"), ""
+
+    def _may_begin(self) -> bool:
+        return self._run.may_begin() and is_open(self._policy.windows, self._run.now())
+
+    def _perform(self, action: Action, facts: Facts) -> tuple[ActionReport, Facts | None]:
+        """The report of an action, and the table after it; None where nothing more can be done.
+
+        One that lost to another writer is planned once more: the other may have done it.
+        """
+        started = time.monotonic()
+        for attempt in (1, 2):
+            try:
+                done = self._door.perform(action.call(self._parts), self._keys(action, facts))
+            except CommitConflictError as error:
+                facts = self._facts_now()
+                again = self._need(action.name, facts)
+                if not isinstance(again, Action):
+                    return self._report(action, "nothing", started, note="another did it"), facts
+                if attempt == 2:
+                    return self._report(action, "failed", started, note=str(error)), facts
+                action = again
+            except (QueryCancelledError, TableNotFoundError):
+                raise
+            except Error as error:
+                return self._report(action, "failed", started, note=str(error)), None
+            else:
+                break
+        self._run.spend(action.bytes)
+        facts = self._facts_now()
+        counted = measures(facts).to_dict()
+        status: ActionStatus = "done"
+        if any(row.get(_FAILED_FILES) for row in done.rows):
+            # Unless another has done the rest.
+            status = "partly" if isinstance(self._need(action.name, facts), Action) else "done"
+        report = self._report(
+            action,
+            status,
+            started,
+            note="; ".join(done.notes),
+            reached={name: counted[name] for name in action.promise if name in counted}
+            | _removed(action, done),
+            snapshot_id=done.snapshot_id,
+        )
+        return report, facts
+
+    def _keys(self, action: Action, facts: Facts) -> dict[str, str]:
+        """What the snapshot of an action says of it; a later run goes by the target."""
+        keys = {RUN: self._run.id, ACTION: action.name}
+        if action.name == "compact":
+            options = rewrite_options(action.arguments.get("options", {}), facts.table.metadata)
+            keys[TARGET] = str(options.target_file_size_bytes)
+        return keys
+
+    def _facts_now(self) -> Facts:
+        return self._facts(self._door.load(self._parts))
+
+    def _facts(self, table: Table) -> Facts:
+        return facts_of_files(self._parts, table, self._door.begin())
+
+    def _need(self, name: str, facts: Facts) -> Need:
+        def explain(action: Action) -> Answer:
+            done = self._door.perform(action.call(self._parts, explain=True), {})
+            rows = [tuple(each.values()) for each in done.rows]
+            return Answer(rows, tuple(done.notes))
+
+        now_ms = int(self._run.now().timestamp() * 1000)
+        return need(name, Question(facts, self._policy, self._door.begin(), now_ms, explain))
+
+    def _report(
+        self,
+        action: Action | Refused,
+        status: ActionStatus,
+        started: float | None = None,
+        *,
+        note: str = "",
+        reached: Mapping[str, int] | None = None,
+        snapshot_id: int | None = None,
+    ) -> ActionReport:
+        if isinstance(action, Refused):
+            return ActionReport(action.name, "refused", note=action.reason)
+        return ActionReport(
+            action.name,
+            status,
+            action.statement(self._parts),
+            action.promise,
+            reached or {},
+            0.0 if started is None else time.monotonic() - started,
+            note or action.reason,
+            snapshot_id,
+            action.bytes,
+        )
+
+
+def _damage(examined: Examined) -> list[str]:
+    """What is wrong with the past of a table, by name.
+
+    What only rows can tell is no reason where icesql made the snapshot: it has counted them.
+    """
+    kinds: list[str] = [
+        each.kind
+        for each in examined.damages
+        if each.certain or each.snapshot.summary.get("engine-name") != "icesql"
+    ]
+    kinds += [each.name for each in examined.findings[len(examined.damages) :]]
+    return list(dict.fromkeys(kinds))
+
+
+def _removed(action: Action, done: Performed) -> dict[str, int]:
+    """The files that an action has deleted, as its rows tell."""
+    match action.name:
+        case "orphans":
+            return {"removed_orphans": len(done.rows)}
+        case "expire":
+            counts = [each for row in done.rows for each in row.values()]
+            return {"removed_files": sum(each for each in counts if isinstance(each, int))}
+        case _:
+            return {}

@@ -1,0 +1,296 @@
+"""A policy file, or the arguments of a CALL: what is done for which tables, as frozen values."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from icesql.config import parse_bytes
+from icesql.errors import ProgrammingError, similar_names
+from icesql.upkeep.durations import Window, parse_seconds
+
+# In the order in which they are done.
+ACTIONS: Final = (
+    "convert", "compact", "deletes", "manifests", "statistics", "partition_statistics", "expire",
+    "orphans",
+)  # fmt: skip
+DEFAULT_ACTIONS: Final = ("convert", "compact", "deletes", "manifests", "expire")
+LEAST_ORPHAN_AGE: Final = 3 * 86_400.0
+
+
+class TablePolicy(Struct, frozen=True):
+    """What is done for a table. Sizes are bytes, durations seconds; None leaves it to the table.
+
+    ``asks_expiry``: somebody named the action or how long snapshots are kept; else snapshots
+    expire only where the table's own properties say when.
+    """
+
+    actions: tuple[str, ...] = DEFAULT_ACTIONS
+    asks_expiry: bool = False
+    skip: bool = False
+    target_file_size: int | None = None
+    compact_options: Mapping[str, str] = field(default_factory=dict)
+    retention: float | None = None
+    min_snapshots: int | None = None
+    orphan_age: float = LEAST_ORPHAN_AGE
+    windows: tuple[Window, ...] = ()
+
+
+class Rule(Struct, frozen=True):
+    """One ``[[tables]]`` of a file: what it says of the tables whose names are like a pattern."""
+
+    patterns: tuple[str, ...]
+    values: Mapping[str, Any]
+
+    def matches(self, name: str) -> bool:
+        """Whether a name, its parts joined by dots, is one of them; case matters."""
+        return any(name == each or fnmatchcase(name, each) for each in self.patterns)
+
+
+class Policy(Struct, frozen=True):
+    """Defaults, then rules in their order: a later one that matches says more.
+
+    ``actions`` of the command line win over both. ``source`` names the file, "" without one.
+    """
+
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+    history: str | None = None
+    source: str = ""
+    actions: tuple[str, ...] | None = None
+
+    def of(self, parts: Sequence[str]) -> TablePolicy:
+        """What is done for a table."""
+        name = ".".join(parts)
+        values = dict(self.defaults)
+        for rule in self.rules:
+            if rule.matches(name):
+                values |= rule.values
+        if self.actions is not None:
+            values["actions"] = self.actions
+        return table_policy(values)
+
+    def unmatched(self, matched: set[int]) -> list[str]:
+        """A warning for each rule, by its number, that no table has matched."""
+        return [
+            f"{self.source}: [[tables]] {number + 1}: no table is like "
+            f"{', '.join(map(repr, rule.patterns))}"
+            for number, rule in enumerate(self.rules)
+            if number not in matched
+        ]
+
+    @property
+    def digest(self) -> str:
+        """The same for policies that say the same."""
+        shown = repr((sorted(self.defaults.items()), self.rules, self.actions))
+        return hashlib.sha256(shown.encode()).hexdigest()[:16]
+
+
+def table_policy(values: Mapping[str, Any]) -> TablePolicy:
+    """Of values by the names of keys, read already."""
+    asks = any(each in values for each in ("retention", "min_snapshots"))
+    asks = asks or "expire" in values.get("actions", ())
+    return replace(TablePolicy(asks_expiry=asks), **values)
+
+
+def read_policy(path: str) -> Policy:
+    """The policy of a TOML file.
+
+    Raises ProgrammingError that names the file, and the key or line, for what cannot be read, for
+    an unknown key and for a value that a key cannot have.
+    """
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise ProgrammingError(f"cannot read the policy {path}: {error.strerror}") from error
+    try:
+        text = data.decode("utf-8-sig")
+        document = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise ProgrammingError(f"{path}: it is not UTF-8 text") from error
+    except ValueError as error:  # its message has the line
+        raise ProgrammingError(f"{path}: {error}") from error
+    return _policy(path, text, document)
+
+
+def _policy(path: str, text: str, document: dict[str, Any]) -> Policy:
+    tables, history = document.pop("tables", []), document.pop("history", None)
+    if history is not None and not (isinstance(history, str) and history):
+        raise _wrong(path, text, "history", "is the path of a file in quotes", history)
+    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
+        raise ProgrammingError(f"{path}: tables are written as [[tables]], each with a match")
+    defaults = _values(path, text, "", document, ("tables", "history"))
+    rules = []
+    for number, given in enumerate(tables, 1):
+        where = f"[[tables]] {number}: "
+        patterns = given.pop("match", None)
+        listed = [patterns] if isinstance(patterns, str) else patterns
+        if not (
+            isinstance(listed, list) and listed and all(isinstance(each, str) for each in listed)
+        ):
+            raise ProgrammingError(
+                f"{path}: {where}match is a pattern of names such as 'sales.*', or a list of them"
+            )
+        rules.append(Rule(tuple(listed), _values(path, text, where, given, ("match",))))
+    return Policy(defaults, tuple(rules), history, path)
+
+
+def values_of_texts(given: Mapping[str, str]) -> dict[str, Any]:
+    """The values of keys whose values are texts, lists with commas. Raises ProgrammingError."""
+    values: dict[str, Any] = {}
+    for key, text in given.items():
+        value: Any = text
+        if key in ("actions", "windows"):
+            value = [each.strip() for each in text.split(",") if each.strip()]
+        elif key == "min_snapshots" and text.strip().isdigit():
+            value = int(text)
+        elif key == "skip" and text.lower() in ("true", "false"):
+            value = text.lower() == "true"
+        values |= _values("policy", "", "", {key: value}, ())
+    return values
+
+
+def read_actions(names: Sequence[str]) -> tuple[str, ...]:
+    """The actions of a list of names, in the order in which they are done. Raises ValueError."""
+    for each in names:
+        if each not in ACTIONS:
+            near = similar_names(each, ACTIONS)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(ACTIONS)}"
+            raise ValueError(f"{each!r} is no action; {hint}")
+    return tuple(each for each in ACTIONS if each in names)
+
+
+def _actions(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ValueError
+    return read_actions(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _size(value: Any) -> int:
+    size = parse_bytes(_text(value))
+    if size < 1 << 20:
+        raise ValueError(f"{value!r} is less than 1MB")
+    return size
+
+
+def _seconds(value: Any) -> float:
+    return parse_seconds(_text(value))
+
+
+def _orphan_age(value: Any) -> float:
+    age = _seconds(value)
+    if age < LEAST_ORPHAN_AGE:
+        raise ValueError(
+            f"{value!r} is less than 3 days: files of writers that are still at work would go"
+        )
+    return age
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError
+    return value
+
+
+def _options(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise ValueError
+    for each in value.values():
+        if not isinstance(each, str | int | float):
+            raise ValueError
+    return {
+        key: str(each).lower() if isinstance(each, bool) else str(each)
+        for key, each in value.items()
+    }
+
+
+def _windows(value: Any) -> tuple[Window, ...]:
+    if not isinstance(value, list):
+        raise ValueError
+    return tuple(Window.of(_text(each)) for each in value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return value
+
+
+# What each key may be, as people say it.
+_KEYS: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
+    "actions": (_actions, f"a list of {', '.join(ACTIONS)}"),
+    "skip": (_flag, "true or false"),
+    "target_file_size": (_size, 'a size in quotes such as "256MB"'),
+    "compact_options": (_options, "a table of options of rewrite_data_files"),
+    "retention": (_seconds, 'a duration in quotes such as "7 days"'),
+    "min_snapshots": (_count, "a number from 1 on"),
+    "orphan_age": (_orphan_age, 'a duration in quotes such as "7 days", 3 days at least'),
+    "windows": (_windows, 'a list of windows in quotes such as "22:00-06:00"'),
+}
+
+
+def _values(
+    path: str, text: str, where: str, given: Mapping[str, Any], others: Sequence[str]
+) -> dict[str, Any]:
+    values = {}
+    for key, value in given.items():
+        if key not in _KEYS:
+            near = similar_names(key, (*_KEYS, *others))
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_KEYS)}"
+            raise ProgrammingError(f"{path}{_line(text, key)}: {where}unknown key {key!r}; {hint}")
+        read, kind = _KEYS[key]
+        try:
+            values[key] = read(value)
+        except ValueError as error:
+            raise _wrong(path, text, f"{where}{key}", f"is {kind}", value, str(error)) from error
+    return values
+
+
+def _wrong(
+    path: str, text: str, key: str, kind: str, value: Any, reason: str = ""
+) -> ProgrammingError:
+    said = f" ({reason})" if reason else ""
+    line = _line(text, key.rpartition(" ")[2])
+    return ProgrammingError(f"{path}{line}: {key} {kind}, not {value!r}{said}")
+
+
+def _line(text: str, key: str) -> str:
+    """Where a key is written, if in one line alone."""
+    pattern = re.compile(rf"""\s*["']?{re.escape(key)}["']?\s*=""")
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if pattern.match(line)]
+    return f":{lines[0]}" if len(lines) == 1 else ""
+
+
+def with_actions(policy: Policy, names: Sequence[str]) -> Policy:
+    """The policy where other actions are done. Raises ProgrammingError for an unknown one."""
+    try:
+        return replace(policy, actions=read_actions(names))
+    except ValueError as error:
+        raise ProgrammingError(f"actions: {error}") from error
+
+
+def policy_of_texts(actions: Sequence[str] | None, given: Mapping[str, str]) -> TablePolicy:
+    """That of one table, of the arguments of a CALL. Raises ProgrammingError."""
+    policy = Policy(values_of_texts(given))
+    return (policy if actions is None else with_actions(policy, actions)).of(())
+
+
+__all__ = [
+    "ACTIONS", "DEFAULT_ACTIONS", "Policy", "Rule", "TablePolicy", "policy_of_texts",
+    "read_policy", "with_actions",
+]  # fmt: skip

@@ -1,0 +1,162 @@
+"""What a run has done, table by table: what was promised, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from msgspec import Struct, field
+
+from icesql.errors import printable
+
+ActionStatus = Literal["planned", "done", "partly", "nothing", "failed", "refused", "left"]
+TableStatus = Literal[
+    "planned", "done", "nothing", "partly", "failed", "damaged", "skipped", "gone", "left"
+]
+# Of a table that need not be looked at again in the same run.
+FINISHED: Final = ("done", "nothing", "skipped", "damaged", "gone")
+OK, FAILED, LEFT = 0, 1, 3
+
+
+class ActionReport(Struct, frozen=True):
+    """One action: its statement, what it promised and reached by the names of ``Measures``.
+
+    ``note`` is why it was chosen, refused or failed, or what the procedure said.
+    ``bytes`` of data files were to be rewritten.
+    """
+
+    action: str
+    status: ActionStatus
+    statement: str = ""
+    predicted: Mapping[str, int] = field(default_factory=dict)
+    reached: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    note: str = ""
+    snapshot_id: int | None = None
+    bytes: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "action": self.action,
+            "status": self.status,
+            "statement": self.statement,
+            "predicted": dict(self.predicted),
+            "reached": dict(self.reached),
+            "seconds": round(self.seconds, 3),
+            "note": self.note,
+            "snapshot_id": self.snapshot_id,
+        }
+
+
+class TableReport(Struct, frozen=True):
+    """One table: what it was like, what was promised before the first action, and what it is like.
+
+    ``predicted`` has what could be told then; ``reached`` is counted again at the end.
+    """
+
+    table: str
+    status: TableStatus
+    note: str = ""
+    actions: tuple[ActionReport, ...] = ()
+    before: Mapping[str, int] = field(default_factory=dict)
+    predicted: Mapping[str, int] = field(default_factory=dict)
+    reached: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "table": self.table,
+            "status": self.status,
+            "note": self.note,
+            "before": dict(self.before),
+            "predicted": dict(self.predicted),
+            "reached": dict(self.reached),
+            "seconds": round(self.seconds, 3),
+            "actions": [each.to_dict() for each in self.actions],
+        }
+
+    @property
+    def line(self) -> str:
+        """The table in one line."""
+        parts = [f"{self.table}: {self.status}"]
+        changes = changes_text(self.before, self.reached or self.predicted)
+        parts += [each for each in (changes, self.note) if each]
+        failed = [each for each in self.actions if each.status in ("failed", "partly", "refused")]
+        parts += [f"{each.action} {each.status}: {each.note}" for each in failed]
+        return printable("; ".join(parts).replace("\n", " "))
+
+
+class MaintenanceReport(Struct, frozen=True):
+    """A run over tables. ``earlier`` were finished before it was begun again.
+
+    ``ended_by`` is "budget" where it stopped before its end; ``left`` tables were not begun then.
+    ``dry_run``: nothing was changed, and the statements are what would run.
+    """
+
+    run: str
+    tables: tuple[TableReport, ...] = ()
+    earlier: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    ended_by: str = ""
+    warnings: tuple[str, ...] = ()
+    dry_run: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """0 all done or nothing to do, 1 something failed or was damaged, 3 the budget ended it."""
+        if any(each.status in ("failed", "damaged", "partly") for each in self.tables):
+            return FAILED
+        is_left = self.left or any(each.status == "left" for each in self.tables)
+        return LEFT if is_left else OK
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "run": self.run,
+            "dry_run": self.dry_run,
+            "ended_by": self.ended_by,
+            "exit_code": self.exit_code,
+            "warnings": list(self.warnings),
+            "earlier": list(self.earlier),
+            "left": list(self.left),
+            "tables": [each.to_dict() for each in self.tables],
+        }
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        for table in self.tables:
+            if table.status == "nothing":
+                continue
+            lines.append(table.line)
+            for each in table.actions:
+                text = f"  {each.action} {each.status}"
+                if promised := changes_text(table.before, each.predicted):
+                    text += f"; promised {promised}"
+                lines.append(text)
+                if each.statement:
+                    lines.append(f"    {each.statement};")
+        counts: dict[str, int] = {}
+        for table in self.tables:
+            counts[table.status] = counts.get(table.status, 0) + 1
+        said = [f"{count:,} {status}" for status, count in sorted(counts.items())]
+        if self.earlier:
+            said.append(f"{len(self.earlier):,} finished earlier in this run")
+        if self.left:
+            said.append(f"{len(self.left):,} not begun: the {self.ended_by} is used up")
+        total = len(self.tables) + len(self.earlier) + len(self.left)
+        lines.append(f"{total:,} table{'s' * (total != 1)}: {', '.join(said) or 'none'}")
+        return "\n".join(map(printable, lines))
+
+
+def changes_text(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    """Such as ``data files 40 → 1, removed files 12``: what differs, and what was not there."""
+    parts = []
+    for name, value in after.items():
+        label = name.replace("_", " ")
+        if name not in before:
+            parts.append(f"{label} {value:,}")
+        elif before[name] != value:
+            parts.append(f"{label} {before[name]:,} → {value:,}")
+    return ", ".join(parts)

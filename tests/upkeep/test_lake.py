@@ -1,0 +1,414 @@
+"""A lake is kept healthy: rows stay, promises hold, and a second run finds nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.errors import (
+    AccessDeniedError,
+    CommitConflictError,
+    ProgrammingError,
+    UnsupportedSqlError,
+)
+from icesql.modify.procedures import run as procedures
+from icesql.upkeep import history as history_module
+from icesql.upkeep import lake as lake_module
+from icesql.upkeep.report import MaintenanceReport, TableReport
+from tests.upkeep.lake import (
+    DAMAGED,
+    QUIET,
+    TROUBLED,
+    build,
+    connect,
+    contents,
+    leave_orphan,
+    upserts,
+)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    return build(tmp_path / "wh")
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Iterator[Any]:
+    (tmp_path / "wh").mkdir()
+    with connect(tmp_path / "wh") as con:
+        con.execute("CREATE SCHEMA ns")
+        con.execute("CREATE TABLE ns.t (id BIGINT)")
+        for n in range(6):
+            con.execute(f"INSERT INTO ns.t VALUES ({n})")
+        yield con
+
+
+def by_table(report: MaintenanceReport) -> dict[str, TableReport]:
+    return {each.table: each for each in report.tables}
+
+
+def statuses(report: MaintenanceReport) -> dict[str, str]:
+    return {each.table: each.status for each in report.tables}
+
+
+def test_each_table_gets_what_it_needs_and_a_second_run_finds_nothing(lake: Path) -> None:
+    before = contents(lake)
+    with connect(lake) as con:
+        first = con.maintain()
+    assert statuses(first) == {
+        DAMAGED: "damaged", **dict.fromkeys(TROUBLED, "done"), **dict.fromkeys(QUIET, "nothing"),
+    }  # fmt: skip
+    assert contents(lake) == before
+    for table in first.tables:
+        for action in table.actions:
+            assert action.predicted, action
+            for name, promised in action.predicted.items():
+                assert abs(action.reached[name] - promised) <= 0.1 * promised, (table, name)
+        for name in ("data_files", "snapshots"):
+            if name in table.predicted and name != "snapshots":
+                assert table.reached[name] == table.predicted[name], table
+    found = by_table(first)
+    assert found["ns.upserts_v2"].reached["equality_delete_files"] == 0
+    assert found["ns.upserts_v3"].reached["equality_delete_files"] == 0
+    assert found["ns.positions"].reached["delete_files"] == 0
+    assert found["ns.old"].reached["snapshots"] == 1
+    assert found["ns.small"].reached["data_files"] == 1
+    assert "missing files" in found[DAMAGED].note
+    assert first.exit_code == 1
+    with connect(lake, caches="off") as con:
+        second = con.maintain()
+    assert statuses(second) == {
+        DAMAGED: "damaged", **dict.fromkeys(TROUBLED | QUIET, "nothing")
+    }  # fmt: skip
+    assert contents(lake) == before
+
+
+def test_a_dry_run_changes_no_file(lake: Path, tmp_path: Path) -> None:
+    def files() -> dict[str, float]:
+        return {str(each): each.stat().st_mtime for each in lake.rglob("*") if each.is_file()}
+
+    before, history = files(), tmp_path / "history"
+    with connect(lake) as con:
+        planned = con.maintain(dry_run=True, history=history)
+    assert files() == before
+    assert not history.exists()
+    assert {each.table for each in planned.tables if each.status == "planned"} == TROUBLED
+    text = str(planned)
+    assert "CALL system.rewrite_data_files('ns.\"odd [1]\"');" in text
+    # The statements are those that run.
+    with connect(lake) as con:
+        for each in by_table(planned)["ns.small"].actions:
+            con.execute(each.statement)
+        assert con.maintain("ns.small").tables[0].status == "nothing"
+
+
+def test_snapshots_say_which_run_made_them(one: Any) -> None:
+    done = one.maintain("ns.t")
+    summary = dict(
+        one.execute(
+            "SELECT summary FROM ns.t.snapshots ORDER BY committed_at DESC LIMIT 1"
+        ).fetchone()[0]
+    )
+    assert summary["icesql.maintain.run"] == done.run
+    assert summary["icesql.maintain.action"] == "compact"
+    one.execute("CALL system.rewrite_manifests('ns.t')")
+    latest = one.execute("SELECT summary FROM ns.t.snapshots ORDER BY committed_at DESC LIMIT 1")
+    assert "icesql.maintain.run" not in dict(latest.fetchone()[0])
+
+
+def test_orphans_go_only_if_asked_for_and_never_young_ones(lake: Path) -> None:
+    old, young = leave_orphan(lake, "fine", 4), leave_orphan(lake, "fine", 2.9)
+    with connect(lake) as con:
+        assert con.maintain("ns.fine").tables[0].status == "nothing"
+        assert old.exists()
+        done = con.maintain("ns.fine", actions=["orphans"]).tables[0]
+        assert (done.status, old.exists(), young.exists()) == ("done", False, True)
+        (action,) = done.actions
+        assert (action.predicted, action.reached) == ({"removed_orphans": 1},) * 2
+        assert con.maintain("ns.fine", actions=["orphans"]).tables[0].status == "nothing"
+        refused = con.maintain("ns.kept", actions=["orphans", "expire"])
+    assert [each.status for each in refused.tables[0].actions] == ["refused", "refused"]
+    assert refused.exit_code == 0
+
+
+def test_a_past_that_nobody_gave_up_stays(one: Any) -> None:
+    one.execute("CALL system.rewrite_data_files('ns.t')")
+    count = "SELECT count(*) FROM ns.t.snapshots"
+    kept = one.execute(count).fetchone()
+    assert one.maintain("ns.t").tables[0].status == "nothing"
+    assert one.execute(count).fetchone() == kept == (7,)
+    assert one.maintain("ns.t", actions=["expire"]).tables[0].status == "nothing"  # 5 days
+
+
+def test_of_policy_and_table_the_longer_time_counts(one: Any, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('retention = "0s"\nmin_snapshots = 2\n')
+    one.execute("ALTER TABLE ns.t SET TBLPROPERTIES ('history.expire.min-snapshots-to-keep' = '4')")
+    done = one.maintain("ns.t", policy=policy, actions=["expire"]).tables[0]
+    assert done.reached["snapshots"] == 4
+    one.execute(
+        "ALTER TABLE ns.t SET TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '86400000', "
+        "'history.expire.min-snapshots-to-keep' = '1')"
+    )
+    assert one.maintain("ns.t", policy=policy, actions=["expire"]).tables[0].status == "nothing"
+
+
+def test_a_budget_ends_the_beginning_of_actions(lake: Path, tmp_path: Path) -> None:
+    history = tmp_path / "h.jsonl"
+    with connect(lake) as con:
+        nothing = con.maintain(budget="0s")
+        assert (nothing.tables, len(nothing.left), nothing.exit_code) == ((), 11, 3)
+        some = con.maintain(budget="1B", history=history)
+    assert some.exit_code == 1  # the damaged table comes first
+    assert some.ended_by == "budget"
+    assert some.left
+    with connect(lake) as con:
+        rest = con.maintain(history=history)
+    assert rest.run == some.run
+    assert {*rest.earlier} >= {each.table for each in some.tables if each.status == "done"}
+    assert {each.table for each in rest.tables} >= {*some.left}
+    with connect(lake) as con:
+        new = con.maintain(history=history)
+    assert new.run != some.run
+    assert set(statuses(new).values()) == {"nothing", "damaged"}
+
+
+def test_a_killed_run_goes_on_where_it_was(lake: Path, tmp_path: Path) -> None:
+    history = tmp_path / "h.jsonl"
+    killed: list[str] = []
+
+    def kill(table: TableReport, number: int, count: int) -> None:
+        killed.append(table.table)
+        if number == 4:
+            raise KeyboardInterrupt
+
+    with connect(lake) as con:
+        with pytest.raises(KeyboardInterrupt):
+            con.maintain(history=history, tell=kill)
+        with open(history, "ab") as file:
+            file.write(b'{"run": "half of a li')
+        rest = con.maintain(history=history)
+        assert list(rest.earlier) == killed
+        assert not {*killed} & {each.table for each in rest.tables}
+        # Another policy is another run.
+        assert con.maintain(history=history, actions=["compact"], dry_run=False).earlier == ()
+    lines = [
+        line for line in history.read_text().splitlines() if not line.startswith('{"run": "half')
+    ]
+    assert len({json.loads(line)["run"] for line in lines}) == 2
+
+
+def test_a_run_beside_another_one_leaves_its_tables_to_nobody(lake: Path, tmp_path: Path) -> None:
+    history = tmp_path / "h.jsonl"
+    inner: list[MaintenanceReport] = []
+
+    def beside(table: TableReport, number: int, count: int) -> None:
+        if number == 2:
+            with connect(lake) as other:
+                inner.append(other.maintain(history=history))
+
+    with connect(lake) as con:
+        outer = con.maintain(history=history, tell=beside)
+    assert inner[0].run != outer.run
+    assert inner[0].earlier == ()
+    assert "failed" not in {*statuses(outer).values(), *statuses(inner[0]).values()}
+
+
+def test_what_another_has_done_meanwhile_is_no_failure(
+    one: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = procedures.PLANNERS["rewrite_data_files"]
+
+    def beaten(call: Any) -> Any:
+        monkeypatch.undo()
+        with connect(tmp_path / "wh") as other:
+            other.execute("CALL system.rewrite_data_files('ns.t')")
+        raise CommitConflictError("another was first")
+
+    monkeypatch.setitem(procedures.PLANNERS, "rewrite_data_files", beaten)
+    done = one.maintain("ns.t")
+    assert real is procedures.PLANNERS["rewrite_data_files"]
+    (action,) = done.tables[0].actions
+    assert (action.status, action.note) == ("nothing", "another did it")
+    assert done.exit_code == 0
+
+
+def test_a_failing_table_stops_no_other(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from icesql.errors import CommitStateUnknownError
+
+    real = procedures.PLANNERS["rewrite_data_files"]
+
+    def fails(call: Any) -> Any:
+        if call.table_name().parts[-1] == "small":
+            raise CommitStateUnknownError("nobody knows")
+        if call.table_name().parts[-1] == "partitioned":
+            raise CommitConflictError("another was first")
+        return real(call)
+
+    monkeypatch.setitem(procedures.PLANNERS, "rewrite_data_files", fails)
+    with connect(lake) as con:
+        done = con.maintain()
+    found = by_table(done)
+    assert (found["ns.small"].status, found["ns.partitioned"].status) == ("failed", "failed")
+    assert "nobody knows" in found["ns.small"].note
+    assert found["ns.upserts_v2"].status == "done"
+    assert done.exit_code == 1
+    monkeypatch.undo()
+    with connect(lake) as con:
+        again = con.maintain()
+    assert {each.table for each in again.tables if each.status == "done"} == {
+        "ns.small", "ns.partitioned",
+    }  # fmt: skip
+
+
+def test_a_table_that_is_dropped_meanwhile_is_gone(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drop(table: TableReport, number: int, count: int) -> None:
+        if table.table == "ns.small":
+            with connect(lake) as other:
+                other.execute("DROP TABLE ns.upserts_v2 PURGE")
+
+    with connect(lake) as con:
+        done = con.maintain(tell=drop)
+        assert statuses(done)["ns.upserts_v2"] == "gone"
+        named = con.maintain(["ns.upserts_v2", "ns.fine"])
+    assert statuses(named) == {"ns.upserts_v2": "failed", "ns.fine": "nothing"}
+
+
+def test_a_view_is_no_table_and_is_passed_over(tmp_path: Path) -> None:
+    place = {"uri": f"sqlite:///{tmp_path}/c.db", "warehouse": str(tmp_path / "w")}
+    with icesql.connect(**place, properties={"init_catalog_tables": "true"}) as con:
+        con.execute("CREATE SCHEMA ns")
+        con.execute("CREATE TABLE ns.t AS SELECT 1 AS a")
+        con.execute("CREATE VIEW ns.v AS SELECT * FROM ns.t")
+        assert statuses(con.maintain()) == {"ns.t": "nothing"}
+        assert statuses(con.maintain("ns.v")) == {"ns.v": "failed"}
+
+
+def test_tables_are_listed_by_pattern_and_a_rule_of_none_is_told(
+    lake: Path, tmp_path: Path
+) -> None:
+    policy = tmp_path / "lake.toml"
+    policy.write_text(
+        'actions = ["compact"]\n'
+        '[[tables]]\nmatch = "ns.*"\nskip = true\n'
+        '[[tables]]\nmatch = ["ns.odd [1]", "ns.none*"]\nskip = false\n'
+        '[[tables]]\nmatch = "nowhere.*"\nretention = "3 days"\n'
+    )
+    with connect(lake) as con:
+        done = con.maintain(policy=policy)
+        one = con.maintain("ns.small", policy=policy)
+    assert {name for name, each in statuses(done).items() if each != "skipped"} == {'ns."odd [1]"'}
+    assert done.warnings == (f"{policy}: [[tables]] 3: no table is like 'nowhere.*'",)
+    assert one.warnings == ()
+
+
+def test_what_may_not_write_is_refused_at_once(lake: Path, tmp_path: Path) -> None:
+    history = tmp_path / "h.jsonl"
+    with icesql.connect(warehouse=str(lake), read_only=True) as con:
+        with pytest.raises(AccessDeniedError, match="only reads"):
+            con.maintain(history=history)
+        with pytest.raises(AccessDeniedError, match="only reads"):
+            con.execute("CALL system.maintain('ns.small')")
+        assert con.maintain(dry_run=True).exit_code in (0, 1)
+        assert con.execute("EXPLAIN CALL system.maintain('ns.small')").fetchall()
+    assert not history.exists()
+    with connect(lake) as con:
+        con.execute("BEGIN")
+        with pytest.raises(UnsupportedSqlError):
+            con.maintain()
+        con.execute("ROLLBACK")
+        with pytest.raises(ProgrammingError, match="budget"):
+            con.maintain(budget="soon")
+
+
+def test_partition_of_several_specs_converges(one: Any) -> None:
+    one.execute("ALTER TABLE ns.t ADD PARTITION FIELD bucket(2, id)")
+    for n in range(6):
+        one.execute(f"INSERT INTO ns.t VALUES ({n})")
+    before = sorted(one.execute("SELECT * FROM ns.t").fetchall())
+    assert one.maintain("ns.t").tables[0].status == "done"
+    assert one.maintain("ns.t").tables[0].status == "nothing"
+    assert sorted(one.execute("SELECT * FROM ns.t").fetchall()) == before
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_stream_without_small_files_is_converted(tmp_path: Path, version: int) -> None:
+    (tmp_path / "wh").mkdir()
+    upserts(tmp_path / "wh" / "ns" / "t", version, commits=3)
+    before = contents(tmp_path / "wh")
+    with connect(tmp_path / "wh") as con:
+        done = con.maintain("ns.t").tables[0]
+        assert [each.action for each in done.actions][:1] == ["convert"]
+        assert done.reached["equality_delete_files"] == 0
+        assert con.maintain("ns.t").tables[0].status == "nothing"
+    assert contents(tmp_path / "wh") == before
+
+
+def test_statistics_are_of_the_rows_of_now(one: Any) -> None:
+    asked = ["compact", "statistics", "partition_statistics"]
+    done = one.maintain("ns.t", actions=asked).tables[0]
+    assert [each.action for each in done.actions] == ["compact", "statistics"]
+    assert one.maintain("ns.t", actions=asked).tables[0].status == "nothing"
+    one.execute("CALL system.rewrite_manifests('ns.t')")
+    assert one.maintain("ns.t", actions=asked).tables[0].status == "nothing"
+    one.execute("INSERT INTO ns.t VALUES (99)")
+    assert one.maintain("ns.t", actions=asked).tables[0].status == "done"
+
+
+def test_call_maintains_one_table(lake: Path) -> None:
+    with connect(lake) as con:
+        steps = con.execute("EXPLAIN CALL system.maintain('ns.upserts_v3')").fetchall()
+        assert {each[0] for each in steps} == {"call"}
+        dry = con.execute("CALL system.maintain(table => 'ns.small', dry_run => true)").fetchall()
+        assert [each[:3] for each in dry] == [("compact", "planned", "data files 7 → 1")]
+        rows = con.execute("CALL system.maintain('ns.small')").fetchall()
+        assert [each[:4] for each in rows] == [
+            ("compact", "done", "data files 7 → 1", "data files 7 → 1")
+        ]
+        cursor = con.execute("CALL system.maintain('ns.small')")
+        assert (cursor.fetchall(), list(cursor.notes)) == ([], ["nothing is to be done"])
+        cursor = con.execute(f"CALL system.maintain('{DAMAGED}')")
+        assert cursor.fetchall() == []
+        assert "damaged" in cursor.notes[0]
+        chosen = con.execute(
+            "CALL system.maintain('ns.partitioned', actions => array('expire', 'compact'), "
+            "policy => map('retention', '0s', 'min_snapshots', '2'))"
+        ).fetchall()
+        assert [each[0] for each in chosen] == ["compact", "expire"]
+        with pytest.raises(ProgrammingError, match="did you mean retention"):
+            con.execute("CALL system.maintain('ns.small', policy => map('retension', '1 day'))")
+        with pytest.raises(ProgrammingError, match="3 days"):
+            con.execute("CALL system.maintain('ns.small', policy => map('orphan_age', '1h'))")
+
+
+def test_windows_are_kept(one: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from datetime import UTC, datetime
+
+    policy = tmp_path / "p.toml"
+    policy.write_text('windows = ["Mon 22:00-06:00"]\n')
+    moment = datetime(2026, 1, 5, 21, 59, tzinfo=UTC)  # a Monday
+    monkeypatch.setattr(lake_module, "_now", lambda: moment)
+    assert one.maintain("ns.t", policy=policy).tables[0].status == "skipped"
+    moment = datetime(2026, 1, 6, 5, 59, tzinfo=UTC)
+    assert one.maintain("ns.t", policy=policy).tables[0].status == "done"
+
+
+def test_a_history_of_long_ago_leaves_no_table_out(one: Any, tmp_path: Path) -> None:
+    history = tmp_path / "h"
+    one.maintain("ns.t", history=history)
+    text = history.read_text()
+    assert text.count("\n") == 3
+    first, *rest = (json.loads(each) for each in text.splitlines())
+    history.write_text(json.dumps(first) + "\n" + json.dumps(rest[0]) + "\n")
+    assert one.maintain("ns.t", history=history).earlier == ("ns.t",)
+    old = first | {"begun": "2020-01-01T00:00:00+00:00"}
+    history.write_text(json.dumps(old) + "\n" + json.dumps(rest[0]) + "\n")
+    assert one.maintain("ns.t", history=history).earlier == ()
+    assert history_module._time("nonsense") is None
