@@ -59,7 +59,7 @@ class RemoteFiles:
         self._opened = _Opened(properties, signer)
         # What a scan has already asked for, by URI and length.
         self._ahead: dict[tuple[str, int], StoredFile] = {}
-        self._shelves: dict[tuple[str, str], tuple[Any, Shelf | None]] = {}
+        self._shelves: dict[str, tuple[Any, Shelf | None]] = {}
 
     def filesystem(self, uri: str) -> tuple[Any, str]:
         """The ``pyarrow.fs.FileSystem`` of ``uri`` and the path inside it."""
@@ -237,18 +237,22 @@ class RemoteFiles:
         """Where what is fetched of the store of ``uri`` is kept; None where nothing is."""
         if self.blocks is None:
             return None
-        scheme, authority, _ = split_path(uri)
-        key = _ONE_STORE.get(scheme, scheme), authority
         store = self.blocks.store()
-        known = self._shelves.get(key)
+        # Asked for each of many files: what precedes the key says which store it is.
+        end = uri.find("/", uri.find("://") + 3)
+        place = uri[:end] if end > 0 else uri
+        known = self._shelves.get(place)
         if known is not None and known[0] is store:
             return known[1]
         shelf = None
         if store is not None:
             from icesql.storage.stores.principal import identity
 
-            shelf = store.shelf(*identity(*key, self.properties))
-        self._shelves[key] = store, shelf
+            scheme, authority, _ = split_path(uri)
+            shelf = store.shelf(
+                *identity(_ONE_STORE.get(scheme, scheme), authority, self.properties)
+            )
+        self._shelves[place] = store, shelf
         return shelf
 
     def _current(self) -> _Opened:

@@ -54,7 +54,8 @@ def is_telling(path: str) -> bool:
 
 def is_local(path: str) -> bool:
     """True for plain paths and file: URIs."""
-    return split_path(path)[0] in ("", "file")
+    found = _SCHEME.match(path)
+    return found is None or found[1].lower() == "file"
 
 
 def local_spellings(path: str) -> list[str]:

@@ -5,9 +5,10 @@
 An S3 server of this machine answers each request after ``--latency`` seconds and gives each
 connection ``--bandwidth`` bytes a second. Every line is run in a new process with an empty cache:
 first run, second run in the same process, then once more in a fresh process with the cache that
-the first left. Engines are loaded before the clock starts. Seconds, and beside them (requests of data files, of all, MB, most at once).
-Medians, and ratios of
-these: icesql divided by the peer. The peers are DuckDB 1.5.5 with its extensions iceberg and
+the first left. Engines are loaded before the clock starts. Seconds, and beside them (requests of
+data files, of all, rounds of requests that wait for one another, MB, most at once); CPU seconds of
+the second run. Medians, and ratios of these: icesql divided by the peer. In the end the requests of
+each query as a table. The peers are DuckDB 1.5.5 with its extensions iceberg and
 httpfs from PyPI, and DuckDB's own Parquet reader (the version that icesql uses) over fsspec.
 """
 
@@ -163,6 +164,19 @@ def line(python: Path, engine: str, folder: Path, port: int, query: str) -> list
         shutil.rmtree(cache, ignore_errors=True)
 
 
+def print_requests(table: list[tuple[str, str, list[dict]]]) -> None:
+    """What each query asked the store for, in its first and in its second run."""
+    print("\n| query | engine | run | metadata | data | rounds | MB |")
+    print("|---|---|---|--:|--:|--:|--:|")
+    for query, engine, runs in table:
+        for name, run in zip(("first", "second"), runs, strict=False):
+            metadata = run["requests"] - run["data"]
+            print(
+                f"| {query} | {engine} | {name} | {metadata} | {run['data']} | {run['rounds']} "
+                f"| {run['megabytes']:.1f} |"
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cache", type=Path)
@@ -188,10 +202,12 @@ def main() -> None:
     process, port = server(folder, given.latency, given.bandwidth)
     try:
         print(
-            f"{'':8} {'engine':15} first, second, fresh process: s (data requests, all, MB, at once)"
+            f"{'':8} {'engine':15} first, second, fresh process: s (data requests, all, rounds, MB, at once)"
         )
+        table: list[tuple[str, str, list[dict]]] = []
         for query in given.only.split(","):
             medians: dict[str, list[float]] = {}
+            cpu: dict[str, float] = {}
             answers = set()
             for engine in engines:
                 series = []
@@ -213,9 +229,12 @@ def main() -> None:
                     medians[engine].append(seconds)
                     last = runs[-1]
                     shown.append(
-                        f"{seconds:6.3f} ({last['data']}, {last['requests']}, "
+                        f"{seconds:6.3f} ({last['data']}, {last['requests']}, {last['rounds']}, "
                         f"{last['megabytes']:.1f}, {last['at_once']})"
                     )
+                cpu[engine] = statistics.median(each[1]["cpu"] for each in series)
+                table.append((query, engine, series[-1]))
+                shown.append(f"cpu of the second {cpu[engine]:.3f}")
                 print(f"{query:8} {engine:15} {'  '.join(shown)}", flush=True)
             if len(answers) > 1:
                 print(f"{query:8} THE ANSWERS DIFFER")
@@ -226,9 +245,11 @@ def main() -> None:
                     goal = TARGETS[query] if peer == "duckdb-iceberg" else ("–", "–")
                     print(
                         f"{query:8} / {peer:13} first {ratios[0]:.2f} (goal {goal[0]}), "
-                        f"second {ratios[1]:.2f} (goal {goal[1]})",
+                        f"second {ratios[1]:.2f} (goal {goal[1]}), "
+                        f"cpu of the second {cpu['icesql'] / cpu[peer]:.2f}",
                         flush=True,
                     )
+        print_requests(table)
     finally:
         assert process.stdin is not None
         process.stdin.close()

@@ -148,12 +148,14 @@ def main() -> None:
     results = []
     for _ in range(2):
         urlopen(f"http://127.0.0.1:{port}/!counts").read()
-        started = time.perf_counter()
+        started, began = time.perf_counter(), time.process_time()
         rows = run()
-        seconds = time.perf_counter() - started
+        seconds, cpu = time.perf_counter() - started, time.process_time() - began
         counts = json.loads(urlopen(f"http://127.0.0.1:{port}/!counts").read())
         name = "" if "LIMIT" in sql else digest(rows)
-        results.append({"seconds": seconds, "digest": name, "rows": len(rows), **counts})
+        results.append(
+            {"seconds": seconds, "cpu": cpu, "digest": name, "rows": len(rows), **counts}
+        )
     print(json.dumps(results))
 
 

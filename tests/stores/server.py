@@ -26,7 +26,10 @@ _REASONS = {200: "OK", 206: "Partial Content", 404: "Not Found", 403: "Forbidden
 
 @dataclass
 class Request:
-    """One request as the server saw it; ``first`` and ``last`` are of its range, or None."""
+    """One request as the server saw it; ``first`` and ``last`` are of its range, or None.
+
+    ``round`` is one more than that of any request which was answered before it came.
+    """
 
     method: str
     path: str
@@ -34,6 +37,7 @@ class Request:
     headers: dict[str, str]
     query: dict[str, list[str]]
     sent: int = 0
+    round: int = 1
 
     @property
     def is_data(self) -> bool:
@@ -93,7 +97,7 @@ class Store:
     ) -> None:
         self.folder, self.latency, self.bandwidth = folder, latency, bandwidth
         self.requests: list[Request] = []
-        self.most_at_once = self._at_once = 0
+        self.most_at_once = self._at_once = self._answered = 0
         self.fault: Fault | None = None
         self.port = 0
         self._writers: set[asyncio.StreamWriter] = set()
@@ -114,7 +118,12 @@ class Store:
 
     def clear(self) -> None:
         """Count from zero."""
-        self.requests, self.most_at_once = [], self._at_once
+        self.requests, self.most_at_once, self._answered = [], self._at_once, 0
+
+    @property
+    def rounds(self) -> int:
+        """How many requests waited for one another: what latency is multiplied by."""
+        return max((each.round for each in self.requests), default=0)
 
     @property
     def data_requests(self) -> list[Request]:
@@ -156,6 +165,7 @@ class Store:
                 request = _parsed(head)
                 if length := int(request.headers.get("content-length", 0)):
                     await reader.readexactly(length)
+                request.round = self._answered + 1
                 self.requests.append(request)
                 self._at_once += 1
                 self.most_at_once = max(self.most_at_once, self._at_once)
@@ -163,6 +173,7 @@ class Store:
                     whole = await self._answer(request, writer)
                 finally:
                     self._at_once -= 1
+                    self._answered = max(self._answered, request.round)
                 if not whole:
                     break
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
@@ -327,6 +338,7 @@ def main() -> None:
         counts = {
             "requests": len(seen),
             "data": sum(each.is_data for each in seen),
+            "rounds": max((each.round for each in seen), default=0),
             "megabytes": sum(each.sent for each in seen) / 1e6,
             "at_once": store.most_at_once,
         }

@@ -13,10 +13,16 @@ import duckdb
 import pytest
 
 import icesql
+from icesql.engine.duckdb import instance
+from icesql.engine.duckdb.store_files import StoreFiles
 from icesql.errors import QueryCancelledError, StorageError
+from icesql.storage import remote
+from icesql.storage.remote import RemoteFiles
+from icesql.storage.stores.files import StoredFile
+from icesql.storage.stores.stream import StoredStream
 from tests import warm
 from tests.stores.conftest import Connect
-from tests.stores.lake import GROUP_ROWS, LARGE_FILES, SMALL_FILES
+from tests.stores.lake import GROUP_ROWS, LARGE_FILES, LARGE_ROWS, SMALL_FILES
 from tests.stores.server import Answer, Request, Store, error
 
 SMALL = {"whole_file_size": "8MB"}
@@ -154,6 +160,116 @@ def test_the_arrow_reader_asks_ahead_and_for_nothing_twice(
     assert store.requests == []
 
 
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks smaller than the files, which DuckDB would read whole otherwise."""
+    monkeypatch.setitem(instance._OF_STORES, "external_file_cache_local_max_block_size", 1 << 18)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    ("sql", "rounds"),
+    [
+        # Metadata, manifest list, manifest, footers, columns.
+        ("SELECT sum(price) FROM lake.large", 5),
+        ("SELECT * FROM lake.large WHERE id BETWEEN 12000 AND 52000 ORDER BY id LIMIT 3", 5),
+        ("SELECT count(*) FROM lake.large WHERE day > DATE '2026-03-01' AND id < 9000", 5),
+        # Bloom filters come with footers, and of what is beside them in the file nothing before.
+        ("SELECT * FROM lake.large WHERE name = 'name-0395950'", 5),
+        ("SELECT sum(id) FROM lake.small", 4),
+    ],
+)
+def test_what_can_be_known_early_is_asked_for_at_once(
+    connect: Connect, store: Store, bucket: Path, sql: str, rounds: int
+) -> None:
+    store.latency = 0.3
+    settings = LARGE if "large" in sql else SMALL
+    assert connect(**settings, threads="1").execute(sql).fetchall() == expected(bucket, sql)
+    assert store.rounds == rounds
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_only_row_groups_that_may_match_are_asked_for(
+    connect: Connect, store: Store, bucket: Path
+) -> None:
+    for where, most in (("id = 12345", 1), ("id > 79000 OR id < 100", 2), ("price >= 0", 16)):
+        store.clear()
+        sql = f"SELECT count(*), max(name) FROM lake.large WHERE {where}"
+        connect(**LARGE, cache_directory=f"{bucket}/../{most}").execute(sql).fetchall()
+        size = sum(each.sent for each in store.data_requests)
+        assert size < LARGE_FILES * (160 << 10) + most * 110_000, where
+
+
+def test_the_engine_keeps_what_it_read_of_a_store_until_it_is_told_not_to(
+    connect: Connect, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+    read = StoredStream.view
+    monkeypatch.setattr(StoredStream, "view", lambda *given: reads.append(1) or read(*given))
+    connection = connect(**LARGE)
+    sql = "SELECT count(*), sum(price), max(name) FROM lake.large WHERE id <> 7"
+    answer = expected(bucket, sql)
+    for number in range(5):
+        reads.clear()
+        assert connection.execute(sql).fetchall() == answer
+        assert bool(reads) == (number == 0), number
+    # Two at once do not end what the other asks for.
+    one, other = connection.cursor(), connection.cursor()
+    one.execute("SELECT id FROM lake.large ORDER BY id")
+    other.execute("SELECT id FROM lake.large ORDER BY id")
+    assert one.fetchone() == other.fetchone() == (0,)
+    one.close()
+    assert len(other.fetchall()) == LARGE_FILES * LARGE_ROWS - 1
+    connection.execute("SET caches = off")
+    for _ in range(2):
+        reads.clear()
+        assert connection.execute(sql).fetchall() == answer
+        assert reads
+
+
+def test_wrong_bytes_do_not_stay_in_the_memory_of_the_engine(
+    connect: Connect, store: Store, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_WHOLE_BYTES", 1 << 10)
+    spoilt = []
+
+    def spoil(request: Request) -> Answer | None:
+        if not request.is_data or request.range is None or spoilt:
+            return None
+        first, last = request.range
+        assert first is not None
+        assert last is not None
+        size = (bucket / request.path.lstrip("/")).stat().st_size
+        if last + 1 == size:
+            return None  # a footer
+        spoilt.append(request)
+        headers = {"Content-Range": f"bytes {first}-{last}/{size}"}
+        return Answer(206, bytes(last + 1 - first), headers)
+
+    store.fault = spoil
+    connection, sql = connect(**LARGE), "SELECT sum(id), max(name) FROM lake.large WHERE price >= 0"
+    for _ in range(5):
+        cursor = connection.execute(sql)
+        assert cursor.fetchall() == expected(bucket, sql)
+        assert set(cursor.scan_groups) == {"duckdb"}
+    assert cursor.notes == []
+    assert spoilt
+
+
+def test_no_file_of_a_store_is_there_beyond_its_query() -> None:
+    files = StoreFiles(lambda _: None)
+    query, other = files.begin(), files.begin()
+    stored = StoredFile(RemoteFiles({}), "s3://lake/a", 10)
+    path, second = query.announce(stored), other.announce(stored)
+    assert path != second
+    assert files.find(path) == (query, stored)
+    query.close()
+    assert files.find(second) == (other, stored)
+    with pytest.raises(FileNotFoundError):
+        files.find(path)
+
+
+@pytest.mark.usefixtures("small_blocks")
 def test_a_limit_reads_one_row_group_of_one_file(connect: Connect, store: Store) -> None:
     assert LARGE_FILES > 1
     connection = connect(**LARGE)

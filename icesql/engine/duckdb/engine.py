@@ -204,7 +204,7 @@ class LocalResult:
             self._start(arrow_only=False)
         except BaseException as error:
             if isinstance(error, CorruptFileError):
-                forget_bad_file(error, _scans(self._plans))
+                self._forget(error)
             self.close()
             raise
 
@@ -290,11 +290,18 @@ class LocalResult:
         try:
             return _by_any_reader(self, function, again)
         except CorruptFileError as error:
-            if not forget_bad_file(error, _scans(self._plans)) or not again():
+            if not self._forget(error) or not again():
                 raise
         self._run(self._open.release)
         self._start(arrow_only=False)
         return _by_any_reader(self, function, again)
+
+    def _forget(self, error: CorruptFileError) -> bool:
+        """Whether what was kept of a corrupt file is gone, on disk and in DuckDB's memory."""
+        was_kept = forget_bad_file(error, _scans(self._plans))
+        if was_kept and self._sources.instance is not None:
+            self._pool.discard(self._sources.instance)
+        return was_kept
 
     def _later(self, function: Any) -> Any:
         """``function()`` after rows were returned; DuckDB does not always name the bad file."""
@@ -305,7 +312,7 @@ class LocalResult:
                 name_bad_file(error, _scans(self._plans), self._query)
                 raise
             except CorruptFileError as corrupt:
-                forget_bad_file(corrupt, _scans(self._plans))
+                self._forget(corrupt)
                 raise
 
     # ------------------------------------------------------------------ rows

@@ -75,7 +75,7 @@ class Sources:
     ) -> Mapping[str, str]:
         cursor, prepared = self._begin(folders), self._prepared
         used: list[str] = []
-        opened = OpenedFiles(self._query, self._open.begin_files)
+        opened = OpenedFiles(self._query, self._open.begin_files, reads_all=self._reads_all())
         # A query that comes once reads its files once.
         kept = None if prepared is None else self._open.begin_kept()
         builder = RelationBuilder(
@@ -96,6 +96,11 @@ class Sources:
             self.parameters.update(found.parameters)
         self.groups = tuple(used)
         return {**sources, **self._files()}
+
+    def _reads_all(self) -> bool:
+        """False where a few rows, whichever, are the answer."""
+        arguments = self._bound.tree.args
+        return arguments.get("limit") is None or arguments.get("order") is not None
 
     def _again(self, known: Sequence[KnownScan]) -> Mapping[str, str]:
         cursor = self._begin(scan.folders for scan in known)

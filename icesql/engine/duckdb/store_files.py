@@ -1,15 +1,20 @@
 """A file system for DuckDB: files of object stores that a running query reads.
 
-DuckDB opens ``icesql://stores/<token of the query>/<number>`` and nothing else of it; what a query
-has not announced is not there. Bytes come from the block store, or else from the object store.
+DuckDB opens ``icesql://stores/<name>/<number>`` and nothing else of it; what no query has announced
+is not there. Bytes come from the block store, or else from the object store.
+
+A name says which bytes these are: DuckDB keeps by it, in memory, what it read of a file and its
+footer. Queries at the same time have numbers of their own, since each ends what it asked for.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.duckdb.relations.opened_files import SCHEME, STORE_FOLDER
@@ -30,29 +35,17 @@ class QueryFiles:
     ``close`` runs once the query has ended, whatever way, and from any thread.
     """
 
-    def __init__(self, register: Callable[[], None], forget: Callable[[str], None]) -> None:
-        self._register = register
-        self.token = os.urandom(12).hex()
+    def __init__(self, all_files: StoreFiles) -> None:
         self.error: Error | None = None
-        self._forget = forget
+        self._all = all_files
         self._files: dict[str, StoredFile] = {}
         self._closing: list[Callable[[], None]] = []
-        self._lock = threading.Lock()
 
     def announce(self, file: StoredFile) -> str:
         """The path by which DuckDB may open a file."""
-        self._register()
-        with self._lock:
-            path = f"{_PREFIX}{self.token}/{len(self._files)}"
-            self._files[path] = file
+        path = self._all.announce(self, file)
+        self._files[path] = file
         return path
-
-    def file(self, path: str) -> StoredFile:
-        """An announced file. Raises FileNotFoundError."""
-        found = self._files.get(path)
-        if found is None:
-            raise FileNotFoundError(path)
-        return found
 
     def at_end(self, function: Callable[[], None]) -> None:
         """Call ``function`` when the query ends."""
@@ -66,8 +59,8 @@ class QueryFiles:
     def close(self) -> None:
         """Let go of everything. Harmless when repeated."""
         self.stop()
-        self._forget(self.token)
-        self._files = {}
+        files, self._files = self._files, {}
+        self._all.forget(files)
         closing, self._closing = self._closing, []
         for function in closing:
             function()
@@ -100,30 +93,39 @@ class StoreFiles:
 
     def __init__(self, register: Callable[[Any], None]) -> None:
         self._register: Callable[[Any], None] | None = register
-        self._queries: dict[str, QueryFiles] = {}
+        self._announced: dict[str, tuple[QueryFiles, StoredFile]] = {}
+        # Nobody who writes SQL can say the name of a file.
+        self._key = os.urandom(16)
         self._lock = threading.Lock()
 
     def begin(self) -> QueryFiles:
         """The files of a query that begins."""
-        files = QueryFiles(self._make_known, self._forget)
-        self._queries[files.token] = files
-        return files
+        return QueryFiles(self)
 
-    def _make_known(self) -> None:
+    def announce(self, files: QueryFiles, file: StoredFile) -> str:
+        """The path of a file for as long as a query has it: the same one for the same bytes."""
+        name = file.kept_name or os.urandom(16).hex()
+        folder = hashlib.blake2b(name.encode(), key=self._key, digest_size=16).hexdigest()
         with self._lock:
             register, self._register = self._register, None
             if register is not None:
                 register(self.file_system())
+            paths = (f"{_PREFIX}{folder}/{number}" for number in count())
+            path = next(path for path in paths if path not in self._announced)
+            self._announced[path] = files, file
+        return path
 
-    def _forget(self, token: str) -> None:
-        self._queries.pop(token, None)
+    def forget(self, paths: Iterable[str]) -> None:
+        """Give files no longer."""
+        for path in paths:
+            self._announced.pop(path, None)
 
     def find(self, path: str) -> tuple[QueryFiles, StoredFile]:
         """An announced file. Raises FileNotFoundError."""
-        files = self._queries.get(path.removeprefix(_PREFIX).partition("/")[0])
-        if files is None:
+        found = self._announced.get(path)
+        if found is None:
             raise FileNotFoundError(path)
-        return files, files.file(path)
+        return found
 
     def file_system(self) -> Any:
         """An fsspec file system; fsspec is imported here, where it is needed."""

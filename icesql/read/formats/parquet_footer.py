@@ -58,7 +58,9 @@ class SchemaLayout(NamedTuple):
 class Chunk(NamedTuple):
     """A column chunk: how many values and nulls it says to have, and where its pages are.
 
-    ``nulls`` is -1 when unknown. ``lower`` is the least value as it is stored, None when unknown.
+    ``nulls`` is -1 when unknown. ``lower`` and ``upper`` are the least and the greatest value as
+    they are stored, None when unknown. ``bloom`` is where its Bloom filter is and how long it is,
+    0 for none.
     """
 
     values: int
@@ -66,6 +68,8 @@ class Chunk(NamedTuple):
     first: int
     nulls: int
     lower: bytes | None
+    upper: bytes | None = None
+    bloom: tuple[int, int] = (0, 0)
 
 
 class RowCounts(Struct, frozen=True):
@@ -264,7 +268,7 @@ def _column(data: bytes, position: int) -> tuple[Chunk, int]:
     """ColumnMetaData, the bulk of a footer."""
     numbers = [0] * 16
     numbers[5] = nulls = -1
-    lower = None
+    lower = upper = None
     field_id = 0
     while header := data[position]:
         position += 1
@@ -277,7 +281,7 @@ def _column(data: bytes, position: int) -> tuple[Chunk, int]:
                 value, position = varint(data, position - 1)
             numbers[field_id] = (value >> 1) ^ -(value & 1)
         elif field_id == 12 and kind == STRUCT:
-            nulls, lower, position = _statistics(data, position)
+            nulls, lower, upper, position = _statistics(data, position)
         elif kind == STRUCT:
             position = end_of_struct(data, position)
         else:
@@ -285,11 +289,13 @@ def _column(data: bytes, position: int) -> tuple[Chunk, int]:
     data_page, dictionary = numbers[9], numbers[11]
     # An offset of zero is none.
     first = min(data_page, dictionary) if dictionary > 0 else data_page
-    return Chunk(numbers[5], numbers[7], first, nulls, lower), position + 1
+    bloom = numbers[14], numbers[15]
+    return Chunk(numbers[5], numbers[7], first, nulls, lower, upper, bloom), position + 1
 
 
-def _statistics(data: bytes, position: int) -> tuple[int, bytes | None, int]:
-    nulls, lower = -1, None
+def _statistics(data: bytes, position: int) -> tuple[int, bytes | None, bytes | None, int]:
+    nulls = -1
+    lower = upper = None
     field_id = 0
     while header := data[position]:
         position += 1
@@ -299,12 +305,14 @@ def _statistics(data: bytes, position: int) -> tuple[int, bytes | None, int]:
             length, position = varint(data, position)
             if field_id in (2, 6):  # min as it once was, min_value
                 lower = data[position : position + length]
+            elif field_id in (1, 5):
+                upper = data[position : position + length]
             position += length
         elif field_id == 3 and kind == I64:
             nulls, position = zigzag(data, position)
         else:
             position = end_of(data, position, kind)
-    return nulls, lower, position + 1
+    return nulls, lower, upper, position + 1
 
 
 def _page(file: BinaryIO, position: int) -> tuple[int, int]:

@@ -71,6 +71,11 @@ class StoredFile:
         """Whether everything comes with the first request."""
         return self._whole
 
+    @property
+    def kept_name(self) -> str:
+        """What these bytes are kept by, equal for the same ones; "" where nothing is kept."""
+        return "" if self._shelf is None else f"{self._shelf.folder}/{self._name}"
+
     # ------------------------------------------------------------------ reading
 
     def read_at(self, offset: int, length: int) -> bytes | memoryview:
@@ -85,12 +90,13 @@ class StoredFile:
                 return found
         raise CorruptFileError(self.uri, "what was fetched cannot be read again from the cache")
 
-    def fetch(self, ranges: Iterable[Part]) -> None:
+    def fetch(self, ranges: Iterable[Part], gap: int = GAP_BYTES) -> None:
         """Ask for ranges (first byte, end) that will be read; waits for none of them.
 
-        Without a disk to put them on only as much as may stay in memory.
+        Those no farther apart than ``gap`` are one. Without a disk to put them on only as much as
+        may stay in memory.
         """
-        wanted = coalesced(ranges)
+        wanted = coalesced(ranges, gap)
         if self._shelf is None and sum(end - first for first, end in wanted) > _HELD_BYTES:
             return
         for first, end in wanted:

@@ -160,6 +160,8 @@ class FooterCache:
                 problem = counts.problem
                 if problem is None and opened.is_here(location):
                     problem = counts.page_problem(file, columns)
+                if not opened.is_here(location):
+                    opened.note_footer(location, length, counts)
         except (OSError, BadThrift):
             return None
         footer = self._footers.get(counts.schema)

@@ -15,7 +15,10 @@ from icesql.context import Progress, QueryContext
 
 if TYPE_CHECKING:
     from icesql.engine.duckdb.store_files import QueryFiles
+    from icesql.iceberg.types import NestedField
+    from icesql.read.formats.parquet_footer import RowCounts
     from icesql.scan.tasks.task import FileScanTask, ScanContext
+    from icesql.storage.cache import BoundedCache
     from icesql.storage.remote import RemoteFiles
     from icesql.storage.stores.blocks import Shelf
     from icesql.storage.stores.files import StoredFile
@@ -27,16 +30,26 @@ STORE_FOLDER: Final = f"{SCHEME}://stores"
 _FOOTER_BYTES: Final = 128 << 10
 # Small files beyond this are read through the file system, as far as they are needed.
 _MOST_COPIED: Final = 2 << 30
+# What one scan asks for before DuckDB does, which waits in memory, and how much less with a low
+# memory limit; bytes between two ranges that are read with them.
+_MOST_AHEAD: Final = 128 << 20
+_AHEAD_PART: Final = 16
+_AHEAD_GAP: Final = 64 << 10
+_BYTES_OF_CHUNK: Final = 400
 
 
 class OpenedFiles:
     """The files of one query by location; local ones are opened as they are.
 
     ``begin`` makes the file system known to DuckDB, when the first file of a store is met.
+    ``reads_all``: the query is likely to read all that its conditions leave.
     """
 
-    def __init__(self, query: QueryContext, begin: Callable[[], QueryFiles]) -> None:
-        self._query, self._begin = query, begin
+    def __init__(
+        self, query: QueryContext, begin: Callable[[], QueryFiles], *, reads_all: bool = False
+    ) -> None:
+        self._query, self._begin, self._reads_all = query, begin, reads_all
+        self._cache: BoundedCache | None = None
         self._files: QueryFiles | None = None
         self._paths: dict[str, str] = {}
         self._stored: dict[str, StoredFile] = {}
@@ -58,6 +71,34 @@ class OpenedFiles:
         """Whether all of a file can be read without a request."""
         return location not in self._stored
 
+    def note_footer(self, location: str, length: int, counts: RowCounts) -> None:
+        """Keep, while there is room, what the footer of a file says of its columns."""
+        if self._cache is not None and counts.groups is not None:
+            chunks = sum(len(group) for _, group in counts.groups)
+            self._cache.put(("footer", location, length), counts, chunks * _BYTES_OF_CHUNK)
+
+    def read_ahead(
+        self, context: ScanContext, tasks: Sequence[FileScanTask], columns: Iterable[NestedField]
+    ) -> None:
+        """Ask stores for what DuckDB will read of large files, of all of them at once."""
+        cache = context.storage.cache
+        if not self._stored or cache is None or not self._reads_all:
+            return
+        from icesql.engine.duckdb.relations.read_ahead import ranges_to_read
+
+        field_ids = [column.field_id for column in columns]
+        left = min(_MOST_AHEAD, self._query.settings.memory_limit // _AHEAD_PART)
+        for task, location in zip(tasks, locations(tasks, context), strict=True):
+            counts = cache.get(("footer", location, task.data_file.file_size_in_bytes))
+            stored = self._stored.get(location)
+            if stored is None or not stored.kept_name or counts is None:
+                continue
+            ranges = ranges_to_read(counts, field_ids, task.residual, context.file_schema)
+            left -= sum(end - first for first, end in ranges)
+            if left < 0:
+                return
+            stored.fetch(ranges, _AHEAD_GAP)
+
     def at_end(self, function: Callable[[], None]) -> None:
         """Call ``function`` when the query ends, if it reads object stores."""
         if self._files is not None:
@@ -66,6 +107,7 @@ class OpenedFiles:
     def fetch(self, context: ScanContext, tasks: Sequence[FileScanTask]) -> None:
         """Fetch small files and the footers of large ones. Raises StorageError."""
         storage = context.storage
+        self._cache = storage.cache
         wanted: dict[str, int] = {}
         for task in tasks:
             if storage.local_path(task.data_file.path) is None:

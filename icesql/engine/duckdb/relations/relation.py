@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +27,8 @@ _NO_COLUMNS: Final = '1 AS "__row"'
 # Above every ``file_index``, and not the end of its type: no optimizer knows that all are below.
 _MORE_THAN_FILES: Final = 1 << 40
 
+_WILDCARD: Final = re.compile(r"[*?\[]")
+
 
 class Relation(Struct, frozen=True):
     """A subquery, its named parameters, and the objects that must be registered for it."""
@@ -42,7 +45,7 @@ def stored_name(field_id: int) -> str:
 
 def escape_glob(path: str) -> str:
     """A path that DuckDB's file functions take literally: no character is a wildcard."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in path)
+    return _WILDCARD.sub(r"[\g<0>]", path)
 
 
 def parquet_function(files: str, columns: Sequence[t.NestedField]) -> str:

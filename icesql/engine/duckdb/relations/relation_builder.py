@@ -203,6 +203,11 @@ class RelationBuilder:
         if limit is not None and (enough := _file_of(groups, limit)) is not None:
             # DuckDB's threads would begin as many row groups as there are threads.
             return self.rows(context, enough, f"s{index}", 0, limit)
+        if self._opened is not None:
+            for group in groups:
+                if group.name != grouping.ARROW:
+                    columns = grouping.columns_to_read(context, group.tasks)
+                    self._opened.read_ahead(context, group.tasks, columns)
         streamed = [task for g in groups if g.name == grouping.ARROW for task in g.tasks]
         for number, group in enumerate(groups):
             if group.name == grouping.DUCKDB:
