@@ -19,8 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import paired  # type: ignore[import-not-found]
-from tpcds import warehouse  # type: ignore[import-not-found]
-from tpch import environment  # type: ignore[import-not-found]
+from tpch import environment, warehouse  # type: ignore[import-not-found]
 from tpch_all import tables_of  # type: ignore[import-not-found]
 
 TABLES = Path(__file__).with_name("user_tables.py")
@@ -79,9 +78,9 @@ def main() -> None:
     cache, engines = options.cache.resolve(), options.engines.split(",")
     folder = cache / "user-cases"
     if not (folder / "done").exists():
-        warehouse(cache, "tpch", 1)
+        warehouse(cache, 1)
         python = environment(cache / "env-tables", *WRITER)
-        made = [python, TABLES, folder, cache / "tpch-raw-1" / "lineitem.parquet"]
+        made = [python, TABLES, folder, cache / "raw-1" / "lineitem.parquet"]
         subprocess.run([str(part) for part in made], check=True)
         (folder / "done").touch()
     tables, places = tables_of(folder), paired.pythons(cache, engines)

@@ -93,6 +93,7 @@ def _small(catalog: Any) -> None:
 
 
 def _month(catalog: Any, lineitem: Path) -> None:
+    import pyarrow as pa
     import pyarrow.parquet as pq
     from pyiceberg.partitioning import PartitionField, PartitionSpec
     from pyiceberg.transforms import MonthTransform
@@ -102,6 +103,12 @@ def _month(catalog: Any, lineitem: Path) -> None:
         "l_comment",
     )  # fmt: skip
     rows = pq.read_table(lineitem, columns=list(columns))
+    # Without the field ids and the views of another writer, of which PyIceberg makes no schema.
+    plain = [
+        (each.name, pa.string() if pa.types.is_string_view(each.type) else each.type)
+        for each in rows.schema
+    ]
+    rows = rows.cast(pa.schema(plain))
     schema = _iceberg_schema(rows.schema)
     field = schema.find_field("l_shipdate").field_id
     spec = PartitionSpec(PartitionField(field, 1000, MonthTransform(), "month"))
