@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct
@@ -10,9 +10,11 @@ from msgspec import Struct
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.errors import Error
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.maintain.rewrite.grouping import FileGroup, group_files
 from icesql.maintain.rewrite.options import rewrite_options
 from icesql.maintain.rewrite.plan import RewriteRequest, plan_rewrite
+from icesql.scan.tasks.task import FileScanTask, distinct_deletes
 from icesql.write.options import check_table, write_options
 
 
@@ -62,8 +64,34 @@ class Compaction:
             return str(error)
         return ""
 
+    @property
+    def small_groups(self) -> tuple[FileGroup, ...]:
+        """The groups that ``by_size`` is of; none without a plan."""
+        return self._planned[3] if self._planned else ()
+
+    @property
+    def deletes_left(self) -> tuple[DataFile, ...]:
+        """The deletes of the files that ``by_size`` does not rewrite."""
+        if self._planned is None:
+            return ()
+        read = {task.data_file.path for group in self.small_groups for task in group.files}
+        return distinct_deletes(
+            task for task in self._planned[4] if task.data_file.path not in read
+        )
+
+    def groups_by(self, options: Mapping[str, str]) -> tuple[FileGroup, ...]:
+        """The groups of a compaction with these options; none without a plan."""
+        if self._planned is None:
+            return ()
+        metadata = self._table.metadata
+        spec = metadata.spec
+        wanted = rewrite_options(options, metadata)
+        return group_files(self._planned[4], spec.spec_id, len(spec.fields), wanted).groups
+
     @cached_property
-    def _planned(self) -> tuple[Rewrite, Rewrite, int] | None:
+    def _planned(
+        self,
+    ) -> tuple[Rewrite, Rewrite, int, tuple[FileGroup, ...], list[FileScanTask]] | None:
         metadata = self._table.metadata
         try:
             options = rewrite_options({}, metadata)
@@ -79,6 +107,8 @@ class Compaction:
             _sizes(planned.groups),
             _sizes(everything.groups),
             sum(bool(task.deletes) for task in tasks),
+            planned.groups,
+            tasks,
         )
 
 

@@ -10,6 +10,7 @@ from icesql.context import Progress, QueryContext
 from icesql.doctor import bounds, files, metadata
 from icesql.doctor.facts import Ask, facts_of
 from icesql.doctor.finding import WEIGHTS, Diagnosis
+from icesql.doctor.forecast import with_gains
 from icesql.doctor.mending import examine_history
 from icesql.errors import Error, InternalError
 from icesql.sql.table_name import name_text
@@ -30,7 +31,8 @@ def diagnose(parts: Sequence[str], ask: Ask, table: Table, query: QueryContext) 
     found = [*history.findings]
     if history.is_readable:
         facts = facts_of(parts, table, query, history.last_good)
-        found += [finding for examine in _EXAMINATIONS for finding in examine(facts, ask)]
+        own = [finding for examine in _EXAMINATIONS for finding in examine(facts, ask)]
+        found += with_gains(own, facts, query)
     found.sort(key=lambda each: WEIGHTS.index(each.weight))
     return Diagnosis(name_text(parts), table.metadata.current_snapshot_id, tuple(found))
 

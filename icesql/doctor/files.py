@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 from icesql.doctor.facts import Ask, Facts
-from icesql.doctor.finding import Finding, Gain, weight_of
+from icesql.doctor.finding import Finding, weight_of
 from icesql.doctor.live_files import place_text
 from icesql.doctor.statement import call, set_properties
 from icesql.scan.report_text import bytes_text
 
 FEWEST_FILES: Final = 5
 _MANY_DELETE_FILES: Final = 100
-_OF_EQUALITY: Final = {
-    "delete-file-threshold": "1", "min-input-files": "1", "remove-dangling-deletes": "true",
-}  # fmt: skip
+_DANGLING: Final = {"remove-dangling-deletes": "true"}
+_ALL_DELETES: Final = {"delete-file-threshold": "1", "min-input-files": "1"} | _DANGLING
 # Position deletes of the last commit would concern files that get its sequence number. Equality
 # deletes that arrive meanwhile need that number, or the rewrite has a conflict with each of them.
-_OF_POSITIONS: Final = _OF_EQUALITY | {"use-starting-sequence-number": "false"}
+_OWN_NUMBER: Final = {"use-starting-sequence-number": "false"}
 
 
 def small_files(facts: Facts, ask: Ask) -> Iterator[Finding]:
@@ -39,12 +38,11 @@ def small_files(facts: Facts, ask: Ask) -> Iterator[Finding]:
         f"{plan.read:,} of {count:,} data files are small or have many deletes "
         f"(half are below {bytes_text(int(size))}); together they make about {plan.made:,}{older}",
         f"a full read opens {count:,} files instead of {after:,}",
-        call("rewrite_data_files", facts.parts),
+        call("rewrite_data_files", facts.parts, **_without_dangling(facts)),
         "data files",
         count,
         None if plan.older else after,
         facts.compaction.refusal,
-        Gain() if plan.older else Gain(files=count - after, requests=count - after),
     )
 
 
@@ -64,9 +62,7 @@ def delete_files(facts: Facts, ask: Ask) -> Iterator[Finding]:
         f"of {merged:,} of these they delete {gone:,} of {rows:,} rows, at the most",
         f"a full read opens {count_text(deletes, 'more file')} and looks up the rows of "
         f"{count_text(merged, 'data file')}",
-        call(
-            "rewrite_data_files", facts.parts, options=_OF_EQUALITY if equality else _OF_POSITIONS
-        ),
+        call("rewrite_data_files", facts.parts, options=options_of_deletes(facts)),
         "data files with deletes",
         merged,
         0,
@@ -80,6 +76,18 @@ def delete_files(facts: Facts, ask: Ask) -> Iterator[Finding]:
             "readers that know version 3 merge a vector without sorting or joining",
             set_properties(facts.parts, {"format-version": "3"}),
         )
+
+
+def options_of_deletes(facts: Facts) -> Mapping[str, str]:
+    """The options of a rewrite after which no data file has deletes."""
+    return _ALL_DELETES if facts.files.equality else _ALL_DELETES | _OWN_NUMBER
+
+
+def _without_dangling(facts: Facts) -> Mapping[str, Any]:
+    """The arguments with which the deletes of rewritten files go as well."""
+    if not facts.files.deletes:
+        return {}
+    return {"options": _DANGLING if facts.files.equality else _DANGLING | _OWN_NUMBER}
 
 
 def skew(facts: Facts, ask: Ask) -> Iterator[Finding]:

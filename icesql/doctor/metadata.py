@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from icesql.commit.manifests.rewrite import plan_manifests
-from icesql.doctor.facts import Ask, Facts, try_to_ask
+from icesql.doctor.facts import Answer, Ask, Facts, try_to_ask
 from icesql.doctor.files import count_text
 from icesql.doctor.finding import Finding, Gain, weight_of
 from icesql.doctor.statement import Statement, call, constant, set_properties
+from icesql.errors import StorageError
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.scan.report_text import bytes_text
 
@@ -23,19 +25,15 @@ _LARGE_METADATA: Final = 4 << 20
 _ORPHANS: Final = re.compile(
     r"(\d+) of (\d+) files in .* are orphans, (.+?)(?:, (\d+) more are too young)?", re.DOTALL
 )
+_MOST_ASKED: Final = 20
 _MOST_LISTED: Final = 200_000
 _MANIFEST_BYTES: Final = 8 << 20
 
 
 def manifests(facts: Facts, ask: Ask) -> Iterator[Finding]:
     """Many small manifests, or such that hold files of too many partitions each."""
-    target = facts.properties.get("commit.manifest.target-size-bytes", "")
     given = facts.files.manifests
-    groups = plan_manifests(
-        given,
-        facts.table.metadata.default_spec_id,
-        int(target) if target.isascii() and target.isdigit() else _MANIFEST_BYTES,
-    )
+    groups = plan_manifests(given, facts.table.metadata.default_spec_id, manifest_bytes(facts))
     data = [each for each in groups if each.content is ManifestContent.DATA]
     count = sum(len(each.manifests) for each in data)
     after = sum(each.count for each in data)
@@ -45,7 +43,6 @@ def manifests(facts: Facts, ask: Ask) -> Iterator[Finding]:
         yield from _clustering(facts, after)
         return
     size = sum(each.manifest_length or 0 for group in data for each in group.manifests) // count
-    fewer = sum(len(each.manifests) - each.count for each in groups)
     yield Finding(
         "manifests",
         weight_of(1 - after / count) if count >= 50 else "medium",
@@ -55,11 +52,14 @@ def manifests(facts: Facts, ask: Ask) -> Iterator[Finding]:
         call("rewrite_manifests", facts.parts),
         "manifests",
         len(given),
-        len(given) - fewer,
-        gain=Gain(
-            requests=fewer, planning_seconds=facts.files.seconds * fewer / max(len(given), 1)
-        ),
+        len(given) - sum(len(each.manifests) - each.count for each in groups),
     )
+
+
+def manifest_bytes(facts: Facts) -> int:
+    """How large the table wants its manifests."""
+    target = facts.properties.get("commit.manifest.target-size-bytes", "")
+    return int(target) if target.isascii() and target.isdigit() else _MANIFEST_BYTES
 
 
 def _clustering(facts: Facts, after: int) -> Iterator[Finding]:
@@ -110,6 +110,7 @@ def snapshots(facts: Facts, ask: Ask) -> Iterator[Finding]:
                     "snapshots",
                     known,
                     known - gone,
+                    gain=Gain(bytes=_removed_bytes(facts, answer)),
                 )
                 return
     if known >= _MANY_SNAPSHOTS:
@@ -128,6 +129,18 @@ def snapshots(facts: Facts, ask: Ask) -> Iterator[Finding]:
                 retain_last=10,
             ),
         )
+
+
+def _removed_bytes(facts: Facts, answer: Answer) -> int:
+    """The bytes of the files that would be removed; those of lists by the size of some."""
+    removed = [row for row in answer.rows if row[0] == "remove"]
+    size = sum(row[3] or 0 for row in removed)
+    lists = [row[2] for row in removed if row[1] == "manifest list"]
+    asked = []
+    for each in lists[:: max(1, len(lists) // _MOST_ASKED)]:
+        with suppress(StorageError):  # it is gone already
+            asked.append(facts.table.storage.size(each))
+    return size + (sum(asked) * len(lists) // len(asked) if asked else 0)
 
 
 def metadata_files(facts: Facts, ask: Ask) -> Iterator[Finding]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestFile
@@ -12,17 +14,26 @@ from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import typed_specs
 
 
+class LiveFile(Struct, frozen=True):
+    """What a file holds, and its size."""
+
+    content: FileContent
+    bytes: int
+
+
 def live_paths(
     reader: ManifestReader, metadata: TableMetadata, manifests: Sequence[ManifestFile]
-) -> dict[str, FileContent]:
-    """The paths of live files as the manifests spell them, with what each file holds.
+) -> dict[str, LiveFile]:
+    """The paths of live files as the manifests spell them, with what they say of each file.
 
     Raises what reading a manifest does.
     """
     specs = typed_specs(metadata)
-    found: dict[str, FileContent] = {}
+    found: dict[str, LiveFile] = {}
     for _, entries in reader.entries_of(manifests, lambda each: specs[each.partition_spec_id]):
         for index, status in enumerate(entries.status):
             if status != DELETED:
-                found[entries.path[index]] = FileContent(entries.content[index])
+                found[entries.path[index]] = LiveFile(
+                    FileContent(entries.content[index]), entries.file_size_in_bytes[index]
+                )
     return found

@@ -6,10 +6,10 @@ incremental one deletes files that are still needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import is_same, now_ms, refreshed
@@ -28,7 +28,7 @@ from icesql.iceberg.metadata.changes.updates import (
 )
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
-from icesql.maintain.content_files import live_paths
+from icesql.maintain.content_files import LiveFile, live_paths
 from icesql.maintain.expiry_plan import Expiry, plan_expiry
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import typed_specs
@@ -39,7 +39,10 @@ _LOOKS: Final = 5
 
 
 class Unneeded(Struct, frozen=True):
-    """Files that only expired snapshots need, in the order in which they are deleted."""
+    """Files that only expired snapshots need, in the order in which they are deleted.
+
+    ``bytes`` has the sizes of those whose size metadata tells.
+    """
 
     data_files: tuple[str, ...] = ()
     position_delete_files: tuple[str, ...] = ()
@@ -47,6 +50,7 @@ class Unneeded(Struct, frozen=True):
     manifests: tuple[str, ...] = ()
     manifest_lists: tuple[str, ...] = ()
     statistics: tuple[str, ...] = ()
+    bytes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -58,7 +62,12 @@ class Unneeded(Struct, frozen=True):
 
     def where(self, wanted: Callable[[str], bool]) -> Unneeded:
         """Only the files of paths that are wanted."""
-        return Unneeded(*(tuple(filter(wanted, getattr(self, n))) for n in self.__struct_fields__))
+        paths = {
+            name: tuple(filter(wanted, getattr(self, name)))
+            for name in self.__struct_fields__
+            if name != "bytes"
+        }
+        return Unneeded(**paths, bytes=self.bytes)
 
 
 class Expired(Struct, frozen=True):
@@ -228,14 +237,14 @@ def _equality_ids(
 
 def _paths_of_gone(
     reader: ManifestReader, base: TableMetadata, manifests: Sequence[ManifestFile]
-) -> dict[str, FileContent]:
+) -> dict[str, LiveFile]:
     """The live files of manifests that no snapshot has any more, which others may delete, too."""
     try:
         return live_paths(reader, base, manifests)
     except StorageError:
         if len(manifests) == 1:
             return {}  # left to the removal of orphans
-    found: dict[str, FileContent] = {}
+    found: dict[str, LiveFile] = {}
     for each in manifests:
         found |= _paths_of_gone(reader, base, [each])
     return found
@@ -267,7 +276,8 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
         }
     # Of before: specs that only these manifests were of may be gone with them.
     found = _paths_of_gone(reader, base, [*candidates.values()])
-    statistics = [each.statistics_path for each in _statistics(base) if each.snapshot_id in gone]
+    own = [each for each in _statistics(base) if each.snapshot_id in gone]
+    statistics = [each.statistics_path for each in own]
     needed: Iterable[str] = ()
     if found or statistics:
         needed = live_paths(reader, table.metadata, [*kept_manifests.values()])
@@ -279,7 +289,7 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
         return tuple(each for each in dict.fromkeys(paths) if same(each) not in kept)
 
     def files(wanted: FileContent) -> tuple[str, ...]:
-        return unkept(path for path, content in found.items() if content is wanted)
+        return unkept(path for path, file in found.items() if file.content is wanted)
 
     return Unneeded(
         files(FileContent.DATA),
@@ -288,6 +298,9 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
         unkept(candidates),
         unkept(lists),
         unkept(statistics),
+        {path: file.bytes for path, file in found.items()}
+        | {path: each.manifest_length or 0 for path, each in candidates.items()}
+        | {each.statistics_path: each.file_size_in_bytes or 0 for each in own},
     )
 
 

@@ -85,7 +85,10 @@ def test_all_tables_the_worst_first(lake: Any) -> None:
 
 
 def test_a_table_alone_says_the_same(lake: Any) -> None:
-    assert lake.doctor("a.b.sick") == lake.doctor().tables[1]
+    alone, among = lake.doctor("a.b.sick").to_dict(), lake.doctor().tables[1].to_dict()
+    for each in (alone, among, *alone["findings"], *among["findings"]):
+        del each["gain"]["planning_seconds"]
+    assert alone == among
 
 
 def test_forms(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:

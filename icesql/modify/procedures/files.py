@@ -93,7 +93,8 @@ def _expiry_steps(planned: Expired) -> Iterator[Step]:
         ):
             for path in paths:
                 where = _WHERE[planned.places.class_of(path)]
-                yield Step(action, what, path, f"no snapshot that stays needs it; {where}")
+                reason = f"no snapshot that stays needs it; {where}"
+                yield Step(action, what, path, reason, files.bytes.get(path))
 
 
 def remove_orphan_files(call: Call) -> Plan:

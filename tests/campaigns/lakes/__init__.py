@@ -1,0 +1,1 @@
+"""Generated lakes: their tables, what is known of them, and writers beside maintenance."""

@@ -1,0 +1,22 @@
+"""A small part of the campaign over a generated lake, with a fixed seed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.campaigns.lakes.checks import follow_doctor, rows_are_those_of_the_stream
+from tests.campaigns.lakes.lake import Lake
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+
+
+def test_the_doctor_keeps_its_promises(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, seed=3, count=10)
+    assert list(rows_are_those_of_the_stream(lake)) == []
+    assert list(follow_doctor(lake)) == []
