@@ -142,9 +142,10 @@ class History:
         try:
             if fcntl is not None:
                 fcntl.flock(handle, fcntl.LOCK_EX)
-            size = os.fstat(handle).st_size
-            if size and os.pread(handle, 1, size - 1) != b"\n":
-                data = b"\n" + data  # a kill has cut the last line
+            if os.fstat(handle).st_size:
+                os.lseek(handle, -1, os.SEEK_END)
+                if os.read(handle, 1) != b"\n":
+                    data = b"\n" + data  # a kill has cut the last line
             while data:
                 data = data[os.write(handle, data) :]
             os.fsync(handle)

@@ -112,8 +112,8 @@ def maintain(
                 history.add(report, _now())
             if tell is not None:
                 tell(report, number, len(names))
-        is_whole = not left and all(each.status != "left" for each in reports)
-        if history is not None and is_whole:
+        is_left = bool(left) or any(each.status == "left" for each in reports)
+        if history is not None and not is_left:
             history.end(_now())
     finally:
         if history is not None:
@@ -124,7 +124,7 @@ def maintain(
         tuple(reports),
         tuple(earlier),
         tuple(left),
-        "" if is_whole else "budget",
+        ("window" if spent.may_begin() else "budget") if is_left else "",
         tuple(warnings),
         request.dry_run,
     )

@@ -80,7 +80,7 @@ def keep_healthy(
     """Do what the table of a name needs. Errors of the table are in the report.
 
     ``listed``: the name came from a list of the catalog, so that a missing table was dropped.
-    Raises QueryCancelledError, and what is no error of icesql.
+    Raises QueryCancelledError once it was cancelled, and what is no error of icesql.
     """
     started = time.monotonic()
     work = _Work(parts, policy, door, run)
@@ -88,8 +88,10 @@ def keep_healthy(
     try:
         with door.guard():
             status, note = work.do()
-    except QueryCancelledError:
-        raise
+    except QueryCancelledError as error:
+        if door.begin().cancel.is_set():
+            raise
+        status, note = "failed", str(error)  # its own time was over
     except TableNotFoundError as error:
         status, note = ("gone", "dropped meanwhile") if listed or work.before else (
             "failed", str(error)

@@ -13,8 +13,8 @@ ActionStatus = Literal["planned", "done", "partly", "nothing", "failed", "refuse
 TableStatus = Literal[
     "planned", "done", "nothing", "partly", "failed", "damaged", "skipped", "gone", "left"
 ]
-# Of a table that need not be looked at again in the same run.
-FINISHED: Final = ("done", "nothing", "skipped", "damaged", "gone")
+# Of a table that is not looked at again in the same run.
+FINISHED: Final = ("done", "nothing")
 OK, FAILED, LEFT = 0, 1, 3
 
 
@@ -91,7 +91,8 @@ class TableReport(Struct, frozen=True):
 class MaintenanceReport(Struct, frozen=True):
     """A run over tables. ``earlier`` were finished before it was begun again.
 
-    ``ended_by`` is "budget" where it stopped before its end; ``left`` tables were not begun then.
+    ``ended_by`` is "budget" where that ended it, "window" where the time of a table was over before
+    all was done for it, "" else; ``left`` are the tables that were not begun.
     ``dry_run``: nothing was changed, and the statements are what would run.
     """
 
@@ -105,7 +106,7 @@ class MaintenanceReport(Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        """0 all done or nothing to do, 1 something failed or was damaged, 3 the budget ended it."""
+        """0 all done or nothing to do, 1 a table failed or is damaged, 3 ended by its time."""
         if any(each.status in ("failed", "damaged", "partly") for each in self.tables):
             return FAILED
         is_left = self.left or any(each.status == "left" for each in self.tables)
@@ -144,7 +145,7 @@ class MaintenanceReport(Struct, frozen=True):
         if self.earlier:
             said.append(f"{len(self.earlier):,} finished earlier in this run")
         if self.left:
-            said.append(f"{len(self.left):,} not begun: the {self.ended_by} is used up")
+            said.append(f"{len(self.left):,} not begun: the budget is used up")
         total = len(self.tables) + len(self.earlier) + len(self.left)
         lines.append(f"{total:,} table{'s' * (total != 1)}: {', '.join(said) or 'none'}")
         return "\n".join(map(printable, lines))

@@ -14,6 +14,7 @@ from icesql.errors import (
     AccessDeniedError,
     CommitConflictError,
     ProgrammingError,
+    QueryCancelledError,
     UnsupportedSqlError,
 )
 from icesql.modify.procedures import run as procedures
@@ -193,8 +194,8 @@ def test_a_killed_run_goes_on_where_it_was(lake: Path, tmp_path: Path) -> None:
         with open(history, "ab") as file:
             file.write(b'{"run": "half of a li')
         rest = con.maintain(history=history)
-        assert list(rest.earlier) == killed
-        assert not {*killed} & {each.table for each in rest.tables}
+        assert [DAMAGED, *rest.earlier] == killed  # what is damaged may have been mended
+        assert not {*rest.earlier} & {each.table for each in rest.tables}
         # Another policy is another run.
         assert con.maintain(history=history, actions=["compact"], dry_run=False).earlier == ()
     lines = [
@@ -412,3 +413,18 @@ def test_a_history_of_long_ago_leaves_no_table_out(one: Any, tmp_path: Path) -> 
     history.write_text(json.dumps(old) + "\n" + json.dumps(rest[0]) + "\n")
     assert one.maintain("ns.t", history=history).earlier == ()
     assert history_module._time("nonsense") is None
+
+
+def test_a_table_that_takes_too_long_stops_no_other(lake: Path) -> None:
+    with connect(lake) as con:
+        con.execute("SET query_timeout = 0.0001")
+        done = con.maintain(["ns.small", "ns.fine"])
+        assert statuses(done) == {"ns.small": "failed", "ns.fine": "failed"}
+        assert "time limit" in done.tables[0].note
+        con.execute("RESET query_timeout")
+        assert con.maintain("ns.small").exit_code == 0
+
+
+def test_a_cancelled_run_ends(lake: Path) -> None:
+    with connect(lake) as con, pytest.raises(QueryCancelledError):
+        con.maintain(tell=lambda table, number, count: con.cancel())

@@ -41,6 +41,7 @@ def maintain(call: Call, perform: Perform) -> Plan:
 
     def run() -> Rows:
         done = look(bool(call["dry_run"]))
+        call.services.query.check()  # what is over is an error of the statement
         if done.status == "failed" and not done.actions:
             raise OperationalError(done.note)
         snapshots = [each.snapshot_id for each in done.actions if each.snapshot_id is not None]
