@@ -23,6 +23,7 @@ from icesql.iceberg.manifest.schema import (
     FILE_NAMES,
     FILE_PATH,
     FILE_SIZE,
+    SNAPSHOT_ID,
     STATUS,
     by_field_id,
     pair_fields,
@@ -34,7 +35,9 @@ _PATH, _LENGTH, _KEY = 500, 501, 519
 _LIST_FIELDS: Final = frozenset({_PATH, _LENGTH, _KEY})
 _COLUMN_SIZES, _LOWER, _UPPER, _KEY_METADATA, _SPLITS = 108, 125, 128, 131, 132
 _REFERENCED, _OFFSET = 143, 144
-_OF_FILES: Final = frozenset({STATUS, CONTENT, FILE_PATH, FILE_FORMAT, FILE_SIZE, _KEY_METADATA})
+_OF_FILES: Final = frozenset(
+    {STATUS, SNAPSHOT_ID, CONTENT, FILE_PATH, FILE_FORMAT, FILE_SIZE, _KEY_METADATA}
+)
 _OF_DELETES: Final = _OF_FILES | {
     _COLUMN_SIZES, _LOWER, _UPPER, _SPLITS, _REFERENCED, _OFFSET,
 }  # fmt: skip
@@ -53,6 +56,8 @@ class ListedPath(Struct, frozen=True):
     is_live: bool
     referenced: str | None = None
     path_bounds: tuple[bytes, bytes] | None = None
+    # Of the snapshot that added it, or removed it; None: as the manifest.
+    snapshot_id: int | None = None
 
     @property
     def names_files(self) -> bool:
@@ -156,6 +161,7 @@ def _listed(found: Mapping[int, FoundField], path: str) -> ListedPath:
         _value(found, STATUS) != DELETED,
         None if referenced is None else _plain(referenced),
         bounds,
+        _value(found, SNAPSHOT_ID),
     )
 
 

@@ -250,6 +250,25 @@ _ALL: Final = (
         ),
     ),
     Procedure(
+        "rewrite_table_path",
+        "writes metadata with another prefix of its paths, and lists what is to be copied",
+        (
+            Parameter("table", "place", required=True),
+            _required("source_prefix", "string"),
+            _required("target_prefix", "string"),
+            Parameter("start_version", "string"),
+            Parameter("end_version", "string", default="the current one"),
+            Parameter("staging_location", "string", default="a new folder beside its metadata"),
+            Parameter("create_file_list", "boolean", default="true"),
+        ),
+        (
+            ("latest_version", "varchar"),
+            ("file_list_location", "varchar"),
+            ("rewritten_manifest_file_paths_count", "integer"),
+            ("rewritten_delete_file_paths_count", "integer"),
+        ),
+    ),
+    Procedure(
         "rollback_to_snapshot",
         "sets main back to a snapshot that led to it",
         (_TABLE, _required("snapshot_id", "bigint")),
@@ -279,5 +298,4 @@ REFUSED: Final = {
     "add_files adds the Parquet files of a folder to a table",
     "create_changelog_view": "SELECT * FROM t CHANGES … gives the same rows",
     "unregister_table": "DROP TABLE t takes it out of the catalog and leaves its files",
-    "rewrite_table_path": "icesql reads a table that was moved as it is",
 }

@@ -34,7 +34,12 @@ from icesql.iceberg.metadata.table_metadata import (
     metadata_document,
     parse_metadata,
 )
-from icesql.maintain.relocation.delete_files import DeleteFacts, facts_of, write_relocated
+from icesql.maintain.relocation.delete_files import (
+    DeleteFacts,
+    facts_of,
+    relocated_listing,
+    write_relocated,
+)
 from icesql.maintain.relocation.documents import refuse_encrypted, relocated_document
 from icesql.maintain.relocation.folder import CopyFolder, check_apart, target_location
 from icesql.maintain.relocation.paths import OfCopy
@@ -277,28 +282,9 @@ class _Copy:
     def _copy_listed(self, listed: ListedPath) -> NewPath:
         """The new path of a file that a manifest lists, and the file itself if it is live."""
         new = self._moved.path(listed.path)
-        referenced = None if listed.referenced is None else self._moved.path(listed.referenced)
-        if not listed.names_files:
-            if listed.is_live:
-                self._copy_file(listed.path, new, listed.length, listed.file_format)
-            return NewPath(new, referenced)
-        facts = self._facts.get(new)
-        if facts is None:  # it is gone, or may be, with the snapshots that had it
-            return NewPath(new, referenced, path_bounds=self._moved_bounds(listed))
-        return NewPath(
-            new, referenced, facts.length, facts.path_bounds, facts.column_sizes,
-            facts.split_offsets,
-        )  # fmt: skip
-
-    def _moved_bounds(self, listed: ListedPath) -> tuple[bytes, bytes] | None:
-        """The bounds of the one path that a file names; of several nobody knows."""
-        if listed.path_bounds is None or listed.path_bounds[0] != listed.path_bounds[1]:
-            return None
-        try:
-            moved = self._moved.path(listed.path_bounds[0].decode()).encode()
-        except UnicodeError:
-            return None
-        return moved, moved
+        if listed.is_live and not listed.names_files:
+            self._copy_file(listed.path, new, listed.length, listed.file_format)
+        return relocated_listing(listed, self._moved.path, self._facts.get(new))
 
     # ------------------------------------------------------------------ files
 

@@ -11,6 +11,7 @@ from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.avro.container import read_avro_file
 from icesql.iceberg.avro.edits import edited, find_fields
 from icesql.iceberg.avro.schema import OddSchema, parse_avro_schema
+from icesql.iceberg.manifest.edits import ListedPath, NewPath
 from icesql.iceberg.manifest.schema import by_field_id
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
@@ -39,6 +40,33 @@ class DeleteFacts(Struct, frozen=True):
     path_bounds: tuple[bytes, bytes] | None = None
     column_sizes: dict[int, int] | None = None
     split_offsets: tuple[int, ...] | None = None
+
+
+def relocated_listing(listed: ListedPath, change: Change, facts: DeleteFacts | None) -> NewPath:
+    """What a manifest says of a file elsewhere; ``facts`` are of one that was written anew.
+
+    Without them it is not there any more, or is the same file as it was.
+    """
+    new = change(listed.path)
+    referenced = None if listed.referenced is None else change(listed.referenced)
+    if not listed.names_files:
+        return NewPath(new, referenced)
+    if facts is None:
+        return NewPath(new, referenced, path_bounds=_moved_bounds(listed, change))
+    return NewPath(
+        new, referenced, facts.length, facts.path_bounds, facts.column_sizes, facts.split_offsets
+    )
+
+
+def _moved_bounds(listed: ListedPath, change: Change) -> tuple[bytes, bytes] | None:
+    """The bounds of the one path that a file names; of several nobody knows."""
+    if listed.path_bounds is None or listed.path_bounds[0] != listed.path_bounds[1]:
+        return None
+    try:
+        moved = change(listed.path_bounds[0].decode()).encode()
+    except UnicodeError:
+        return None
+    return moved, moved
 
 
 def write_relocated(

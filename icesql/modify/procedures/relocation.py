@@ -16,6 +16,7 @@ from icesql.errors import AccessDeniedError
 from icesql.maintain.procedures.plan import Plan, Rows, Step
 from icesql.maintain.relocation.copy import Copied, CopyRequest, copy_table
 from icesql.maintain.relocation.folder import target_location
+from icesql.maintain.relocation.staged import PathRewrite, rewrite_table_path
 from icesql.maintain.relocation.verify import CountRows, check_same, refs_of, verify
 from icesql.modify.procedures.call import Call
 from icesql.modify.rows.counting import live_rows
@@ -45,6 +46,34 @@ def copy(call: Call) -> Plan:
 
     step = Step("write", "table", location, f"a copy of {table.name} as it is now")
     return Plan([step], run, f"{len(table.metadata.snapshots)} snapshots")
+
+
+def rewrite_paths(call: Call) -> Plan:
+    """Metadata with another prefix in a folder of its own, and the list of what is to be copied."""
+    staging = call["staging_location"]
+    _check_access(call, staging or call["target_prefix"])
+    for name in ("source_prefix", "target_prefix"):
+        if not call[name].strip():
+            raise call.wrong(name, "is empty")
+    if call["source_prefix"] == call["target_prefix"]:
+        raise call.wrong("target_prefix", "is the same as source_prefix")
+    table, query = call.source(), call.services.query
+    request = PathRewrite(
+        call["source_prefix"],
+        call["target_prefix"],
+        call["start_version"],
+        call["end_version"],
+        None if staging is None else target_location(staging),
+        call["create_file_list"] is not False,
+    )
+
+    def run() -> Rows:
+        done = rewrite_table_path(table, request, query)
+        listed = done.file_list or "N/A"
+        return Rows([(done.latest_version, listed, done.manifests, done.delete_files)])
+
+    step = Step("write", "metadata", staging or "(new)", f"below {request.target_prefix}")
+    return Plan([step], run)
 
 
 def _verified(call: Call, table: Table, done: Copied) -> tuple[int, int]:
@@ -137,4 +166,5 @@ def _properties(call: Call, table: Table) -> dict[str, str]:
 PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
     "copy_table": copy,
     "restore_table": restore,
+    "rewrite_table_path": rewrite_paths,
 }

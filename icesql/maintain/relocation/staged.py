@@ -1,0 +1,267 @@
+"""The metadata of a table with another prefix of its paths, in a folder from which it is copied.
+
+Source: Java ``RewriteTablePathSparkAction``.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from icesql.catalog.table import Table
+from icesql.catalog.writes.new_places import check_empty
+from icesql.context import QueryContext
+from icesql.errors import ProgrammingError, UnsupportedTableError
+from icesql.iceberg.manifest.edits import ListedPath, NewPath, edit_manifest, edit_manifest_list
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile, snapshot_manifests
+from icesql.iceberg.metadata.file_names import metadata_folder
+from icesql.iceberg.metadata.json_writer import metadata_bytes
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import (
+    TableMetadata,
+    metadata_document,
+    parse_metadata,
+)
+from icesql.maintain.relocation.delete_files import (
+    DeleteFacts,
+    facts_of,
+    relocated_listing,
+    write_relocated,
+)
+from icesql.maintain.relocation.documents import refuse_encrypted, relocated_document
+from icesql.maintain.relocation.paths import OfPrefix
+from icesql.storage import sizes
+from icesql.storage.new_file import NewFile
+from icesql.storage.open import Storage
+
+_LIST = "file-list"
+
+
+class PathRewrite(Struct, frozen=True):
+    """The prefixes, and from which version to which; versions are names of metadata files.
+
+    With ``start_version`` only what came after it is listed: all before is there already.
+    """
+
+    source_prefix: str
+    target_prefix: str
+    start_version: str | None = None
+    end_version: str | None = None
+    staging_location: str | None = None
+    create_file_list: bool = True
+
+
+class StagedPaths(Struct, frozen=True):
+    """The name of the version that was rewritten, where the list lies, and what was written anew.
+
+    The list has a line for each file: where it lies, a comma, and where it is to lie.
+    """
+
+    latest_version: str
+    file_list: str | None
+    manifests: int
+    delete_files: int
+
+
+def rewrite_table_path(table: Table, request: PathRewrite, query: QueryContext) -> StagedPaths:
+    """Write metadata, manifests and position deletes with the new prefix; nothing is replaced.
+
+    Raises ProgrammingError for a version that the table does not know, UnsupportedTableError for a
+    file outside of the source prefix and for what cannot be moved, StorageError.
+    """
+    return _Staging(table, request, query).run()
+
+
+class _Version(Struct, frozen=True):
+    path: str
+    document: dict[str, Any]
+    metadata: TableMetadata
+    gzipped: bool
+
+
+class _Staging:
+    def __init__(self, table: Table, request: PathRewrite, query: QueryContext) -> None:
+        self._table, self._request, self._query = table, request, query
+        self._source = table.storage
+        self._moved = OfPrefix(request.source_prefix, request.target_prefix)
+        self._folder = request.staging_location or self._own_folder()
+        # A moved table is read where it lies, and its staged files are written as they are named.
+        source = table.storage
+        self._storage = Storage(
+            source.properties, confine=source.confine, lease=source.lease, signer=source.signer
+        )
+        self._pairs: dict[str, str] = {}
+        self._lengths: dict[str, int] = {}
+        self._facts: dict[str, DeleteFacts] = {}
+        self._old: frozenset[int] = frozenset()
+
+    def _own_folder(self) -> str:
+        metadata, reroot = self._table.metadata, self._source.reroot
+        folder = (
+            metadata_folder(metadata.location, metadata.properties)
+            if reroot is None
+            else f"{reroot.folder}/metadata"
+        )
+        return f"{folder}/copy-table-staging-{uuid.uuid4()}"
+
+    def run(self) -> StagedPaths:
+        """Write everything; the list comes last."""
+        check_empty(self._folder, self._storage, "a folder of staged metadata")
+        start_path = self._path_of(self._request.start_version)
+        end = self._version(self._path_of(self._request.end_version))
+        start = None if start_path is None else self._version(start_path)
+        if start is not None:
+            self._old = frozenset(start.metadata.snapshots)
+        for each in self._versions(end, start_path):
+            document = relocated_document(
+                each.document, self._moved.path(each.metadata.location), self._moved.path,
+                self._moved.path, self._moved.path,
+            )  # fmt: skip
+            name = each.path
+            if each.path == self._table.metadata_location:
+                # Where it lies now is not where the table says, if that was moved.
+                name = self._recorded(each)
+            self._stage(name, metadata_bytes(document, gzipped=each.gzipped))
+        for snapshot in end.metadata.snapshots.values():
+            if snapshot.snapshot_id not in self._old:
+                self._stage_snapshot(snapshot)
+        known = set() if start is None else {*_statistics(start.metadata)}
+        for path in _statistics(end.metadata):
+            if path not in known:
+                self._list(path)
+        name = end.path.rpartition("/")[2]
+        listed = self._write_list() if self._request.create_file_list else None
+        return StagedPaths(name, listed, len(self._lengths), len(self._facts))
+
+    def _recorded(self, version: _Version) -> str:
+        reroot = self._source.reroot
+        if reroot is None or not version.path.startswith(f"{reroot.folder}/"):
+            return version.path
+        return f"{reroot.recorded_location.rstrip('/')}{version.path[len(reroot.folder) :]}"
+
+    # ------------------------------------------------------------------ versions
+
+    def _path_of(self, version: str | None) -> str | None:
+        """The path of a version by its name or path; the current one for None of the end."""
+        if version is None:
+            return None
+        table = self._table
+        log = (each.metadata_file for each in table.metadata.metadata_log)
+        for path in (table.metadata_location, *log):
+            if version in (path, path.rpartition("/")[2]):
+                return path
+        raise ProgrammingError(
+            f"{version} is no version of {table.name}; its metadata log has those that are, such "
+            f"as {table.metadata_location.rpartition('/')[2]}"
+        )
+
+    def _version(self, path: str | None) -> _Version:
+        path = path or self._table.metadata_location
+        data = self._source.read(path, most=sizes.METADATA)
+        document = metadata_document(data, path)
+        refuse_encrypted(document, self._table.name)
+        gzipped = data.startswith(b"\x1f\x8b")
+        return _Version(path, document, parse_metadata(data, path), gzipped)
+
+    def _versions(self, end: _Version, start: str | None) -> Iterator[_Version]:
+        """Those after the start up to the end, the last one first."""
+        yield end
+        for each in reversed(end.metadata.metadata_log):
+            if each.metadata_file == start:
+                return
+            self._query.check()
+            yield self._version(each.metadata_file)
+
+    # ------------------------------------------------------------------ snapshots
+
+    def _stage_snapshot(self, snapshot: Snapshot) -> None:
+        self._query.check()
+        storage, path = self._source, snapshot.manifest_list
+        read: dict[str, bytes] = {}
+
+        def read_list(named: str) -> bytes:
+            read[named] = storage.read(named, most=sizes.MANIFEST_LIST)
+            return read[named]
+
+        # Also those of before the start: a list says how long its manifests are.
+        for each in snapshot_manifests(snapshot, read_list, storage.location):
+            self._stage_manifest(each)
+        if path is not None:
+            self._stage(
+                path,
+                edit_manifest_list(
+                    read[path],
+                    storage.location(path),
+                    lambda named: (self._moved.path(named), self._lengths[named]),
+                ),
+            )
+
+    def _stage_manifest(self, manifest: ManifestFile) -> None:
+        path = manifest.manifest_path
+        if path in self._lengths:
+            return
+        self._query.check()
+        data = self._source.read(path, most=sizes.most_of_manifest(manifest.manifest_length))
+        location, change = self._source.location(path), self._moved.path
+
+        def moved(listed: ListedPath) -> NewPath:
+            if listed.is_live and listed.names_files:
+                self._stage_deletes(listed)
+            elif listed.is_live and self._is_new(listed, manifest):
+                self._list(listed.path)
+            return relocated_listing(listed, change, self._facts.get(listed.path))
+
+        edited = edit_manifest(data, location, moved)
+        if manifest.content is ManifestContent.DELETES:
+            # An entry of a file may come before the one by which it lives.
+            edited = edit_manifest(data, location, moved)
+        self._stage(path, edited)
+        self._lengths[path] = len(edited)
+
+    def _is_new(self, listed: ListedPath, manifest: ManifestFile) -> bool:
+        added = listed.snapshot_id
+        return (manifest.added_snapshot_id if added is None else added) not in self._old
+
+    def _stage_deletes(self, listed: ListedPath) -> None:
+        path = listed.path
+        if path in self._facts:
+            return
+        self._query.check()
+        staged = self._staged(path)
+        with NewFile(self._storage, staged) as new:
+            write_relocated(self._source, path, listed.file_format, self._moved.path, new)
+        self._facts[path] = facts_of(self._storage, staged, listed.file_format)
+        self._pairs[staged] = self._moved.path(path)
+
+    # ------------------------------------------------------------------ files
+
+    def _staged(self, path: str) -> str:
+        return f"{self._folder}/{self._moved.below(path)}"
+
+    def _stage(self, path: str, data: bytes) -> None:
+        staged = self._staged(path)
+        with NewFile(self._storage, staged) as new:
+            new.write(data)
+        self._pairs[staged] = self._moved.path(path)
+
+    def _list(self, path: str) -> None:
+        new = self._moved.path(path)
+        place = path if self._source.reroot is None else self._source.location(path)
+        self._pairs[place] = new
+
+    def _write_list(self) -> str:
+        path = f"{self._folder}/{_LIST}"
+        with NewFile(self._storage, path) as new:
+            for pair in self._pairs.items():
+                if any("," in each or not each.isprintable() for each in pair):
+                    raise UnsupportedTableError(f"a list with the path {pair[0]!r}")
+                new.write(f"{','.join(pair)}\n".encode())
+        return path
+
+
+def _statistics(metadata: TableMetadata) -> Iterator[str]:
+    for each in (*metadata.statistics, *metadata.partition_statistics):
+        yield each.statistics_path
