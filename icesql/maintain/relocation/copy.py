@@ -34,6 +34,7 @@ from icesql.iceberg.metadata.table_metadata import (
     metadata_document,
     parse_metadata,
 )
+from icesql.maintain.content_files import live_paths
 from icesql.maintain.relocation.delete_files import (
     DeleteFacts,
     facts_of,
@@ -43,6 +44,7 @@ from icesql.maintain.relocation.delete_files import (
 from icesql.maintain.relocation.documents import refuse_encrypted, relocated_document
 from icesql.maintain.relocation.folder import CopyFolder, check_apart, target_location
 from icesql.maintain.relocation.paths import OfCopy
+from icesql.scan.manifest_reader import ManifestReader
 from icesql.storage import sizes
 from icesql.storage.new_file import NewFile
 from icesql.storage.open import Storage
@@ -123,6 +125,10 @@ class _Copy:
         self._needed: dict[str, int | None] = {}
         self._manifests: dict[str, int] = {}
         self._facts: dict[str, DeleteFacts] = {}
+        # Data files by their new paths, and those of manifests that need no look.
+        self._data: dict[str, str] = {}
+        self._passed: list[ManifestFile] = []
+        self._by_key: dict[str, str] | None = None
         self._lock = threading.Lock()
         self.copied = self.copied_bytes = self.rewritten = self.present = 0
 
@@ -142,11 +148,15 @@ class _Copy:
         with _Pool(_AT_ONCE_IN_STORES if remote else _AT_ONCE_HERE, self._query) as pool:
             self._pool = pool
             with self._going_on():
-                for snapshot in sorted(
-                    metadata.snapshots.values(), key=lambda each: each.sequence_number
-                ):
-                    if snapshot.snapshot_id not in known:
-                        self._copy_snapshot(snapshot)
+                wanted = [id_ for id_ in metadata.snapshots if id_ not in known]
+                # Deletes name data files, in whatever spelling: all of these are known before.
+                for content in ManifestContent:
+                    for snapshot_id in wanted:
+                        for manifest in self._manifests_of(metadata.snapshots[snapshot_id])[0]:
+                            if manifest.content is content:
+                                self._copy_manifest(manifest)
+                for snapshot_id in wanted:
+                    self._copy_list(metadata.snapshots[snapshot_id])
                 for each in (*metadata.statistics, *metadata.partition_statistics):
                     self._copy_statistics(each)
                 pool.wait()
@@ -232,29 +242,30 @@ class _Copy:
 
     # ------------------------------------------------------------------ snapshots
 
-    def _copy_snapshot(self, snapshot: Snapshot) -> None:
+    def _manifests_of(self, snapshot: Snapshot) -> tuple[tuple[ManifestFile, ...], bytes]:
+        """The manifests of a snapshot, and the bytes of their list."""
         self._query.check()
-        storage, path = self._source, snapshot.manifest_list
-        lists: dict[str, bytes] = {}
+        storage, data = self._source, b""
 
         def read(named: str) -> bytes:
-            lists[named] = storage.read(named, most=sizes.MANIFEST_LIST)
-            return lists[named]
+            nonlocal data
+            data = storage.read(named, most=sizes.MANIFEST_LIST)
+            return data
 
-        manifests = snapshot_manifests(snapshot, read, storage.location)
-        for each in manifests:
-            self._copy_manifest(each)
-        if path is None:
+        return snapshot_manifests(snapshot, read, storage.location), data
+
+    def _copy_list(self, snapshot: Snapshot) -> None:
+        path = snapshot.manifest_list
+        if path is None or self._is_there(self._moved.path(path)):
             return
-        new = self._moved.path(path)
-        if self._is_there(new):
-            return
+        data = self._manifests_of(snapshot)[1]
 
         def change(manifest: str) -> tuple[str, int]:
             moved = self._moved.path(manifest)
             return moved, self._manifests[moved]
 
-        self._write(new, edit_manifest_list(lists[path], storage.location(path), change))
+        edited = edit_manifest_list(data, self._source.location(path), change)
+        self._write(self._moved.path(path), edited)
 
     def _copy_manifest(self, manifest: ManifestFile) -> None:
         path = manifest.manifest_path
@@ -266,6 +277,7 @@ class _Copy:
         if length is not None and self._since is not None:
             self._count(present=1)
             self._manifests[new] = length
+            self._passed.append(manifest)
             return
         data = self._source.read(path, most=sizes.most_of_manifest(manifest.manifest_length))
         location = self._source.location(path)
@@ -283,8 +295,30 @@ class _Copy:
         """The new path of a file that a manifest lists, and the file itself if it is live."""
         new = self._moved.path(listed.path)
         if listed.is_live and not listed.names_files:
+            self._data[new] = listed.path
             self._copy_file(listed.path, new, listed.length, listed.file_format)
-        return relocated_listing(listed, self._moved.path, self._facts.get(new))
+        return relocated_listing(listed, new, self._named, self._facts.get(new))
+
+    def _named(self, path: str) -> str:
+        """The new path of a data file that a delete names, maybe in another spelling.
+
+        Both are one file where a reader of the table takes them for one.
+        """
+        new = self._moved.path(path)
+        if new in self._data or new in self._folder.lengths:
+            return new
+        key_of = self._source.same_file_key
+        with self._lock:
+            if self._by_key is None:
+                self._by_key = {key_of(each): new for new, each in self._data.items()}
+                self._by_key |= {key_of(each): self._moved.path(each) for each in self._unread()}
+            return self._by_key.get(key_of(path), new)
+
+    def _unread(self) -> Iterator[str]:
+        """The data files of manifests that were not looked at."""
+        reader = ManifestReader(self._source, self._query, self._table.name)
+        passed = [each for each in self._passed if each.content is ManifestContent.DATA]
+        yield from live_paths(reader, self._metadata, passed)
 
     # ------------------------------------------------------------------ files
 
@@ -314,9 +348,7 @@ class _Copy:
         else:
 
             def fill(file: NewFile) -> None:
-                write_relocated(
-                    self._source, listed.path, listed.file_format, self._moved.path, file
-                )
+                write_relocated(self._source, listed.path, listed.file_format, self._named, file)
 
             self._count(rewritten=1, size=folder.fill(new, fill))
         return facts_of(folder.storage, new, listed.file_format)

@@ -42,12 +42,14 @@ class DeleteFacts(Struct, frozen=True):
     split_offsets: tuple[int, ...] | None = None
 
 
-def relocated_listing(listed: ListedPath, change: Change, facts: DeleteFacts | None) -> NewPath:
-    """What a manifest says of a file elsewhere; ``facts`` are of one that was written anew.
+def relocated_listing(
+    listed: ListedPath, new: str, change: Change, facts: DeleteFacts | None
+) -> NewPath:
+    """What a manifest says of a file that lies at ``new``.
 
-    Without them it is not there any more, or is the same file as it was.
+    ``change`` gives the new path of a data file that is named in it, ``facts`` are of one that was
+    written anew: without them it is not there any more, or is the same file as it was.
     """
-    new = change(listed.path)
     referenced = None if listed.referenced is None else change(listed.referenced)
     if not listed.names_files:
         return NewPath(new, referenced)

@@ -96,6 +96,8 @@ class _Staging:
         self._pairs: dict[str, str] = {}
         self._lengths: dict[str, int] = {}
         self._facts: dict[str, DeleteFacts] = {}
+        # Vectors of one file are several delete files.
+        self._deletes: set[tuple[str, str | None]] = set()
         self._old: frozenset[int] = frozenset()
 
     def _own_folder(self) -> str:
@@ -134,7 +136,7 @@ class _Staging:
                 self._list(path)
         name = end.path.rpartition("/")[2]
         listed = self._write_list() if self._request.create_file_list else None
-        return StagedPaths(name, listed, len(self._lengths), len(self._facts))
+        return StagedPaths(name, listed, len(self._lengths), len(self._deletes))
 
     def _recorded(self, version: _Version) -> str:
         reroot = self._source.reroot
@@ -212,7 +214,9 @@ class _Staging:
                 self._stage_deletes(listed)
             elif listed.is_live and self._is_new(listed, manifest):
                 self._list(listed.path)
-            return relocated_listing(listed, change, self._facts.get(listed.path))
+            return relocated_listing(
+                listed, change(listed.path), change, self._facts.get(listed.path)
+            )
 
         edited = edit_manifest(data, location, moved)
         if manifest.content is ManifestContent.DELETES:
@@ -227,6 +231,7 @@ class _Staging:
 
     def _stage_deletes(self, listed: ListedPath) -> None:
         path = listed.path
+        self._deletes.add((path, listed.referenced))
         if path in self._facts:
             return
         self._query.check()

@@ -399,3 +399,32 @@ def test_a_copy_that_was_killed_goes_on(after: int, tmp_path: Path) -> None:
     assert seen == (old if done.returncode else history(table.folder))
     copied(table.folder, target)
     assert history(target) == history(table.folder)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("since", [None, "latest"])
+def test_deletes_that_spell_their_files_otherwise_stay(
+    version: int, since: str | None, tmp_path: Path
+) -> None:
+    table, target = new_table(tmp_path, version), tmp_path / "copy"
+    table.location = "/lake/ns/t"
+    data = [table.data_file(rows(10 * n, 10)) for n in range(2)]
+    table.commit(data)
+    if since:
+        copied(table.folder, target)
+    plain = [each.record["file_path"] for each in data]
+    for each in data:
+        each.record["file_path"] = f"hdfs://host:20500{each.record['file_path']}"
+    deletes = (
+        [table.position_deletes([(each, 1) for each in data])]
+        if version == 2
+        else table.deletion_vectors([(each, [1]) for each in data])
+    )
+    for each, path in zip(data, plain, strict=True):
+        each.record["file_path"] = path
+    table.commit(deletes)
+    before = history(table.folder)
+    assert len(before[table.current]) == 18
+    copied(table.folder, target, since=since)
+    shutil.rmtree(table.folder)
+    assert history(target) == before
