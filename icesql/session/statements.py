@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec.structs import replace
@@ -46,6 +47,13 @@ def query_rows(
 
 def explain(session: Session, statement: kinds.Explain, query: QueryContext) -> Outcome:
     """EXPLAIN: how a query is planned; with ANALYZE, also how it ran."""
+    # The source of a MERGE is a text of its own.
+    composed = getattr(statement.write, "source_text", None)
+    with nullcontext() if composed is None else composed.placing():
+        return _explained(session, statement, query)
+
+
+def _explained(session: Session, statement: kinds.Explain, query: QueryContext) -> Outcome:
     from icesql.explain.report import engine_plan, measure
     from icesql.explain.report import explain as explained
     from icesql.query.bind import bind

@@ -66,6 +66,8 @@ def test_defaults(con: icesql.Connection) -> None:
         ("ADD COLUMN b INT NOT NULL", "ProgrammingError", "without a DEFAULT"),
         ("ADD COLUMN b INT DEFAULT 3", "Error", "3"),
         ("RENAME COLUMN a TO p", "ProgrammingError", "already"),
+        ('ADD COLUMN "s.X" INT', "ProgrammingError", 'two columns are called "s.X"'),
+        ('RENAME COLUMN a TO "l.element"', "ProgrammingError", "two columns are called"),
         ("ALTER COLUMN a", "SqlSyntaxError", "expected TYPE"),
         ("ADD COLUMN", "SqlSyntaxError", "expected a column"),
         ("ADD PARTITION FIELD p", "ProgrammingError", "two partition fields"),
@@ -76,7 +78,9 @@ def test_what_no_table_can_become(
     lasting: tuple[icesql.Connection, Path], change: str, kind: str, message: str
 ) -> None:
     con, _ = lasting
-    con.execute("CREATE TABLE IF NOT EXISTS s.t (a INT, p INT) PARTITIONED BY (p)")
+    con.execute(
+        "CREATE TABLE IF NOT EXISTS s.t (a INT, p INT, s STRUCT<x INT>, l INT[]) PARTITIONED BY (p)"
+    )
     before = con.execute("DESCRIBE s.t").fetchall()
     with pytest.raises(getattr(errors, kind), match=message):
         con.execute(f"ALTER TABLE s.t {change}")

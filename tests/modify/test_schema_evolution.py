@@ -150,6 +150,7 @@ REFUSED = {
     "SELECT INTERVAL 1 DAY AS n": ("type interval; CAST it", errors.UnsupportedSqlError),
     "SELECT 1::UNION(i INT, t VARCHAR) AS n": ("type union", errors.UnsupportedSqlError),
     "SELECT 1 AS _pos": ("name of a metadata column", errors.ProgrammingError),
+    'SELECT 1 AS "S.Y"': ('two columns are called "S.Y"', errors.ProgrammingError),
     "SELECT 1 AS _Change_Type": ("name of a metadata column", errors.ProgrammingError),
     'SELECT 1 AS n, 2 AS "N"': ('two new columns are called "N"', errors.ProgrammingError),
     'SELECT 1 AS a, 2 AS "A", 3 AS n': ('"a" is given twice', errors.ProgrammingError),
@@ -171,6 +172,17 @@ def test_a_statement_that_fails_changes_nothing(
     after = table_to_change(con._session.state.names, ("s", "t"))[1].metadata_location
     assert after == before
     assert not data_files(Path(catalog["warehouse"]))
+
+
+def test_what_was_read_before_is_no_reason(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t (a INT)")
+    for number in range(1, 6):
+        assert len(con.execute("SELECT * FROM s.t").description or ()) == number
+        con.execute(
+            f"INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT ? AS c{number}", [number]
+        )
+    rows = con.execute("SELECT * FROM s.t ORDER BY ALL").fetchall()
+    assert sorted(value for row in rows for value in row if value is not None) == [1, 2, 3, 4, 5]
 
 
 def test_many_columns_at_once(con: icesql.Connection) -> None:

@@ -29,11 +29,13 @@ def least_format(schema: Schema) -> int:
 def check_schema(schema: Schema, format_version: int) -> None:
     """Raise ProgrammingError or TypeMismatchError for a schema that no table can have.
 
-    Names are unique in their struct, up to case, and not those of metadata columns; types and
-    defaults are of the format version; identifier fields are required primitives that are not
+    Names are unique in their struct, up to case, and with the names around them by dots, by which
+    Java finds fields; they are not those of metadata columns. Types and defaults are of the format
+    version; identifier fields are required primitives that are not
     floating, outside of lists and maps.
     """
     _check_names(schema.fields, "")
+    _check_dotted_names(schema)
     for each in t.walk(schema.fields):
         if format_version < 3 and _needs_v3(each):
             what = f"type {each.type}" if isinstance(each.type, _OF_V3) else "a default"
@@ -72,6 +74,17 @@ def _check_names(fields: Iterable[t.NestedField], prefix: str) -> None:
             for child in t.children(inner):
                 if isinstance(child.type, t.StructType):
                     _check_names(child.type.fields, f"{prefix}{each.name}.{child.name}.")
+
+
+def _check_dotted_names(schema: Schema) -> None:
+    seen: set[str] = set()
+    for name in schema.name_by_id.values():
+        if name.lower() in seen:
+            raise ProgrammingError(
+                f'two columns are called "{name}", one of them a field of a struct or list; '
+                "give one another name"
+            )
+        seen.add(name.lower())
 
 
 def _needs_v3(field: t.NestedField) -> bool:

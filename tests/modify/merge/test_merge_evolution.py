@@ -97,6 +97,18 @@ def test_the_columns_that_clauses_take_come(filled: icesql.Connection, clauses: 
     assert len(old.fetchall()) == 2
 
 
+@pytest.mark.parametrize("dialect", ["spark", "trino", "snowflake"])
+def test_other_dialects(catalog: dict[str, Any], filled: icesql.Connection, dialect: str) -> None:
+    with icesql.connect(**catalog, dialect=dialect) as con:
+        con.execute(
+            "MERGE WITH SCHEMA EVOLUTION INTO s.t USING (SELECT 1 AS k, 2 AS m, 3 AS o) u "
+            "ON t.k = u.k WHEN MATCHED THEN UPDATE SET t.m = u.m, a = 7 "
+            "WHEN NOT MATCHED THEN INSERT (k, o) VALUES (u.k, o)"
+        )
+    rows = filled.execute("SELECT k, w, a, m, o FROM s.t ORDER BY k").fetchall()
+    assert rows[0] == (1, "one", 7, 2, None)
+
+
 def test_a_merge_without_rows_brings_columns(filled: icesql.Connection) -> None:
     done = filled.execute(
         f"MERGE WITH SCHEMA EVOLUTION INTO s.t USING (SELECT * FROM {SOURCE} WHERE k > 9) u "

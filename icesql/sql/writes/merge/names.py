@@ -95,6 +95,7 @@ def taken_path(node: exp.Expr, part: Part, sides: Sides) -> tuple[str, ...]:
 
     A name without a qualifier may be the table's where a clause sees both.
     """
+    node = node.unnest()
     if not isinstance(node, exp.Column) or part.kind == BY_SOURCE:
         return ()
     names = tuple(str(name.name) for name in node.parts)
