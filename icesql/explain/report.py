@@ -241,7 +241,7 @@ def _run_time_filters(
     """The filters of a scan that come from reading another scan first."""
     return [
         {
-            "column": edge.target_name,
+            "column": f"CAST({edge.target_name} AS DATE)" if edge.of_day else edge.target_name,
             "source": edge.source,
             "source_table": plans[edge.source].scan.table.name,
             "source_column": edge.source_name,

@@ -62,7 +62,8 @@ class KeyEdge(Struct, frozen=True):
 
     Rows of ``target`` with any other value, or NULL, change no answer. Columns are top-level ones,
     by their ids and names, of types whose equal values are equal in bounds; ``text`` is the
-    condition. ``only`` is "max" or "min" where that one value of the source is meant.
+    condition. ``only`` is "max" or "min" where that one value of the source is meant. ``of_day``:
+    the day of the target's timestamp, which has no zone, is compared with the source's date.
     """
 
     source: int
@@ -73,6 +74,7 @@ class KeyEdge(Struct, frozen=True):
     target_name: str
     text: str
     only: str = ""
+    of_day: bool = False
 
 
 class BoundQuery(Struct, frozen=True):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -10,7 +12,14 @@ import pyarrow.compute as pc
 
 from icesql.engine.duckdb.arrow_stream import TaskStream
 from icesql.iceberg import types as t
-from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, Leaf, Operation, Predicate, Term
+from icesql.iceberg.expressions.predicate import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    Leaf,
+    Operation,
+    Predicate,
+    Term,
+)
 from icesql.iceberg.schema import Schema
 from icesql.read.deletes.delete_relations import DeleteRelations
 
@@ -21,6 +30,10 @@ if TYPE_CHECKING:
 
 # More keys than this are a range: a longer list takes more to look through than it leaves out.
 MOST_KEYS: Final = 1_000
+_MOST_RANGES: Final = 50
+_MICROS_OF_DAY: Final = 86_400_000_000
+# Timestamps of microseconds in 64 bits end some days later.
+_LAST_DAY: Final = 106_000_000
 _INTEGERS: Final[dict[type[t.IcebergType], int]] = {t.IntegerType: 32, t.LongType: 64}
 
 
@@ -49,6 +62,8 @@ def keys_filter(edge: KeyEdge, rows: pa.Table, schema: Schema) -> Predicate:
     if edge.only:
         found = pc.min_max(column)[edge.only]
         column = pa.chunked_array([pa.array([found], column.type)])
+    if edge.of_day:
+        return days_filter(column, Term(edge.target_id, edge.target_name))
     return values_filter(column, schema.field_by_id[edge.target_id], edge.target_name)
 
 
@@ -77,6 +92,29 @@ def values_filter(
         if low > high:
             return ALWAYS_FALSE
     return Leaf(Operation.GT_EQ, term, low) & Leaf(Operation.LT_EQ, term, high)
+
+
+def days_filter(column: pa.ChunkedArray, term: Term) -> Predicate:
+    """That a timestamp without zone is on one of some dates: a range for dates in a row.
+
+    Of many ranges the whole is one. A NULL equals nothing; dates that no timestamp has, such as
+    infinity, say nothing of the others either.
+    """
+    days = sorted(_values(pc.drop_null(pc.unique(column))))
+    if not days:
+        return ALWAYS_FALSE
+    if not -_LAST_DAY <= days[0] <= days[-1] <= _LAST_DAY:
+        return ALWAYS_TRUE
+    firsts = [day for day, before in zip(days, [None, *days], strict=False) if day - 1 != before]
+    lasts = [day for day, after in zip(days, [*days[1:], None], strict=True) if day + 1 != after]
+    if len(firsts) > _MOST_RANGES:
+        firsts, lasts = firsts[:1], lasts[-1:]
+    ranges = [
+        Leaf(Operation.GT_EQ, term, first * _MICROS_OF_DAY)
+        & Leaf(Operation.LT, term, (last + 1) * _MICROS_OF_DAY)
+        for first, last in zip(firsts, lasts, strict=True)
+    ]
+    return reduce(operator.or_, ranges)
 
 
 def _values(column: pa.Array) -> list[Any]:

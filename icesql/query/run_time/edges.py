@@ -2,9 +2,10 @@
 
 ``fact JOIN dim ON fact.k = dim.k``, ``k IN (SELECT k FROM dim …)``, ``k = (SELECT …)`` and
 ``EXISTS (SELECT 1 FROM dim WHERE dim.k = fact.k)``: rows of ``fact`` whose key ``dim`` does not
-have are left out by the query in any case. An edge is found only where leaving them out of the scan
-already cannot change the answer: where push-down may filter the scan, so never on the side that an
-outer join preserves, and never for NOT IN and anti joins.
+have are left out by the query in any case. For the key ``CAST(fact.ts AS DATE)`` may stand. An edge
+is found only where leaving them out of the scan already cannot change the answer: where push-down
+may filter the scan, so never on the side that an outer join preserves, and never for NOT IN and
+anti joins.
 """
 
 from __future__ import annotations
@@ -59,10 +60,11 @@ def key_edges(scopes: Sequence[SelectScope], scans: Sequence[TableScan]) -> tupl
 
 
 class _Place(Struct, frozen=True):
-    """A top-level column of a scan."""
+    """A top-level column of a scan, or with ``of_day`` the day of its timestamps."""
 
     scan: int
     column: t.NestedField
+    of_day: bool = False
 
 
 class _Finder(Struct):
@@ -149,9 +151,16 @@ class _Finder(Struct):
 
     def _target(self, node: exp.Expr, scope: SelectScope, targets: Targets) -> _Place | None:
         """The column of a scan that may be filtered."""
-        place = self._column(node, scope)
+        inner = _inside_day(node)
+        place = self._column(node if inner is None else inner, scope)
         if place is None:
             return None
+        if inner is not None:
+            # The day of an instant depends on the zone of the session, and of one in ns on how it
+            # is rounded before 1970.
+            if not isinstance(place.column.type, t.TimestampType):
+                return None
+            place = _Place(place.scan, place.column, of_day=True)
         return place if any(item.scan == place.scan for item, _ in targets) else None
 
     def _source(self, node: exp.Expr, scope: SelectScope) -> _Place | None:
@@ -229,7 +238,10 @@ class _Finder(Struct):
     ) -> Iterator[KeyEdge]:
         if target is None or source is None or target.scan == source.scan:
             return
-        if not compare_alike(target.column, source.column):
+        if target.of_day:
+            if not isinstance(source.column.type, t.DateType):
+                return
+        elif not compare_alike(target.column, source.column):
             return
         if any(not _is_of_table(self.scans[each.scan]) for each in (target, source)):
             return
@@ -243,7 +255,15 @@ class _Finder(Struct):
             target_name=target.column.name,
             text=text,
             only=only,
+            of_day=target.of_day,
         )
+
+
+def _inside_day(node: exp.Expr) -> exp.Expr | None:
+    """The column in CAST(column AS DATE)."""
+    if type(node) is not exp.Cast or node.to.this != exp.DataType.Type.DATE:
+        return None
+    return node.this if isinstance(node.this, exp.Column) else None
 
 
 def compare_alike(one: NestedField, other: NestedField) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ FACT = [
     {"id": 3, "name": "name", "required": False, "type": "string"},
     {"id": 4, "name": "f", "required": False, "type": "double"},
     {"id": 5, "name": "mixed", "required": False, "type": "int"},
+    {"id": 6, "name": "ts", "required": False, "type": "timestamp"},
+    {"id": 7, "name": "tz", "required": False, "type": "timestamptz"},
 ]
 DIM = [
     {"id": 1, "name": "k", "required": False, "type": "int"},
@@ -36,7 +38,12 @@ FILES, ROWS = 20, 50
 
 
 def _fact(number: int) -> dict[str, Any]:
+    # The first row of a file is at midnight, and the last one a microsecond before the next.
+    first = datetime.combine(DAY, datetime.min.time()) + timedelta(days=number // ROWS)
+    moment = first + number % ROWS * timedelta(hours=24, microseconds=-1) / (ROWS - 1)
     return {
+        "ts": None if number % 89 == 5 else moment,
+        "tz": moment.replace(tzinfo=UTC),
         "k": None if number % 97 == 5 else number,
         "day": DAY + timedelta(days=number // ROWS),
         "name": f"n{number:05d}",
@@ -145,6 +152,10 @@ NARROWED = [
     ("WITH m AS (SELECT max(day) AS d FROM fact) SELECT k FROM fact JOIN m ON day = d", 2),
     ("SELECT f.k FROM fact f JOIN dim d ON f.k = d.k FULL JOIN region r ON r.region = 77 "
      "WHERE d.kind = 'one'", 2),
+    (f"SELECT fact.k, ts FROM fact JOIN dim ON CAST(fact.ts AS DATE) = dim.day AND {ONE}", 2),
+    ("SELECT k, ts FROM fact WHERE ts::DATE IN (SELECT day FROM dim WHERE name > 'n00700')", 5),
+    ("SELECT k FROM fact WHERE (SELECT max(day) FROM dim) = CAST(ts AS DATE)", 1),
+    ("SELECT fact.k FROM fact JOIN dim ON fact.ts::DATE = dim.day WHERE kind = 'none of them'", 0),
 ]  # fmt: skip
 
 
@@ -177,6 +188,10 @@ ALL_FILES = [
     "SELECT k FROM fact WHERE EXISTS (SELECT count(*) FROM dim WHERE dim.k = fact.k AND kind = 'one')",
     "SELECT k FROM fact WHERE k = (SELECT k + 1 FROM dim WHERE kind = 'one' AND k < 9)",
     "SELECT k FROM fact WHERE k IN (SELECT k FROM dim WHERE kind = 'one' UNION SELECT 701)",
+    # Which day it is depends on the zone; and other functions are none that is inverted.
+    f"SELECT count(*) FROM fact JOIN dim ON CAST(fact.tz AS DATE) = dim.day AND {ONE}",
+    f"SELECT count(*) FROM fact JOIN dim ON CAST(fact.ts AS DATE) + 1 = dim.day AND {ONE}",
+    f"SELECT count(*) FROM fact LEFT JOIN dim ON CAST(fact.ts AS DATE) = dim.day AND {ONE}",
     # NaN equals NaN, and no bound says where it is.
     "SELECT fact.k FROM fact JOIN dim ON fact.f = dim.f WHERE dim.name = 'n00200'",
     # Keys that are everywhere.
@@ -223,6 +238,30 @@ LOSES_NOTHING = [
 @pytest.mark.parametrize("sql", LOSES_NOTHING)
 def test_no_form_loses_a_row(connection: icesql.Connection, sql: str) -> None:
     _run(connection, sql)
+
+
+def test_days_around_1970_and_at_the_ends_of_time(tmp_path: Path) -> None:
+    """Also those that DuckDB calls infinity."""
+    day, ends = 86_400_000_000, ((1 << 63) - 1, 1 - (1 << 63), (1 << 63) - 2)
+    moments = [day * number + each for number in range(-3, 4) for each in (-1, 0, 1, day // 2)]
+    old = TableWriter(tmp_path / "old", [FACT[0], FACT[5]])
+    old.commit([old.data_file([{"k": each, "ts": each}] * 2) for each in (*moments, *ends)])
+    dim = TableWriter(tmp_path / "dim", [DIM[0], DIM[1]])
+    infinity = (1 << 31) - 1
+    days = [-2, -1, 0, 1, infinity, -infinity, 106_751_991, None]
+    dim.commit([dim.data_file([{"k": n, "day": each} for n, each in enumerate(days)])])
+    with icesql.connect() as connection:
+        connection.register_table("old", old.metadata_path)
+        connection.register_table("dim", dim.metadata_path)
+        for first in range(len(days)):
+            for last in range(first, len(days)):
+                sql = (
+                    "SELECT old.k FROM old JOIN dim ON CAST(old.ts AS DATE) = dim.day "
+                    f"WHERE dim.k BETWEEN {first} AND {last}"
+                )
+                files = _run(connection, sql)[1]["old"]
+                if last < 4:
+                    assert files == 4 * (last - first + 1), (first, last)
 
 
 def test_they_can_be_switched_off(connection: icesql.Connection) -> None:
@@ -273,6 +312,10 @@ def test_explain_tells_of_them(connection: icesql.Connection) -> None:
     assert "run-time filter: part of the filter: k has to be among scan 1: dim.k" in text
     assert "filter: k IN (251, 301, 351, 401, 451)" in text
     assert "data files: 5 kept, 15 skipped" in text
+    sql = f"SELECT count(*) FROM fact JOIN dim ON fact.ts::DATE = dim.day WHERE {ONE}"
+    text = "\n".join(line for (line,) in connection.execute(f"EXPLAIN ANALYZE {sql}").fetchall())
+    assert "part of the filter: CAST(ts AS DATE) has to be among scan 1: dim.day" in text
+    assert "filter: ts >= 2026-01-01 00:00:00 AND ts < 2026-01-03 00:00:00" in text
 
 
 def test_limits_hold_for_what_is_read_once_keys_are_known(connection: icesql.Connection) -> None:
