@@ -73,6 +73,27 @@ def test_small_files_become_as_few_as_promised(sick: Any) -> None:
     assert "small files" not in [each.name for each in sick.doctor("ns.t").findings]
 
 
+def test_files_whose_rows_are_all_deleted_become_none(sick: Any) -> None:
+    sick.execute(
+        "CREATE TABLE ns.t (id BIGINT, p INT) PARTITIONED BY (p) "
+        "TBLPROPERTIES ('write.delete.mode' = 'merge-on-read', 'format-version' = '2')"
+    )
+    for p in (0, 1):
+        insert(sick, 5, f"range, {p} FROM range(2)")
+    for deleted in (0, 1):
+        sick.execute(f"DELETE FROM ns.t WHERE p = 0 AND id = {deleted}")
+    gain = sick.doctor("ns.t").gain
+    before = number_of_files(sick)
+    for finding in sick.doctor("ns.t").findings:
+        follow(sick, finding)
+    assert before - number_of_files(sick) == gain.files
+    assert number(sick, "SELECT count(*) FROM ns.t.data_files") == 1
+
+
+def number_of_files(connection: Any) -> int:
+    return number(connection, "SELECT count(*) FROM ns.t.files")
+
+
 def test_deletes_go_as_promised(sick: Any) -> None:
     sick.execute(
         "CREATE TABLE ns.t (id BIGINT) TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')"

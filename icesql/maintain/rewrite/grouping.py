@@ -26,7 +26,8 @@ class FileGroup(Struct, frozen=True):
 
     ``partition`` is that of all files in the table's current spec, None where they are of other
     specs, so that their rows may go to several partitions. ``reasons`` says of each file why it
-    was chosen. ``output_files`` is how many are expected, ``split_size`` the bytes read for each.
+    was chosen. ``output_files`` is how many are expected, none where all rows are known to be
+    deleted; ``split_size`` the bytes read for each.
     """
 
     number: int
@@ -154,6 +155,10 @@ def known_deleted(task: FileScanTask) -> int:
     return min(of_file, max(task.data_file.record_count, 0))
 
 
+def _is_emptied(task: FileScanTask) -> bool:
+    return known_deleted(task) >= task.data_file.record_count > 0
+
+
 def _is_file_scoped(delete: Any) -> bool:
     if delete.equality_ids:
         return False
@@ -221,7 +226,7 @@ def _group(
         first.partition if alike else None,
         (*files,),
         (*reasons,),
-        expected_files(size, options),
+        0 if all(map(_is_emptied, files)) else expected_files(size, options),
         split_size(size, options),
     )
 
