@@ -18,7 +18,7 @@ from icesql.doctor.facts import Answer, Facts
 from icesql.doctor.metadata import manifests as examine_manifests
 from icesql.errors import NotSupportedError, ProgrammingError
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.maintain.convert import plan_conversion
 from icesql.maintain.delete_files import DeleteOptions, delete_granularity, plan_delete_files
 from icesql.maintain.expiry_plan import plan_expiry
@@ -49,13 +49,17 @@ _FIVE_DAYS: Final = 432_000.0
 
 
 class Question(Struct, frozen=True):
-    """A table to look at. ``explain`` answers EXPLAIN of an action; ``now_ms`` is since 1970."""
+    """A table to look at. ``explain`` answers EXPLAIN of an action; ``now_ms`` is since 1970.
+
+    ``commits``: snapshots will be made before the action, so that the head of now is none then.
+    """
 
     facts: Facts
     policy: TablePolicy
     query: QueryContext
     now_ms: int
     explain: Callable[[Action], Answer]
+    commits: bool = False
 
     @property
     def metadata(self) -> TableMetadata:
@@ -299,7 +303,10 @@ def _expire(question: Question) -> Need:
         age, least = _kept(policy, properties)
         older_than = None if age is None else question.now_ms - int(age * 1000)
         planned = plan_expiry(
-            metadata, now_ms=question.now_ms, older_than_ms=older_than, retain_last=least
+            _with_newer_head(question) if question.commits else metadata,
+            now_ms=question.now_ms,
+            older_than_ms=older_than,
+            retain_last=least,
         )
     except ProgrammingError as error:  # a property that is no number
         return Refused("expire", str(error))
@@ -317,6 +324,23 @@ def _expire(question: Question) -> Need:
         f"{gone:,} of {len(metadata.snapshots):,} snapshots are older than is kept",
         arguments,
         {"snapshots": len(metadata.snapshots) - gone},
+    )
+
+
+def _with_newer_head(question: Question) -> TableMetadata:
+    """The metadata as it will be when main has another snapshot."""
+    metadata, head = question.metadata, question.metadata.current_snapshot
+    main = metadata.refs.get(MAIN)
+    if head is None or main is None:
+        return metadata
+    newer = replace(
+        head, snapshot_id=-1, parent_snapshot_id=head.snapshot_id, timestamp_ms=question.now_ms
+    )
+    return replace(
+        metadata,
+        current_snapshot_id=-1,
+        snapshots={**metadata.snapshots, -1: newer},
+        refs={**metadata.refs, MAIN: replace(main, snapshot_id=-1)},
     )
 
 

@@ -37,6 +37,8 @@ from icesql.upkeep.policy import TablePolicy
 from icesql.upkeep.report import ActionReport, ActionStatus, TableReport, TableStatus
 
 _MOST_SHOWN: Final = 3
+# These make snapshots.
+_COMMITTING: Final = frozenset({"convert", "compact", "deletes", "manifests"})
 _FAILED_FILES: Final = "failed_data_files_count"
 
 
@@ -131,15 +133,23 @@ class _Work:
             return "damaged", f"{shown}: icesql doctor {name_text(self._parts)} tells more"
         facts = self._facts(table)
         self.before = measures(facts).to_dict()
-        wanted = [(name, self._need(name, facts)) for name in policy.actions]
-        for _, each in wanted:
+        wanted: list[tuple[str, Need]] = []
+        for name in policy.actions:
+            each = self._need(name, facts, commits=bool({*_COMMITTING} & {*self._planned(wanted)}))
+            wanted.append((name, each))
             if isinstance(each, Action):
-                self.predicted |= each.promise
+                for measure, value in each.promise.items():
+                    # What one action leaves, another may have promised to take.
+                    self.predicted[measure] = min(self.predicted.get(measure, value), value)
         if run.dry_run:
             self.reports += [self._report(each, "planned") for _, each in wanted if each]
             planned = any(each.status == "planned" for each in self.reports)
             return ("planned" if planned else "nothing"), ""
         return self._carry_out(facts, dict(wanted))
+
+    @staticmethod
+    def _planned(wanted: Sequence[tuple[str, Need]]) -> list[str]:
+        return [name for name, each in wanted if isinstance(each, Action)]
 
     def _carry_out(self, facts: Facts, first: dict[str, Need]) -> tuple[TableStatus, str]:
         """Each action in its turn; what the first look has told is asked again after a change."""
@@ -168,6 +178,12 @@ class _Work:
                 names.insert(0, "compact")
                 again = False
         self.reached = measures(facts).to_dict() if changed and not note else dict(self.before)
+        if changed and not note:
+            summaries = [each.summary for each in facts.table.metadata.snapshots.values()]
+            made = sum(each.get(RUN) == self._run.id for each in summaries)
+            # What was promised is about those that were there.
+            self.reached["snapshots"] -= made
+            self.reached["made_snapshots"] = made
         statuses = {each.status for each in self.reports}
         if "failed" in statuses:
             return "failed", note
@@ -232,14 +248,16 @@ class _Work:
     def _facts(self, table: Table) -> Facts:
         return facts_of_files(self._parts, table, self._door.begin())
 
-    def _need(self, name: str, facts: Facts) -> Need:
+    def _need(self, name: str, facts: Facts, *, commits: bool = False) -> Need:
         def explain(action: Action) -> Answer:
             done = self._door.perform(action.call(self._parts, explain=True), {})
             rows = [tuple(each.values()) for each in done.rows]
             return Answer(rows, tuple(done.notes))
 
         now_ms = int(self._run.now().timestamp() * 1000)
-        return need(name, Question(facts, self._policy, self._door.begin(), now_ms, explain))
+        return need(
+            name, Question(facts, self._policy, self._door.begin(), now_ms, explain, commits)
+        )
 
     def _report(
         self,

@@ -52,7 +52,8 @@ class ActionReport(Struct, frozen=True):
 class TableReport(Struct, frozen=True):
     """One table: what it was like, what was promised before the first action, and what it is like.
 
-    ``predicted`` has what could be told then; ``reached`` is counted again at the end.
+    ``predicted`` has what could be told then; ``reached`` is counted again at the end. Both count
+    the snapshots of before alone; those that the run has made and that are left are told apart.
     """
 
     table: str
