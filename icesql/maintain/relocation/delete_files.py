@@ -15,6 +15,7 @@ from icesql.iceberg.manifest.edits import ListedPath, NewPath
 from icesql.iceberg.manifest.schema import by_field_id
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
+from icesql.iceberg.puffin.container import read_puffin_footer
 from icesql.read.formats.decode_errors import decoding
 from icesql.storage.new_file import NewFile
 from icesql.storage.open import Storage
@@ -93,7 +94,10 @@ def write_relocated(
 
 
 def facts_of(storage: Storage, path: str, file_format: str) -> DeleteFacts:
-    """What a manifest is to say of a file that ``write_relocated`` made."""
+    """What a manifest is to say of a file that ``write_relocated`` made.
+
+    Raises CorruptFileError for half of one.
+    """
     length = storage.size(path)
     match file_format:
         case "PARQUET":
@@ -108,6 +112,11 @@ def facts_of(storage: Storage, path: str, file_format: str) -> DeleteFacts:
             _avro(storage, path, note)
             return DeleteFacts(length, _bounds_of(named))
         case _:
+            read_puffin_footer(
+                storage.location(path),
+                length,
+                lambda offset, size: storage.read(path, offset=offset, length=size),
+            )
             return DeleteFacts(length)
 
 
