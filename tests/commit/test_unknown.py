@@ -37,6 +37,10 @@ def insert(con: icesql.Connection) -> None:
     con.execute("INSERT INTO ns.t VALUES (2)")
 
 
+def grow(con: icesql.Connection) -> None:
+    con.execute("INSERT WITH SCHEMA EVOLUTION INTO ns.t BY NAME SELECT 2 AS a, 3 AS n")
+
+
 def create(con: icesql.Connection) -> None:
     con.execute("CREATE TABLE ns.c AS SELECT 2 AS a")
 
@@ -51,6 +55,7 @@ def together(con: icesql.Connection) -> None:
 # What is asked, and the tables that it changes.
 ASKED: dict[str, tuple[Callable[[icesql.Connection], None], str]] = {
     "insert": (insert, "t"),
+    "grow": (grow, "t"),
     "create": (create, "c"),
     "together": (together, "tu"),
 }

@@ -169,6 +169,36 @@ def test_a_strategy_is_one_commit(strategy: str, con: icesql.Connection) -> None
     assert con.settings.partition_overwrite_mode == "static"
 
 
+APPEND_GROWS = """
+insert with schema evolution into "marts"."orders" ("id", "region", "note")
+select "id", "region", "note" from "orders__dbt_tmp"
+"""
+MERGE_GROWS = """
+merge with schema evolution into "marts"."orders" as DBT_INTERNAL_DEST
+using "orders__dbt_tmp" as DBT_INTERNAL_SOURCE
+on ((DBT_INTERNAL_SOURCE.id = DBT_INTERNAL_DEST.id))
+when matched then update set "region" = DBT_INTERNAL_SOURCE."region",
+"note" = DBT_INTERNAL_SOURCE."note"
+when not matched then insert ("id", "region", "note") values ("id", "region", "note")
+"""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "wanted"),
+    [
+        (APPEND_GROWS, [(1, "eu", None), (1, "us", "n"), (2, "eu", "n")]),
+        (MERGE_GROWS, [(1, "us", "n"), (2, "eu", "n")]),
+    ],
+)
+def test_appended_columns_are_one_commit_with_their_rows(
+    strategy: str, wanted: list[Any], con: icesql.Connection
+) -> None:
+    before = commits(con, "marts.orders")
+    run(con, NEW.replace("SELECT *", "SELECT *, 'n' AS note") + strategy)
+    assert run(con, "SELECT * FROM marts.orders ORDER BY id, region") == wanted
+    assert commits(con, "marts.orders") == before + 1
+
+
 @pytest.mark.parametrize(
     ("before", "after", "wider"),
     [

@@ -19,7 +19,13 @@
   {%- else -%}
     {%- set temp_relation = make_temp_relation(target_relation) -%}
     {%- do run_query(get_create_table_as_sql(True, temp_relation, sql)) -%}
-    {%- set dest_columns = process_schema_changes(on_schema_change, temp_relation, existing_relation) -%}
+    {#- New columns come in the commit of their rows. -#}
+    {%- set grows = on_schema_change == 'append_new_columns' and strategy in ('default', 'append', 'merge') -%}
+    {%- if grows -%}
+      {%- set dest_columns = adapter.get_columns_in_relation(temp_relation) -%}
+    {%- else -%}
+      {%- set dest_columns = process_schema_changes(on_schema_change, temp_relation, existing_relation) -%}
+    {%- endif -%}
     {%- if not dest_columns -%}
       {%- set dest_columns = adapter.get_columns_in_relation(existing_relation) -%}
     {%- endif -%}
@@ -28,6 +34,7 @@
           'temp_relation': temp_relation,
           'unique_key': config.get('unique_key'),
           'dest_columns': dest_columns,
+          'grows': grows,
           'incremental_predicates': config.get('predicates', none) or config.get('incremental_predicates', none),
         }) -%}
   {%- endif -%}
@@ -56,12 +63,29 @@
   {{ return(get_incremental_append_sql(arg_dict)) }}
 {%- endmacro %}
 
+{% macro icesql__get_incremental_append_sql(arg_dict) -%}
+  {%- if not arg_dict.get('grows') -%}
+    {{ return(default__get_incremental_append_sql(arg_dict)) }}
+  {%- endif -%}
+  {%- set columns = get_quoted_csv(arg_dict['dest_columns'] | map(attribute='name')) -%}
+  {%- set sql -%}
+    insert with schema evolution into {{ arg_dict['target_relation'] }} ({{ columns }})
+    select {{ columns }} from {{ arg_dict['temp_relation'] }}
+  {%- endset -%}
+  {{ return(sql) }}
+{%- endmacro %}
+
 {#- Without a key every row is new. -#}
 {% macro icesql__get_incremental_merge_sql(arg_dict) -%}
   {%- if not arg_dict['unique_key'] -%}
     {{ return(get_incremental_append_sql(arg_dict)) }}
   {%- endif -%}
-  {{ return(default__get_incremental_merge_sql(arg_dict)) }}
+  {%- set sql = default__get_incremental_merge_sql(arg_dict) -%}
+  {%- if arg_dict.get('grows') -%}
+    {%- set target = 'into ' ~ arg_dict['target_relation'] ~ ' as DBT_INTERNAL_DEST' -%}
+    {%- set sql = sql | replace('merge ' ~ target, 'merge with schema evolution ' ~ target) -%}
+  {%- endif -%}
+  {{ return(sql) }}
 {%- endmacro %}
 
 {#- Both changes in one transaction, which is one commit. -#}
