@@ -36,7 +36,8 @@ def register(
     if not isinstance(catalog, Registering):
         raise NotSupportedError(
             f"not supported: register_table in a catalog of kind {catalog.kind}, whose tables are "
-            "the folders that it finds"
+            "the folders that it finds: copy the table to a folder of its own there "
+            "(icesql copy TABLE TO FOLDER)"
         )
     if tuple(identifier[:-1]) not in {(), *catalog.namespaces()}:
         raise CatalogError(f"there is no namespace {'.'.join(identifier[:-1])}")
