@@ -27,9 +27,10 @@ from icesql.scan.spec_scan import typed_specs
 
 
 class _Listing(Struct, frozen=True):
-    """A manifest with live files; None is one that a rewrite will write. ``files`` are their keys.
+    """A manifest with live files; None is one that a rewrite will write.
 
-    ``fresh`` counts the files that do not exist yet.
+    ``files`` are the paths of data files, or the keys of deletes. ``fresh`` counts the files that do
+    not exist yet.
     """
 
     manifest: ManifestFile | None
@@ -82,7 +83,7 @@ def _listings(facts: Facts, query: QueryContext) -> Iterator[_Listing]:
     for manifest, entries in found:
         live = [index for index, alive in enumerate(entries.live) if alive]
         if manifest.content is ManifestContent.DATA:
-            keys: frozenset[Any] = frozenset((entries.path[index], None, None) for index in live)
+            keys: frozenset[Any] = frozenset(entries.path[index] for index in live)
         else:
             keys = frozenset(file_key(entries.data_file(index)) for index in live)
         if keys:
@@ -118,7 +119,7 @@ def _without_deletes(facts: Facts, state: _State) -> _State:
 
 def _rewritten(state: _State, groups: Sequence[FileGroup], needed: frozenset[Any]) -> _State:
     """``needed`` are the keys of the deletes that stay."""
-    read = frozenset((path, None, None) for path in _paths(groups))
+    read = _paths(groups)
     left = [
         replace(each, files=each.files - read if each.is_data else each.files & needed)
         for each in state

@@ -13,7 +13,7 @@ from icesql.doctor.facts import Answer, Ask, Facts, try_to_ask
 from icesql.doctor.files import count_text
 from icesql.doctor.finding import Finding, Gain, weight_of
 from icesql.doctor.statement import Statement, call, constant, set_properties
-from icesql.errors import StorageError
+from icesql.errors import Error
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.scan.report_text import bytes_text
 
@@ -138,7 +138,7 @@ def _removed_bytes(facts: Facts, answer: Answer) -> int:
     lists = [row[2] for row in removed if row[1] == "manifest list"]
     asked = []
     for each in lists[:: max(1, len(lists) // _MOST_ASKED)]:
-        with suppress(StorageError):  # it is gone already
+        with suppress(Error):  # it is gone already, or lies where nobody may look
             asked.append(facts.table.storage.size(each))
     return size + (sum(asked) * len(lists) // len(asked) if asked else 0)
 

@@ -110,10 +110,12 @@ class GeneratedTable:
 class Lake:
     """A warehouse folder, or a SQLite catalog, with ``count`` tables.
 
-    ``connection`` are the arguments of ``icesql.connect``.
+    ``connection`` are the arguments of ``icesql.connect``. Commits have ``scale`` times the rows.
     """
 
-    def __init__(self, folder: Path, seed: int, count: int, catalog: str = "directory") -> None:
+    def __init__(
+        self, folder: Path, seed: int, count: int, catalog: str = "directory", scale: int = 1
+    ) -> None:
         chance = random.Random(seed)
         self.folder = folder
         warehouse = folder / "warehouse"
@@ -122,7 +124,7 @@ class Lake:
         self.tables: list[GeneratedTable] = []
         for number in range(count):
             kind = order[number * 7 % len(order)]
-            self.tables.append(_table(warehouse, chance, number, kind))
+            self.tables.append(_table(warehouse, chance, number, kind, scale))
         self.connection: dict[str, Any] = {"warehouse": str(warehouse)}
         if catalog == "sqlite":
             self.connection = {"uri": f"sqlite:///{folder}/c.db", "warehouse": str(warehouse)}
@@ -139,7 +141,9 @@ class Lake:
         return icesql.connect(**self.connection, read_only=False, settings=settings)
 
 
-def _table(warehouse: Path, chance: random.Random, number: int, kind: str) -> GeneratedTable:
+def _table(
+    warehouse: Path, chance: random.Random, number: int, kind: str, scale: int
+) -> GeneratedTable:
     make, versions, _ = KINDS[kind]
     identifier = (*chance.choice(NAMESPACES), f"{kind}_{number:03}")
     partitions = chance.choice((0, 0, 3)) if kind != "evolved" else 0
@@ -147,6 +151,7 @@ def _table(warehouse: Path, chance: random.Random, number: int, kind: str) -> Ge
         warehouse.joinpath(*identifier), chance, chance.choice(versions), partitions,
         days=chance.choice((2, 20, 40)),
     )  # fmt: skip
+    stream.scale = scale
     make(stream, chance)
     if chance.random() < 0.3:
         stream.leave_orphans(chance.randint(1, 6), chance.randint(0, 2))

@@ -65,20 +65,24 @@ class Stream:
         # Of each data file the ids of its rows by position, and the vector that it has.
         self._files: dict[str, tuple[WrittenFile, list[int]]] = {}
         self._where: dict[int, str] = {}
+        self._places: dict[str, dict[int, int]] = {}
         self._vectors: dict[str, tuple[WrittenFile, list[int]]] = {}
         self._next = 0
         self._is_global = False
+        self.scale = 1
 
     # ------------------------------------------------------------------ changes
 
     def append(self, count: int) -> None:
         """New rows, a file for each partition."""
+        count *= self.scale
         ids = [*range(self._next, self._next + count)]
         self._next += count
         self._commit(self._written(ids))
 
     def upsert(self, count: int, fresh: int = 0) -> None:
         """Older rows of keys are deleted by equality, newer ones come."""
+        fresh *= self.scale
         ids = self._some(count)
         fresh_ids = [*range(self._next, self._next + fresh)]
         self._next += fresh
@@ -97,7 +101,7 @@ class Stream:
         places: dict[str, list[int]] = {}
         for each in self._some(count):
             path = self._where.pop(each)
-            places.setdefault(path, []).append(self._files[path][1].index(each))
+            places.setdefault(path, []).append(self._positions(path)[each])
             del self.rows[each]
         added, removed = [], []
         for path, positions in sorted(places.items()):
@@ -148,12 +152,20 @@ class Stream:
 
     # ------------------------------------------------------------------ one commit
 
+    def _positions(self, path: str) -> dict[int, int]:
+        """The place of each row of a file."""
+        if path not in self._places:
+            self._places[path] = {each: n for n, each in enumerate(self._files[path][1])}
+        return self._places[path]
+
     def _commit(self, added: Sequence[WrittenFile], removed: Sequence[WrittenFile] = ()) -> None:
         snapshot_id = self.writer.commit(added, removed, rewrite=self.chance.random() < 0.2)
         self.at[snapshot_id] = sorted(self.rows.values())
 
     def _some(self, count: int) -> list[int]:
-        return sorted(self.chance.sample(sorted(self.rows), min(count, len(self.rows))))
+        return sorted(
+            self.chance.sample(sorted(self.rows), min(count * self.scale, len(self.rows)))
+        )
 
     def _written(self, ids: Sequence[int]) -> list[WrittenFile]:
         made = []
