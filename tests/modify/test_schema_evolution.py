@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -287,3 +289,122 @@ def test_copy_goes_by_the_names_in_a_file(con: icesql.Connection, tmp_path: Path
     ]  # fmt: skip
     with pytest.raises(errors.SqlSyntaxError, match="exclude each other"):
         con.execute(f"COPY s.t (a) FROM '{tmp_path}/x.csv' (MERGE_SCHEMA)")
+
+
+# ------------------------------------------------------------------ drawn at random
+
+LEAVES = {
+    "INTEGER": "{n}", "BIGINT": "{n}::BIGINT", "FLOAT": "{n}.5::FLOAT", "DOUBLE": "{n}.5::DOUBLE",
+    "DECIMAL(9,2)": "{n}.25::DECIMAL(9,2)", "DECIMAL(12,2)": "{n}.25::DECIMAL(12,2)",
+    "VARCHAR": "'v{n}'", "DATE": "DATE '2026-01-31'", "BOOLEAN": "true", "BLOB": "'x'::BLOB",
+}  # fmt: skip
+NUMBERS = [["INTEGER", "BIGINT"], ["FLOAT", "DOUBLE"], ["DECIMAL(9,2)", "DECIMAL(12,2)"]]
+
+
+def drawn_type(draw: random.Random, depth: int = 0) -> Any:
+    """A leaf's name, a dictionary of fields, ["[]", type] or ["MAP", type]."""
+    kind = draw.random()
+    if depth > 2 or kind < 0.5:
+        return draw.choice([*LEAVES])
+    if kind < 0.8:
+        return {name: drawn_type(draw, depth + 1) for name in draw.sample("pqrs", 2)}
+    return [draw.choice(("[]", "MAP")), drawn_type(draw, depth + 1)]
+
+
+def changed_type(draw: random.Random, type: Any, depth: int = 0) -> Any:
+    """Wider or narrower, with more fields and without some, in another order."""
+    if isinstance(type, str):
+        return next((draw.choice(pair) for pair in NUMBERS if type in pair), type)
+    if isinstance(type, list):
+        return [type[0], changed_type(draw, type[1], depth + 1)]
+    fields = [(n, changed_type(draw, t, depth + 1)) for n, t in type.items() if draw.random() < 0.9]
+    fields += [(n, drawn_type(draw, depth + 1)) for n in draw.sample("pqrstuv", 2) if n not in type]
+    draw.shuffle(fields)
+    return dict(fields) or type
+
+
+def drawn_value(type: Any, number: int) -> str:
+    if isinstance(type, str):
+        return LEAVES[type].format(n=number)
+    if isinstance(type, list):
+        inner = drawn_value(type[1], number)
+        return f"[{inner}, NULL]" if type[0] == "[]" else f"MAP {{'k': {inner}}}"
+    return "{" + ", ".join(f"'{n}': {drawn_value(t, number)}" for n, t in type.items()) + "}"
+
+
+def merged_type(old: Any, new: Any) -> Any:
+    if isinstance(old, dict):
+        both = {name: merged_type(each, new.get(name, each)) for name, each in old.items()}
+        return both | {name: each for name, each in new.items() if name not in old}
+    if isinstance(old, list):
+        return [old[0], merged_type(old[1], new[1])]
+    return next((pair[1] for pair in NUMBERS if {old, new} == {*pair}), old)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_columns(con: icesql.Connection, seed: int) -> None:
+    draw = random.Random(seed)
+    types: dict[str, Any] = {"a": drawn_type(draw)}
+    for name in ("one", "two"):
+        con.execute(f"CREATE TABLE s.{name} AS SELECT {drawn_value(types['a'], 1)} AS a")
+    for number in range(2, 6):
+        new = changed_type(draw, types)
+        listed = ", ".join(f'{drawn_value(each, number)} AS "{n}"' for n, each in new.items())
+        words = "INSERT WITH SCHEMA EVOLUTION INTO s.{} BY NAME SELECT "
+        for (line,) in con.execute("EXPLAIN " + words.format("two") + listed).fetchall():
+            if line.startswith("ALTER TABLE"):
+                con.execute(line)
+        con.execute(f"INSERT INTO s.two BY NAME SELECT {listed}")
+        con.execute(words.format("one") + listed)
+        assert grown(con, "one") == grown(con, "two")
+        types = merged_type(types, new)
+    found = [con.execute(f"SELECT * FROM s.{name}").fetchall() for name in ("one", "two")]
+    assert sorted(map(repr, found[0])) == sorted(map(repr, found[1]))
+    con.execute("SET local_reader = 'arrow'")
+    by_arrow = con.execute("SELECT * FROM s.one").fetchall()
+    assert sorted(map(repr, by_arrow)) == sorted(map(repr, found[0]))
+
+
+def test_several_writers_lose_nothing(con: icesql.Connection, catalog: dict[str, Any]) -> None:
+    """Each row says under which name its value is; a conflict is run again, as it says."""
+    con.execute(
+        "CREATE TABLE s.t (id INT) TBLPROPERTIES ('commit.retry.num-retries' = '50', "
+        "'commit.retry.min-wait-ms' = '1', 'commit.retry.max-wait-ms' = '10')"
+    )
+
+    def write(writer: int) -> None:
+        with icesql.connect(**catalog) as own:
+            for number in range(4):
+                name = f"c{(writer + number) % 5}"
+                row = f"{writer * 10 + number} AS id, '{name}' AS name, '{name}' AS {name}"
+                for _ in range(50):
+                    try:
+                        own.execute(f"INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT {row}")
+                        break
+                    except errors.CommitConflictError:
+                        continue
+                else:
+                    raise AssertionError("it conflicts each time")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    names = con.columns("s.t")
+    assert sorted(names) == ["c0", "c1", "c2", "c3", "c4", "id", "name"]
+    rows = con.execute("SELECT * FROM s.t").fetchall()
+    assert len(rows) == 16
+    for row in rows:
+        found = dict(zip(names, row, strict=True))
+        assert found.pop("id") is not None
+        own = found.pop("name")
+        assert {key: each for key, each in found.items() if each is not None} == {own: own}
+
+
+@pytest.mark.parametrize("dialect", ["spark", "trino", "snowflake"])
+def test_other_dialects(con: icesql.Connection, catalog: dict[str, Any], dialect: str) -> None:
+    con.execute("CREATE TABLE s.t (a INT)")
+    with icesql.connect(**catalog, dialect=dialect) as other:
+        other.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 'x' AS b, 1 AS a")
+        other.execute("INSERT WITH SCHEMA EVOLUTION INTO TABLE s.t (c) SELECT true")
+    assert con.execute("SELECT * FROM s.t ORDER BY a").fetchall() == [
+        (1, "x", None), (None, None, True),
+    ]  # fmt: skip
