@@ -29,8 +29,8 @@ from icesql.scan.spec_scan import typed_specs
 class _Listing(Struct, frozen=True):
     """A manifest with live files; None is one that a rewrite will write.
 
-    ``files`` are the paths of data files, or the keys of deletes. ``fresh`` counts the files that do
-    not exist yet.
+    ``files`` are the paths of data files, or the keys of deletes. ``fresh`` counts the files that
+    do not exist yet.
     """
 
     manifest: ManifestFile | None

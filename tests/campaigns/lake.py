@@ -62,7 +62,8 @@ def maintain(lake: Lake, options: argparse.Namespace) -> Iterator[str]:
 def kill(lake: Lake, options: argparse.Namespace) -> Iterator[str]:
     """Killed and resumed."""
     maintenance = Maintenance(lake)
-    longest = 2.0 + len(lake.tables) / max(options.kills, 1)
+    # In seconds of CPU: half a second for a table at the most, so that some runs end.
+    longest = 0.3 + 0.8 * len(lake.tables) / max(options.kills, 1)
     hit = killed(lake, maintenance, options.kills, options.seed, longest)
     print(f"  {hit} of {options.kills} kills came in the middle of a run")
     yield from _ended_well(maintenance.run())

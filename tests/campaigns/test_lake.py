@@ -26,7 +26,7 @@ def test_the_doctor_keeps_its_promises(tmp_path: Path) -> None:
 def test_a_run_that_was_killed_goes_on_and_the_next_finds_nothing(tmp_path: Path) -> None:
     lake = Lake(tmp_path, seed=4, count=6)
     maintenance = Maintenance(lake)
-    maintenance.run_and_kill(1.5)
+    maintenance.run_and_kill(0.7)
     assert maintenance.run()["code"] == 0
     assert list(rows_are_those_of_the_stream(lake)) == []
     maintenance.run()  # what the killed one has half done

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import random
 import signal
 import subprocess
@@ -18,6 +20,9 @@ retention = "5d"
 min_snapshots = 1
 """
 ACTIONS = ("convert", "compact", "deletes", "manifests", "statistics", "expire", "orphans")
+# Each of them is forked from a process that has imported what it needs.
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["tests.campaigns.lakes.imported"])
 _ROOT = str(Path(__file__).parents[3])
 
 # Appends, updates and deletes table after table; a line for each statement that is committed.
@@ -70,37 +75,52 @@ class Maintenance:
         self._policy.write_text(POLICY.format(actions=actions))
         self._number = 0
 
-    def _begin(self) -> subprocess.Popen[str]:
+    def _begin(self) -> Any:
         words = [
-            sys.executable, "-m", "icesql", "maintain", "--all", *self._lake.words,
-            "--policy", str(self._policy), "--history", str(self._lake.folder / "history.jsonl"),
-            "--format", "json",
+            "maintain", "--all", *self._lake.words, "--policy", str(self._policy),
+            "--history", str(self._lake.folder / "history.jsonl"), "--format", "json",
         ]  # fmt: skip
-        out = open(self._lake.folder / "report.json", "w")  # noqa: SIM115
-        errors = open(self._lake.folder / "progress.txt", "a")  # noqa: SIM115
-        with out, errors:
-            return subprocess.Popen(words, stdout=out, stderr=errors, text=True, cwd=_ROOT)
+        process = _PROCESSES.Process(target=run_command, args=(words, str(self._lake.folder)))
+        process.start()
+        return process
 
     def run(self) -> dict[str, Any]:
         """To its end; the report. Raises RuntimeError for a run that failed without one."""
-        code = self._begin().wait()
+        process = self._begin()
+        process.join()
         text = (self._lake.folder / "report.json").read_text()
         try:
-            return {**json.loads(text), "code": code}
+            return {**json.loads(text), "code": process.exitcode}
         except ValueError:
             tail = (self._lake.folder / "progress.txt").read_text()[-2000:]
-            raise RuntimeError(f"maintenance ended with {code}: {tail}") from None
+            raise RuntimeError(f"maintenance ended with {process.exitcode}: {tail}") from None
 
     def run_and_kill(self, seconds: float) -> bool:
-        """Kill it after so long; whether it was still at work."""
+        """Kill it after so many seconds of its CPU; whether it was still at work."""
         process = self._begin()
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            return True
-        return False
+        while process.is_alive() and _cpu_of(process.pid) < seconds:
+            process.join(0.002)
+        process.kill()
+        process.join()
+        return bool(process.exitcode == -signal.SIGKILL)
+
+
+def run_command(words: list[str], folder: str) -> None:
+    """Run ``icesql`` in this process, and end it with its code."""
+    from icesql.cli import main
+
+    for name, number, mode in (("report.json", 1, "w"), ("progress.txt", 2, "a")):
+        with open(os.path.join(folder, name), mode) as file:
+            os.dup2(file.fileno(), number)
+    sys.exit(main(words))
+
+
+def _cpu_of(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return 0.0  # it has ended
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Writer:
