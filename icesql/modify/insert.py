@@ -100,7 +100,8 @@ def insert(statement: Insert, services: StatementServices) -> Modified:
             schema=change,
             query=services.query,
         )
-    return replace(Modified.of(written, done.snapshot_id), note=note)
+    made = Modified.of(written, done.snapshot_id)
+    return replace(made, note=note, evolved=change is not None)
 
 
 def insert_many(statements: Iterable[Insert], services: StatementServices) -> Modified:

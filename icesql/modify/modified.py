@@ -20,7 +20,8 @@ class Modified(Struct, frozen=True):
     ``files`` and ``bytes`` are of the data files that it wrote. ``snapshot_id`` is None where no
     snapshot was made: nothing was to be done, or only metadata changed. ``note`` is worth knowing.
     ``answer`` are the rows that the statement itself gives, those of CALL. ``pending``: a
-    transaction is open, and others see nothing of the change before its COMMIT.
+    transaction is open, and others see nothing of the change before its COMMIT. ``evolved``: the
+    table got columns, also where no row came.
     """
 
     rows: int | None = None
@@ -30,6 +31,7 @@ class Modified(Struct, frozen=True):
     note: str = ""
     answer: Result | None = None
     pending: bool = False
+    evolved: bool = False
 
     @classmethod
     def of(cls, written: WriteResult, snapshot_id: int | None) -> Modified:
@@ -42,7 +44,8 @@ class Modified(Struct, frozen=True):
         if self.rows is None:
             return ""
         if self.snapshot_id is None:
-            return f"{_count(self.rows, 'row')}, nothing to commit"
+            what = "columns changed" if self.evolved else "nothing to commit"
+            return f"{_count(self.rows, 'row')}, {what}"
         parts = [_count(self.rows, "row")]
         if self.files:
             parts = [_count(self.files, "file"), *parts, in_bytes(self.bytes)]

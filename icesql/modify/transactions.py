@@ -57,7 +57,8 @@ def as_pending(done: Modified, state: ChangedState) -> Modified:
 
     The snapshot of it has no name that stays: ROLLBACK forgets it.
     """
-    if state.transaction is None or (done.rows is not None and done.snapshot_id is None):
+    is_nothing = done.rows is not None and done.snapshot_id is None and not done.evolved
+    if state.transaction is None or is_nothing:
         return done
     note = f"{PENDING}: COMMIT applies it, ROLLBACK forgets it"
     notes = "; ".join(filter(None, (done.note, note)))

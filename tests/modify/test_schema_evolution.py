@@ -243,6 +243,9 @@ def test_a_branch_and_a_transaction(con: icesql.Connection) -> None:
     con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 4 AS o")
     con.execute("INSERT INTO s.t (o) VALUES (5)")
     assert con.execute("SELECT o FROM s.t ORDER BY o").fetchall() == [(4,), (5,), (None,)]
+    done = con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 1 AS r WHERE false")
+    assert done.message == "0 rows, columns changed"
+    assert "not committed yet" in done.notes[-1]
     con.execute("ROLLBACK")
     assert [each.name for each in metadata(con, "t").schema.fields] == ["a", "n"]
     con.execute("BEGIN")

@@ -235,7 +235,8 @@ class _Merge:
         made = done.modified(rows)
         if self._evolution is None:
             return made
-        return replace(made, note=self._evolution.note(self._read, target.branch))
+        note = self._evolution.note(self._read, target.branch)
+        return replace(made, note=note, evolved=target.schema is not None)
 
     def _changes(
         self, relation: Relation, target: RowTarget, source: SourceRows, result: Result
