@@ -20,7 +20,7 @@ from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH
-from icesql.maintain.convert import CONVERTED
+from icesql.maintain.convert.run import CONVERTED
 from icesql.scan.deletes.delete_index import DeleteIndex
 
 Kind = Literal["rows changed", "deletes dropped", "file twice", "row ids twice", "missing files"]

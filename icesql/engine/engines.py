@@ -43,6 +43,13 @@ def engine_for(size: int, settings: Settings) -> EngineChoice:
     return EngineChoice(name, reason)
 
 
+def engine_note(choice: EngineChoice) -> str:
+    """What EXPLAIN CALL adds for work that tasks do: "" on this machine, where that was set."""
+    if choice.reason is None and choice.name == "local":
+        return ""
+    return f"; {choice.reason or 'in tasks of Spark'}"
+
+
 class Engines:
     """Starts each engine once. The only place that names concrete engines."""
 

@@ -21,6 +21,7 @@ class NewDeletes:
         self._storage = storage
         # By the data file and a digest of the rows, which may be many.
         self._written: dict[tuple[str, int, bytes], DataFile] = {}
+        self._by_tasks: list[DataFile] = []
         self._used: set[str] = set()
 
     def of(self, base: Table, file: DataFile, rows: Positions) -> DataFile:
@@ -35,12 +36,16 @@ class NewDeletes:
             self._written[key] = made
         return self._written[key]
 
+    def take(self, files: Iterable[DataFile]) -> None:
+        """These were written by tasks, for the first attempt."""
+        self._by_tasks += files
+
     def hand_over(self, files: Iterable[DataFile]) -> None:
         """These belong to the commit now, whatever becomes of it."""
         self._used.update(each.path for each in files)
 
     def remove_unused(self) -> None:
         """Remove those that no attempt got to hand over."""
-        for each in self._written.values():
+        for each in (*self._by_tasks, *self._written.values()):
             if each.path not in self._used:
                 remove_file(self._storage, each.path)

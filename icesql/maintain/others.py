@@ -151,7 +151,9 @@ class Others:
 
     def touch(self, task: FileScanTask) -> bool:
         """Whether deletes of a file came or went."""
-        if any(file_key(each) in self.removed_deletes for each in task.deletes):
+        if self.removed_deletes and any(
+            file_key(each) in self.removed_deletes for each in task.deletes
+        ):
             return True
         if self._vectors and self._key_of(task.data_file.path) in self._vectors:
             return True

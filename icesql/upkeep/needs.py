@@ -19,7 +19,7 @@ from icesql.doctor.metadata import manifests as examine_manifests
 from icesql.errors import NotSupportedError, ProgrammingError
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
-from icesql.maintain.convert import plan_conversion
+from icesql.maintain.convert.plan import plan_conversion
 from icesql.maintain.delete_files import DeleteOptions, delete_granularity, plan_delete_files
 from icesql.maintain.expiry_plan import plan_expiry
 from icesql.maintain.rewrite.grouping import known_deleted

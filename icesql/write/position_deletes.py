@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,8 @@ from icesql.write.locations import data_locations, partition_path
 from icesql.write.metrics_config import FULL
 from icesql.write.options import write_options
 from icesql.write.parquet_file import FileShape, ParquetFile, WrittenFile
+
+_ROWS_AT_ONCE: Final = 1 << 18
 
 SCHEMA = Schema((DELETE_FILE_PATH, DELETE_POS))
 
@@ -44,8 +47,7 @@ def write_position_deletes(
     if not len(rows) or rows[0] < 0:
         raise ValueError("a delete file needs positions from 0")
     path, name = data_file.path, f"{number:05d}-0-{operation or uuid.uuid4()}-00001"
-    paths = pa.repeat(pa.scalar(path, pa.string()), len(rows))
-    written = _write(metadata, storage, data_file, (paths, pa.array(rows, pa.int64())), name)
+    written = _write(metadata, storage, data_file, _row_groups(path, rows), name)
     return DataFile(
         FileContent.POSITION_DELETES,
         written.path,
@@ -79,7 +81,7 @@ def write_partition_deletes(
     )
     positions = pa.array(np.concatenate([rows for _, rows in ordered]), pa.int64())
     name = f"00000-0-{uuid.uuid4()}-00001"
-    written = _write(metadata, storage, first, (paths, positions), name)
+    written = _write(metadata, storage, first, [(paths, positions)], name)
     return DataFile(
         FileContent.POSITION_DELETES,
         written.path,
@@ -97,10 +99,10 @@ def _write(
     metadata: TableMetadata,
     storage: Storage,
     data_file: DataFile,
-    columns: tuple[pa.Array, pa.Array],
+    groups: Iterable[tuple[pa.Array, pa.Array]],
     name: str,
 ) -> WrittenFile:
-    """A delete file in the partition of a data file."""
+    """A delete file in the partition of a data file, of row groups of paths and positions."""
     options = write_options(metadata.properties, deletes=True)
     modes = {DELETE_FILE_PATH.field_id: FULL, DELETE_POS.field_id: FULL}
     shape = FileShape.of(SCHEMA, modes, options, {"delete-type": "position"})
@@ -110,11 +112,19 @@ def _write(
     path = data_locations(metadata).path(f"{name}-deletes.parquet", folder)
     file = ParquetFile(storage, path, shape)
     try:
-        file.write(pa.table(list(columns), schema=shape.arrow))
+        for columns in groups:
+            file.write(pa.table(list(columns), schema=shape.arrow))
         return file.finish()
     except BaseException:
         file.abandon()
         raise
+
+
+def _row_groups(path: str, rows: npt.NDArray[np.int64]) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """The columns of one data file, for so many rows that all their paths fit in memory."""
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        part = rows[first : first + _ROWS_AT_ONCE]
+        yield pa.repeat(pa.scalar(path, pa.string()), len(part)), pa.array(part, pa.int64())
 
 
 def _bounds(path: str, position: int) -> dict[int, bytes]:

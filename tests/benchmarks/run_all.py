@@ -27,6 +27,10 @@ BENCHMARKS = {
     "shell": ([], "the shell: start to prompt, a key until its echo"),
     # After tpch_all, which makes lineitem.
     "compaction": (["CACHE/tpch-raw-1/lineitem.parquet", "CACHE/small"], "small files made one"),
+    "converting": (
+        ["CACHE/tpch-raw-1/lineitem.parquet", "CACHE/upserts"],
+        "equality deletes converted and compacted",
+    ),
     "writing": (["CACHE/tpch-raw-1/lineitem.parquet"], "INSERT of lineitem"),
     "merging": (["CACHE/merging"], "MERGE of one row of a hundred"),
     "spark": (["CACHE"], "TPC-H SF1 on Spark"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ import pytest
 import icesql
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
-from icesql.maintain import convert as module
-from icesql.maintain.convert import Converted, convert, plan_conversion
+from icesql.maintain.convert.local import run_locally
+from icesql.maintain.convert.plan import plan_conversion
+from icesql.maintain.convert.run import Converted, convert
+from icesql.maintain.convert.task import ConversionResult
 from tests.maintain.rewrite.tables import (
     BY_P,
     catalog_of,
@@ -29,20 +31,19 @@ from tests.writer.table import TableWriter
 CALL = "CALL system.convert_equality_deletes('ns.t')"
 
 
-def converted(catalog: Any, *others: Callable[[], Any], **named: Any) -> Converted:
+def converted(
+    catalog: Any, *others: Callable[[], Any], run: Any = run_locally, **named: Any
+) -> Converted:
     """A conversion; what ``others`` do comes between its reading and its commit."""
     query = QueryContext()
     conversion = plan_conversion(catalog.load(("ns", "t")), query, **named)
-    real = module._Conversion.read
 
-    def read_first(self: Any) -> None:
-        real(self)
+    def and_others(tasks: Any, query: QueryContext) -> Iterator[ConversionResult]:
+        yield from run(tasks, query)
         for each in others:
             each()
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module._Conversion, "read", read_first)
-        return convert(catalog, conversion, query, summary={})
+    return convert(catalog, conversion, query, summary={}, run=and_others)
 
 
 def contents(catalog: Any) -> dict[int, int]:

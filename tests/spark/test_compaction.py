@@ -15,6 +15,9 @@ from icesql.context import QueryContext
 from icesql.engine.spark.engine import SparkEngine
 from icesql.engine.spark.writing import task_runs
 from icesql.engine.spark.writing.functions import runner_of_jobs, writer_of_rows
+from icesql.maintain.convert import on_spark
+from icesql.maintain.convert.plan import plan_conversion
+from icesql.maintain.convert.run import convert
 from icesql.maintain.rewrite.on_spark import run_on_spark
 from icesql.maintain.rewrite.run import rewrite
 from tests.maintain.rewrite.tables import catalog_of, everything, files_below, planned
@@ -133,3 +136,55 @@ def test_the_setting_chooses_spark(
         con.execute("SET engine = 'local'")
         assert con.execute("SELECT * FROM s.t ORDER BY ALL").fetchall() == before
         assert con.execute("SELECT count(*) FROM s.t.snapshots").fetchall() == [(5,)]
+
+
+@pytest.mark.parametrize(("version", "kills"), [(2, 0), (3, 1)])
+def test_equality_deletes_are_converted(
+    engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, kills: int
+) -> None:
+    table = with_deletes(tmp_path, version, partitioned=True)
+    catalog = catalog_of(table)
+    folder = Path(table.folder, "data")
+    old, before = {*folder.rglob("*.*")}, everything(catalog, version)
+    armed = tmp_path / "armed"
+    armed.mkdir()
+    if kills:
+        (armed / "0").touch()
+    monkeypatch.setattr(task_runs, "runner_of_jobs", killed_where_armed(armed))
+    planned = plan_conversion(catalog.load(("ns", "t")), QueryContext())
+    runner = on_spark.run_on_spark(engine)
+    done = convert(catalog, planned, QueryContext(), summary={}, run=runner)
+    assert (done.removed, done.added, done.rows, done.left) == (3, 3, 3, 0)
+    assert everything(catalog, version) == before
+    assert len({*folder.rglob("*.*")} - old) == 3
+    assert not [*armed.iterdir()]
+
+
+def test_the_setting_chooses_spark_for_a_conversion(
+    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = with_deletes(tmp_path, 3)
+    runs: list[int] = []
+    real = SparkEngine.run_jobs
+
+    def counted(*given: Any) -> Any:
+        for each in real(*given):
+            runs.append(each.number)
+            yield each
+
+    monkeypatch.setattr(SparkEngine, "run_jobs", counted)
+    call = "CALL system.convert_equality_deletes('ns.t')"
+    with connect(warehouse=catalog_of(table).folder) as con:
+        con.execute("SET engine = 'auto'")
+        con.execute("SET spark_threshold = 100000")
+        assert "engine local: " in con.execute(f"EXPLAIN {call}").notes[0]
+        con.execute("SET engine = 'spark'")
+        assert "in tasks of Spark" in con.execute(f"EXPLAIN {call}").notes[0]
+        con.execute("SET engine = 'auto'")
+        con.execute("SET spark_threshold = 100")
+        assert "engine spark: " in con.execute(f"EXPLAIN {call}").notes[0]
+        assert runs == []
+        assert con.execute(call).fetchall() == [(1, 3, 3, 0)]
+        assert sorted(runs) == [0, 1]
+        assert con.execute(call).fetchall() == [(0, 0, 0, 0)]
+        assert sorted(runs) == [0, 1]

@@ -118,6 +118,18 @@ class TableMetadata(Struct, frozen=True, dict=True):
         used = (each.field_id for spec in self.specs.values() for each in spec.fields)
         return max(self.told_last_partition_id or 0, FIRST_FIELD_ID - 1, *used)
 
+    def without_history(self) -> TableMetadata:
+        """What reading and writing files needs, as it travels to workers: no snapshot, no ref."""
+        return replace(
+            self,
+            snapshots={},
+            snapshot_log=(),
+            metadata_log=(),
+            refs={},
+            statistics=(),
+            partition_statistics=(),
+        )
+
     @property
     def schema(self) -> Schema:
         """The current schema."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from msgspec import Struct
 
 from icesql.context import QueryContext
 from icesql.engine.spark.writing.results import check_own
+from icesql.errors import InternalError
 from icesql.iceberg.partitioning import partition_types
 from icesql.maintain.rewrite.task import (
     RewriteResult,
@@ -18,18 +19,30 @@ from icesql.maintain.rewrite.task import (
     TaskFailure,
     run_rewrite_task,
 )
-from icesql.storage.leftovers import remove_leftovers
+from icesql.maintain.tasks_on_spark import TasksOnSpark, WrittenTo
+from icesql.storage.new_file import NewFile, remove_file
 from icesql.write.described_files import decode_result, encode_result
-from icesql.write.write_task import WriteResult
+from icesql.write.row_origins import EncodedOrigins
+from icesql.write.write_task import WriteResult, WriteTask
 
 if TYPE_CHECKING:
     from icesql.engine.spark.engine import SparkEngine
-    from icesql.engine.spark.writing.task_runs import Numbered, TaskOutcome
+    from icesql.engine.spark.writing.task_runs import TaskOutcome
 
-# Spark jobs at once: while one ends, the next keeps the cores busy.
-_LANES: Final = 3
 # Origins of rows that travel with a result; Spark's driver takes a gigabyte of results in all.
 _MOST_ORIGINS: Final = 32 << 20
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_ORIGINS: Final = msgspec.msgpack.Decoder(tuple[EncodedOrigins, ...])
+
+
+class _Answer(Struct, frozen=True):
+    """What comes back of a task: its files, and the path of a file of their origins if many."""
+
+    written: bytes
+    origins: str = ""
+
+
+_ANSWER: Final = msgspec.msgpack.Decoder(_Answer)
 
 
 class RewriteJob(Struct, frozen=True):
@@ -40,10 +53,39 @@ class RewriteJob(Struct, frozen=True):
     def __call__(self, query: QueryContext, attempt: int) -> bytes:
         """The description of the files; what fails leaves none. Raises what the task does."""
         done = run_rewrite_task(self.task, query, attempt=attempt)
-        origins = done.origins
+        origins, path = done.origins, ""
         if sum(len(part) for each in origins for part in each) > _MOST_ORIGINS:
-            origins = ()  # deletes of its rows by others conflict
-        return encode_result(WriteResult(done.files, done.rows, done.bytes, origins=origins))
+            try:
+                path = _write_origins(self.task.write, origins, attempt)
+            except BaseException:
+                for each in done.files:
+                    remove_file(self.task.write.storage, each.path)
+                raise
+            origins = ()
+        written = encode_result(WriteResult(done.files, done.rows, done.bytes, origins=origins))
+        return _ENCODER.encode(_Answer(written, path))
+
+
+def _write_origins(write: WriteTask, origins: tuple[EncodedOrigins, ...], attempt: int) -> str:
+    """The path of a file beside the new ones, that goes once it was read."""
+    name = f"origins-{write.operation}-{write.number:05d}-{attempt}.bin"
+    path = write.locations.path(name)
+    with NewFile(write.storage, path) as file:
+        file.write(_ENCODER.encode(origins))
+    return path
+
+
+def _read_origins(write: WriteTask, path: str) -> tuple[EncodedOrigins, ...]:
+    """What ``_write_origins`` wrote; the file goes."""
+    own = path.startswith(write.locations.folder) and f"origins-{write.operation}-" in path
+    if not own:
+        raise InternalError(f"a task reported {path}, which it cannot have written")
+    try:
+        return _ORIGINS.decode(write.storage.read(path))
+    except msgspec.DecodeError as error:
+        raise InternalError(f"{path} cannot be decoded: {error}") from error
+    finally:
+        remove_file(write.storage, path)
 
 
 def run_on_spark(engine: SparkEngine) -> Runner:
@@ -52,56 +94,32 @@ def run_on_spark(engine: SparkEngine) -> Runner:
     def run(
         tasks: Iterable[RewriteTask], query: QueryContext
     ) -> Iterator[RewriteResult | TaskFailure]:
-        return _OnSpark(engine, tasks, query).results()
+        return TasksOnSpark(
+            engine, lambda slots: tasks, query, RewriteJob, _result, _written_to
+        ).results()
 
     return run
 
 
-class _OnSpark:
-    def __init__(
-        self, engine: SparkEngine, tasks: Iterable[RewriteTask], query: QueryContext
-    ) -> None:
-        self._engine, self._tasks, self._query = engine, iter(tasks), query
-        self._open: dict[int, RewriteTask] = {}
-        # Names of files that results report, and tasks that may have written others.
-        self._reported: set[str] = set()
-        self._lost: list[RewriteTask] = []
+def _written_to(task: RewriteTask) -> WrittenTo:
+    return task.write.storage, task.write.locations.folder, task.write.operation
 
-    def results(self) -> Iterator[RewriteResult | TaskFailure]:
-        outcomes = self._engine.run_jobs(self._chunks, self._query, _LANES)
-        try:
-            for outcome in outcomes:
-                task = self._open.pop(outcome.number)
-                if outcome.lost:
-                    self._lost.append(task)
-                yield self._result(task, outcome)
-        finally:
-            outcomes.close()
-            self._clean()
 
-    def _chunks(self, slots: int) -> Iterator[Sequence[Numbered]]:
-        """Tasks for as many cores as there are, one Spark job for each chunk."""
-        while chunk := [*islice(self._tasks, slots)]:
-            for each in chunk:
-                self._open[each.number] = each
-            yield [(each.number, RewriteJob(each)) for each in chunk]
-
-    def _result(self, task: RewriteTask, outcome: TaskOutcome) -> RewriteResult | TaskFailure:
-        if outcome.error is not None:
-            return TaskFailure(task.group, task.number, outcome.error)
-        write = task.write
-        written = decode_result(outcome.result, partition_types(write.spec, write.schema))
-        check_own(write, written.files)
-        self._reported |= {each.path.rpartition("/")[2] for each in written.files}
-        return RewriteResult(
-            task.group, task.number, written.files, written.rows, written.bytes, written.origins
-        )
-
-    def _clean(self) -> None:
-        """Delete files of tasks that failed or whose result was not used."""
-        left: dict[str, list[RewriteTask]] = {}
-        for task in (*self._lost, *self._open.values()):
-            left.setdefault(task.write.locations.folder, []).append(task)
-        for folder, tasks in left.items():
-            marks = {each.write.operation for each in tasks}
-            remove_leftovers(tasks[0].write.storage, folder, marks, self._reported)
+def _result(
+    task: RewriteTask, outcome: TaskOutcome
+) -> tuple[RewriteResult | TaskFailure, list[str]]:
+    """What a task tells, and the paths of its files."""
+    if outcome.error is not None:
+        return TaskFailure(task.group, task.number, outcome.error), []
+    write = task.write
+    try:
+        answer = _ANSWER.decode(outcome.result)
+    except msgspec.DecodeError as error:
+        raise InternalError(f"the result of a task cannot be decoded: {error}") from error
+    written = decode_result(answer.written, partition_types(write.spec, write.schema))
+    check_own(write, written.files)
+    origins = _read_origins(write, answer.origins) if answer.origins else written.origins
+    result = RewriteResult(
+        task.group, task.number, written.files, written.rows, written.bytes, origins
+    )
+    return result, [each.path for each in written.files]

@@ -58,8 +58,7 @@ class RewriteResult(Struct, frozen=True):
     """The files that a task wrote, with their rows and bytes.
 
     ``origins`` say of each file which rows of the group's files it has: the number of a file in the
-    group, and the position in it. There are none where they are too many to travel. See
-    ``write.row_origins``.
+    group, and the position in it. See ``write.row_origins``.
     """
 
     group: int

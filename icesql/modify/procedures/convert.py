@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from icesql.maintain.convert import ConversionPlan, Converted, convert, plan_conversion
+from icesql.engine.engines import engine_for, engine_note
+from icesql.maintain.convert.local import run_locally
+from icesql.maintain.convert.on_spark import run_on_spark
+from icesql.maintain.convert.plan import ConversionPlan, plan_conversion
+from icesql.maintain.convert.run import Converted, convert
 from icesql.maintain.procedures.plan import Plan, Rows, Step
 from icesql.modify.engine_name import SUMMARY
 from icesql.modify.procedures.call import Call
@@ -17,18 +21,22 @@ def convert_equality_deletes(call: Call) -> Plan:
     catalog, table, branch = call.named_branch()
     query = call.services.query
     planned = plan_conversion(table, query, branch=branch, row_filter=files_condition(call))
+    choice = engine_for(planned.bytes, query.settings)
 
     def run() -> Rows:
-        done = convert(catalog, planned, query, summary=SUMMARY)
+        on_spark = bool(planned.tasks) and choice.name == "spark"
+        runner = run_on_spark(call.services.engines.spark()) if on_spark else run_locally
+        done = convert(catalog, planned, query, summary=SUMMARY, run=runner)
         return Rows(
             [(done.removed, done.added, done.rows, done.left)], _note(done), done.snapshot_id
         )
 
     deletes = len(planned.deletes)
+    place = engine_note(choice) if planned.tasks else ""
     return Plan(
         _steps(planned),
         run,
-        f"{deletes:,} equality delete files, {len(planned.tasks):,} data files",
+        f"{deletes:,} equality delete files, {len(planned.tasks):,} data files{place}",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, cast
 
 from icesql.catalog.table import Table
-from icesql.engine.engines import EngineChoice, engine_for
+from icesql.engine.engines import EngineChoice, engine_for, engine_note
 from icesql.errors import Error, ProgrammingError, UnsupportedTableError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.sort_order import SortOrder
@@ -59,10 +59,7 @@ def _engine(services: StatementServices, planned: RewritePlan) -> EngineChoice:
 
 
 def _where(services: StatementServices, planned: RewritePlan) -> str:
-    choice = _engine(services, planned)
-    if not planned.groups or (choice.reason is None and choice.name == "local"):
-        return ""
-    return f"; {choice.reason or 'in tasks of Spark'}"
+    return engine_note(_engine(services, planned)) if planned.groups else ""
 
 
 # ------------------------------------------------------------------ what is asked for

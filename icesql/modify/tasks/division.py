@@ -19,7 +19,6 @@ from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, content_bytes, without_metrics
 
 if TYPE_CHECKING:
-    from icesql.iceberg.metadata.table_metadata import TableMetadata
     from icesql.sql.statement import Query
 
 # Stored bytes of other tables that every task may read, and files: their names travel with each.
@@ -171,21 +170,8 @@ def parts_of(files: Sequence[FileScanTask], slots: int) -> list[list[FileScanTas
 def light(plan: ScanPlan) -> ScanPlan:
     """A plan as it travels: without what only planning looks at."""
     scan = plan.scan
-    metadata = light_metadata(scan.table.metadata)
+    metadata = scan.table.metadata.without_history()
     table = replace(scan.table, metadata=metadata, reports=None, planning=None, document=None)
     files = tuple(replace(each, data_file=without_metrics(each.data_file)) for each in plan.files)
     scan = replace(scan, table=table, snapshot=None, file_conditions=(), rows=None)
     return replace(plan, scan=scan, files=files, survivors=(), skipped=())
-
-
-def light_metadata(metadata: TableMetadata) -> TableMetadata:
-    """What tasks need of the metadata of a table: nothing of its snapshots."""
-    return replace(
-        metadata,
-        snapshots={},
-        snapshot_log=(),
-        metadata_log=(),
-        refs={},
-        statistics=(),
-        partition_statistics=(),
-    )

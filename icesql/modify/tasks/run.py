@@ -18,7 +18,7 @@ from icesql.modify.rows.new_files import ChangedFiles, FileNames
 from icesql.modify.rows.target import RowTarget
 from icesql.modify.services import StatementServices
 from icesql.modify.tasks.broadcast import BroadcastTable, broadcast
-from icesql.modify.tasks.division import Division, light, light_metadata, parts_of
+from icesql.modify.tasks.division import Division, light, parts_of
 from icesql.modify.tasks.job import (
     ChangeJob,
     ChangeWork,
@@ -255,7 +255,7 @@ class TaskRun:
         """What tasks know of the table, which may get columns that its plan has not."""
         query, metadata, context = self._services.query, own.scan.table.metadata, own.context
         if self._target.schema is not None:
-            metadata = light_metadata(self._target.metadata)
+            metadata = self._target.metadata.without_history()
             context = replace(context, schema=metadata.schema, file_schema=metadata.file_schema)
         return ChangeWork(
             metadata,

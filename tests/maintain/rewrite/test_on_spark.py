@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import icesql
 from icesql.context import QueryContext
 from icesql.engine.spark.error_transport import decode_error, new_mark
 from icesql.engine.spark.task_memory import TaskMemory
@@ -133,6 +134,40 @@ def test_what_nobody_was_told_of_is_removed(tmp_path: Path) -> None:
     with pytest.raises(OperationalError, match="Spark has ended"):
         rewrite(catalog, plan, QueryContext(), run=run_on_spark(workers))
     assert files_below(table) == old
+
+
+@pytest.mark.parametrize("broken", ["lost", "elsewhere", "bytes", "full"])
+def test_many_origins_leave_no_file(
+    tmp_path: Path, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_spark, "_MOST_ORIGINS", 1)
+    real = on_spark._write_origins
+
+    def write(*given: Any) -> str:
+        path = real(*given)
+        if broken == "full":
+            raise OperationalError("the disk is full")
+        if broken == "bytes":
+            Path(path.removeprefix("file://")).write_bytes(b"no origins")
+        return str(tmp_path / "elsewhere") if broken == "elsewhere" else path
+
+    monkeypatch.setattr(on_spark, "_write_origins", write)
+    table = with_deletes(tmp_path, 2, partitioned=True)
+    catalog = catalog_of(table)
+    folder = Path(table.folder, "data")
+    old, before = {*folder.rglob("*.*")}, everything(catalog, 2)
+    workers: Any = Workers(lambda number: broken == "lost")
+    plan = planned(catalog, rewrite_all=True)
+    if broken == "lost":
+        done = rewrite(catalog, plan, QueryContext(), run=run_on_spark(workers))
+        assert len({*folder.rglob("*.*")} - old) == done.added_data_files_count
+    else:
+        errors = {"bytes": "cannot be decoded", "full": "the disk is full"}
+        with pytest.raises(icesql.Error, match=errors.get(broken, "cannot have written")):
+            rewrite(catalog, plan, QueryContext(), run=run_on_spark(workers))
+        left = {each.name for each in {*folder.rglob("*.*")} - old}
+        assert {each for each in left if not (broken == "full" and "origins" in each)} == set()
+    assert everything(catalog, 2) == before
 
 
 def test_nothing_to_rewrite_starts_no_spark(tmp_path: Path) -> None:

@@ -1,0 +1,6 @@
+"""Convert equality deletes: they become position deletes or vectors, data files stay as they are.
+
+In: a table, a branch, a condition. Out: the files that deletes apply to as values, tasks that any
+machine runs, one commit. May import: engine, commit, write, read, scan, catalog, storage, iceberg
+and below.
+"""

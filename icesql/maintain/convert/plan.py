@@ -1,0 +1,98 @@
+"""Which data files of a branch equality deletes apply to; no file is opened."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.catalog.table import Table
+from icesql.commit.files import file_key
+from icesql.context import QueryContext
+from icesql.errors import UnsupportedTableError
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import MAIN
+from icesql.iceberg.metadata_columns import POS, SNAPSHOT_ID
+from icesql.iceberg.schema import Schema
+from icesql.maintain.others import equality_deletes
+from icesql.maintain.rewrite.plan import branch_head
+from icesql.scan.planner import plan
+from icesql.scan.table_scan import TableScan
+from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
+from icesql.storage.new_file import check_writable
+
+# Bytes of memory for each row of a file: its mark, and its position once it is to be deleted.
+_BYTES_OF_ROW: Final = 16
+
+
+class ConversionPlan(Struct, frozen=True):
+    """The files of a branch's head that equality deletes apply to.
+
+    ``looked_at`` are the keys of all data files that the condition asks for, but of those that the
+    table lists more than once: no position tells one listing from another. ``start`` is None for
+    an empty branch.
+    """
+
+    table: Table
+    branch: str
+    start: Snapshot | None
+    context: ScanContext
+    tasks: tuple[FileScanTask, ...] = ()
+    looked_at: frozenset[str] = frozenset()
+
+    @property
+    def deletes(self) -> tuple[DataFile, ...]:
+        """The equality deletes, each once."""
+        found = {
+            file_key(each): each
+            for each in distinct_deletes(self.tasks)
+            if each.content is FileContent.EQUALITY_DELETES
+        }
+        return tuple(found.values())
+
+    @property
+    def bytes(self) -> int:
+        """Of the data files."""
+        return sum(each.length for each in self.tasks)
+
+
+def plan_conversion(
+    table: Table, query: QueryContext, *, branch: str = MAIN, row_filter: Predicate = ALWAYS_TRUE
+) -> ConversionPlan:
+    """The files that may hold a row of ``row_filter``, which names fields of the current schema.
+
+    Raises ProgrammingError for a branch that does not exist, UnsupportedTableError for a data file
+    that does not say how many rows it has, or says more than fit ``memory_limit``.
+    """
+    check_writable(table.storage)
+    start = branch_head(table.metadata, branch)
+    schema = table.metadata.schema
+    # A plan by the catalog has no sequence numbers.
+    scan = TableScan(
+        replace(table, planning=None), start, schema, schema, row_filter, all_deletes=True
+    )
+    found = plan(scan, query)
+    repeated = frozenset(found.repeated)
+    files = [
+        replace(each, residual=ALWAYS_TRUE)
+        for each in found.files
+        if each.data_file.path not in repeated
+    ]
+    tasks = tuple(each for each in files if equality_deletes(each))
+    for each in tasks:
+        # Metadata may say anything.
+        most = query.settings.memory_limit // _BYTES_OF_ROW
+        if not 0 <= each.data_file.record_count <= most:
+            raise UnsupportedTableError(
+                f"converting deletes of a file of {each.data_file.record_count:,} rows with a "
+                f"memory_limit of {query.settings.memory_limit:,} bytes",
+                table=table.name,
+                path=each.data_file.path,
+            )
+    key_of = table.storage.same_file_key
+    looked_at = frozenset(key_of(each.data_file.path) for each in files)
+    context = replace(found.context, projection=Schema((SNAPSHOT_ID, POS)))
+    return ConversionPlan(table, branch, start, context, tasks, looked_at)

@@ -1,0 +1,257 @@
+"""Equality deletes become position deletes, or vectors in version 3; data files stay as they are.
+
+Tasks write the deletes of each data file as soon as they have found its rows; here is what each
+attempt to commit makes of them. A delete file goes only if every live data file to which it applies
+was looked at, in the base of the attempt that commits: an older file that came since, or that
+``where`` leaves out, keeps its deletes alive. What is known afterwards is what is live: the next
+run looks at what is left. Source: Iceberg spec, "Scan Planning" and "Row-level Deletes".
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.catalog.table import Catalog, Table
+from icesql.commit.files import FileKey, file_key
+from icesql.commit.rows import RewrittenFiles, commit_rewrite
+from icesql.context import Progress, QueryContext
+from icesql.errors import InternalError
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.entries import ManifestEntries
+from icesql.iceberg.manifest.manifest import ManifestContent
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.maintain.convert.local import run_locally
+from icesql.maintain.convert.plan import ConversionPlan
+from icesql.maintain.convert.task import ConversionTask, NewDelete, Runner, tasks_of
+from icesql.maintain.new_deletes import NewDeletes
+from icesql.maintain.others import Deleted, Others, equality_deletes, positions_within
+from icesql.read.deletes.positions import PositionDeletes
+from icesql.scan.deletes.delete_index import DeleteIndex
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.spec_scan import typed_specs
+from icesql.scan.tasks.task import FileScanTask
+
+# In the summary of a conversion: so many delete files were looked up.
+CONVERTED: Final = "converted-equality-deletes"
+# Rows of files that others deleted from meanwhile, whose positions are compared at once.
+_ROWS_AT_ONCE: Final = 1 << 24
+
+
+class Converted(Struct, frozen=True):
+    """What a conversion has done: delete files by content, and the rows that they are about."""
+
+    table: Table
+    removed: int = 0
+    added: int = 0
+    rows: int = 0
+    left: int = 0
+    snapshot_id: int | None = None
+
+
+def convert(
+    catalog: Catalog,
+    planned: ConversionPlan,
+    query: QueryContext,
+    *,
+    summary: Mapping[str, str],
+    run: Runner | None = None,
+) -> Converted:
+    """Carry a plan out, in one commit. Rows are the same before and after.
+
+    Raises what reading, writing and committing do: CommitConflictError where a delete of one of
+    the files was taken back meanwhile.
+    """
+    if planned.start is None:
+        return Converted(planned.table)
+    work = _Conversion(planned, query)
+    try:
+        work.find(run or run_locally)
+        done = commit_rewrite(
+            catalog,
+            planned.table,
+            added=(),
+            removed=planned.deletes,
+            start_id=planned.start.snapshot_id,
+            branch=planned.branch,
+            summary={**summary, CONVERTED: str(len(planned.deletes))},
+            query=query,
+            meanwhile=work,
+        )
+    finally:
+        work.remove_unused()
+    if done.snapshot_id is None:
+        return Converted(done.table, left=work.left)
+    return Converted(done.table, work.removed, work.added, work.rows, work.left, done.snapshot_id)
+
+
+class _Conversion:
+    """The deletes that tasks wrote, and what each attempt to commit makes of them."""
+
+    def __init__(self, planned: ConversionPlan, query: QueryContext) -> None:
+        self._plan, self._query = planned, query
+        self._key_of = planned.table.storage.same_file_key
+        self._version = planned.table.metadata.format_version
+        self._found: dict[int, NewDelete] = {}
+        self._new = NewDeletes(planned.table.storage)
+        self.removed = self.added = self.rows = self.left = 0
+
+    def find(self, run: Runner) -> None:
+        """Have tasks find the rows of each file that equality deletes take, and write them."""
+        if not self._plan.tasks:
+            return
+        operation = str(uuid.uuid4())
+
+        def tasks(slots: int) -> Iterator[ConversionTask]:
+            return tasks_of(self._plan, operation, self._query, slots)
+
+        files = 0
+        results = run(tasks, self._query)
+        try:
+            for each in results:
+                # First of all its files are known, so that they can be removed.
+                self._new.take(made.delete for made in each.deletes)
+                self._found |= {made.file: made for made in each.deletes}
+                files += each.files
+                self._query.report(Progress("looking deletes up", files, len(self._plan.tasks)))
+                self._query.check()
+        finally:
+            close = getattr(results, "close", None)
+            if close is not None:
+                close()
+        if files != len(self._plan.tasks):
+            raise InternalError(
+                f"tasks read {files:,} of {len(self._plan.tasks):,} data files; nothing was "
+                "committed"
+            )
+
+    # ------------------------------------------------------------------ committing
+
+    def __call__(self, base: Table, head: Snapshot | None) -> RewrittenFiles:
+        """The deletes to add and to remove. Raises CommitConflictError."""
+        assert self._plan.start is not None
+        others = Others(self._plan.start, base, head, self._query)
+        added: list[DataFile] = []
+        removed: list[DataFile] = []
+        rows = 0
+        touched: dict[int, FileScanTask] = {}
+        for number, task in enumerate(self._plan.tasks):
+            if others.is_gone(task):
+                continue
+            if others.removed_deletes and any(
+                file_key(delete) in others.removed_deletes for delete in equality_deletes(task)
+            ):
+                others.refuse(f"equality deletes of {task.data_file.path} were removed")
+            if base.metadata.format_version != self._version or others.touch(task):
+                touched[number] = task
+            elif number in self._found:
+                added.append(self._found[number].delete)
+                rows += self._found[number].rows
+                removed += [each for each in task.deletes if each.is_deletion_vector]
+        for part in _parts(touched):
+            deleted = others.deleted_positions(part, self._plan.context)
+            for number, task in part.items():
+                count = self._united(number, task, deleted[number], others, added, removed)
+                rows += count
+        useless, self.left = self._useless(base, head, others)
+        self.removed, self.added, self.rows = len(useless), len(added), rows
+        self._new.hand_over(added)
+        paths = frozenset(each.path for each in useless)
+        return RewrittenFiles(tuple(added), (*removed, *useless), converted=paths, rows=None)
+
+    def _united(
+        self,
+        number: int,
+        task: FileScanTask,
+        deleted: Deleted,
+        others: Others,
+        added: list[DataFile],
+        removed: list[DataFile],
+    ) -> int:
+        """Add the deletes of a file of which others deleted rows meanwhile; how many rows are ours.
+
+        Raises CommitConflictError where they took deletes back.
+        """
+        if len(deleted.taken_back):
+            others.refuse(f"deletes of {task.data_file.path} were taken back")
+        if number not in self._found:
+            return 0
+        own = replace(task, deletes=(self._found[number].delete,))
+        positions = PositionDeletes(self._plan.context, (own,), self._query).positions(own)
+        found = positions_within(positions, task.data_file)
+        taken = np.setdiff1d(found, deleted.after, assume_unique=True)
+        count = len(taken)
+        if not count:
+            return 0
+        if others.base.metadata.format_version > 2:
+            taken = np.union1d(taken, deleted.after)
+            removed += [each for each in others.positions_of(task) if each.is_deletion_vector]
+        added.append(self._new.of(others.base, task.data_file, taken))
+        return count
+
+    def _useless(
+        self, base: Table, head: Snapshot | None, others: Others
+    ) -> tuple[list[DataFile], int]:
+        """The equality deletes that need not stay, and how many do."""
+        if head is None:
+            return [], 0
+        metadata = base.metadata
+        specs = typed_specs(metadata)
+        reader = ManifestReader(base.storage, self._query, base.name)
+        listed = [each for each in reader.manifests_of(head) if each.has_live_files]
+
+        def live(content: ManifestContent) -> Iterator[tuple[ManifestEntries, int]]:
+            own = [each for each in listed if each.content is content]
+            for _, entries in reader.entries_of(own, lambda each: specs[each.partition_spec_id]):
+                for index, alive in enumerate(entries.live):
+                    if alive:
+                        yield entries, index
+
+        equality = [
+            entries.data_file(index)
+            for entries, index in live(ManifestContent.DELETES)
+            if entries.content[index] == FileContent.EQUALITY_DELETES
+        ]
+        index_of = DeleteIndex(equality, metadata.specs, metadata.file_schema, self._key_of)
+        needed: set[FileKey] = {
+            file_key(each) for each in equality if file_key(each) in others.added_deletes
+        }
+        # Those that were not looked at yet; a file that came back is as one that came.
+        looked_at = set(self._plan.looked_at)
+        looked_at -= {
+            self._key_of(each.data_file.path) for each in self._plan.tasks if others.is_gone(each)
+        }
+        found: set[str] = set()
+        for entries, index in live(ManifestContent.DATA):
+            key = self._key_of(entries.path[index])
+            if key not in looked_at:
+                needed.update(map(file_key, index_of.deletes_of(entries.data_file(index))))
+            elif key in found:
+                others.refuse(f"{entries.path[index]} was added a second time")
+            else:
+                found.add(key)
+        useless = [each for each in equality if file_key(each) not in needed]
+        return useless, len(equality) - len(useless)
+
+    def remove_unused(self) -> None:
+        """Remove delete files that no attempt got to hand over."""
+        self._new.remove_unused()
+
+
+def _parts(tasks: Mapping[int, FileScanTask]) -> Iterator[dict[int, FileScanTask]]:
+    """The files, some at once."""
+    part: dict[int, FileScanTask] = {}
+    rows = 0
+    for number, task in tasks.items():
+        if part and rows + task.data_file.record_count > _ROWS_AT_ONCE:
+            yield part
+            part, rows = {}, 0
+        part[number] = task
+        rows += task.data_file.record_count
+    if part:
+        yield part

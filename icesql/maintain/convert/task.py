@@ -1,0 +1,252 @@
+"""The work of a conversion that one process does: find rows by their keys, write their positions.
+
+Picklable, and the same on this machine and in a worker on another one. Rows that equality deletes
+take are found by reading the key columns once; what leaves a task are descriptions of files.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.context import QueryContext
+from icesql.errors import InternalError
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.maintain.convert.plan import ConversionPlan
+from icesql.maintain.others import positions_within
+from icesql.maintain.rewrite.task import numbered_file, read_live_rows
+from icesql.read.deletes.positions import PositionDeletes, Positions
+from icesql.scan.deletes.delete_index import partition_key
+from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, content_bytes
+from icesql.storage.new_file import remove_file
+from icesql.storage.open import Storage
+from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
+from icesql.write.locations import data_locations
+from icesql.write.position_deletes import write_position_deletes
+
+# Rows whose files are read together: a byte each, and eight for those that are to be deleted.
+_MOST_ROWS: Final = 1 << 26
+_FEWEST_ROWS: Final = 1 << 20
+_PART_OF_MEMORY: Final = 32
+_TASK_BYTES: Final = 128 << 20
+# A store answers after milliseconds each time, in which other files can be written.
+_WRITERS: Final = 16
+# Positions that wait to be written.
+_MOST_WAITING: Final = 1 << 22
+
+
+class ConversionTask(Struct, frozen=True):
+    """Some data files with their deletes: those that have the numbers ``files`` in the plan.
+
+    ``number`` is that of this task among all of the conversion, ``operation`` a word that no other
+    files have in their names.
+    """
+
+    number: int
+    files: tuple[int, ...]
+    scan: CombinedScanTask
+    metadata: TableMetadata
+    operation: str
+
+    @property
+    def storage(self) -> Storage:
+        """Where the new files go."""
+        return self.scan.context.storage
+
+    @property
+    def folder(self) -> str:
+        """The folder that they are in, or below."""
+        return data_locations(self.metadata).folder
+
+
+class NewDelete(Struct, frozen=True):
+    """The new position deletes or vector of the data file with a number in the plan.
+
+    ``rows`` of it are those that equality deletes alone took; a vector has those of older position
+    deletes besides.
+    """
+
+    file: int
+    delete: DataFile
+    rows: int
+
+
+class ConversionResult(Struct, frozen=True):
+    """What a task wrote, and how many data files it read."""
+
+    number: int
+    files: int
+    deletes: tuple[NewDelete, ...] = ()
+
+
+# Makes the tasks for so many that run at once.
+Tasks = Callable[[int], Iterator[ConversionTask]]
+# Runs tasks and gives their results in any order; closing it ends those that still run.
+Runner = Callable[[Tasks, QueryContext], Iterator[ConversionResult]]
+
+
+def tasks_of(
+    plan: ConversionPlan, operation: str, query: QueryContext, slots: int
+) -> Iterator[ConversionTask]:
+    """The tasks of a plan: each file is in one, neighbours in partitions together."""
+    metadata = plan.table.metadata.without_history()
+    most = min(_MOST_ROWS, max(_FEWEST_ROWS, query.settings.memory_limit // _PART_OF_MEMORY))
+    for number, part in enumerate(divide(plan.tasks, slots, most)):
+        files = [numbered_file(place, plan.tasks[each]) for place, each in enumerate(part)]
+        scan = CombinedScanTask(tuple(files), plan.context)
+        yield ConversionTask(number, tuple(part), scan, metadata, operation)
+
+
+def divide(tasks: Sequence[FileScanTask], slots: int, most_rows: int) -> Iterator[list[int]]:
+    """The numbers of files in parts of at most so many rows, or of one file.
+
+    There are as many parts as tasks run at once. Beyond these each has more bytes of data files
+    than of equality deletes, which each part reads for itself: what all of them read together
+    does not grow with the product of both.
+    """
+    numbers = sorted(
+        range(len(tasks)),
+        key=lambda each: (
+            tasks[each].spec_id,
+            repr(partition_key(tasks[each].data_file.partition)),
+        ),
+    )
+    total = sum(each.length for each in tasks)
+    share = -(-total // slots)
+    part: list[int] = []
+    rows = size = of_deletes = 0
+    seen: dict[int, tuple[DataFile, ...]] = {}
+    deletes: dict[int, DataFile] = {}
+    for number in numbers:
+        task = tasks[number]
+        is_share = size >= share or size >= max(_TASK_BYTES, of_deletes)
+        if part and (rows + task.data_file.record_count > most_rows or (slots > 1 and is_share)):
+            yield part
+            part, rows, size, of_deletes = [], 0, 0, 0
+            seen, deletes = {}, {}
+        part.append(number)
+        rows += task.data_file.record_count
+        size += task.length
+        if id(task.deletes) not in seen:
+            seen[id(task.deletes)] = task.deletes
+            deletes |= {id(each): each for each in task.deletes}
+            of_deletes = content_bytes([*deletes.values()])
+    if part:
+        yield part
+
+
+def run_conversion_task(
+    task: ConversionTask, query: QueryContext, *, attempt: int = 0
+) -> ConversionResult:
+    """Find the rows of a task's files, and write their deletes; what fails leaves no file.
+
+    ``attempt`` is another for each repetition of a task whose end is not known. Raises what
+    reading and writing do, InternalError for a file with rows that its metadata does not count.
+    """
+    # Without the progress of parts, which several tasks would mix up.
+    quiet = QueryContext(
+        query.settings, query.cancel, query.deadline, query.now, None, query.tables
+    )
+    made: list[Future[NewDelete]] = []
+    pool = ThreadPoolExecutor(_WRITERS, "icesql-deletes")
+    try:
+        waiting: deque[tuple[int, Future[NewDelete]]] = deque()
+        held = 0
+        for place, taken, rows in _found(task.scan, quiet, with_older=_vectors(task)):
+            while waiting and held + len(rows) > _MOST_WAITING:
+                count, oldest = waiting.popleft()
+                oldest.result()
+                held -= count
+            made.append(pool.submit(_written, task, place, rows, taken, attempt))
+            waiting.append((len(rows), made[-1]))
+            held += len(rows)
+        deletes = tuple(each.result() for each in made)
+    except BaseException:
+        pool.shutdown(cancel_futures=True)
+        for each in made:
+            if not each.cancelled() and each.exception() is None:
+                remove_file(task.storage, each.result().delete.path)
+        raise
+    finally:
+        pool.shutdown()
+    return ConversionResult(task.number, len(task.files), deletes)
+
+
+def _vectors(task: ConversionTask) -> bool:
+    return task.metadata.format_version > 2
+
+
+def _found(
+    scan: CombinedScanTask, query: QueryContext, *, with_older: bool
+) -> Iterator[tuple[int, int, Positions]]:
+    """Of each file that loses rows its place, how many, and their sorted positions.
+
+    ``with_older`` are those of its position deletes among them, and are not counted.
+    """
+    counts = np.array([each.data_file.record_count for each in scan.tasks], np.int64)
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    gone = np.ones(starts[-1], bool)
+    for batch in read_live_rows(scan, query):
+        query.check()
+        places, positions = (each.to_numpy() for each in batch.columns)
+        _check_positions(scan.tasks, counts, places, positions)
+        gone[starts[places] + positions] = False
+    older = PositionDeletes(scan.context, scan.tasks, query)
+    for place, each in enumerate(scan.tasks):
+        query.check()
+        mine = gone[starts[place] : starts[place + 1]]
+        known = positions_within(older.positions(each), each.data_file)
+        mine[known] = False
+        taken = np.count_nonzero(mine)
+        if not taken:
+            continue
+        if with_older:
+            mine[known] = True
+        yield place, int(taken), np.flatnonzero(mine)
+
+
+def _check_positions(
+    tasks: Sequence[FileScanTask],
+    counts: npt.NDArray[np.int64],
+    places: npt.NDArray[np.int64],
+    positions: Positions,
+) -> None:
+    beyond = positions >= counts[places]
+    if beyond.any():
+        first = int(np.argmax(beyond))
+        file = tasks[int(places[first])].data_file
+        raise InternalError(
+            f"{file.path} has row {int(positions[first]):,}, and its metadata says "
+            f"{file.record_count:,} rows; nothing was committed"
+        )
+
+
+def _written(
+    task: ConversionTask, place: int, rows: Positions, taken: int, attempt: int
+) -> NewDelete:
+    """The delete file or vector of one data file."""
+    file, number = task.scan.tasks[place].data_file, task.files[place]
+    operation = f"{task.operation}-{attempt}" if attempt else task.operation
+    if _vectors(task):
+        made = write_deletion_vector(
+            task.metadata, task.storage, file, as_bitmap(rows), operation=operation,
+            number=number + 1,
+        )  # fmt: skip
+    else:
+        made = write_position_deletes(
+            task.metadata, task.storage, file, rows, operation=operation, number=number + 1
+        )
+    return NewDelete(number, made, taken)
+
+
+def as_of(delete: DataFile, file: DataFile) -> DataFile:
+    """A delete that came without its partition, with that of its data file."""
+    return replace(delete, spec_id=file.spec_id, partition=file.partition)
