@@ -335,6 +335,7 @@ def main() -> None:
         if request.path != "/!counts":
             return await answer(request, writer)
         seen = [each for each in store.requests if each.path != "/!counts"]
+        request.round = 0
         counts = {
             "requests": len(seen),
             "data": sum(each.is_data for each in seen),

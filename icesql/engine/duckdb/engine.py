@@ -489,6 +489,9 @@ class LocalResult:
 
     def _finish(self) -> None:
         """Nothing more is wanted of DuckDB. Also from a finalizer: it waits for nothing."""
+        files = self._open.files
+        if files is not None and self._reading.row_count is not None:
+            files.is_over = True
         self._worker.close()
         # At exit nothing of DuckDB's may be left.
         self.engine_types = []

@@ -32,14 +32,20 @@ _LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
 class QueryFiles:
     """The files of one query. ``error`` is the first failure to read one.
 
+    ``is_over`` is set when DuckDB has given all rows: it opens none of the files any more.
     ``close`` runs once the query has ended, whatever way, and from any thread.
     """
 
     def __init__(self, all_files: StoreFiles) -> None:
         self.error: Error | None = None
+        self.is_over = False
         self._all = all_files
         self._files: dict[str, StoredFile] = {}
         self._closing: list[Callable[[], None]] = []
+
+    def make_known(self) -> None:
+        """Make the file system known to DuckDB, while the first bytes are on their way."""
+        self._all.make_known()
 
     def announce(self, file: StoredFile) -> str:
         """The path by which DuckDB may open a file."""
@@ -60,7 +66,7 @@ class QueryFiles:
         """Let go of everything. Harmless when repeated."""
         self.stop()
         files, self._files = self._files, {}
-        self._all.forget(files)
+        self._all.forget(self, files)
         closing, self._closing = self._closing, []
         for function in closing:
             function()
@@ -96,29 +102,43 @@ class StoreFiles:
         self._announced: dict[str, tuple[QueryFiles, StoredFile]] = {}
         # Nobody who writes SQL can say the name of a file.
         self._key = os.urandom(16)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def begin(self) -> QueryFiles:
         """The files of a query that begins."""
         return QueryFiles(self)
 
-    def announce(self, files: QueryFiles, file: StoredFile) -> str:
-        """The path of a file for as long as a query has it: the same one for the same bytes."""
-        name = file.kept_name or os.urandom(16).hex()
-        folder = hashlib.blake2b(name.encode(), key=self._key, digest_size=16).hexdigest()
+    def make_known(self) -> None:
+        """Register the file system, once."""
         with self._lock:
             register, self._register = self._register, None
             if register is not None:
                 register(self.file_system())
+
+    def announce(self, files: QueryFiles, file: StoredFile) -> str:
+        """The path of a file for as long as a query has it: the same one for the same bytes.
+
+        What a query that is over has not let go of yet is taken from it.
+        """
+        name = file.kept_name or os.urandom(16).hex()
+        folder = hashlib.blake2b(name.encode(), key=self._key, digest_size=16).hexdigest()
+        self.make_known()
+        with self._lock:
             paths = (f"{_PREFIX}{folder}/{number}" for number in count())
-            path = next(path for path in paths if path not in self._announced)
+            path = next(path for path in paths if self._is_free(path))
             self._announced[path] = files, file
         return path
 
-    def forget(self, paths: Iterable[str]) -> None:
-        """Give files no longer."""
-        for path in paths:
-            self._announced.pop(path, None)
+    def _is_free(self, path: str) -> bool:
+        found = self._announced.get(path)
+        return found is None or found[0].is_over
+
+    def forget(self, files: QueryFiles, paths: Iterable[str]) -> None:
+        """Give files of a query no longer."""
+        with self._lock:
+            for path in paths:
+                if path in self._announced and self._announced[path][0] is files:
+                    del self._announced[path]
 
     def find(self, path: str) -> tuple[QueryFiles, StoredFile]:
         """An announced file. Raises FileNotFoundError."""

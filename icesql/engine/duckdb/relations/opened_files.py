@@ -180,6 +180,8 @@ class OpenedFiles:
         }
         for file in files.values():
             file.fetch([(max(file.length - _FOOTER_BYTES, 0), file.length)])
+        if files:
+            self._files.make_known()
         for location, file in files.items():
             try:
                 file.read_at(file.length - 8, 8)
