@@ -272,3 +272,22 @@ def test_a_table_made_anew_meanwhile_keeps_its_rows(
         con.execute("INSERT INTO s.t VALUES (1, 'x')")
     monkeypatch.setattr(module, "write_files", real)
     assert rows(con, "SELECT * FROM s.t") == [(7,)]
+
+
+@pytest.mark.parametrize("dialect", ["spark", "databricks", "trino", "snowflake"])
+def test_copy_in_other_dialects(
+    con: icesql.Connection, catalog: dict[str, Any], tmp_path: Path, dialect: str
+) -> None:
+    """Their functions do not read files, and COPY does where files may be read."""
+    con.execute("CREATE TABLE s.t (a INT, b VARCHAR)")
+    for name, text in (("x.csv", "a,b\n1,x\n"), ("x.json", '{"b": "y", "a": 2}\n')):
+        (tmp_path / name).write_text(text)
+        with icesql.connect(**catalog, dialect=dialect, files=str(tmp_path)) as other:
+            other.execute(f"COPY s.t FROM '{tmp_path}/{name}'")
+        for limited in ({}, {"files": str(tmp_path / "elsewhere")}):
+            with (
+                icesql.connect(**catalog, dialect=dialect, **limited) as other,
+                pytest.raises((errors.AccessDeniedError, errors.UnsupportedSqlError)),
+            ):
+                other.execute(f"COPY s.t FROM '{tmp_path}/{name}'")
+    assert con.execute("SELECT * FROM s.t ORDER BY a").fetchall() == [(1, "x"), (2, "y")]

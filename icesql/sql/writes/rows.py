@@ -8,6 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.files import take_files
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.writes.changes.conditions import refuse_endings
@@ -131,7 +132,10 @@ def read_copy_from(words: Words, read_query: ReadQuery) -> Insert:
         _word(")", TokenType.R_PAREN, path_token),
     ]
     query = read_query(tokens)
-    (file,) = query.files
+    # These are words of ours, in whatever dialect the statement is.
+    files = query.files or take_files(query.tree, [])
+    query = replace(query, files=files, refused=None, translated="")
+    (file,) = files
     given = tuple((_OPTIONS[name], value) for name, value in options.items())
     # What these words are is nowhere in the text.
     query = replace(query, user_text=None, spark=None)
