@@ -35,6 +35,15 @@ def hadoop_version(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def is_later(name: str, other: str) -> bool:
+    """Whether a file comes after another one by the numbers in their names, of one kind each."""
+    for pattern in (_HADOOP, _CATALOG):
+        found, known = pattern.fullmatch(name), pattern.fullmatch(other)
+        if found and known:
+            return int(found[1]) > int(known[1])
+    return False
+
+
 def hinted_version(text: str) -> int | None:
     """The version that the text of a hint names, None for none."""
     found = _HINT.fullmatch(text.strip())

@@ -15,13 +15,18 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from icesql.catalog.current_metadata import find_current_metadata, hadoop_version, read_metadata
+from icesql.catalog.current_metadata import (
+    find_current_metadata,
+    hadoop_version,
+    is_later,
+    is_metadata_name,
+    read_metadata,
+)
 from icesql.catalog.table import Table
 from icesql.context import Progress, QueryContext
 from icesql.errors import (
     CatalogError,
     CorruptFileError,
-    Error,
     SnapshotNotFoundError,
     StorageError,
 )
@@ -61,6 +66,8 @@ _BEGINNINGS: Final = {
     "PUFFIN": (b"PFA1",),
     "STATISTICS": (b"PFA1", b"PAR1", b"Obj\x01", b"ORC"),
 }
+# Bytes of manifests that wait for their files.
+_MOST_PENDING: Final = 64 << 20
 _HINT: Final = "version-hint.text"
 
 
@@ -129,6 +136,7 @@ class _Copy:
         # What the copy needs, with the length where it is known.
         self._needed: dict[str, int | None] = {}
         self._manifests: dict[str, int] = {}
+        self._pending: dict[str, bytes] = {}
         self._facts: dict[str, DeleteFacts] = {}
         # Data files by their new paths, and those of manifests that need no look.
         self._data: dict[str, str] = {}
@@ -143,6 +151,7 @@ class _Copy:
         """Copy, and say what was copied."""
         metadata, folder = self._metadata, self._folder
         name = self._table.metadata_location.rpartition("/")[2]
+        name = name if is_metadata_name(name) else "v1.metadata.json"
         final = self._moved.metadata_path(f"{metadata.location}/metadata/{name}")
         folder.claim(
             {"table-uuid": metadata.table_uuid, "location": metadata.location, "format": 1}
@@ -160,6 +169,7 @@ class _Copy:
                         for manifest in self._manifests_of(metadata.snapshots[snapshot_id])[0]:
                             if manifest.content is content:
                                 self._copy_manifest(manifest)
+                self._write_pending()
                 for snapshot_id in wanted:
                     self._copy_list(metadata.snapshots[snapshot_id])
                 for each in (*metadata.statistics, *metadata.partition_statistics):
@@ -168,7 +178,6 @@ class _Copy:
         self._check_needed()
         document = self._relocated(self._document)
         self._write_metadata(final, document, self._is_gzipped)
-        folder.note(final.rpartition("/")[2])
         self._write_hint(final)
         self._copy_log(final)
         return Copied(
@@ -184,7 +193,8 @@ class _Copy:
             return
         log = (each.metadata_file for each in self._metadata.metadata_log)
         own = {final, *map(self._moved.metadata_path, log)}
-        if found not in own and found.rpartition("/")[2] != folder.metadata_name:
+        known = found in own or _name_of(found) == folder.metadata_name
+        if not known or is_later(_name_of(found), _name_of(final)):
             raise CatalogError(
                 f"cannot copy to {folder.location}: somebody committed {found} to the copy, or "
                 f"{self._table.name} was set back; copy to an empty folder"
@@ -232,9 +242,10 @@ class _Copy:
 
     def _is_gone(self, path: str) -> bool:
         try:
-            return not self._source.exists(path)
-        except Error:
-            return False
+            self._source.size(path)  # what was found before is not looked for again by its path
+        except StorageError:
+            return True
+        return False
 
     def _check_needed(self) -> None:
         """Raise StorageError where a file of the copy went away while others came."""
@@ -293,8 +304,21 @@ class _Copy:
             self._count(present=1)
             self._needed[new] = length
         else:
-            length = self._write(new, edited)
+            length = len(edited)
+            self._pending[new] = edited
         self._manifests[new] = length
+        if sum(map(len, self._pending.values())) > _MOST_PENDING:
+            self._write_pending()
+
+    def _write_pending(self) -> None:
+        """Write manifests, whose files are all there by now.
+
+        So that one that is in the copy needs no look, also after a copy that was killed.
+        """
+        self._pool.wait()
+        for new, data in self._pending.items():
+            self._manifests[new] = self._write(new, data)
+        self._pending.clear()
 
     def _copy_listed(self, listed: ListedPath) -> NewPath:
         """The new path of a file that a manifest lists, and the file itself if it is live."""
@@ -449,13 +473,16 @@ class _Copy:
                 f"{self._table.metadata_location} makes of it; copy to an empty folder"
             )
 
-    def _write_hint(self, path: str) -> None:
+    def _write_hint(self, final: str) -> None:
         """Name the version for readers that look for it; they go on from one that lags."""
-        name = path.rpartition("/")[2]
+        # Another copy may have ended with a later one meanwhile.
+        folder = f"{self._folder.location}/metadata"
+        found = _name_of(find_current_metadata(folder, self._folder.storage) or final)
+        name = found if is_later(found, _name_of(final)) else _name_of(final)
+        self._folder.note(name)
         version = hadoop_version(name)
         text = name.partition(".")[0] if version is None else str(version)
-        hint, folder = f"{self._folder.location}/metadata/{_HINT}", self._folder
-        folder.replace(hint, text.encode())
+        self._folder.replace(f"{folder}/{_HINT}", text.encode())
 
     def _copy_log(self, final: str) -> None:
         """The earlier metadata files, the latest first, as far as there are some.
@@ -466,6 +493,8 @@ class _Copy:
             new = self._moved.metadata_path(each.metadata_file)
             if new == final or new in self._folder.lengths or new in self._needed:
                 continue
+            if is_later(_name_of(new), _name_of(final)):
+                continue  # a reader would take it for the current one
             self._query.check()
             try:
                 data = self._source.read(each.metadata_file, most=sizes.METADATA)
@@ -476,6 +505,10 @@ class _Copy:
                 continue
             gzipped = data.startswith(b"\x1f\x8b")
             self._write(new, metadata_bytes(self._relocated(document), gzipped=gzipped))
+
+
+def _name_of(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 class _Pool:

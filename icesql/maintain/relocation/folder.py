@@ -49,7 +49,7 @@ class CopyFolder:
         Raises CatalogError where files of something else are there.
         """
         marker = f"{self.location}/{MARKER}"
-        if marker not in self.lengths and self.lengths:
+        if marker not in self.lengths and any(map(self._is_other, self.lengths)):
             raise CatalogError(
                 f"cannot copy to {self.location}: there are files, and {MARKER}, which says of "
                 f"what they are a copy, is not among them; {_ADVICE}"
@@ -70,6 +70,13 @@ class CopyFolder:
                     f"cannot copy to {self.location}: it is a copy of another table "
                     f"({key} is {found.get(key)!r}, not {value!r}); {_ADVICE}"
                 )
+
+    def _is_other(self, path: str) -> bool:
+        """Whether a file is more than what a copy left that was killed as it began."""
+        folder, _, name = MARKER.rpartition("/")
+        return not (
+            path.startswith(f"{self.location}/{folder}/.{name}.") and path.endswith(".part")
+        )
 
     def note(self, metadata_name: str) -> None:
         """Remember which metadata file was the last that a copy wrote."""

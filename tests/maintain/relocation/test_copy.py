@@ -17,6 +17,7 @@ import icesql
 from icesql import errors
 from icesql.catalog.open import open_table
 from icesql.context import QueryContext
+from icesql.maintain.relocation import copy as module
 from icesql.maintain.relocation.copy import Copied, CopyRequest, copy_table
 from tests.maintain.rewrite.tables import new_table, rows
 from tests.maintain.rewrite.test_run import with_deletes
@@ -205,6 +206,27 @@ def test_a_copy_that_was_written_to_stays(tmp_path: Path) -> None:
         assert con.execute("SELECT count(*) FROM ns.t WHERE p = 'mine'").fetchone() == (1,)
 
 
+def test_a_table_that_was_set_back_needs_a_place_of_its_own(tmp_path: Path) -> None:
+    table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
+    copied(table.folder, target)
+    before = history(target)
+    with pytest.raises(errors.CatalogError, match="was set back"):
+        copied(Path(table.folder) / "metadata" / "v3.metadata.json", target)
+    assert history(target) == before
+
+
+def test_later_versions_in_a_log_are_left_out(tmp_path: Path) -> None:
+    table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
+    later = Path(table.folder) / "metadata" / "v99.metadata.json"
+    shutil.copy(Path(table.folder) / "metadata" / "v2.metadata.json", later)
+    log = [{"timestamp-ms": 1, "metadata-file": str(later)}]
+    change_metadata(table, lambda document: document.update({"metadata-log": log}))
+    current = Path(table.metadata_path)
+    copied(current, target)
+    assert not [*target.rglob("v99*")]
+    assert history(target) == history(current)
+
+
 # ------------------------------------------------------------------ files elsewhere
 
 
@@ -365,6 +387,28 @@ def test_two_copies_at_once_leave_one_whole_table(tmp_path: Path) -> None:
     assert history(target) == history(table.folder)
 
 
+def test_a_manifest_in_the_copy_has_its_files_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
+    copied(table.folder, target)
+    table.commit([table.data_file(rows(500 + n, 1)) for n in range(9)])
+    real = module._Copy._copy_bytes
+
+    def fail(self: Any, path: str, *arguments: Any) -> None:
+        if path == table.live[-1].record["file_path"]:
+            raise KeyboardInterrupt
+        real(self, path, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module._Copy, "_copy_bytes", fail)
+        with pytest.raises(KeyboardInterrupt):
+            copied(table.folder, target)
+    table.commit([table.data_file(rows(600, 1))])
+    copied(table.folder, target, since="latest")
+    assert history(target) == history(table.folder)
+
+
 CHILD = """
 import os, sys
 os.fsync = lambda file: None
@@ -383,6 +427,16 @@ def finish(self):
 new_file.NewFile.finish = finish
 copy_table(open_table(sys.argv[1]), CopyRequest(sys.argv[2]), QueryContext())
 """
+
+
+def test_a_first_copy_that_was_killed_goes_on(tmp_path: Path) -> None:
+    table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
+    for after in (1, 2, 5, 9):
+        arguments = [sys.executable, "-c", CHILD, table.folder, str(target), str(after)]
+        assert subprocess.run(arguments, check=False).returncode == -9
+        assert not [*target.rglob("*.metadata.json")]
+    copied(table.folder, target)
+    assert history(target) == history(table.folder)
 
 
 @pytest.mark.parametrize("after", [1, 2, 5, 9, 15, 18, 20, 21])
