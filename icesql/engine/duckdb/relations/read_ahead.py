@@ -53,7 +53,8 @@ def ranges_to_read(
         else:
             wanted_chunks = [chunks[leaf] for leaf in leaf_columns if leaf < len(chunks)]
             found.extend((each.first, each.first + each.size) for each in wanted_chunks)
-    return found
+    # A footer is a stranger's: what it says of sizes is taken for no more than a hint.
+    return [each for each in found if 0 <= each[0] < each[1]]
 
 
 def _may_match(
