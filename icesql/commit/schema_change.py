@@ -6,20 +6,18 @@ left, and has to give every column the id by which the files of the new rows kno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from icesql.catalog.table import Table
 from icesql.commit.attempts import now_ms
+from icesql.commit.change import MakeUpdates
 from icesql.commit.in_memory import applied
 from icesql.errors import CommitConflictError
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.changes.updates import Update
-from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.schema import Schema
-
-MakeUpdates = Callable[[TableMetadata], Sequence[Update]]
 
 
 class SchemaChange(Struct, frozen=True):

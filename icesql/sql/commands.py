@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from icesql.sql.acceptance import QUERY_WORDS
+from icesql.sql.acceptance import CHANGES_ROWS, QUERY_WORDS
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.show_statements.in_from import begins_comparison
 from icesql.sql.show_statements.words import SHOWN, read_show
@@ -132,6 +132,9 @@ class _Reader:
         rest = self._tokens[self._index :]
         if not rest:
             raise syntax_error("nothing follows EXPLAIN", self._here(), ("a query",))
+        if self._index > 1 and rest[0].text.upper() in CHANGES_ROWS:
+            what = f"EXPLAIN with options of {rest[0].text.upper()}"
+            raise unsupported(what, rest[0], "EXPLAIN alone shows a change WITH SCHEMA EVOLUTION")
         for option, given in (("(ENGINE)", engine), ("FILE", file is not None)):
             if given and (analyze or format_name != "text" or (engine and file is not None)):
                 start = self._tokens[0].start

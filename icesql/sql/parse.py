@@ -416,10 +416,8 @@ class _Parse:
             from icesql.sql.writes.procedures.call import explained
 
             return explained(self.statement(tokens[1:]), tokens[1])
-        if first == "EXPLAIN":
-            word = tokens[1].text.upper() if len(tokens) > 1 else ""
-            if word in CHANGES_ROWS:
-                return _explained_evolution(self.statement(tokens[1:]), tokens[1])
+        if first == "EXPLAIN" and len(tokens) > 1 and _first_word(tokens[1:]) in CHANGES_ROWS:
+            return _explained_evolution(self.statement(tokens[1:]), tokens[1])
         if first in COMMAND_WORDS and not quoted and not _is_copy_from(tokens):
             read = read_command(tokens, self._sql, self.any_query)
             if isinstance(read, ShowSession) and not read.name:
