@@ -34,12 +34,26 @@ _PARTIAL = ", 'partial-progress.enabled', 'true', 'partial-progress.max-commits'
 
 STATEMENTS = (
     Statement("insert select", "mor2", ("INSERT INTO ns.t SELECT id + 1000000, p, v, x FROM ns.src",)),
+    Statement(
+        "insert that grows", "mor2",
+        (
+            "INSERT WITH SCHEMA EVOLUTION INTO ns.t BY NAME "
+            "SELECT id + 1000000 AS id, p, v, x, id AS more FROM ns.src",
+        ),
+    ),
     Statement("update copy-on-write", "cow2", (_UPDATE,)),
     Statement("update position deletes", "mor2", (_UPDATE,)),
     Statement("update vectors", "mor3", (_UPDATE,)),
     Statement("merge copy-on-write", "cow2", (_MERGE,)),
     Statement("merge position deletes", "mor2", (_MERGE,)),
     Statement("merge vectors", "mor3", (_MERGE,)),
+    Statement(
+        "merge that grows", "mor3",
+        (
+            "MERGE WITH SCHEMA EVOLUTION INTO ns.t USING (SELECT *, id AS more FROM ns.src) AS s "
+            "ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+        ),
+    ),
     Statement("delete vectors", "mor3", ("DELETE FROM ns.t WHERE id % 5 = 1",)),
     Statement(
         "transaction", "mor2",
