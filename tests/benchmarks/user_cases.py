@@ -13,6 +13,7 @@ import argparse
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,8 @@ def main() -> None:
     folder = cache / "user-cases"
     if not (folder / "done").exists():
         warehouse(cache, 1)
+        # Files of an attempt that ended early would be among the bare ones.
+        shutil.rmtree(folder, ignore_errors=True)
         python = environment(cache / "env-tables", *WRITER)
         made = [python, TABLES, folder, cache / "raw-1" / "lineitem.parquet"]
         subprocess.run([str(part) for part in made], check=True)
