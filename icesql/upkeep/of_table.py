@@ -22,8 +22,10 @@ from icesql.doctor.facts import Answer, Facts
 from icesql.doctor.mending import Examined, examine_history
 from icesql.errors import (
     CommitConflictError,
+    CommitStateUnknownError,
     Error,
     QueryCancelledError,
+    StorageError,
     TableNotFoundError,
 )
 from icesql.maintain.rewrite.options import rewrite_options
@@ -37,6 +39,8 @@ from icesql.upkeep.policy import TablePolicy
 from icesql.upkeep.report import ActionReport, ActionStatus, TableReport, TableStatus
 
 _MOST_SHOWN: Final = 3
+# At a table that changes while it is looked at.
+_MOST_LOOKS: Final = 3
 # These make snapshots.
 _COMMITTING: Final = frozenset({"convert", "compact", "deletes", "manifests"})
 _FAILED_FILES: Final = "failed_data_files_count"
@@ -127,11 +131,16 @@ class _Work:
         if not is_open(policy.windows, run.now()):
             return "skipped", "outside of its windows"
         table = self._door.load(self._parts)
-        damage = _damage(examine_history(self._parts, table, self._door.begin()))
+        damage = self._damage(table)
+        for _ in range(_MOST_LOOKS):
+            # What another has expired since the table was loaded is no damage.
+            if not damage or _is_same(table, latest := self._door.load(self._parts)):
+                break
+            table, damage = latest, self._damage(latest)
         if damage:
             shown = ", ".join(damage[:_MOST_SHOWN])
             return "damaged", f"{shown}: icesql doctor {name_text(self._parts)} tells more"
-        facts = self._facts(table)
+        facts = self._facts_now(table)
         self.before = measures(facts).to_dict()
         wanted: list[tuple[str, Need]] = []
         for name in policy.actions:
@@ -202,18 +211,23 @@ class _Work:
         for attempt in (1, 2):
             try:
                 done = self._door.perform(action.call(self._parts), self._keys(action, facts))
-            except CommitConflictError as error:
-                facts = self._facts_now()
+            except (QueryCancelledError, TableNotFoundError):
+                raise
+            except CommitStateUnknownError as error:
+                return self._report(action, "failed", started, note=str(error)), None
+            except Error as error:
+                # Files that it reads may be gone, too, where another was first.
+                is_conflict = isinstance(error, CommitConflictError)
+                before, facts = facts, self._facts_now()
+                if not is_conflict and _is_same(before.table, facts.table):
+                    return self._report(action, "failed", started, note=str(error)), None
                 again = self._need(action.name, facts)
                 if not isinstance(again, Action):
                     return self._report(action, "nothing", started, note="another did it"), facts
                 if attempt == 2:
-                    return self._report(action, "failed", started, note=str(error)), facts
+                    after = facts if is_conflict else None
+                    return self._report(action, "failed", started, note=str(error)), after
                 action = again
-            except (QueryCancelledError, TableNotFoundError):
-                raise
-            except Error as error:
-                return self._report(action, "failed", started, note=str(error)), None
             else:
                 break
         self._run.spend(action.bytes)
@@ -242,8 +256,21 @@ class _Work:
             keys[TARGET] = str(options.target_file_size_bytes)
         return keys
 
-    def _facts_now(self) -> Facts:
-        return self._facts(self._door.load(self._parts))
+    def _damage(self, table: Table) -> list[str]:
+        return _damage(examine_history(self._parts, table, self._door.begin()))
+
+    def _facts_now(self, table: Table | None = None) -> Facts:
+        """Those of the table that was loaded, or of a later one where its files are gone."""
+        loaded = self._door.load(self._parts) if table is None else table
+        for _ in range(_MOST_LOOKS):
+            try:
+                return self._facts(loaded)
+            except StorageError:
+                latest = self._door.load(self._parts)
+                if _is_same(loaded, latest):
+                    raise
+                loaded = latest
+        return self._facts(loaded)
 
     def _facts(self, table: Table) -> Facts:
         return facts_of_files(self._parts, table, self._door.begin())
@@ -282,6 +309,10 @@ class _Work:
             snapshot_id,
             action.bytes,
         )
+
+
+def _is_same(first: Table, second: Table) -> bool:
+    return first.metadata_location == second.metadata_location
 
 
 def _damage(examined: Examined) -> list[str]:

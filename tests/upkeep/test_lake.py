@@ -15,11 +15,13 @@ from icesql.errors import (
     CommitConflictError,
     ProgrammingError,
     QueryCancelledError,
+    StorageError,
     UnsupportedSqlError,
 )
 from icesql.modify.procedures import run as procedures
 from icesql.upkeep import history as history_module
 from icesql.upkeep import lake as lake_module
+from icesql.upkeep import of_table as of_table_module
 from icesql.upkeep.report import MaintenanceReport, TableReport
 from tests.upkeep.lake import (
     DAMAGED,
@@ -219,8 +221,12 @@ def test_a_run_beside_another_one_leaves_its_tables_to_nobody(lake: Path, tmp_pa
     assert "failed" not in {*statuses(outer).values(), *statuses(inner[0]).values()}
 
 
+@pytest.mark.parametrize(
+    "error",
+    [CommitConflictError("another was first"), StorageError("no such file", "gone.parquet")],
+)
 def test_what_another_has_done_meanwhile_is_no_failure(
-    one: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    one: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     real = procedures.PLANNERS["rewrite_data_files"]
 
@@ -228,7 +234,7 @@ def test_what_another_has_done_meanwhile_is_no_failure(
         monkeypatch.undo()
         with connect(tmp_path / "wh") as other:
             other.execute("CALL system.rewrite_data_files('ns.t')")
-        raise CommitConflictError("another was first")
+        raise error
 
     monkeypatch.setitem(procedures.PLANNERS, "rewrite_data_files", beaten)
     done = one.maintain("ns.t")
@@ -236,6 +242,23 @@ def test_what_another_has_done_meanwhile_is_no_failure(
     (action,) = done.tables[0].actions
     assert (action.status, action.note) == ("nothing", "another did it")
     assert done.exit_code == 0
+
+
+def test_what_another_expires_meanwhile_is_no_damage(
+    one: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = of_table_module.examine_history
+
+    def late(parts: Any, table: Any, query: Any) -> Any:
+        monkeypatch.undo()
+        with connect(tmp_path / "wh") as other:
+            other.maintain("ns.t", actions=["compact", "expire"])
+            other.execute("CALL system.expire_snapshots('ns.t', older_than => now())")
+        assert real(parts, table, query).findings
+        return real(parts, table, query)
+
+    monkeypatch.setattr(of_table_module, "examine_history", late)
+    assert one.maintain("ns.t").tables[0].status == "nothing"
 
 
 def test_a_failing_table_stops_no_other(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
