@@ -14,7 +14,7 @@ from icesql.iceberg.avro.schema import AvroNode, OddSchema, parse_avro_schema
 from icesql.iceberg.avro.values import BadAvro
 from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.entries import DELETED
-from icesql.iceberg.manifest.manifest import LIST_NAMES, read_manifest_file
+from icesql.iceberg.manifest.manifest import LIST_NAMES, ManifestContent, read_manifest_file
 from icesql.iceberg.manifest.schema import (
     CONTENT,
     DATA_FILE,
@@ -96,7 +96,12 @@ def edit_manifest_list(data: bytes, path: str, change: Callable[[str], tuple[str
     return edited(file, _finder(file.schema, path, _find_in_list), edit)
 
 
-def edit_manifest(data: bytes, path: str, change: Callable[[ListedPath], NewPath]) -> bytes:
+def edit_manifest(
+    data: bytes,
+    path: str,
+    content: ManifestContent,
+    change: Callable[[ListedPath], NewPath],
+) -> bytes:
     """A manifest whose files lie where ``change`` says, which is asked for each entry in order.
 
     Raises CorruptFileError, UnsupportedTableError where something is encrypted.
@@ -105,9 +110,13 @@ def edit_manifest(data: bytes, path: str, change: Callable[[ListedPath], NewPath
 
     def edit(found: Mapping[int, FoundField]) -> dict[int, Any]:
         listed = _listed(found, path)
+        if (listed.content is FileContent.DATA) != (content is ManifestContent.DATA):
+            raise BadAvro(f"a {content.name.lower()} manifest lists a file of another content")
         return _changes(found, listed, change(listed))
 
-    return edited(file, _finder(file.schema, path, _find_in_manifest), edit)
+    wanted = _OF_FILES if content is ManifestContent.DATA else _OF_DELETES
+    find = _finder(file.schema, path, lambda schema: _find_in_manifest(schema, wanted))
+    return edited(file, find, edit)
 
 
 def _finder(schema: bytes, path: str, find: Callable[[AvroNode], Find]) -> Find:
@@ -121,12 +130,12 @@ def _find_in_list(schema: AvroNode) -> Find:
     return find_fields(_numbered(schema, LIST_NAMES), _LIST_FIELDS)
 
 
-def _find_in_manifest(schema: AvroNode) -> Find:
+def _find_in_manifest(schema: AvroNode, wanted: frozenset[int]) -> Find:
     entry = _numbered(schema, ENTRY_NAMES)
     file = by_field_id(entry, ENTRY_NAMES).get(DATA_FILE)
     if file is None:
         raise OddSchema("entries without a file")
-    return find_fields(entry, _OF_DELETES, {DATA_FILE: _numbered(file.node, FILE_NAMES)})
+    return find_fields(entry, wanted, {DATA_FILE: _numbered(file.node, FILE_NAMES)})
 
 
 def _numbered(node: AvroNode, names: Mapping[str, int]) -> AvroNode:

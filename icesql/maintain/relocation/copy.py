@@ -299,7 +299,7 @@ class _Copy:
         location = self._source.location(path)
         if manifest.content is ManifestContent.DELETES:
             self._rewrite_deletes(data, location)
-        edited = edit_manifest(data, location, self._copy_listed)
+        edited = edit_manifest(data, location, manifest.content, self._copy_listed)
         if length is not None:
             self._count(present=1)
             self._needed[new] = length
@@ -360,7 +360,7 @@ class _Copy:
                 found.setdefault(self._moved.path(listed.path), listed)
             return NewPath(listed.path, listed.referenced)
 
-        edit_manifest(data, location, note)
+        edit_manifest(data, location, ManifestContent.DELETES, note)
         asked = [
             (new, self._pool.submit(self._rewrite_delete, listed, new))
             for new, listed in found.items()

@@ -218,10 +218,10 @@ class _Staging:
                 listed, change(listed.path), change, self._facts.get(listed.path)
             )
 
-        edited = edit_manifest(data, location, moved)
+        edited = edit_manifest(data, location, manifest.content, moved)
         if manifest.content is ManifestContent.DELETES:
             # An entry of a file may come before the one by which it lives.
-            edited = edit_manifest(data, location, moved)
+            edited = edit_manifest(data, location, manifest.content, moved)
         self._stage(path, edited)
         self._lengths[path] = len(edited)
 
