@@ -450,3 +450,12 @@ def test_a_table_that_takes_too_long_stops_no_other(lake: Path) -> None:
 def test_a_cancelled_run_ends(lake: Path) -> None:
     with connect(lake) as con, pytest.raises(QueryCancelledError):
         con.maintain(tell=lambda table, number, count: con.cancel())
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_conversion_is_no_damage_to_the_doctor(tmp_path: Path, version: int) -> None:
+    (tmp_path / "wh").mkdir()
+    upserts(tmp_path / "wh" / "ns" / "t", version, commits=3)
+    with connect(tmp_path / "wh") as con:
+        con.execute("CALL system.convert_equality_deletes('ns.t')")
+        assert "deletes dropped" not in {each.name for each in con.doctor("ns.t").findings}
