@@ -14,6 +14,7 @@ import pytest
 
 import icesql
 from icesql.errors import StorageError
+from icesql.storage.stores import files
 from icesql.storage.stores.lease import expires_at
 from tests.catalog.rest_server import Server, rest
 from tests.stores.server import Answer, Request, Store, error
@@ -125,8 +126,10 @@ def test_a_key_that_expires_in_a_scan_is_renewed_once(
 
 
 def test_a_key_that_expires_within_a_large_file_is_renewed_once(
-    lend: Lend, lender: Lender, store: Store
+    lend: Lend, lender: Lender, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Many requests at once, as larger files take: some are refused while the key is renewed.
+    monkeypatch.setattr(files, "PART_BYTES", 1 << 16)
     lender.lives = 4
     with lend() as connection:
         connection.execute("SET whole_file_size = '1kB'")
