@@ -136,9 +136,10 @@ class Stream:
         self.writer.tag(name, kind=kind)
 
     def wait(self, hours: float) -> None:
-        """Time passes, but not into the future."""
+        """Time passes, but not into the future, and never back."""
         latest = int(time.time() * 1000) - 600_000
-        self.writer.clock = min(self.writer.clock + int(hours * 3_600_000), latest)
+        later = min(self.writer.clock + int(hours * 3_600_000), latest)
+        self.writer.clock = max(self.writer.clock, later)
 
     def leave_orphans(self, old: int, young: int) -> None:
         """What writers that were killed have left."""
