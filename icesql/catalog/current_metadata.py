@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Final, TypeVar
 
-from icesql.errors import CorruptFileError, ScanLimitError, StorageError
+from icesql.errors import CorruptFileError, Error, ScanLimitError, StorageError
 from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_metadata
 from icesql.storage import sizes
 from icesql.storage.cache import kept
 from icesql.storage.open import Storage
 
 _METADATA: Final = re.compile(r"(?!\.).*\.metadata\.json(?:\.gz)?|metadata\.json(?:\.gz)?")
+_ENDS: Final = (".json", ".gz")
 _HADOOP: Final = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _CATALOG: Final = re.compile(r"(\d+)-.*\.metadata\.json(?:\.gz)?")
 _HINT: Final = re.compile(r"v?(\d{1,18})(?:(?:\.gz)?\.metadata\.json(?:\.gz)?)?")
@@ -44,6 +46,18 @@ def is_later(name: str, other: str) -> bool:
     return False
 
 
+def hadoop_versions(names: Iterable[str]) -> dict[str, int]:
+    """N of each of the names that is v<N>.metadata.json.
+
+    A folder after thousands of commits has thousands of names, most of them of manifests, and a
+    commit looks at it several times.
+    """
+    match = _HADOOP.fullmatch
+    return {
+        name: int(found[1]) for name in names if name.startswith("v") and (found := match(name))
+    }
+
+
 def hinted_version(text: str) -> int | None:
     """The version that the text of a hint names, None for none."""
     found = _HINT.fullmatch(text.strip())
@@ -66,19 +80,20 @@ def find_current_metadata(folder: str, storage: Storage) -> str | None:
         if storage.exists(folder):
             raise
         return None
-    names = [name for name in listed if is_metadata_name(name)]
-    if not names:
+    versions = hadoop_versions(listed)
+    others = [
+        name
+        for name in listed
+        if name.endswith(_ENDS) and name not in versions and is_metadata_name(name)
+    ]
+    if not versions and not others:
         return None
 
     def path(name: str) -> str:
         return f"{folder.rstrip('/')}/{name}"
 
     hint = next((_hint(storage, path(name)) for name in HINTS if name in listed), None)
-    best = [
-        *_hadoop_current([name for name in names if _HADOOP.fullmatch(name)], hint),
-        *_catalog_current([name for name in names if _CATALOG.fullmatch(name)], hint),
-    ]
-    best = best or names
+    best = [*_hadoop_current(versions, hint), *_catalog_current(others, hint)] or others
     if len(best) == 1:
         return path(best[0])
     return path(_last_updated(best, lambda name: read_metadata(path(name), storage)))
@@ -118,8 +133,24 @@ def read_metadata(path: str, storage: Storage) -> TableMetadata:
             error.was_kept = storage.forget(path)
             raise
 
+    return kept(storage.cache, _key(path, storage), read)
+
+
+def forget_metadata(path: str, storage: Storage) -> None:
+    """Let go of the parsed metadata file ``path``, which a commit of ours has replaced.
+
+    Each version lists all snapshots: a session that commits often would fill its cache with what
+    nobody asks for, some ten objects a snapshot and version, which Python's collector walks.
+    """
+    with suppress(Error):  # its file may be gone
+        key = _key(path, storage)
+        if storage.cache is not None and key is not None:
+            storage.cache.remove(key)
+
+
+def _key(path: str, storage: Storage) -> tuple[str, str, int, int] | None:
     version = storage.version_of(path)
-    return kept(storage.cache, None if version is None else ("metadata", *version), read)
+    return None if version is None else ("metadata", *version)
 
 
 def _hint(storage: Storage, path: str) -> str | None:
@@ -130,24 +161,23 @@ def _hint(storage: Storage, path: str) -> str | None:
         return None  # the hint is best effort for its writer, so it is for the reader
 
 
-def _hadoop_current(names: Sequence[str], hint: str | None) -> list[str]:
-    versions: dict[int, str] = {}
-    # Of several spellings of one version the plain one counts, as in Java.
-    for name in sorted(names, key=lambda name: (len(name), name)):
-        if (version := hadoop_version(name)) is not None:
-            versions.setdefault(version, name)
-    if not versions:
+def _hadoop_current(numbered: Mapping[str, int], hint: str | None) -> list[str]:
+    if not numbered:
         return []
+    versions = set(numbered.values())
     hinted = hinted_version(hint or "")
     current = hinted if hinted in versions else max(versions)
     while current + 1 in versions:
         current += 1
-    return [versions[current]]
+    # Of several spellings of one version the plain one counts, as in Java.
+    spelled = [name for name, version in numbered.items() if version == current]
+    return [min(spelled, key=lambda name: (len(name), name))]
 
 
-def _catalog_current(names: Sequence[str], hint: str | None) -> list[str]:
+def _catalog_current(names: Iterable[str], hint: str | None) -> list[str]:
     numbered = {name: int(found[1]) for name in names if (found := _CATALOG.fullmatch(name))}
-    newest = [name for name in names if numbered[name] == max(numbered.values())]
+    highest = max(numbered.values(), default=0)
+    newest = [name for name, number in numbered.items() if number == highest]
     hinted = [name for name in newest if hint and name.startswith(hint)]
     return hinted if len(hinted) == 1 else newest
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
-from icesql.catalog.current_metadata import is_metadata_name
+from icesql.catalog.current_metadata import forget_metadata, is_metadata_name
 from icesql.catalog.table import Catalog, Table
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
 from icesql.commit.outcomes.requests import OpenRequests, Sent, files_of
@@ -217,6 +217,8 @@ def _finished(catalog: Catalog, base: Table, operation: Operation) -> Table:
     try:
         table = catalog.load(base.identifier)
         operation.succeeded(table)
+        if table.metadata_location != base.metadata_location:
+            forget_metadata(base.metadata_location, table.storage)
         _delete_old_metadata(catalog, base, table)
     except BaseException as error:
         made = operation.snapshot_id

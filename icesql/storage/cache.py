@@ -51,6 +51,13 @@ class BoundedCache:
                 _, (_, freed) = self._kept.popitem(last=False)
                 self.bytes_used -= freed
 
+    def remove(self, key: Hashable) -> None:
+        """Forget the value of ``key``, if it is here."""
+        with self._lock:
+            old = self._kept.pop(key, None)
+            if old is not None:
+                self.bytes_used -= old[1]
+
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:

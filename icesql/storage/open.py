@@ -235,7 +235,7 @@ class Storage:
             return self.remote_files().list_folder(path)
         folder = local_spellings(path)[0]
         try:
-            return sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
+            return sorted([entry.name for entry in os.scandir(folder) if entry.is_file()])
         except OSError as error:
             raise storage_error(folder, error) from error
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+import icesql
 from icesql.catalog.current_metadata import find_current_metadata, is_metadata_name, read_metadata
 from icesql.errors import StorageError
+from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Storage
 
@@ -128,3 +131,20 @@ def test_metadata_is_parsed_once_while_the_file_stays_the_same(
     assert read_metadata(path, storage) is first
     tables.write(tmp_path / "v1.metadata.json", **{"last-updated-ms": 17, "location": "elsewhere"})
     assert read_metadata(path, storage).last_updated_ms == 17
+
+
+def test_what_a_commit_replaced_is_not_kept(tmp_path: Path) -> None:
+    with icesql.connect(warehouse=str(tmp_path)) as connection:
+        connection.execute("CREATE SCHEMA s")
+        connection.execute("CREATE TABLE s.t (a INT)")
+        for number in range(5):
+            connection.execute(f"INSERT INTO s.t VALUES ({number})")
+        gc.collect()
+        table = str(tmp_path / "s" / "t")
+        held = [
+            len(each.snapshots)
+            for each in gc.get_objects()
+            if isinstance(each, TableMetadata) and each.location == table
+        ]
+        assert held == [5]
+        assert connection.execute("SELECT sum(a) FROM s.t").fetchall() == [(10,)]

@@ -16,6 +16,7 @@ from typing import Any, Final
 from icesql.catalog.current_metadata import (
     find_current_metadata,
     hadoop_version,
+    hadoop_versions,
     hinted_version,
     read_metadata,
 )
@@ -107,11 +108,8 @@ class _Linked:
 
     def later(self) -> list[str]:
         """The paths of higher versions, the highest first."""
-        found = [
-            (version, name)
-            for name in os.listdir(self._folder)
-            if (version := hadoop_version(name)) is not None and version > self._key[0]
-        ]
+        versions = hadoop_versions(os.listdir(self._folder))
+        found = [(number, name) for name, number in versions.items() if number > self._key[0]]
         return [os.path.join(self._folder, name) for _, name in sorted(found, reverse=True)]
 
     def outcome(self) -> Swap:
@@ -227,7 +225,8 @@ def _link_new(data: bytes, final: str) -> bool | None:
 
 def spellings(folder: str, version: int | None) -> set[str]:
     """The names of the files of a version: as it is, or by gzip in several spellings."""
-    return {name for name in os.listdir(folder) if hadoop_version(name) == version is not None}
+    versions = hadoop_versions(os.listdir(folder))
+    return {name for name, number in versions.items() if number == version}
 
 
 def _identity(path: str) -> tuple[int, ...] | None:
@@ -279,7 +278,7 @@ def write_hint(folder: str, version: int) -> None:
                 with suppress(OSError):
                     os.unlink(temporary)
             # Whoever committed since it was read may have written a higher one in between.
-            version = max(filter(None, map(hadoop_version, os.listdir(folder))), default=0)
+            version = max(hadoop_versions(os.listdir(folder)).values(), default=0)
 
 
 def _hinted(hint: str) -> int:

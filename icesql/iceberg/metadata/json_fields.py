@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
 _INT_LIMIT: Final = {32: 1 << 31, 64: 1 << 63}
 
 
@@ -22,6 +24,10 @@ class Malformed(ValueError):
 
 def load_json(data: bytes | str) -> Any:
     """The parsed value. Raises Malformed, with the byte offset as ``offset`` when it is known."""
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        pass  # json reads what is beyond the standard, and knows where it is wrong
     try:
         return json.loads(data)
     except RecursionError as error:
@@ -69,12 +75,12 @@ def as_int(value: Any, where: str, bits: int = 64) -> int:
 
 def as_number(value: Any, where: str) -> int:
     """``value`` as an integer of any size. Raises Malformed."""
+    if type(value) is int:
+        return value
     if type(value) is float and value.is_integer() and abs(value) <= _EXACT_FLOATS:
         return int(value)
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         return int(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
     raise Malformed(f"{where} is {_kind(value)}, not an integer")
 
 

@@ -82,8 +82,13 @@ class LazySnapshots(Mapping[int, Snapshot]):
         self._raw: dict[int, dict[str, Any]] = {}
         self._parsed: dict[int, Snapshot] = {}
         for index, each in enumerate(raw):
-            fields = as_object(each, f"snapshots[{index}]")
-            self._raw[required_id(fields, "snapshot-id", f"snapshots[{index}]")] = fields
+            # Tables have thousands of them, and each commit and each open reads all.
+            if type(each) is dict and type(snapshot_id := each.get("snapshot-id")) is int:
+                self._raw[snapshot_id] = each
+            else:
+                where = f"snapshots[{index}]"
+                fields = as_object(each, where)
+                self._raw[required_id(fields, "snapshot-id", where)] = fields
 
     def __getitem__(self, snapshot_id: int) -> Snapshot:
         found = self._parsed.get(snapshot_id)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from icesql.errors import DataError
 from icesql.iceberg import types as t
+from icesql.iceberg.metadata.json_fields import Malformed, load_json
 from icesql.iceberg.metadata.json_writer import metadata_bytes, schema_json
 from icesql.iceberg.metadata.schema_json import parse_schema
 from icesql.iceberg.schema import Schema
@@ -94,3 +98,56 @@ def names_and_types(node):
     if isinstance(node, list):
         return [names_and_types(each) for each in node]
     return node.replace(" ", "") if isinstance(node, str) else node
+
+
+BORDERS = [
+    "-0", "-0.0", "1e400", "-1e400", "NaN", "Infinity", "1.0", "1E5", "0.1e-400", "9007199254740993.0",
+    "5e-324", "2.2250738585072011e-308", "1.7976931348623157e308", "18446744073709551615",
+    "18446744073709551616", "-9223372036854775809", "123456789012345678901234567890", "1" * 4000,
+    '"\\ud800"', '"\\ud83d\\ude00"', '"\\u0000\\/\\u007f"', '"\u2028 \u00e9 \U0001f600"',
+    '{"a": 1, "a": [true, false, null]}', ' [ 1 , {} ]\n', "\ufeff1", "[" * 500 + "]" * 500,
+]  # fmt: skip
+WRONG = [
+    "", "01", "[1,]", "1.", ".5", "1.e5", "+1", "1e", "-", '"\t"', '"a', "{'a': 1}", "nul", "1 2",
+    '"\\x"', '{"a" 1}', "1" * 5000, "[" * 200_000 + "]" * 200_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("as_bytes", [True, False])
+def test_json_is_read_as_the_standard_library_reads_it(as_bytes) -> None:
+    for text in BORDERS:
+        data = text.encode() if as_bytes else text.lstrip("\ufeff")
+        assert repr(load_json(data)) == repr(json.loads(data)), text
+    for text in WRONG:
+        with pytest.raises(Malformed):
+            load_json(text.encode() if as_bytes else text)
+    # Half of a surrogate pair as json takes it: its three bytes.
+    assert load_json(b'"\xed\xa0\x80"') == "\ud800"
+    for data in (b'"\xff"', b'"\xc0\xaf"', b'{"a": "\xe9"}'):
+        with pytest.raises(Malformed, match="UTF-8"):
+            load_json(data)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(),
+        lambda each: st.lists(each, max_size=4) | st.dictionaries(st.text(), each, max_size=4),
+    )
+)  # fmt: skip
+def test_json_of_any_kind_comes_back_as_it_was(value) -> None:
+    assert repr(load_json(metadata_bytes({"a": value}))) == repr({"a": value})
+    assert repr(load_json(json.dumps(value).encode())) == repr(value)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_no_number_that_json_lacks_is_written_as_null(value) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        metadata_bytes({"a": [1, {"b": value}]})
+
+
+def test_what_a_document_may_hold_is_written_whole() -> None:
+    document = {"null": None, "text": "null", "half": "\ud800", "large": 2**200, "pair": (1, 2)}
+    for key, value in document.items():
+        written = metadata_bytes({key: value})
+        assert json.loads(written) == json.loads(json.dumps({key: value})), key
