@@ -104,7 +104,12 @@ def _stream(
     from tests.writer.table import TableWriter, arrow_schema
 
     tables = {
-        name: TableWriter(str(folder / "s" / name), fields, version=version)
+        name: TableWriter(
+            str(folder / "s" / name),
+            fields,
+            version=version,
+            properties={"write.parquet.compression-codec": "zstd"},
+        )
         for name, version in versions.items()
     }
     first = next(iter(tables.values()))
