@@ -57,7 +57,7 @@ class ColumnGrowth(Struct, frozen=True):
     @property
     def message(self) -> str:
         """What happens, for a note."""
-        return f"{'.'.join(self.path)} {self.type}"
+        return f"{'.'.join(self.path)} {duckdb_type(self.type)}"
 
 
 class Evolution:
