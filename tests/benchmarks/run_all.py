@@ -3,7 +3,7 @@
     python tests/benchmarks/run_all.py CACHE [--only tpch_all,stores]
 
 CACHE keeps data and the environments of the peers, which are made with pip as they are needed: about
-3 GB, and an hour the first time. Each benchmark prints its own lines, with ratios of icesql to its
+3 GB, and an hour and a half the first time. Each benchmark prints its own lines, with ratios of icesql to its
 peers; the end says which of them failed. Leave the machine alone meanwhile.
 """
 
@@ -33,6 +33,7 @@ BENCHMARKS = {
     ),
     "writing": (["CACHE/tpch-raw-1/lineitem.parquet"], "INSERT of lineitem"),
     "merging": (["CACHE/merging"], "MERGE of one row of a hundred"),
+    "commits": (["CACHE"], "3,000 commits of ten rows"),
     "spark": (["CACHE"], "TPC-H SF1 on Spark"),
 }
 

@@ -192,7 +192,7 @@ def test_many_columns_at_once(con: icesql.Connection) -> None:
     listed = ", ".join(f"{number} AS c{number}" for number in range(1000))
     cursor = con.execute(f"INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT {listed}")
     assert cursor.notes[0].startswith("new columns: c0 INTEGER, c1 INTEGER")
-    assert cursor.notes[0].endswith("c9 int and 990 more")
+    assert cursor.notes[0].endswith("c9 INTEGER and 990 more")
     assert con.execute("SELECT c0, c999, a FROM s.t").fetchall() == [(0, 999, None)]
     assert metadata(con, "t").last_column_id == 1001
 
