@@ -3,8 +3,8 @@
     python tests/benchmarks/run_all.py CACHE [--only tpch_all,stores]
 
 CACHE keeps data and the environments of the peers, which are made with pip as they are needed: about
-3 GB, and an hour and a half the first time. Each benchmark prints its own lines, with ratios of icesql to its
-peers; the end says which of them failed. Leave the machine alone meanwhile.
+3 GB, and an hour and a half the first time. Each benchmark prints its own lines, with ratios of
+icesql to its peers; the end says which of them failed. Leave the machine alone meanwhile.
 """
 
 from __future__ import annotations
