@@ -137,7 +137,7 @@ def test_every_command_has_help_of_its_own(
     assert COMMANDS[command].summary[1:15] in " ".join(shown.stdout.split())
     assert ("--fail-on" in shown.stdout) == (command == "doctor")
     assert ("--warehouse" in shown.stdout) == (
-        command in ("query", "shell", "doctor", "config", "mcp")
+        command in ("query", "shell", "doctor", "copy", "restore", "maintain", "config", "mcp")
     )
 
 

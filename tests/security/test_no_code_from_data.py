@@ -292,8 +292,10 @@ CODE = {
 }
 SINKS = {
     "spark_frames.py: _frame: execute": "icesql itself, which reads what the program gives it",
-    "connection.py: Connection.doctor.ask: execute": "icesql itself, which reads it as what a "
-    "person types",
+    "doctor.py: _ask.ask: execute": "icesql itself, which reads it as what a person types",
+    "maintenance.py: _door.perform: execute": "icesql itself: a call that is a value, and no text",
+    "explained.py: definitions_of: sql": "the text of an ALTER TABLE that EXPLAIN shows; it does "
+    "not run",
     "adapter.py: IcesqlAdapter._run: execute": "icesql itself, through dbt, whose names are quoted",
     "connections.py: IcesqlConnectionManager.open.connect: execute": "icesql itself, which reads "
     "the branch of the owner's profile as a quoted text",
