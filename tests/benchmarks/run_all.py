@@ -27,14 +27,12 @@ BENCHMARKS = {
     "shell": ([], "the shell: start to prompt, a key until its echo"),
     # After tpch_all, which makes lineitem.
     "compaction": (["CACHE/tpch-raw-1/lineitem.parquet", "CACHE/small"], "small files made one"),
-    "converting": (
-        ["CACHE/tpch-raw-1/lineitem.parquet", "CACHE/upserts"],
-        "equality deletes converted and compacted",
-    ),
+    "converting": (["CACHE/tpch-raw-1/lineitem.parquet", "CACHE/upserts"], "deletes converted"),
     "writing": (["CACHE/tpch-raw-1/lineitem.parquet"], "INSERT of lineitem"),
     "merging": (["CACHE/merging"], "MERGE of one row of a hundred"),
     "commits": (["CACHE"], "3,000 commits of ten rows"),
     "spark": (["CACHE"], "TPC-H SF1 on Spark"),
+    "spark_peers": (["CACHE", "--scale", "1"], "TPC-H SF1 on Spark, Iceberg's jar and Comet"),
 }
 
 
