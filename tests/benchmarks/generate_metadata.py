@@ -135,7 +135,7 @@ MANIFEST_FILE = {
     ],
 }
 
-SCHEMA_JSON = {
+SCHEMA_JSON: dict[str, Any] = {
     "type": "struct",
     "schema-id": 0,
     "fields": [
@@ -144,6 +144,16 @@ SCHEMA_JSON = {
     ],
 }
 SPEC_FIELDS = [{"name": "ts_day", "transform": "day", "source-id": 2, "field-id": 1000}]
+
+
+def widen(columns: int) -> None:
+    """Let tables to come have so many columns, with counts and bounds of each."""
+    kinds = ("long", "double", "string")
+    for number in range(len(COLUMNS) + 1, columns + 1):
+        COLUMNS.append((number, f"more{number}", kinds[number % 3]))
+        SCHEMA_JSON["fields"].append(
+            {"id": number, "name": COLUMNS[-1][1], "required": False, "type": COLUMNS[-1][2]}
+        )
 
 
 def write_table(folder: Path, files: int) -> Path:

@@ -2,6 +2,7 @@
 
     pip install polars polars_iceberg
     python tests/benchmarks/planning.py [--files 1000,10000,50000] [--rounds 5] [--filters "one id"]
+        [--columns 20]
 
 "cold" is a whole process, from start to exit: load the metadata file and plan once; "disk" is the
 same with icesql's cache folder, which another process has filled. "warm" loads the
@@ -114,6 +115,7 @@ def main() -> None:
     parser.add_argument("--filters", default=",".join(FILTERS))
     parser.add_argument("--peers", help="pyiceberg, polars or both; those that are installed")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--columns", type=int, default=20, help="of tables that are generated")
     parser.add_argument("--keep", help="folder to keep the generated tables in")
     parser.add_argument("--once", nargs=3, metavar=("PLANNER", "METADATA", "FILTER"))
     parser.add_argument("--disk", help="with --once: icesql's cache folder")
@@ -129,6 +131,9 @@ def main() -> None:
     if arguments.growth:
         print(growth(*arguments.growth))
         return
+    from generate_metadata import widen
+
+    widen(arguments.columns)
     peers = arguments.peers.split(",") if arguments.peers else installed()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(arguments.keep or temporary)

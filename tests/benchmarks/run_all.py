@@ -30,6 +30,7 @@ BENCHMARKS = {
     "converting": (["CACHE/tpch-raw-1/lineitem.parquet", "CACHE/upserts"], "deletes converted"),
     "writing": (["CACHE/tpch-raw-1/lineitem.parquet"], "INSERT of lineitem"),
     "merging": (["CACHE/merging"], "MERGE of one row of a hundred"),
+    "upserts": ([], "upserts of a million keys, and of 200 columns"),
     "commits": (["CACHE"], "3,000 commits of ten rows"),
     "spark": (["CACHE"], "TPC-H SF1 on Spark"),
     "spark_peers": (["CACHE", "--scale", "1"], "TPC-H SF1 on Spark, Iceberg's jar and Comet"),
