@@ -137,6 +137,7 @@ class _Copy:
         self._needed: dict[str, int | None] = {}
         self._manifests: dict[str, int] = {}
         self._pending: dict[str, bytes] = {}
+        self._pending_bytes = 0
         self._facts: dict[str, DeleteFacts] = {}
         # Data files by their new paths, and those of manifests that need no look.
         self._data: dict[str, str] = {}
@@ -306,8 +307,9 @@ class _Copy:
         else:
             length = len(edited)
             self._pending[new] = edited
+            self._pending_bytes += length
         self._manifests[new] = length
-        if sum(map(len, self._pending.values())) > _MOST_PENDING:
+        if self._pending_bytes > _MOST_PENDING:
             self._write_pending()
 
     def _write_pending(self) -> None:
@@ -319,6 +321,7 @@ class _Copy:
         for new, data in self._pending.items():
             self._manifests[new] = self._write(new, data)
         self._pending.clear()
+        self._pending_bytes = 0
 
     def _copy_listed(self, listed: ListedPath) -> NewPath:
         """The new path of a file that a manifest lists, and the file itself if it is live."""
