@@ -16,15 +16,13 @@ from icesql.sql.writes.statements import Insert
 def definitions_of(statement: Write, services: StatementServices) -> list[str]:
     """The ALTER TABLE statements that change the columns so, in their order. Changes nothing.
 
-    Raises what the statement would raise of its columns.
+    Of tables only metadata is read. Raises what the statement would raise of its columns.
     """
     assert isinstance(statement, Insert | Merge)
     _, table, _ = find_named(statement.table, services)
     schema = table.metadata.schema
     query = statement.query if isinstance(statement, Insert) else statement.source
-    result, _ = services.run(query)
-    columns = result.columns
-    result.close()
+    columns = services.columns_of(query)
     evolution: Evolution | None
     if isinstance(statement, Insert):
         evolution = insert_evolution(statement, table, columns)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.engine.engines import Engines
     from icesql.engine.protocol import Result
+    from icesql.engine.result_schema import ResultColumn
     from icesql.query.bound import BoundQuery
     from icesql.query.views.temporary import TemporaryTable
     from icesql.scan.plan import ScanPlan
@@ -55,6 +56,9 @@ class StatementServices(Protocol):
         self, read: Query, tables: Mapping[str, TemporaryTable], narrow: Narrow
     ) -> tuple[BoundQuery, tuple[ScanPlan, ...]]:
         """The query that ``run_here`` would run, and what that would read. Runs nothing."""
+
+    def columns_of(self, read: Query) -> tuple[ResultColumn, ...]:
+        """The columns of the rows of a query, by the metadata of its tables: no file is opened."""
 
     def scans_of(self, read: Query) -> Scans:
         """What a query would read. Runs nothing."""

@@ -106,7 +106,8 @@ def plan_changes(scan: TableScan, changes: ChangeScan, query: QueryContext) -> C
         return planned[key]
 
     found = []
-    for commit in changes.commits:
+    # Where no row is wanted, the columns are.
+    for commit in changes.commits if scan.limit != 0 else ():
         query.check()
         if commit.after is not None and _is_no_change(commit.after, changes):
             continue

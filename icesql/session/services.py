@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from icesql.context import QueryContext
     from icesql.engine.protocol import Result
+    from icesql.engine.result_schema import ResultColumn
     from icesql.modify.services import ChangedState, Narrow, Scans
     from icesql.query.bound import BoundQuery
     from icesql.query.views.temporary import TemporaryTable
@@ -59,6 +60,17 @@ class Services:
         with nullcontext() if statement.sources is None else statement.sources.placing():
             bound = replace(bound, scans=narrow(bound.scans))
             return bound, self._pipeline.plan(bound, query)
+
+    def columns_of(self, read: Query) -> tuple[ResultColumn, ...]:
+        """The columns of the rows of a query, by the metadata of its tables: no file is opened."""
+        statement, bound = self._pipeline.bind(read, self.query, for_explain=True)
+        bound = replace(bound, scans=tuple(replace(each, limit=0) for each in bound.scans))
+        result = self._pipeline.run_bound(statement, bound, self.query).result
+        assert result is not None
+        try:
+            return result.columns
+        finally:
+            result.close()
 
     def scans_of(self, read: Query) -> Scans:
         """What a query would read. Runs nothing."""

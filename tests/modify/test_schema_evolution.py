@@ -411,3 +411,45 @@ def test_other_dialects(con: icesql.Connection, catalog: dict[str, Any], dialect
     assert con.execute("SELECT * FROM s.t ORDER BY a").fetchall() == [
         (1, "x", None), (None, None, True),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "SELECT a, n, 1 AS new FROM s.src WHERE n > 1",
+        "SELECT a, max(n) AS new FROM s.src GROUP BY a",
+        "SELECT a, n AS new FROM s.src UNION ALL SELECT a, 2 FROM s.src",
+        "SELECT a, n AS new FROM s.src CHANGES",
+        "SELECT count(*) AS new, 1 AS a FROM s.src",
+    ],
+    ids=["filter", "aggregate", "union", "changes", "count"],
+)
+@pytest.mark.parametrize("engine", ["auto", "arrow"])
+def test_explain_opens_no_file(con: icesql.Connection, source: str, engine: str) -> None:
+    con.execute("CREATE TABLE s.grows (a INT)")
+    con.execute("CREATE TABLE s.src (a INT, n BIGINT)")
+    con.execute("INSERT INTO s.src VALUES (1, 2), (2, 3)")
+    con.execute(f"SET local_reader = '{engine}'")
+    for statement in (
+        f"INSERT WITH SCHEMA EVOLUTION INTO s.grows BY NAME {source}",
+        f"MERGE WITH SCHEMA EVOLUTION INTO s.grows t USING ({source}) q ON t.a = q.a "
+        "WHEN NOT MATCHED THEN INSERT *",
+    ):
+        before = con.execute(f"EXPLAIN {statement}").fetchall()
+        assert any(line.startswith("ALTER") and "new" in line for (line,) in before)
+        files = {each: each.read_bytes() for each in data_files(warehouse_of(con))}
+        for each in files:
+            each.unlink()
+        try:
+            after = con.execute(f"EXPLAIN {statement}").fetchall()
+        finally:
+            for path, data in files.items():
+                path.write_bytes(data)
+        assert [line for (line,) in after if line.startswith("ALTER")] == [
+            line for (line,) in before if line.startswith("ALTER")
+        ]
+
+
+def warehouse_of(con: icesql.Connection) -> Path:
+    """Below it are the data files of the table ``s.src``."""
+    return Path(metadata(con, "src").location.removeprefix("file://"))
