@@ -1,9 +1,10 @@
 """Which columns each scan exposes, and the tree that names them.
 
-A scan exposes the columns that its statement names, all of them under ``*``. Unknown names are
-rejected here, with the nearest known names. Metadata columns such as ``_file`` are exposed where
-they are named and are not part of ``*``. Columns of one table that differ only in case are
-exposed as ``__col_<field id>``, since engines match names case-insensitively.
+A scan exposes the columns that its statement names, all of them under ``*``, none under that of
+EXISTS (SELECT * …). Unknown names are rejected here, with the nearest known names. Metadata
+columns such as ``_file`` are exposed where they are named and are not part of ``*``. Columns of
+one table that differ only in case are exposed as ``__col_<field id>``, since engines match names
+case-insensitively.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from icesql.query.names import (
     meaning_of,
     scan_index,
 )
+from icesql.query.pushdown.plain_select import EXISTS_PARTS, has_only
 from icesql.sql.positions import offset_of, unsupported
 from icesql.sql.user_text import NAME, SQL, Edit, quoted
 
@@ -150,7 +152,8 @@ class _Binder(Struct):
                 case exp.Column() if isinstance(node.this, exp.Star):
                     self._table_star(node, scope)
                 case exp.Star() if not isinstance(node.parent, exp.Count | exp.Column):
-                    self._star(scope, "")
+                    if not _is_for_existence(node, scope):
+                        self._star(scope, "")
                 case exp.Columns() | exp.Pivot():
                     self._star(scope, "")
                 case exp.PositionalColumn():
@@ -277,6 +280,8 @@ class _Binder(Struct):
         """Keep metadata columns out of ``*`` and give clashing columns their names back."""
         for node in list(scope.own_nodes("expressions")):
             if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
+                if _is_for_existence(node, scope):
+                    continue
                 table = node.parent.table if isinstance(node.parent, exp.Column) else ""
                 given = list(node.args.get("except_") or ())
                 for item in scope.items:
@@ -308,6 +313,18 @@ class _Binder(Struct):
             if column.field_id in exposed.clashing:
                 old = exp.column(exposed.exposed_name(column), quoted=True)
                 star.append("rename", exp.alias_(old, column.name, quoted=True))
+
+
+def _is_for_existence(star: exp.Star, scope: SelectScope) -> bool:
+    """Whether a star stands in EXISTS (SELECT * FROM … WHERE …), where no value of it is read."""
+    select = scope.select
+    around = select.parent.parent if isinstance(select.parent, exp.Subquery) else select.parent
+    return (
+        isinstance(around, exp.Exists)
+        and star.parent is select
+        and not any(star.args.values())
+        and has_only(select, EXISTS_PARTS)
+    )
 
 
 def _column_of(names: Sequence[exp.Expr], place: exp.Expr) -> exp.Column:

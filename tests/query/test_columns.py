@@ -37,6 +37,17 @@ def columns(bound: BoundQuery) -> list[list[str]]:
         ("SELECT name FROM orders JOIN people USING (id)", [["id"], ["id", "name"]]),
         ("SELECT 1 FROM orders o WHERE EXISTS (SELECT 1 FROM people WHERE name = region)",
          [["region"], ["name"]]),
+        ("SELECT 1 FROM orders o WHERE EXISTS (SELECT * FROM people p WHERE p.name = o.region)",
+         [["region"], ["name"]]),
+        ("SELECT 1 FROM orders WHERE NOT EXISTS (FROM people)", [[], []]),
+        ("SELECT 1 FROM orders o WHERE EXISTS (SELECT * FROM people GROUP BY ALL)",
+         [[], ["id", "name", "born"]]),
+        ("SELECT 1 FROM orders WHERE EXISTS (SELECT * EXCLUDE (id) FROM people)",
+         [[], ["id", "name", "born"]]),
+        ("SELECT 1 FROM orders WHERE EXISTS (SELECT * FROM people UNION SELECT * FROM people)",
+         [[], ["id", "name", "born"], ["id", "name", "born"]]),
+        ("SELECT 1 FROM orders WHERE EXISTS (SELECT * FROM (SELECT * FROM people))",
+         [[], ["id", "name", "born"]]),
         ("SELECT id, _file, _pos FROM orders", [["id", "_file", "_pos"]]),
         ("SELECT list_transform(tags, x -> x || region) FROM orders", [["region", "tags"]]),
         ("SELECT u.t FROM orders, unnest(tags) AS u(t)", [["tags"]]),
@@ -129,6 +140,32 @@ def test_columns_equal_up_to_case_are_told_apart(bind_sql):
 def test_a_star_keeps_the_names_of_columns_equal_up_to_case(bind_sql):
     sql = bind_sql("SELECT * FROM clashing").tree.sql(dialect="duckdb")
     assert '* RENAME ("__col_1" AS "a", "__col_2" AS "A")' in sql
+
+
+def test_a_star_whose_values_nobody_reads_renames_nothing(bind_sql):
+    bound = bind_sql("SELECT 1 FROM people WHERE EXISTS (SELECT * FROM clashing WHERE b = name)")
+    assert columns(bound) == [["name"], ["b"]]
+    assert "RENAME" not in bound.tree.sql(dialect="duckdb")
+
+
+def test_rows_exist_whatever_columns_they_have(tmp_path):
+    fields = [
+        {"id": 1, "name": "id", "required": False, "type": "long"},
+        {"id": 2, "name": "name", "required": False, "type": "string"},
+    ]
+    table = TableWriter(tmp_path, fields)
+    table.commit([table.data_file([{"id": each, "name": f"n{each}"} for each in range(5)])])
+    with icesql.connect() as connection:
+        connection.register_table("t", table.metadata_path)
+        for condition, expected in {
+            "EXISTS (SELECT * FROM t)": 5,
+            "EXISTS (SELECT * FROM t WHERE id > 9)": 0,
+            "EXISTS (SELECT * FROM t b WHERE b.id = a.id + 1)": 4,
+            "NOT EXISTS (SELECT * FROM t b WHERE b.id = a.id + 1)": 1,
+            "EXISTS (SELECT * FROM t b JOIN t c USING (id) WHERE c.id < a.id)": 4,
+        }.items():
+            sql = f"SELECT count(*) FROM t a WHERE {condition}"
+            assert connection.execute(sql).fetchall() == [(expected,)], sql
 
 
 def test_a_name_that_fits_two_columns_up_to_case_is_ambiguous(bind_sql):

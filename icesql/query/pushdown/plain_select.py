@@ -11,6 +11,10 @@ _ROW_BY_ROW: Final = (
     exp.Column, exp.Identifier, exp.Star, exp.Alias, exp.Literal, exp.Boolean, exp.Null, exp.Cast,
     exp.DataType, exp.DataTypeParam, exp.Dot, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul,
 )  # fmt: skip
+# Clauses of a query of which only whether it has a row matters.
+EXISTS_PARTS: Final = frozenset(
+    {"kind", "hint", "expressions", "operation_modifiers", "from_", "where", "joins", "distinct"}
+)
 
 
 def has_only(node: exp.Expr, parts: frozenset[str]) -> bool:

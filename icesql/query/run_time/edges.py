@@ -22,7 +22,7 @@ from icesql.query.names import FromItem, SelectScope, find_column, meaning_of
 from icesql.query.plain_calls import is_plain_call
 from icesql.query.pushdown.column_access import resolver
 from icesql.query.pushdown.joins import OuterJoins
-from icesql.query.pushdown.plain_select import has_only
+from icesql.query.pushdown.plain_select import EXISTS_PARTS, has_only
 from icesql.query.pushdown.push_down import conjuncts
 from icesql.query.short_sql import short_sql
 
@@ -38,9 +38,6 @@ _COMPARABLE: Final = (
 _WHOLE: Final = (t.IntegerType, t.LongType)
 # EXISTS of these is true if a row comes out of FROM and WHERE; without GROUP BY an aggregate
 # always gives one.
-_EXISTS_PARTS: Final = frozenset(
-    {"kind", "hint", "expressions", "operation_modifiers", "from_", "where", "joins", "distinct"}
-)
 _ONE_VALUE_PARTS: Final = frozenset({"kind", "hint", "expressions", "operation_modifiers", "from_"})
 _MOST_EDGES: Final = 200
 
@@ -131,7 +128,7 @@ class _Finder(Struct):
     ) -> Iterator[KeyEdge]:
         query = node.this.unnest() if isinstance(node.this, exp.Subquery) else node.this
         inner = self.scope_of.get(id(query))
-        if inner is None or not has_only(inner.select, _EXISTS_PARTS):
+        if inner is None or not has_only(inner.select, EXISTS_PARTS):
             return
         if OuterJoins(inner).opaque:
             return
