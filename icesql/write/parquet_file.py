@@ -12,6 +12,7 @@ from msgspec import Struct
 from icesql.iceberg import types as t
 from icesql.iceberg.avro_name import avro_name
 from icesql.iceberg.schema import Schema
+from icesql.read.columns.numbers import to_numbers
 from icesql.storage.new_file import NewFile
 from icesql.write.file_metrics import (
     FileMetrics,
@@ -111,7 +112,8 @@ def encode_rows(table: pa.Table, shape: FileShape, plain: frozenset[str]) -> Enc
     origins = None
     if shape.origins:
         source, position = table.columns[-len(FIELDS) :]
-        origins = encode_origins(RowOrigins.of(source.to_numpy(), position.to_numpy()))
+        places = (to_numbers(each.combine_chunks()) for each in (source, position))
+        origins = encode_origins(RowOrigins.of(*places))
         table = table.select(range(table.num_columns - len(FIELDS)))
     nans, boxes = count_nans(table, shape.floats), extents(table, shape.geometries)
     for place, field in enumerate(shape.arrow):

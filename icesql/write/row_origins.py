@@ -8,7 +8,7 @@ neighbours, compressed: rows that keep their order take a run for each source fi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from icesql.errors import InternalError
+from icesql.read.columns.numbers import from_numbers, to_numbers
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 # Those of a file's rows, row group by row group, as ``encode_origins`` makes them.
@@ -28,6 +29,7 @@ _RUNS_AT_ONCE: Final = 1 << 16
 _SCHEMA: Final = pa.schema(
     [("source", pa.int32()), ("position", pa.int64()), ("length", pa.int64())]
 )
+_TYPES: Final = (np.int32, np.int64, np.int64)
 
 
 class RowOrigins(Struct, frozen=True):
@@ -92,7 +94,9 @@ class RowOrigins(Struct, frozen=True):
 def encode_origins(origins: RowOrigins) -> bytes:
     """The bytes of those of one row group."""
     columns = (origins.sources, origins.positions, origins.lengths)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)]
+    arrays = [
+        from_numbers(values.astype(dtype)) for values, dtype in zip(columns, _TYPES, strict=True)
+    ]
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_stream(sink, _SCHEMA, options=options) as writer:
@@ -113,8 +117,8 @@ def decode_origins(groups: EncodedOrigins) -> RowOrigins:
             raise InternalError(f"a task told of its rows in an unknown way: {table.schema}")
         tables.append(table)
     found = pa.concat_tables(tables) if tables else _SCHEMA.empty_table()
-    columns: list[Any] = [each.cast(pa.int64()).to_numpy() for each in found.columns]
-    return RowOrigins(*columns)
+    wide = [each.combine_chunks().cast(pa.int64()) for each in found.columns]
+    return RowOrigins(*map(to_numbers, wide))
 
 
 class OriginsInOrder:
@@ -128,7 +132,7 @@ class OriginsInOrder:
 
     def add(self, sources: pa.Array, positions: pa.Array) -> None:
         """The next rows: int64 without NULL."""
-        found = RowOrigins.of(sources.to_numpy(), positions.to_numpy())
+        found = RowOrigins.of(to_numbers(sources), to_numbers(positions))
         self._waiting.append(found)
         self._runs += len(found.lengths)
         if self._runs >= _RUNS_AT_ONCE:

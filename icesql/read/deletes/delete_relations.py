@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import pyarrow as pa
-
 from icesql.context import QueryContext
 from icesql.read.deletes.equality_keys import EqualityGroup, equality_groups
 from icesql.read.deletes.positions import PositionDeletes, Positions
@@ -39,16 +37,11 @@ class DeleteRelations:
         """
         return self._groups
 
-    def positions(self, task: FileScanTask) -> pa.Array | None:
+    def position_array(self, task: FileScanTask) -> Positions | None:
         """Deleted positions of the task's whole data file, sorted, distinct int64; None for none.
 
         Raises CorruptFileError and StorageError for the delete files.
         """
-        found = self._positions.positions(task)
-        return None if found is None else pa.array(found)
-
-    def position_array(self, task: FileScanTask) -> Positions | None:
-        """``positions`` as a numpy array."""
         return self._positions.positions(task)
 
     def groups_for(self, task: FileScanTask) -> tuple[EqualityGroup, ...]:

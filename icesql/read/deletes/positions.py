@@ -23,6 +23,7 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.name_mapping import MappedField, NameMapping
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from icesql.iceberg.schema import Schema
+from icesql.read.columns.numbers import to_numbers
 from icesql.read.columns.projection import column_reader
 from icesql.read.formats.decode_errors import converting
 from icesql.read.formats.open import open_reader
@@ -157,7 +158,7 @@ class PositionDeletes:
                         arrays.append(reader(array, batch.count))
                 if any(array.null_count for array in arrays):
                     raise CorruptFileError(location, "a position delete without path or position")
-                yield arrays[0], arrays[1].to_numpy()
+                yield arrays[0], to_numbers(arrays[1])
         finally:
             opened.close()
 
@@ -235,7 +236,7 @@ def _position_files(task: FileScanTask) -> list[DataFile]:
 
 def _by_path(paths: pa.Array, positions: Positions) -> Iterator[tuple[str, Positions]]:
     encoded: Any = paths.dictionary_encode()
-    codes = encoded.indices.to_numpy()
+    codes = to_numbers(encoded.indices)
     names = encoded.dictionary.to_pylist()
     if len(names) == 1:
         yield names[0], positions

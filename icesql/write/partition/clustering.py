@@ -14,6 +14,7 @@ from msgspec import Struct
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import parse_transform
+from icesql.read.columns.numbers import from_numbers, to_numbers
 from icesql.scan.deletes.delete_index import partition_key
 from icesql.storage.temporary import make_temporary_folder, spilling_to
 from icesql.write.partition.partition_values import internal_array, partition_array
@@ -56,7 +57,7 @@ def divide(rows: pa.Table, columns: Sequence[pa.Array]) -> list[Piece]:
         if possible * size > _MOST_CODES:
             _, codes = np.unique(codes, return_inverse=True)
             possible = rows.num_rows
-        codes = codes * size + encoded.indices.to_numpy(zero_copy_only=False)
+        codes = codes * size + to_numbers(encoded.indices)
         possible *= size
     if possible <= _FEW_CODES:
         codes = codes.astype(np.uint16)  # numpy sorts these in one pass, six times as fast
@@ -66,7 +67,7 @@ def divide(rows: pa.Table, columns: Sequence[pa.Array]) -> list[Piece]:
     ends = np.append(starts[1:], rows.num_rows)
     if len(starts) == 1:
         return [Piece(_tuple(columns, 0), rows)]
-    taken = rows.take(pa.array(order))
+    taken = rows.take(from_numbers(order))
     return [
         Piece(_tuple(columns, int(order[start])), taken.slice(start, end - start))
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True)

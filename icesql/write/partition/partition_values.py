@@ -25,6 +25,7 @@ from icesql.iceberg.transforms import (
     Truncate,
     Void,
 )
+from icesql.read.columns.numbers import from_numbers, to_numbers
 from icesql.write.partition.hashing import buckets, hash_bytes, hash_longs
 
 Numbers = npt.NDArray[Any]
@@ -85,13 +86,12 @@ def partition_array(transform: Transform, type: t.IcebergType, values: pa.Array)
 
 def _numbers(values: pa.Array) -> Numbers:
     """The numbers of an array, 0 for NULL."""
-    filled = pc.fill_null(values, 0) if values.null_count else values
-    return np.asarray(filled.to_numpy(zero_copy_only=False))
+    return to_numbers(pc.fill_null(values, 0) if values.null_count else values)
 
 
 def _with_nulls(numbers: Numbers, type: pa.DataType, values: pa.Array) -> pa.Array:
     if not values.null_count:
-        return pa.array(numbers, type)
+        return from_numbers(numbers).cast(type)
     return pa.array(numbers, type, mask=np.asarray(values.is_null().to_numpy(zero_copy_only=False)))
 
 

@@ -31,6 +31,10 @@ def refuse_infinity(values: pa.Array) -> None:
     elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         most = _MOST[kind.bit_width]
         numbers = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+        # In one pass, and without scalars of Python, for which pyarrow imports pandas.
+        least, greatest = (each.as_py() for each in pc.min_max(numbers).values())
+        if least is None or -most < least <= greatest < most:
+            return
         for number, text in ((most, "infinity"), (-most, "-infinity")):
             row = pc.index(numbers, pa.scalar(number, numbers.type)).as_py()
             if row >= 0:

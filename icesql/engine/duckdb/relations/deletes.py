@@ -53,20 +53,22 @@ def live_rows(
 
 
 def _positions(tasks: Sequence[FileScanTask], relations: DeleteRelations) -> ArrowStream | None:
+    import numpy as np
     import pyarrow as pa
 
-    parts = []
+    from icesql.read.columns.numbers import from_numbers
+
+    numbers, parts = [], []
     for number, task in enumerate(tasks):
-        rows = relations.positions(task)
+        rows = relations.position_array(task)
         if rows is not None and len(rows):
-            parts.append((number, rows))
+            numbers.append(number)
+            parts.append(rows)
     if not parts:
         return None
-    files = pa.chunked_array(
-        [pa.repeat(pa.scalar(number, pa.uint64()), len(rows)) for number, rows in parts]
-    )
-    rows = pa.chunked_array([rows for _, rows in parts])
-    return of_unknown_size(pa.table({"file": files, "pos": rows}).combine_chunks())
+    files = np.repeat(np.array(numbers, np.uint64), [len(rows) for rows in parts])
+    columns = {"file": from_numbers(files), "pos": from_numbers(np.concatenate(parts))}
+    return of_unknown_size(pa.table(columns))
 
 
 class _Keys:
