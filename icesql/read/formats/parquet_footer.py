@@ -9,6 +9,7 @@ Source: Parquet format, FileMetaData and PageHeader in Thrift's compact protocol
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import BinaryIO, Final, NamedTuple
 
@@ -41,6 +42,30 @@ _PAGE_HEADER, _LONG_PAGE_HEADER = 256, 1 << 17
 _MOST_SCHEMAS: Final = 16
 _REPEATED: Final = 2
 _DICTIONARY_PAGE: Final = 2
+# What most writers write, which takes longer to read integer by integer. Page headers, those of
+# data up to the statistics: groups are the length of the page and the number of its values.
+_SMALL: Final = rb"\x15[\x00-\x7f]"
+_INTEGER: Final = rb"\x15([\x80-\xff]{0,4}[\x00-\x7f])"
+_UNUSED: Final = rb"\x15[\x80-\xff]{0,4}[\x00-\x7f]"
+_DATA_HEADER: Final = re.compile(
+    rb"\x15\x00" + _UNUSED + _INTEGER + rb"\x2c" + _INTEGER + _SMALL * 3
+)
+_DICTIONARY_HEADER: Final = re.compile(
+    rb"\x15\x04" + _UNUSED + _INTEGER + rb"\x4c" + _UNUSED + _SMALL + rb"[\x11\x12]?\x00\x00"
+)
+_STATISTICS: Final = 0x1C
+# ColumnMetaData of a column outside of structs up to the length of its name, and behind the name up
+# to the statistics: groups are the fields _NUMBERS. Lists of encodings with how often each is used.
+_COLUMN_START: Final = re.compile(
+    _SMALL + rb"\x19(?:\x15[\x00-\x7f]|\x25[\x00-\x7f]{2}|\x35[\x00-\x7f]{3})\x19\x18[\x00-\x7f]"
+)
+_LONG: Final = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
+_COLUMN_NUMBERS: Final = re.compile(
+    _SMALL + rb"\x16(%b)\x16%b\x16(%b)\x26(%b)(?:\x26(%b))?" % ((_LONG,) * 5)
+)
+_NUMBERS: Final = (5, 7, 9, 11)
+_USED: Final = _SMALL * 2 + _UNUSED + rb"\x00"
+_ENCODING_COUNTS: Final = re.compile(rb"\x1c%b|\x2c%b|\x3c%b" % (_USED, _USED * 2, _USED * 3))
 # Headers of fields that every writer writes in this order: integers of 32 and 64 bits, a list.
 _VERSION, _SCHEMA, _ROWS, _GROUPS = 0x15, 0x19, 0x16, 0x19
 
@@ -131,8 +156,9 @@ class RowCounts(Struct, frozen=True):
                 if leaf >= len(chunks):
                     return "a row group of other columns than the schema has"
                 chunk = chunks[leaf]
-                values, position, end = 0, chunk.first, chunk.first + chunk.size
-                while values < chunk.values and position < end and left:
+                values, position = 0, chunk.first
+                end = min(position + chunk.size, self.length)
+                while values < chunk.values and 0 <= position < end and left:
                     left -= 1
                     try:
                         more, position = _page(file, position)
@@ -270,6 +296,13 @@ def _column(data: bytes, position: int) -> tuple[Chunk, int]:
     numbers[5] = nulls = -1
     lower = upper = None
     field_id = 0
+    start = _COLUMN_START.match(data, position)
+    usual = start and _COLUMN_NUMBERS.match(data, start.end() + data[start.end() - 1])
+    if usual:
+        position = usual.end()
+        for place, text in zip(_NUMBERS, usual.groups(), strict=True):
+            if text is not None:
+                numbers[place], field_id = zigzag(text, 0)[0], place
     while header := data[position]:
         position += 1
         kind = header & 15
@@ -284,6 +317,8 @@ def _column(data: bytes, position: int) -> tuple[Chunk, int]:
             nulls, lower, upper, position = _statistics(data, position)
         elif kind == STRUCT:
             position = end_of_struct(data, position)
+        elif kind == LIST and (counts := _ENCODING_COUNTS.match(data, position)):
+            position = counts.end()
         else:
             position = end_of(data, position, kind)
     data_page, dictionary = numbers[9], numbers[11]
@@ -321,16 +356,34 @@ def _page(file: BinaryIO, position: int) -> tuple[int, int]:
         file.seek(position)
         data = file.read(length)
         try:
-            found, end = integers(data, 0, 5)
-            if 501 not in found and found.get(1) != _DICTIONARY_PAGE:
-                found, end = integers(data, 0, 8)
+            size, values, end = _usual_page(data) or _any_page(data)
         except IndexError:
             if len(data) < length:
                 raise
             continue
-        size = found.get(3, -1)
-        values = found.get(501, found.get(801, 0))
         if size < 0 or values < 0:
             break
         return values, position + end + size
     raise BadThrift("a page without a header")
+
+
+def _usual_page(data: bytes) -> tuple[int, int, int] | None:
+    """As ``_any_page``, of a header that has the usual fields and no others."""
+    found = _DATA_HEADER.match(data)
+    if found is None:
+        found = _DICTIONARY_HEADER.match(data)
+        return None if found is None else (zigzag(found[1], 0)[0], 0, found.end())
+    end = found.end()
+    if data[end] == _STATISTICS:
+        end = end_of_struct(data, end + 1)
+    if data[end] or data[end + 1]:
+        return None
+    return zigzag(found[1], 0)[0], zigzag(found[2], 0)[0], end + 2
+
+
+def _any_page(data: bytes) -> tuple[int, int, int]:
+    """The length of a page, its values and the length of its header."""
+    found, end = integers(data, 0, 5)
+    if 501 not in found and found.get(1) != _DICTIONARY_PAGE:
+        found, end = integers(data, 0, 8)
+    return found.get(3, -1), found.get(501, found.get(801, 0)), end

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 import icesql
 from icesql.engine.duckdb.relations import footer
 from icesql.engine.duckdb.relations.footer import FooterCache
+from icesql.read.formats import parquet_footer
 from icesql.read.formats.parquet_footer import read_row_counts
 from icesql.read.formats.thrift import BadThrift
 from tests.damage.thrift_tree import chunks, read_footer, read_page, row_groups, with_footer, write
@@ -272,3 +274,78 @@ def test_a_schema_is_asked_of_the_engine_once(
         os.unlink(path)
     footers.load(cursor, keys, [2])
     assert all(footers.get(*key) is None for key in keys)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"use_dictionary": False, "write_statistics": False},
+        {"data_page_version": "2.0", "write_page_index": True},
+        {"write_page_checksum": True, "data_page_size": 100, "write_page_index": True},
+    ],
+)
+def test_usual_structures_are_read_as_integer_by_integer(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table(
+        {
+            "a": [*range(300)],
+            "b": [None, "x", "y"] * 100,
+            "c": [[1], [], None] * 100,
+            "d": pa.array([{"e": n} for n in range(300)]),
+            "f": pa.array([n / 7 for n in range(300)]),
+        }
+    )
+    fields = [
+        each.with_metadata({"PARQUET:field_id": str(n)}) for n, each in enumerate(table.schema)
+    ]
+    table = table.cast(pa.schema(fields))
+    sink = io.BytesIO()
+    pq.write_table(table, sink, row_group_size=200, **options)
+    whole = sink.getvalue()
+
+    def found(data: bytes) -> Any:
+        file = io.BytesIO(data)
+        try:
+            counts = read_row_counts(file, {})
+            every = [*counts.layout.columns]
+            assert every == [0, 1, 2, 3, 4] or data != whole
+            return counts, counts.problem, counts.page_problem(file, every)
+        except BadThrift as error:
+            return str(error)
+
+    chance = random.Random(3)
+    footer_length = int.from_bytes(whole[-8:-4], "little")
+    damaged = [whole]
+    for number in range(1500):
+        data = bytearray(whole)
+        start = 0 if number % 3 else len(whole) - 8 - footer_length
+        place = chance.randrange(start, len(whole))
+        data[place] = chance.choice(
+            [chance.randrange(256), data[place] ^ 1 << chance.randrange(8), 0, 0x15, 0x16, 0x1C]
+        )
+        damaged.append(bytes(data))
+    quick = [found(each) for each in damaged]
+    assert quick[0][1:] == (None, None)
+    never = re.compile(b"(?!)")
+    for pattern in ("_DATA_HEADER", "_DICTIONARY_HEADER", "_COLUMN_START", "_ENCODING_COUNTS"):
+        monkeypatch.setattr(parquet_footer, pattern, never)
+    assert quick == [found(each) for each in damaged]
+
+
+@pytest.mark.parametrize("place", [-58, 1 << 62])
+def test_a_page_outside_of_its_file_is_a_problem(tmp_path: Path, place: int) -> None:
+    table, path = table_of(tmp_path)
+
+    def moved(tree: Any) -> None:
+        for chunk in chunks(row_groups(tree)[0]):
+            chunk[9] = 6, place
+            chunk.pop(11, None)
+
+    change_footer(path, moved)
+    with path.open("rb") as file:
+        counts = read_row_counts(file, {})
+        assert counts.page_problem(file, [1]) == "pages of 0 values in a column chunk of 10"
+    with pytest.raises(icesql.Error, match=path.name):
+        ask(table)
