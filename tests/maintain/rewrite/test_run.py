@@ -121,13 +121,14 @@ def test_a_task_is_read_in_parts(tmp_path, monkeypatch, version):
 
     whole = read_rows()
     assert len(opened) == 1
+    monkeypatch.setattr(task_reader, "_FIRST_FILES", 1)
     monkeypatch.setattr(task_reader, "_PART_FILES", 3)
     # These deletes are as large as the rows, which keeps the task whole.
     assert read_rows() == whole
     assert len(opened) == 1
     monkeypatch.setattr(task_reader, "_PART_DELETES", 0)
     assert read_rows() == whole
-    assert len(opened) == 3
+    assert len(opened) == 4  # 1, 2, 3 and 1 of 7 files
     before = everything(catalog, version)
     assert rewrite(catalog, plan, QueryContext()).rewritten_data_files_count == 7
     assert everything(catalog, version) == before

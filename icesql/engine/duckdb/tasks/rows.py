@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS: Final = 65_536
 _STEP_SECONDS: Final = 0.1
-# As many footers take about as long as encoding the rows that are on their way.
-_PART_FILES: Final = 256
+# As many footers take about as long as encoding the rows that are on their way; at first there are
+# none, and each part has twice as many files as the one before.
+_FIRST_FILES, _PART_FILES = 32, 256
 # How many times the bytes of its deletes a task has that is read in parts.
 _PART_DELETES: Final = 50
 
@@ -98,9 +99,12 @@ def _parts(task: CombinedScanTask) -> Iterator[CombinedScanTask]:
         each.content_size_in_bytes or each.file_size_in_bytes
         for each in distinct_deletes(task.tasks)
     )
-    step = _PART_FILES if deletes * _PART_DELETES <= size else max(len(task.tasks), 1)
-    for start in range(0, len(task.tasks), step):
+    start, count = 0, len(task.tasks)
+    step = _FIRST_FILES if deletes * _PART_DELETES <= size else count
+    while start < count:
         yield CombinedScanTask(task.tasks[start : start + step], task.context)
+        start += step
+        step = min(2 * step, _PART_FILES)
 
 
 def reads_exactly(task: CombinedScanTask, query: QueryContext) -> bool:
