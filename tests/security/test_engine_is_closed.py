@@ -25,6 +25,7 @@ SPILLS = "SELECT count(*) FROM (SELECT DISTINCT i, i::VARCHAR || repeat('x', 30)
         "SET allowed_directories = ['/']",
         "SET enable_external_access = true",
         "SET lock_configuration = false",
+        "SET allowed_configs = ['threads']",
         "RESET TimeZone",
         "PRAGMA enable_profiling",
         "ATTACH '/tmp/x.db'",
@@ -34,8 +35,12 @@ SPILLS = "SELECT count(*) FROM (SELECT DISTINCT i, i::VARCHAR || repeat('x', 30)
         "SELECT * FROM read_text('/etc/hosts')",
     ],
 )
-def test_an_instance_that_has_started_cannot_be_changed(sql: str, tmp_path: Path) -> None:
-    instance = Instance(frozenset(), Settings(temp_directory=str(tmp_path / "spill")))
+@pytest.mark.parametrize("keeps_footers", [False, True])
+def test_an_instance_that_has_started_cannot_be_changed(
+    sql: str, keeps_footers: bool, tmp_path: Path
+) -> None:
+    settings = Settings(temp_directory=str(tmp_path / "spill"))
+    instance = Instance(frozenset(), settings, keeps_footers=keeps_footers)
     cursor = instance.cursor()
     with pytest.raises(duckdb.Error):
         cursor.execute(sql).fetchall()

@@ -72,7 +72,7 @@ class LocalEngine:
     """Runs bound queries on this machine; one for each icesql connection, safe for threads."""
 
     def __init__(self) -> None:
-        self._pool = InstancePool()
+        self._pool = InstancePool(keeps_footers=True)
         self._footers = FooterCache()
         self._open: WeakSet[LocalResult] = WeakSet()
         self._texts = KeptTexts()

@@ -12,6 +12,8 @@ from weakref import WeakSet
 
 from icesql.config import Settings, default_temp_directory
 from icesql.engine.duckdb.copying.sinks import OUTPUT_FOLDER, OutputFiles
+from icesql.engine.duckdb.kept_footers import SETTING as KEEP_FOOTERS
+from icesql.engine.duckdb.kept_footers import KeptFooters
 from icesql.engine.duckdb.relations.opened_files import STORE_FOLDER
 from icesql.engine.duckdb.types import literal
 from icesql.engine.forked import keep_in_forks
@@ -41,6 +43,9 @@ _OF_STORES: Final = {
     "cache_local_files": "true",
     "external_file_cache_local_max_block_size": 4 << 20,
 }
+# Ranges of local files are read as they are needed: to collect them first costs more than it saves,
+# a seventh of a scan of small files.
+_OF_LOCAL_FILES: Final = {"disable_parquet_prefetching": "true"}
 # With less memory all of it is for what queries make of the bytes.
 _ENOUGH_TO_KEEP: Final = 1 << 30
 _CLOSE_SECONDS: Final = 1.0
@@ -52,10 +57,18 @@ class Instance:
     """One DuckDB instance that may read below ``folders`` and nothing else.
 
     Its configuration, time zone included, is locked once it has started. ``root`` is a connection
-    of ``_started`` that becomes it.
+    of ``_started`` that becomes it. With ``keeps_footers`` those of local files are not read again
+    by the next query.
     """
 
-    def __init__(self, folders: frozenset[str], settings: Settings, root: Any = None) -> None:
+    def __init__(
+        self,
+        folders: frozenset[str],
+        settings: Settings,
+        root: Any = None,
+        *,
+        keeps_footers: bool = False,
+    ) -> None:
         import duckdb
 
         self.folders, self.settings = folders, settings
@@ -64,9 +77,16 @@ class Instance:
             self._root = _started(settings) if root is None else root
             allowed = ", ".join(map(literal, sorted({*folders, OUTPUT_FOLDER})))
             self._root.execute(f"SET allowed_directories = [{allowed}]")
-            if STORE_FOLDER in folders and settings.memory_limit >= _ENOUGH_TO_KEEP:
-                for name, value in _OF_STORES.items():
-                    self._root.execute(f"SET {name} = {value}")
+            reads_stores = STORE_FOLDER in folders
+            self.footers: KeptFooters | None = None
+            chosen: dict[str, Any] = {} if reads_stores else dict(_OF_LOCAL_FILES)
+            if reads_stores and settings.memory_limit >= _ENOUGH_TO_KEEP:
+                chosen |= _OF_STORES
+            if keeps_footers and settings.caches and not reads_stores:
+                self.footers = KeptFooters(settings.memory_limit)
+                chosen |= {KEEP_FOOTERS: "true", "allowed_configs": f"['{KEEP_FOOTERS}']"}
+            for name, value in chosen.items():
+                self._root.execute(f"SET GLOBAL {name} = {value}")
             self._root.execute("SET enable_external_access = false")
             self._root.execute("SET GLOBAL TimeZone = ?", [settings.timezone])
             self._root.execute("SET lock_configuration = true")
@@ -176,10 +196,11 @@ class InstancePool:
     """The instance of an icesql connection.
 
     What an instance may read is fixed when it starts, so a query that needs a folder more gets
-    a new one; results that are still open keep theirs.
+    a new one; results that are still open keep theirs. ``keeps_footers``: see ``Instance``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_footers: bool = False) -> None:
+        self._keeps_footers = keeps_footers
         self._current: Instance | None = None
         self._parser: _Parser | None = None
         self._started: WeakSet[Instance] = WeakSet()
@@ -222,7 +243,9 @@ class InstancePool:
         if current is not None:
             wanted |= current.folders
             current.let_go()
-        self._current = Instance(wanted, settings, self._take_parser(settings))
+        self._current = Instance(
+            wanted, settings, self._take_parser(settings), keeps_footers=self._keeps_footers
+        )
         self._started.add(self._current)
         return self._current
 
@@ -324,7 +347,13 @@ def _same_limits(one: Settings, other: Settings) -> bool:
 
 def _fixed(settings: Settings) -> tuple[object, ...]:
     """What an instance is started with and keeps."""
-    return settings.memory_limit, settings.temp_directory, settings.threads, settings.timezone
+    return (
+        settings.memory_limit,
+        settings.temp_directory,
+        settings.threads,
+        settings.timezone,
+        settings.caches,
+    )
 
 
 def _own_temp_directory(folder: str) -> str:

@@ -6,7 +6,7 @@ settings; only values of parameters differ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -19,6 +19,7 @@ from icesql.engine.result_schema import ResultType
 if TYPE_CHECKING:
     from icesql.engine.duckdb.described import Described
     from icesql.engine.duckdb.lookups import Lookup
+    from icesql.engine.duckdb.relations.footer import FileFacts
     from icesql.engine.duckdb.relations.grouping import FileGroup
     from icesql.engine.duckdb.relations.relation import Relation
     from icesql.scan.plan import ScanPlan
@@ -40,11 +41,15 @@ _ENDS: Final = frozenset((date.min, date.max, datetime.min, datetime.max))
 
 
 class KnownScan(Struct, frozen=True):
-    """How the engine reads some files of a scan; ``parts`` are united."""
+    """How the engine reads some files of a scan; ``parts`` are united.
+
+    ``facts`` are known of its files, by location.
+    """
 
     folders: frozenset[str]
     groups: tuple[str, ...]
     parts: tuple[tuple[Relation, tuple[FileScanTask, ...]], ...]
+    facts: Mapping[str, FileFacts]
 
 
 class Notes(dict[K, V]):
@@ -109,6 +114,7 @@ class PreparedRun:
         folders: set[str],
         confirmed: Sequence[FileGroup],
         parts: Sequence[tuple[Relation, tuple[FileScanTask, ...]]],
+        facts: Mapping[str, FileFacts],
     ) -> None:
         """Remember how a plan is read, if it is plain: all files by the engine alone."""
         is_plain = (
@@ -120,7 +126,7 @@ class PreparedRun:
         if not is_plain:
             return
         groups = tuple(group.name for group in confirmed for _ in group.tasks)
-        known = KnownScan(frozenset(folders), groups, tuple(parts))
+        known = KnownScan(frozenset(folders), groups, tuple(parts), facts)
         if len(plan.files) > _MOST_FILES:
             if self._large_scans is not None:
                 self._large_scans[index] = plan.files, known

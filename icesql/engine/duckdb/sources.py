@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from icesql.engine.duckdb.instance import Instance, InstancePool
     from icesql.engine.duckdb.open_query import OpenQuery
     from icesql.engine.duckdb.prepared_run import KnownScan, PreparedRun
-    from icesql.engine.duckdb.relations.footer import FooterCache
+    from icesql.engine.duckdb.relations.footer import FileFacts, FooterCache
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
 
@@ -87,9 +87,11 @@ class Sources:
             used.extend(group.name for group in confirmed for _ in group.tasks)
             used.extend(grouping.ARROW for _ in plan.files if plan.rows_read is not None)
             found = builder.of_plan(index, plan, own, confirmed)
+            facts = builder.take_facts()
+            self._keep_footers(facts, are_fresh=True)
             if prepared is not None:
                 parts = builder.take_plain()
-                prepared.note_scan(index, plan, folders[index], confirmed, parts)
+                prepared.note_scan(index, plan, folders[index], confirmed, parts, facts)
             for name, source in found.registered.items():
                 register(cursor, name, source)
             sources[f"__scan_{index}"] = found.sql
@@ -110,6 +112,7 @@ class Sources:
             found = union_all(
                 [kept.relation(cursor, part, tasks, plan.context) for part, tasks in scan.parts]
             )
+            self._keep_footers(scan.facts, are_fresh=False)
             sources[f"__scan_{index}"] = found.sql
             self.parameters.update(found.parameters)
         self.groups = tuple(name for scan in known for name in scan.groups)
@@ -123,6 +126,13 @@ class Sources:
         self.instance, cursor = self._pool.cursor(wanted, self._query.settings)
         self._open.begin(self.instance, cursor)
         return cursor
+
+    def _keep_footers(self, facts: Mapping[str, FileFacts], *, are_fresh: bool) -> None:
+        """Let DuckDB keep the footers of files, if it may; see ``KeptFooters.admit``."""
+        assert self.instance is not None
+        kept = self.instance.footers
+        if kept is not None and not kept.admit(self._open.cursor, facts, are_fresh=are_fresh):
+            self._pool.discard(self.instance)
 
     def _files(self) -> Mapping[str, str]:
         sources = {}

@@ -101,12 +101,13 @@ class RowCounts(Struct, frozen=True):
     """``schema`` is the part of the footer before the counts: equal schemas have equal bytes.
 
     ``groups`` are the row groups: rows and chunks; None when the footer is too long to look at.
-    ``length`` is that of the file, in bytes.
+    ``length`` is that of the file and ``footer`` that of the footer, in bytes.
     """
 
     schema: bytes
     layout: SchemaLayout
     length: int
+    footer: int
     rows: int
     groups: tuple[tuple[int, tuple[Chunk, ...]], ...] | None
 
@@ -209,7 +210,7 @@ def _counts(footer: bytes, length: int, known: dict[bytes, SchemaLayout]) -> Row
         raise BadThrift("a footer without a number of rows")
     rows, position = zigzag(footer, position + 1)
     if len(footer) > _LONGEST:
-        return RowCounts(schema, layout, length, rows, None)
+        return RowCounts(schema, layout, length, len(footer), rows, None)
     if footer[position] != _GROUPS:
         raise BadThrift("a footer without row groups")
     count, kind, position = list_header(footer, position + 1)
@@ -217,7 +218,7 @@ def _counts(footer: bytes, length: int, known: dict[bytes, SchemaLayout]) -> Row
     for _ in range(count if kind == STRUCT else 0):
         group, position = _row_group(footer, position)
         groups.append(group)
-    return RowCounts(schema, layout, length, rows, tuple(groups))
+    return RowCounts(schema, layout, length, len(footer), rows, tuple(groups))
 
 
 def _layout(footer: bytes) -> tuple[SchemaLayout, int]:

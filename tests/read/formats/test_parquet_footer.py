@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 import icesql
 from icesql.engine.duckdb.relations import footer
@@ -213,6 +214,7 @@ def test_counts_are_those_that_another_reader_finds(options: dict[str, Any]) -> 
     counts = read_row_counts(file, {})
     assert counts.rows == expected.num_rows
     assert counts.length == len(data)
+    assert counts.footer == int.from_bytes(data[-8:-4], "little")
     assert counts.layout.flat == (True, True, True, False)
     assert counts.groups is not None
     assert len(counts.groups) == expected.num_row_groups
@@ -226,7 +228,7 @@ def test_counts_are_those_that_another_reader_finds(options: dict[str, Any]) -> 
                 assert chunk.nulls == column.statistics.null_count
     assert counts.problem is None
     layout = counts.layout._replace(columns={9: (0, 1, 2, 3)})
-    every = type(counts)(b"", layout, counts.length, counts.rows, counts.groups)
+    every = replace(counts, schema=b"", layout=layout)
     assert every.page_problem(file, [9]) is None
 
 

@@ -71,7 +71,7 @@ def _by_unique_id(columns: tuple[Element, ...]) -> dict[int, Element] | None:
 
 
 class FileFacts(Struct, frozen=True):
-    """What is kept of a footer: its schema, the rows it counts and the length of the file.
+    """What is kept of a footer: its schema and size, the rows it counts, the length of the file.
 
     ``problem`` is what is wrong with it: in itself, or in the pages of ``checked`` columns.
     ``counts`` are kept only of a file whose length is not the recorded one. ``changed`` is the time
@@ -79,6 +79,7 @@ class FileFacts(Struct, frozen=True):
     """
 
     footer: Footer
+    size: int
     rows: int
     length: int
     problem: str | None
@@ -128,7 +129,7 @@ class FooterCache:
         wanted = frozenset(columns)
         for key in files:
             known = self._facts.get(key)
-            if known is not None and known.changed != _changed(key[0]):
+            if known is not None and known.changed != time_of_change(key[0]):
                 known = None
             checked = frozenset[int]() if known is None else known.checked
             if known is None or not (known.problem or wanted <= checked):
@@ -147,7 +148,7 @@ class FooterCache:
         checked: frozenset[int],
     ) -> FileFacts | None:
         location, length = key
-        changed = _changed(location)
+        changed = time_of_change(location)
         try:
             with opened.open(location) as found:
                 file = found
@@ -171,10 +172,13 @@ class FooterCache:
             footer = self._interned.setdefault(rows, Footer(_tree(rows)))
             self._footers[counts.schema] = footer
         kept = None if counts.length == length else counts
-        return FileFacts(footer, counts.rows, counts.length, problem, checked, kept, changed)
+        return FileFacts(
+            footer, counts.footer, counts.rows, counts.length, problem, checked, kept, changed
+        )
 
 
-def _changed(location: str) -> int | None:
+def time_of_change(location: str) -> int | None:
+    """When a file was changed, in ns; None of a file that is not on this machine."""
     try:
         return os.stat(location).st_mtime_ns
     except (OSError, ValueError):

@@ -62,6 +62,7 @@ class RelationBuilder:
     ) -> None:
         self._cursor, self._footers, self._query = cursor, footers, query
         self._streams, self._opened, self._kept = streams, opened, kept
+        self._facts: dict[str, FileFacts] = {}
         self._plain: list[tuple[Relation, tuple[FileScanTask, ...]]] = []
 
     def confirm(self, context: ScanContext, groups: Sequence[FileGroup]) -> list[FileGroup]:
@@ -105,6 +106,7 @@ class RelationBuilder:
                 problems.append(problem)
                 continue
             assert facts is not None
+            self._facts[key[0]] = facts
             memo = id(facts.footer), task.spec_id
             if memo not in verdicts:
                 sources = _identity_sources(context, task.spec_id)
@@ -159,6 +161,7 @@ class RelationBuilder:
             facts = self._footers.facts(*key)
             if facts is None or _contradiction(facts, file, group.context):
                 return False
+            self._facts[key[0]] = facts
             footers[id(facts.footer)] = facts.footer
         return all(
             not footer_problem(footer, columns, frozenset())
@@ -265,6 +268,11 @@ class RelationBuilder:
         for task in tasks:
             location = context.storage.location(task.data_file.path)
             yield self._footers.get(location, task.data_file.file_size_in_bytes)
+
+    def take_facts(self) -> dict[str, FileFacts]:
+        """What is known of the files of the last plan that the engine may read, by location."""
+        taken, self._facts = self._facts, {}
+        return taken
 
     def take_plain(self) -> list[tuple[Relation, tuple[FileScanTask, ...]]]:
         """What the engine reads by itself of the last plan, each with its files."""

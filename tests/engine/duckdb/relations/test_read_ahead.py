@@ -105,5 +105,5 @@ def test_bloom_filters_come_before_what_they_may_rule_out() -> None:
 def test_sizes_that_cannot_be_are_not_asked_for() -> None:
     layout = SchemaLayout({1: (0,), 2: (1,)}, (True, True))
     chunks = (Chunk(1, -(1 << 40), 1 << 41, 0, None), Chunk(1, 10, -5, 0, None))
-    hostile = RowCounts(b"", layout, 100, 1, ((1, chunks), (1, ())))
+    hostile = RowCounts(b"", layout, 100, 50, 1, ((1, chunks), (1, ())))
     assert ranges_to_read(hostile, [1, 2, 9], leaf(Operation.EQ, 1, 1), SCHEMA) == []
