@@ -21,6 +21,7 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH
 from icesql.maintain.convert.run import CONVERTED
+from icesql.maintain.rewrite.meanwhile import APPLIED_EQUALITY_DELETES
 from icesql.scan.deletes.delete_index import DeleteIndex
 
 Kind = Literal["rows changed", "deletes dropped", "file twice", "row ids twice", "missing files"]
@@ -112,7 +113,12 @@ def _rewritten(
             f"{files}: of {was.text} live rows they made {has.text}, so that rows {how}",
             True,
         )
-    elif was.by_keys and not has.by_keys and has.least >= was.most:
+    elif (
+        was.by_keys
+        and not has.by_keys
+        and has.least >= was.most
+        and APPLIED_EQUALITY_DELETES not in after.summary
+    ):
         # Not a row less than without the deletes by equality, which may have found none.
         yield (
             "rows changed",

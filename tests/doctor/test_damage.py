@@ -270,6 +270,20 @@ def test_a_rewrite_over_deletes_by_equality_may_have_brought_rows_back(ward: War
     assert ward.ids == [0, 1, 2, 4]
 
 
+@pytest.mark.parametrize("partial", ["true", "false"])
+def test_a_rewrite_that_looked_keys_up_and_found_none_is_not_blamed(
+    ward: Ward, partial: str
+) -> None:
+    ward.create()
+    ward.con.execute("INSERT INTO ns.t VALUES (0, 0), (9, 0)")
+    ward.insert(100)
+    ward.delete_keys([5])  # between the ids, and none of them
+    options = f"map('rewrite-all', 'true', 'partial-progress.enabled', '{partial}')"
+    ward.con.execute(f"CALL system.rewrite_data_files('ns.t', options => {options})").fetchall()
+    assert ward.ids == [0, 9, 100, 101, 102, 103, 104]
+    assert ward.findings() == []
+
+
 @pytest.mark.parametrize("version", [2, 3])
 def test_rewrites_that_are_right_are_not_blamed(ward: Ward, version: int) -> None:
     ward.create(version, more=", 'commit.manifest.min-count-to-merge' = '2'")

@@ -36,6 +36,8 @@ from icesql.write.row_origins import RowOrigins
 
 # The summary's count of rows that are deleted in the new files because others deleted them.
 CARRIED_ROWS = "carried-over-deletes"
+# And of the delete files by equality whose keys were looked up in the old files.
+APPLIED_EQUALITY_DELETES = "applied-equality-deletes"
 
 
 class FollowedGroups:
@@ -75,6 +77,7 @@ class FollowedGroups:
         added: list[DataFile] = []
         removed: list[DataFile] = []
         rows = 0
+        keys: set[str] = set()
         for group in self._groups:
             try:
                 deletes, vectors = self._followed(group, others)
@@ -84,12 +87,16 @@ class FollowedGroups:
             added += [*self._files(group), *deletes]
             removed += [*(each.data_file for each in group.files), *vectors]
             rows += sum(each.record_count for each in deletes)
+            keys |= {
+                each.path for task in group.files for each in task.deletes if each.equality_ids
+            }
         if self.left_out:
             self.was_left_out = True
             if len(self.left_out) == len(self._groups):
                 raise CommitConflictError(next(iter(self.left_out.values())))
         self._new.hand_over(added)
-        summary = {CARRIED_ROWS: str(rows)} if rows else {}
+        counts = {CARRIED_ROWS: rows, APPLIED_EQUALITY_DELETES: len(keys)}
+        summary = {name: str(count) for name, count in counts.items() if count}
         return RewrittenFiles(tuple(added), tuple(removed), summary)
 
     def remove_unused(self) -> None:
