@@ -355,6 +355,7 @@ SINKS = {
     "job.py: FragmentJob._run: sql": "a tree's text with subqueries filled in",
     "driver_aggregate.py: Rest.rows: sql": "what rest_of made",
     "driver_aggregate.py: rest_of: sql": "a tree's text",
+    "scans.py: Scans.check_grand_totals: sql": "a tree's text in Spark's dialect",
     "scans.py: Scans.prepare: sql": "a tree's text in Spark's dialect",
     "scans.py: Scans.prepare_text: sql": "the text of a user that was found to read its scans alone",
     "session.py: Session._execute: execute": "the pipeline, whose argument is a statement that was read",

@@ -299,6 +299,10 @@ SELECT i FROM t EXCEPT SELECT 7 ORDER BY 1
 SELECT s FROM t INTERSECT SELECT s FROM t ORDER BY 1
 WITH x AS (SELECT id, i FROM t), y AS (SELECT max(id) AS id FROM x) SELECT x.* FROM x JOIN y USING (id)
 SELECT s, flag, sum(i) FROM t GROUP BY ROLLUP (s, flag) ORDER BY ALL
+SELECT count(*), max(n) FROM (SELECT s, sum(i) AS n FROM t GROUP BY ROLLUP (s)) AS x
+WITH y AS (SELECT * FROM t WHERE id < 5), x AS (SELECT s, sum(i) AS n FROM y GROUP BY CUBE (s)) SELECT n FROM x WHERE s IS NULL
+SELECT s, count(*) FROM t WHERE id > 1 GROUP BY ROLLUP (s) HAVING count(*) > 1 ORDER BY ALL
+SELECT t.id, x.n FROM t JOIN (SELECT a.id, sum(b.i) AS n FROM t AS a JOIN t AS b ON a.id = b.id WHERE b.id < 4 GROUP BY GROUPING SETS ((a.id), ())) AS x ON x.id IS NOT DISTINCT FROM t.id ORDER BY ALL
 SELECT id, unnest(l) AS e FROM t ORDER BY id, e
 SELECT id, x FROM t, LATERAL (SELECT i + 1 AS x) ORDER BY id
 SELECT x FROM (VALUES (1), (NULL), (3)) AS v(x) ORDER BY x
@@ -373,5 +377,12 @@ REFUSED_QUERIES = {
     "SELECT s, sum(i) FROM t WHERE id > 99 GROUP BY ROLLUP (s)": "grand total",
     "SELECT s, sum(i) FROM t WHERE false GROUP BY GROUPING SETS ((s), ())": "grand total",
     "SELECT * FROM (SELECT s, sum(i) FROM t WHERE false GROUP BY ROLLUP (s)) AS x": "grand total",
+    "SELECT count(*) FROM (SELECT s, sum(i) FROM t WHERE id > 99 GROUP BY ROLLUP (s)) AS x": "total",
+    "WITH y AS (SELECT * FROM t WHERE id > 99), x AS (SELECT s, sum(i) AS n FROM y GROUP BY CUBE (s)) "
+    "SELECT n FROM x WHERE s IS NULL": "grand total",
+    "SELECT s, count(*) FROM t WHERE id > 99 GROUP BY ROLLUP (s) HAVING count(*) = 0": "grand total",
+    "SELECT DISTINCT s, sum(i) FROM t WHERE id > 99 GROUP BY ROLLUP (s)": "grand total",
+    "SELECT s, sum(i) FROM t WHERE false GROUP BY ROLLUP (s) UNION ALL SELECT 'x', 1": "grand total",
+    "SELECT id FROM t WHERE EXISTS (SELECT s FROM t WHERE id > 99 GROUP BY ROLLUP (s))": "grand total",
     "SELECT id FROM t WHERE NOT (i IN (SELECT 7)) OR id = 1": "as a value",
 }

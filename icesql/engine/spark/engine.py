@@ -291,6 +291,7 @@ class SparkResult:
             while (batch := self._run(self._next_batch)) is not None:
                 yield batch
             return
+        self._run(scans.check_grand_totals)
         expected = expected_bytes(self._bound.tree, self._plans)
         self._open.stream = stream(self._frame, jobs, expected)
         rows = 0
@@ -337,6 +338,7 @@ class SparkResult:
             # The functions of columns that spread rows are those of a Spark in this process.
             return None
         task.assignment.check(arrow_schema(self.columns))
+        self._run(self._open.scans.check_grand_totals)
         written = self._in_tasks(
             lambda: written_frame(self._frame, self.columns, task, self._mark),
             lambda described: collect_results(task, described),
@@ -357,6 +359,7 @@ class SparkResult:
             return None
         if self._bound.spark is None and must_have_rows(self._bound.tree):
             return None  # whether there was a row is known to whoever takes them all
+        self._run(self._open.scans.check_grand_totals)
         return self._in_tasks(
             lambda: told_frame(self._frame, self.columns, job, self._mark, together), collect
         )

@@ -25,6 +25,8 @@ from icesql.engine.spark.releases import frame_of_rows
 from icesql.engine.spark.session.pinned import LEAF_TASKS
 from icesql.engine.spark.session.required import without_warnings
 from icesql.engine.spark.sql.dialect import check_functions, spark_sql
+from icesql.engine.spark.sql.grand_total import row_questions
+from icesql.engine.spark.sql.kinds import refuse
 from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.tasks import SparkTasks, parallelism
 from icesql.engine.spark.text.errors import placed
@@ -85,6 +87,7 @@ class Scans:
             self.ways = frozenset()
         self.groups: tuple[str, ...] = ()
         self.rest: Rest | None = None
+        self._row_questions: tuple[str, ...] = ()
         # Tasks of icesql's own reading, and the bytes they are to read, for progress.
         self.own_tasks = self.own_bytes = 0
 
@@ -98,6 +101,7 @@ class Scans:
         tasks = SparkTasks(self._plans, parallelism(self._session))
         choice = FragmentChoice(self._plans, tasks, cursor)
         fragments: tuple[Fragment, ...] = ()
+        questions = row_questions(tree)
         if FRAGMENTS in self.ways:
             tree, fragments = cut_fragments(tree, choice)
         if not self._for_frame:
@@ -107,8 +111,12 @@ class Scans:
             return self._fragment_frame(fragments[0], tasks)
         names = {f"__scan_{i}": f"__scan_{i}_{self._nonce}" for i in range(len(self._plans))}
         names |= {each.name: f"{each.name}_{self._nonce}" for each in fragments}
-        sql = spark_sql(tree, names, self._query.settings.timezone, self._mark)
+        zone, mark = self._query.settings.timezone, self._mark
+        sql = spark_sql(tree, names, zone, mark)
+        self._row_questions = tuple(spark_sql(each, names, zone, mark) for each in questions)
         if self._for_frame:
+            if questions:
+                raise refuse("ROLLUP, CUBE and GROUPING SETS with a grand total in a DataFrame")
             self._plan_lazily(tasks)
         for each in fragments:
             self._view(names[each.name], self._fragment_frame(each, tasks))
@@ -116,7 +124,7 @@ class Scans:
         for index, plan in enumerate(self._plans):
             self._query.check()
             name = names[f"__scan_{index}"]
-            if name not in sql:
+            if not any(name in text for text in (sql, *self._row_questions)):
                 continue
             way, frame = self._scan_frame(index, tasks, tree, choice, cursor)
             self._view(name, frame)
@@ -155,6 +163,21 @@ class Scans:
             called = frame.columns if named is None else self._session.sql(named).columns
             columns = declared_columns(frame.schema, called)
         return frame.toDF(*(f"c{i}" for i in range(len(columns)))), columns
+
+    def check_grand_totals(self) -> None:
+        """Run a job for each grand total further inside: Spark leaves its row out over no rows.
+
+        Raises UnsupportedSqlError where it does.
+        """
+        from pyspark.errors import AnalysisException
+
+        for sql in self._row_questions:
+            try:
+                rows = self._session.sql(sql).take(1)
+            except AnalysisException as error:
+                raise refuse("a grand total in a correlated subquery") from error
+            if not rows:
+                raise refuse("the grand total of ROLLUP, CUBE or GROUPING SETS over no rows")
 
     def _most(self, tasks: SparkTasks) -> int:
         return max([tasks.slots, *(len(tasks[index]) for index in range(len(self._plans)))])

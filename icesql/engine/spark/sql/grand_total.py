@@ -5,19 +5,44 @@ from __future__ import annotations
 from sqlglot import exp
 
 _CHANGE_ROWS = ("having", "qualify", "limit", "offset", "distinct")
+# What the rows of a SELECT come from.
+_INPUT = ("from_", "joins", "laterals", "where")
+_LISTS = ("joins", "laterals")
 
 
 def must_have_rows(tree: exp.Expr) -> bool:
     """Whether a query gives a row even of no rows, as ROLLUP, CUBE and the set ``()`` do.
 
     Said only of what the outermost SELECT does, or one that hands all of its rows on: Spark gives
-    no row there.
+    no row there. For the others there are ``row_questions``.
     """
+    return _outermost(tree) is not None
+
+
+def row_questions(tree: exp.Expr) -> tuple[exp.Select, ...]:
+    """Queries that give a row if there is one that a grand total further inside is made of.
+
+    They read what the SELECT of the grand total reads, and know the CTEs that it knows. One of a
+    correlated subquery names columns that it does not have.
+    """
+    outermost = _outermost(tree)
+    return tuple(
+        _any_row(each)
+        for each in tree.find_all(exp.Select)
+        if each is not outermost and each.args.get("from_") is not None and _has_total(each)
+    )
+
+
+def _outermost(tree: exp.Expr) -> exp.Select | None:
     while (inner := _handed_on(tree)) is not None:
         tree = inner
     if not isinstance(tree, exp.Select) or any(tree.args.get(each) for each in _CHANGE_ROWS):
-        return False
-    group = tree.args.get("group")
+        return None
+    return tree if _has_total(tree) else None
+
+
+def _has_total(select: exp.Select) -> bool:
+    group = select.args.get("group")
     if group is None:
         return False
     if group.args.get("rollup") or group.args.get("cube"):
@@ -27,6 +52,27 @@ def must_have_rows(tree: exp.Expr) -> bool:
         or (isinstance(each, exp.Tuple) and not each.expressions)
         for each in group.walk()
     )
+
+
+def _any_row(select: exp.Select) -> exp.Select:
+    asked = exp.Select(expressions=[exp.alias_(exp.Literal.number(1), "c0")])
+    for name in _INPUT:
+        value = select.args.get(name)
+        if value:
+            asked.set(name, [each.copy() for each in value] if name in _LISTS else value.copy())
+    asked.set("limit", exp.Limit(expression=exp.Literal.number(1)))
+    known: list[exp.Expr] = []
+    is_recursive = False
+    node: exp.Expr | None = select
+    while node is not None:
+        clause = node.args.get("with_")
+        if isinstance(clause, exp.With):
+            known = [*(each.copy() for each in clause.expressions), *known]
+            is_recursive = is_recursive or bool(clause.args.get("recursive"))
+        node = node.parent
+    if known:
+        asked.set("with_", exp.With(expressions=known, recursive=is_recursive))
+    return asked
 
 
 def _handed_on(tree: exp.Expr) -> exp.Expr | None:
