@@ -105,6 +105,9 @@ class Progress(Struct, frozen=True):
 class QueryContext(Struct):
     """Made by ``session`` for one statement and handed down; nothing about a query is global.
 
+    ``meanwhile`` is called while the next call is waited for, once: something that is needed later
+    and needs no answer. Its errors are dropped: whoever needs it meets them again.
+
     ``now`` is the instant that ``now()`` and relative times mean for the whole statement.
     ``deadline`` is on the ``time.monotonic`` clock, None without a limit.
     """
@@ -116,6 +119,7 @@ class QueryContext(Struct):
     progress: Callable[[Progress], None] | None = None
     # Tables in memory that this statement alone knows, by their names in lower case.
     tables: Mapping[str, Any] = field(default_factory=dict)
+    meanwhile: Callable[[], object] | None = None
     # What the summaries of the snapshots that it makes say beside what every one says.
     summary: Mapping[str, str] = field(default_factory=dict)
 
@@ -150,7 +154,16 @@ class QueryContext(Struct):
         For calls that may block. Raises what it raises, and what ``check`` does.
         """
         self.check()
-        return BackgroundCall(function).result(self)
+        call = BackgroundCall(function)
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            try:
+                with suppress(Exception):
+                    meanwhile()
+            except BaseException:
+                call.abandon()
+                raise
+        return call.result(self)
 
     def report(self, progress: Progress) -> None:
         """Pass progress to whoever asked for it."""

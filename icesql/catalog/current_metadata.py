@@ -121,7 +121,8 @@ def read_where_it_is(
 def read_metadata(path: str, storage: Storage) -> TableMetadata:
     """The parsed metadata file ``path``; CorruptFileError or StorageError name it.
 
-    What was parsed is kept in the storage's cache, by path, time of change and size.
+    What was parsed is kept in the storage's cache: of files of this machine by path, time of change
+    and size; of a store's by path, where that is of a file which is never written again.
     """
 
     def read() -> tuple[TableMetadata, int]:
@@ -136,6 +137,12 @@ def read_metadata(path: str, storage: Storage) -> TableMetadata:
     return kept(storage.cache, _key(path, storage), read)
 
 
+def is_parsed(path: str, storage: Storage) -> bool:
+    """Whether ``read_metadata`` would give what it has parsed before, and read nothing."""
+    key = _key(path, storage)
+    return storage.cache is not None and key is not None and storage.cache.get(key) is not None
+
+
 def forget_metadata(path: str, storage: Storage) -> None:
     """Let go of the parsed metadata file ``path``, which a commit of ours has replaced.
 
@@ -148,9 +155,12 @@ def forget_metadata(path: str, storage: Storage) -> None:
             storage.cache.remove(key)
 
 
-def _key(path: str, storage: Storage) -> tuple[str, str, int, int] | None:
+def _key(path: str, storage: Storage) -> tuple[str | int, ...] | None:
     version = storage.version_of(path)
-    return None if version is None else ("metadata", *version)
+    if version is not None:
+        return ("metadata", *version)
+    name = storage.kept_name(path)
+    return None if name is None else ("metadata", name)
 
 
 def _hint(storage: Storage, path: str) -> str | None:

@@ -139,7 +139,9 @@ class SearchPath:
 
         Raises TableNotFoundError with the nearest names, AccessDeniedError, CatalogError.
         """
-        table = self._table(tuple(parts), path, place)
+        return self._noted(self._table(tuple(parts), path, place))
+
+    def _noted(self, table: Table) -> Table:
         if table.storage.properties:
             # Vended credentials may be another table's tomorrow: the last of each name are kept.
             self._properties[table.name] = table.storage.properties
@@ -158,7 +160,9 @@ class SearchPath:
         is_own = not (place or path or self.place[0] or self._registered_path(parts))
         own = self._seen(self._catalog) if is_own else None
         found = None if own is None else own.load_without_waiting((*self.place[1], *parts))
-        return found or query.wait_for(lambda: self.open_table(parts, path, place))
+        if found is not None:
+            return self._noted(found)
+        return query.wait_for(lambda: self.open_table(parts, path, place))
 
     def open_view(
         self, parts: Sequence[str], place: PlaceOfView | None = None

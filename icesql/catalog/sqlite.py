@@ -10,12 +10,13 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
-from icesql.catalog.current_metadata import read_where_it_is
+from icesql.catalog.current_metadata import is_parsed, read_where_it_is
 from icesql.catalog.identifiers import matching, not_found
 from icesql.catalog.sqlite_reader import SqliteReader, WouldWait, connect, undo_unfinished
-from icesql.catalog.table import Identifier, Table, table_from_metadata
+from icesql.catalog.table import Identifier, Table, confining_roots, table_from_metadata
 from icesql.errors import (
     CatalogError,
+    Error,
     StorageError,
     UnsupportedTableError,
 )
@@ -191,9 +192,19 @@ class SqliteCatalog:
                 row = self._row(database, wanted)
         except WouldWait:
             return None
-        if row is None or row[0] is None or not is_local(row[0]):
+        if row is None or row[0] is None:
+            return None
+        if not is_local(row[0]) and not self._is_parsed(row[0]):
             return None
         return self._cached_table(wanted, row) if cached else self._table(wanted, row)
+
+    def _is_parsed(self, location: str) -> bool:
+        """Whether the metadata file of a store is at hand."""
+        try:
+            roots = confining_roots(self.confine, location)
+            return is_parsed(location, Storage(self.properties, cache=self.cache, confine=roots))
+        except Error:
+            return False
 
     def _cached_table(self, wanted: Identifier, row: _Row) -> Table:
         known = self._cached.get(wanted)

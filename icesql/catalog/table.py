@@ -77,6 +77,11 @@ class Table(Struct, frozen=True):
         """The identifier with dots, as messages show it."""
         return ".".join(self.identifier)
 
+    @property
+    def is_in_store(self) -> bool:
+        """Whether its files are asked for over a network."""
+        return self.storage.reroot is None and not is_local(self.metadata.location)
+
 
 class Catalog(Protocol):
     """Named tables; every failure is a CatalogError unless said otherwise.

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from icesql.engine.static import StaticResult
 from icesql.errors import CorruptFileError, TableNotFoundError, UnsupportedTableError, placing
+from icesql.session.meanwhile import load_modules
 from icesql.session.outcome import Outcome, Parameters
 from icesql.session.planning import engine_of, plans_to_read, send_reports
 from icesql.session.prepared import PreparedStatements, QueryText
@@ -130,11 +131,14 @@ class Pipeline:
                 return self._run(prepared.query.statement, bound, query, prepared)
         if statement is None:
             statement = cast("Query", self.parse(text.sql, text.parameters)[0])
+        if query.settings.engine != "spark":
+            query.meanwhile = load_modules
         # What another thread makes meanwhile may have a name of this text.
         statements = self.prepared
         expanded, bound = self.bind(statement, query)
-        if expanded is statement and statement.sources is None:
-            statements.note(text, statement, bound, query)
+        if expanded is statement and statement.sources is None and query.settings.caches:
+            prepared = statements.note(text, statement, bound, query)
+            return self._run(statement, bound, query, prepared)
         return self.run_bound(expanded, bound, query)
 
     def run(self, statement: Query, query: QueryContext) -> Outcome:
@@ -211,7 +215,12 @@ class Pipeline:
             answered = StaticResult(columns, [answer.row])
             return Outcome(answered, (), bound.notes, bound, bound.scans)
         bound = bound if bound.spark is not None else with_counts(bound)
+        tables = [scan.table for scan in bound.scans if scan.table.is_in_store]
+        stored = [(each.storage, each.metadata.location) for each in tables]
+        if stored and query.settings.engine == "local":
+            query.meanwhile = lambda: self.engines.local().get_ready(stored, query)
         plans, notes = plans_to_read(bound, query, self.prepared, prepared)
+        query.meanwhile = None
         notes = bound.notes + notes
         choice = engine_of(bound, plans, query)
         if choice.name == "spark" and statement.spark is not None and bound.spark is None:

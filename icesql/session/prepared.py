@@ -1,7 +1,8 @@
 """Prepared statements: a query that comes again, from its text to what the engine runs.
 
-A text is prepared when it comes for the second time, as most come once. One object holds its parsed
-statement, its bound query, its plans and what the engine found as it ran.
+A text is prepared when it comes for the second time, as most come once; over tables in an object
+store at once, as that takes little beside their requests. One object holds its parsed statement,
+its bound query, its plans and what the engine found as it ran.
 """
 
 from __future__ import annotations
@@ -101,25 +102,31 @@ class PreparedStatements:
 
     def note(
         self, text: QueryText, statement: Query, bound: BoundQuery, query: QueryContext
-    ) -> None:
-        """Note a text; prepare it, if it came before and says all that it depends on."""
+    ) -> PreparedStatement | None:
+        """Note a text; prepare it, if it is due and says all that it depends on.
+
+        Due is one that came before, and one over tables in stores. What is prepared is given back.
+        """
         key = hash(text.sql)
         with self._lock:
             if key not in self._texts:
                 self._texts[key] = None
                 if len(self._texts) > _MOST_TEXTS:
                     self._texts.popitem(last=False)
-                return
+                if not any(each.table.is_in_store for each in bound.scans):
+                    return None
         from icesql.engine.duckdb.prepared_run import PreparedRun
         from icesql.query.prepared_query import prepare
 
         short = len(text.sql) <= _LONGEST_TEXT
         found = prepare(text.parameters, statement, bound, query) if short else None
+        made = None if found is None else PreparedStatement(found, PreparedRun())
         with self._lock:
             self._statements.pop(text.sql, None)
-            if found is not None:
-                self._statements[text.sql] = PreparedStatement(found, PreparedRun())
+            if made is not None:
+                self._statements[text.sql] = made
                 self._trim()
+        return made
 
     def plan(
         self, prepared: PreparedStatement | None, scans: Sequence[TableScan], query: QueryContext

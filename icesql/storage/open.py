@@ -179,6 +179,14 @@ class Storage:
         location = self.location(path)
         return None if is_local(location) else self.remote_files().kept(location, most)
 
+    def kept_name(self, path: str) -> str | None:
+        """What ``kept`` knows a file of a store by, another for each store and principal.
+
+        None of files of this machine, and of those that may be written again.
+        """
+        location = self.location(path)
+        return None if is_local(location) else self.remote_files().kept_name(location)
+
     def forget(self, path: str, length: int | None = None) -> bool:
         """Fetch a file of a store anew next time: what came was not what it should be.
 

@@ -167,6 +167,14 @@ class RemoteFiles:
             check_size(uri, len(found), most)
         return found
 
+    def kept_name(self, uri: str) -> str | None:
+        """What ``read_whole`` keeps a file by; None of one that it does not keep.
+
+        It says which store and principal the file is of.
+        """
+        shelf = self.shelf(uri) if is_telling(uri) else None
+        return None if shelf is None else f"{shelf.folder}/{shelf.name(uri, None)}"
+
     def forget(self, uri: str, length: int | None = None) -> bool:
         """Keep no longer what was read of a file, also as one of ``length`` bytes; if it was."""
         shelf = self.shelf(uri)

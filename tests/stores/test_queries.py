@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +18,19 @@ import duckdb
 import pytest
 
 import icesql
+from icesql.catalog import current_metadata
+from icesql.config import Settings
+from icesql.context import QueryContext
 from icesql.engine.duckdb import instance
 from icesql.engine.duckdb.store_files import StoreFiles
 from icesql.errors import QueryCancelledError, StorageError
 from icesql.storage import remote
 from icesql.storage.remote import RemoteFiles
+from icesql.storage.stores import files
+from icesql.storage.stores.cached import Blocks
 from icesql.storage.stores.files import StoredFile
+from icesql.storage.stores.pool import Request as PoolRequest
+from icesql.storage.stores.pool import RequestPool
 from icesql.storage.stores.stream import StoredStream
 from tests import warm
 from tests.stores.conftest import Connect
@@ -499,3 +511,122 @@ def test_a_corrupt_file_of_the_cache_is_fetched_once_more(
 
 def _is_block(path: Path) -> bool:
     return path.is_file() and (len(path.name) == 64 or path.parent.name.endswith(".d"))
+
+
+def test_the_second_run_reads_and_decodes_nothing_again(
+    connect: Connect, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the text either; but a commit of another is seen, and so is the one before it."""
+    decoded = []
+    parse = current_metadata.parse_metadata
+    monkeypatch.setattr(
+        current_metadata, "parse_metadata", lambda *given: decoded.append(given[1]) or parse(*given)
+    )
+    sql = "SELECT count(*), sum(id) FROM lake.small WHERE id >= 0"
+    answer = expected(bucket, sql)
+    connection = connect()
+    assert connection.execute(sql).fetchall() == answer
+    with monkeypatch.context() as patch:
+        patch.setattr("icesql.sql.parse.parse", None)
+        patch.setattr("icesql.query.bind.bind", None)
+        assert connection.execute(sql).fetchall() == answer
+    assert len(decoded) == 1
+    with _committed(bucket, "small", _emptied):
+        assert connection.execute(sql).fetchall() == [(0, None)]
+        assert connection.execute(sql).fetchall() == [(0, None)]
+        assert len(decoded) == 2
+    assert connection.execute(sql).fetchall() == answer
+    assert len(decoded) == 2
+    connection.execute("SET caches = off")
+    for number in range(2):
+        assert connection.execute(sql).fetchall() == answer
+        assert len(decoded) == 3 + number
+
+
+def test_metadata_that_may_be_written_again_is_read_each_time(
+    connect: Connect, store: Store, bucket: Path
+) -> None:
+    sql = "SELECT count(*), sum(id) FROM lake.small WHERE id >= 0"
+    connection = connect()
+    with _committed(bucket, "small", dict, "v7.metadata.json") as path:
+        assert connection.execute(sql).fetchall() == expected(bucket, sql)
+        path.write_text(json.dumps(_emptied(json.loads(path.read_text()))))
+        assert connection.execute(sql).fetchall() == [(0, None)]
+
+
+def test_what_is_loaded_meanwhile_may_fail(
+    connect: Connect, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("nothing to load")
+
+    monkeypatch.setattr("icesql.session.pipeline.load_modules", fail)
+    monkeypatch.setattr("icesql.engine.duckdb.engine.LocalEngine.get_ready", fail)
+    sql = "SELECT sum(id) FROM lake.small WHERE id >= 0"
+    assert connect().execute(sql).fetchall() == expected(bucket, sql)
+
+
+def _emptied(metadata: dict[str, Any]) -> dict[str, Any]:
+    later = metadata["last-updated-ms"] + 1
+    return metadata | {"current-snapshot-id": -1, "refs": {}, "last-updated-ms": later}
+
+
+@contextmanager
+def _committed(
+    bucket: Path,
+    name: str,
+    change: Callable[[dict[str, Any]], dict[str, Any]],
+    file: str = "00009-3f1d5c52-6f0e-4f3a-9d0e-0d6a3a4d7c11.metadata.json",
+) -> Iterator[Path]:
+    """The catalog names a changed metadata file of a table inside."""
+
+    def point(location: str) -> None:
+        with closing(sqlite3.connect(bucket / "catalog.db")) as catalog, catalog:
+            catalog.execute(
+                "UPDATE iceberg_tables SET metadata_location = ? WHERE table_name = ?",
+                [location, name],
+            )
+
+    before = (bucket / f"{name}.location").read_text()
+    old = bucket / "lake" / name / "metadata" / before.rpartition("/")[2]
+    new = old.with_name(file)
+    new.write_text(json.dumps(change(json.loads(old.read_text()))))
+    point(f"{before.rpartition('/')[0]}/{file}")
+    try:
+        yield new
+    finally:
+        point(before)
+        new.unlink()
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_with_little_memory_a_long_read_is_fetched_bit_by_bit(
+    store: Store, bucket: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cached: bool
+) -> None:
+    monkeypatch.setattr(files, "PART_BYTES", 10_000)
+    path = min((bucket / "lake" / "large" / "data").glob("*.parquet"))
+    data, uri = path.read_bytes(), f"s3://lake/large/data/{path.name}"
+    settings = Settings().with_text("cache_directory", str(tmp_path / "cache"))
+    asked: list[int] = []
+    submit = RequestPool.submit
+    monkeypatch.setattr(
+        RequestPool, "submit", lambda *given: asked.append(given[2]) or submit(*given)
+    )
+    waited: list[int] = []
+    result = PoolRequest.result
+    monkeypatch.setattr(
+        PoolRequest, "result", lambda *given: waited.append(sum(asked)) or result(*given)
+    )
+    for limit, most in (("200MB", 40_000), ("2GB", len(data))):
+        asked.clear()
+        waited.clear()
+        query = QueryContext(settings.with_text("memory_limit", limit))
+        blocks = Blocks(settings) if cached else None
+        file = StoredFile(RemoteFiles(store.properties(), blocks), uri, len(data), query=query)
+        assert bytes(file.read_at(7, len(data) - 11)) == data[7:-4]
+        assert waited[0] <= most
+        assert sum(asked) == len(data) - 11
+        for first, length in ((0, 25_000), (9_999, 20_002), (len(data) - 30_000, 99_999), (5, 3)):
+            assert bytes(file.read_at(first, length)) == data[first : first + length]
+        file.leave()
+        shutil.rmtree(tmp_path / "cache", ignore_errors=True)

@@ -34,7 +34,7 @@ def folders_read(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
             for path in _paths(group):
                 location = storage.local_path(path)
                 if location is None:
-                    folders |= _folders_of_store(storage, path)
+                    folders |= folders_of_store(storage, path)
                     continue
                 folder = os.path.dirname(location)
                 if not any(folder == known or folder.startswith(known + "/") for known in folders):
@@ -42,7 +42,7 @@ def folders_read(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
     return folders
 
 
-def _folders_of_store(storage: Storage, path: str) -> set[str]:
+def folders_of_store(storage: Storage, path: str) -> set[str]:
     """Where copies of small files are, and the file system that gives the others."""
     shelf = storage.remote_files().shelf(storage.location(path))
     return {STORE_FOLDER} if shelf is None else {STORE_FOLDER, shelf.folder}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -13,6 +13,7 @@ from weakref import WeakSet
 from icesql.config import time_zone
 from icesql.context import Progress, QueryContext
 from icesql.engine.chunk_sizes import MOST_ROWS, ChunkSize, are_many, batch_rows, batches
+from icesql.engine.duckdb.allowed_folders import folders_of_store
 from icesql.engine.duckdb.bad_file import (
     ask_named_file,
     forget_bad_file,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
     from icesql.scan.tasks.task import CombinedScanTask
+    from icesql.storage.open import Storage
 
 _CLOSE_SECONDS: Final = 1.0
 
@@ -116,6 +118,17 @@ class LocalEngine:
         )
         self._open.add(result)
         return result
+
+    def get_ready(self, stores: Iterable[tuple[Storage, str]], query: QueryContext) -> None:
+        """Start what queries of files in stores need, while metadata is on its way.
+
+        ``stores`` are each a storage and the location of a table in it. Raises OperationalError.
+        """
+        folders = set[str]()
+        for storage, location in stores:
+            folders |= folders_of_store(storage, location)
+        instance = self._pool.acquire(folders, query.settings)
+        instance.begin_files().make_known()
 
     def look_up(
         self,

@@ -29,6 +29,11 @@ _PREFIX: Final = f"{STORE_FOLDER}/"
 _LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
+def load_library() -> None:
+    """Import what the file system is made of, which takes as long as a request to a store."""
+    import fsspec  # noqa: F401
+
+
 class QueryFiles:
     """The files of one query. ``error`` is the first failure to read one.
 

@@ -194,6 +194,7 @@ class Shelf:
         try:
             stamp(aside, checksum(place, data))
             os.rename(aside, place)
+            note_compared(place)
         except BaseException:
             with suppress(OSError):
                 os.unlink(aside)
@@ -326,12 +327,17 @@ def use(path: str, length: int | None) -> bool:
             os.unlink(path)
             return False
         os.utime(path, ns=(time.time_ns(), found.st_mtime_ns))
-        if len(_compared) >= _MOST_COMPARED:
-            _compared.clear()
-        _compared[path] = _state(os.lstat(path))
+        note_compared(path)
     except OSError:
         return False
     return True
+
+
+def note_compared(path: str) -> None:
+    """A file is as its checksum says: this process has looked, or has written it just now."""
+    if len(_compared) >= _MOST_COMPARED:
+        _compared.clear()
+    _compared[path] = _state(os.lstat(path))
 
 
 _USER: Final = os.geteuid() if hasattr(os, "geteuid") else 0

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.context import QueryContext
@@ -24,10 +25,14 @@ if TYPE_CHECKING:
 PART_BYTES: Final = 4 << 20
 # Bytes between two ranges that are rather read than asked for apart.
 GAP_BYTES: Final = 1 << 20
+# A reader with less memory waits for one part after the other of what it asks for in one piece.
+_LOW_MEMORY: Final = 1 << 30
 # What may stay in memory of a file when the disk does not take it.
 _HELD_BYTES: Final = 64 << 20
 
 Part = tuple[int, int]
+# Bytes of a file, and the request that brings them; None for those that are here.
+Piece = tuple[Part, Request[memoryview] | None]
 
 
 class OtherLength(CorruptFileError):
@@ -59,6 +64,8 @@ class StoredFile:
     ) -> None:
         self._files, self.uri, self.length, self._query = files, uri, length, query
         self._whole = whole
+        low = query is not None and query.settings.memory_limit < _LOW_MEMORY
+        self._step = 2 * PART_BYTES if low else 1 << 62
         self._shelf: Shelf | None = files.shelf(uri)
         self._name = "" if self._shelf is None else self._shelf.name(uri, length)
         self._on_disk: list[Part] | None = None
@@ -84,8 +91,7 @@ class StoredFile:
         if offset >= stop:
             return b""
         for _ in range(3):
-            pieces = self._cover(offset, stop)
-            found = self._assembled(offset, stop, pieces)
+            found = self._read(offset, stop)
             if found is not None:
                 return found
         raise CorruptFileError(self.uri, "what was fetched cannot be read again from the cache")
@@ -112,13 +118,13 @@ class StoredFile:
 
     # ------------------------------------------------------------------ parts
 
-    def _cover(self, offset: int, stop: int) -> list[tuple[Part, Request[memoryview] | None]]:
+    def _cover(self, offset: int, stop: int) -> list[Piece]:
         """Parts that hold these bytes, in order, with the requests for those to come."""
         with self._lock:
             if self._on_disk is None:
                 self._on_disk = self._parts_on_disk()
             known = sorted({*self._on_disk, *self._memory, *self._pending})
-            pieces: list[tuple[Part, Request[memoryview] | None]] = []
+            pieces: list[Piece] = []
             position = offset
             while position < stop:
                 part = _part_at(known, position)
@@ -154,6 +160,7 @@ class StoredFile:
             raise OtherLength(self.uri, body.size, self.length)
         kept = False
         if self._shelf is not None:
+            request.give(body.data)
             # A disk that is full, or gone, makes it slower and no more.
             with suppress(OSError):
                 if self._whole:
@@ -167,27 +174,47 @@ class StoredFile:
                 self._memory[part] = body.data
             if kept and self._on_disk is not None:
                 self._on_disk = sorted({*self._on_disk, part})
+            if self._shelf is not None:
                 self._pending.pop(part, None)
         return body.data
 
-    def _assembled(
-        self, offset: int, stop: int, pieces: Sequence[tuple[Part, Request[memoryview] | None]]
-    ) -> bytes | memoryview | None:
-        """The bytes; None when a part has gone from the disk in the meantime."""
-        result = bytearray(stop - offset) if len(pieces) > 1 else None
-        position = offset
-        for part, request in pieces:
-            until = min(part[1], stop)
-            if result is None:
-                return self._piece(part, request, position, until)
-            view = memoryview(result)[position - offset : until - offset]
-            if not self._read_into(part, request, position, view):
-                data = self._piece(part, request, position, until)
-                if data is None:
+    def _read(self, offset: int, stop: int) -> bytes | memoryview | None:
+        """The bytes; None when a part has gone from the disk in the meantime.
+
+        With little memory the next part is asked for when one is waited for, and no more.
+        """
+        end = min(offset + self._step, stop)
+        pieces = self._cover(offset, end)
+        if end == stop and len(pieces) == 1:
+            return self._piece(*pieces[0], offset, stop)
+        # Bytes that were filled in place: whoever wants bytes need not copy them.
+        buffer = BytesIO()
+        buffer.seek(stop - offset - 1)
+        buffer.write(b"\0")
+        with buffer.getbuffer() as view:
+            begin = offset
+            while begin < stop:
+                following = min(end + self._step, stop)
+                later = self._cover(end, following) if end < stop else []
+                if not self._fill(begin, end, pieces, view[begin - offset : end - offset]):
                     return None
-                view[:] = data
-            position = until
-        return memoryview(result) if result is not None else b""
+                begin, end, pieces = end, following, later
+        return buffer.getvalue()
+
+    def _fill(self, offset: int, stop: int, pieces: Sequence[Piece], view: memoryview) -> bool:
+        """Whether all of these bytes were still there to fill ``view`` with."""
+        with view:
+            position = offset
+            for part, request in pieces:
+                until = min(part[1], stop)
+                with view[position - offset : until - offset] as room:
+                    if not self._read_into(part, request, position, room):
+                        data = self._piece(part, request, position, until)
+                        if data is None:
+                            return False
+                        room[:] = data
+                position = until
+        return True
 
     def _read_into(
         self, part: Part, request: Request[memoryview] | None, begin: int, view: memoryview
@@ -205,7 +232,8 @@ class StoredFile:
                 data = request.result(self._query)
             finally:
                 with self._lock:
-                    if request.is_done:
+                    # What goes to the disk is pending until it is there.
+                    if request.is_done and (self._shelf is None or request.has_failed):
                         self._pending.pop(part, None)
             return data[begin - part[0] : stop - part[0]]
         with self._lock:

@@ -41,10 +41,20 @@ class Request(Generic[T]):
             self._error = error
         self._done.set()
 
+    def give(self, value: T) -> None:
+        """Let those who wait have the value, while the function goes on."""
+        self._value = value
+        self._done.set()
+
     @property
     def is_done(self) -> bool:
         """Whether there is a value or an error."""
         return self._done.is_set()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether there is an error in the place of a value."""
+        return self._error is not None
 
     def result(self, query: QueryContext | None) -> T:
         """What the call gives or raises.

@@ -1,0 +1,16 @@
+"""What is loaded while the first answer about a table is waited for."""
+
+from __future__ import annotations
+
+
+def load_modules() -> None:
+    """Import what most queries of a table in an object store need after its metadata."""
+    import icesql.engine.duckdb.relations.read_ahead
+    import icesql.engine.duckdb.store_files
+    import icesql.query.prepared_query
+    import icesql.query.pushdown.predicate
+    import icesql.scan.pruning.metrics_evaluator
+    import icesql.storage.stores.files
+    import icesql.storage.stores.pool
+
+    icesql.engine.duckdb.store_files.load_library()
