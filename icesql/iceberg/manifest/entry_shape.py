@@ -11,6 +11,7 @@ file enters it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
@@ -238,10 +239,13 @@ class _Learner:
         self.position += length
         return length
 
-    def text(self, place: str | Wanted, length: int) -> None:
-        """A text of one of the lengths that are usual here, -1: any that was seen."""
+    def text(self, place: str | Wanted, length: int, common: Iterable[int] = ()) -> None:
+        """A text of one of the lengths that are usual here, -1: any that was seen.
+
+        Those that are ``common`` are tried first: lengths are tried one after the other.
+        """
         usual = self.usual(place, length)
-        first = () if length < 0 else (length,)
+        first = (*dict.fromkeys(common),) if length < 0 else (length,)
         ordered = (*first, *sorted(usual.difference(first)))
         texts = (_lit(encode_varint(each)) + _any(each) for each in ordered)
         self.parts.append(b"(?:%s)" % b"|".join(texts))
@@ -348,6 +352,7 @@ class _Learner:
     ) -> None:
         """Runs of items that nobody asks for are one part, whatever their keys."""
         run, place = 0, (name, -1)
+        lengths: Counter[int] = Counter()
         for index in range(count):
             start = self.position
             key = self.varint()
@@ -355,13 +360,15 @@ class _Learner:
                 keys.add(key)
                 run += 1
                 if is_bytes:
-                    self.usual(place, self.text_length())
+                    length = self.text_length()
+                    lengths[length] += 1
+                    self.usual(place, length)
                 else:
                     self.varint()
             if run and (key in wanted or index == count - 1):
                 self.parts.append(b"(?:" + VARINT)
                 if is_bytes:
-                    self.text(place, -1)
+                    self.text(place, -1, [each for each, _ in lengths.most_common()])
                 else:
                     self.parts.append(VARINT)
                 self.parts.append(b"){%d}" % run)
