@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO, Any, Final
 
 import numpy as np
@@ -20,8 +22,11 @@ from icesql.storage.temporary import make_temporary_folder, spilling_to
 from icesql.write.partition.partition_values import internal_array, partition_array
 from icesql.write.partition.source_column import source_column
 
-# Rows that are divided at once: below that there would be more slices than rows.
-_CHUNK_BYTES: Final = 16 << 20
+# Rows that are divided at once: below that there would be more slices than rows. Engines give
+# batches of about as many, which are divided without being copied together first.
+_CHUNK_BYTES: Final = 8 << 20
+# Chunks that are being divided: two keep two threads busy.
+_AT_ONCE: Final = 2
 _MOST_CODES: Final = 1 << 62
 _FEW_CODES: Final = 1 << 16
 
@@ -82,12 +87,23 @@ class Clusters:
     """Takes rows as they come and gives them back partition by partition.
 
     Keeps at most about ``budget`` bytes in memory: beyond it the rows wait, divided already, in a
-    file of ``folder`` that has no name, so that it is gone with the process.
+    file of ``folder`` that has no name, so that it is gone with the process. Rows are divided in
+    ``threads``, while more come.
     """
 
-    def __init__(self, spec: PartitionSpec, schema: Schema, budget: int, folder: str) -> None:
+    def __init__(
+        self,
+        spec: PartitionSpec,
+        schema: Schema,
+        budget: int,
+        folder: str,
+        threads: ThreadPoolExecutor,
+    ) -> None:
         self._spec, self._schema = spec, schema
         self._budget, self._folder = budget, folder
+        self._threads = threads
+        # In the order of their rows.
+        self._dividing: deque[Future[list[Piece]]] = deque()
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = self._bytes = 0
         self._values: dict[tuple[Any, ...], tuple[Any, ...]] = {}
@@ -110,13 +126,26 @@ class Clusters:
         self._waiting_bytes = 0
         if not waiting:
             return
-        rows = pa.Table.from_batches(waiting).combine_chunks()
-        for piece in divide(rows, partition_columns(rows, self._spec, self._schema)):
+        if len(self._dividing) >= _AT_ONCE:
+            self._hold_oldest()
+        self._dividing.append(self._threads.submit(self._pieces_of, waiting))
+
+    def _pieces_of(self, batches: Sequence[pa.RecordBatch]) -> list[Piece]:
+        rows = pa.Table.from_batches(batches).combine_chunks()
+        return divide(rows, partition_columns(rows, self._spec, self._schema))
+
+    def _hold_oldest(self) -> None:
+        for piece in self._dividing.popleft().result():
             key = partition_key(piece.values)
             self._values.setdefault(key, piece.values)
             self._held.setdefault(key, []).append(piece.rows)
 
+    def _hold_all(self) -> None:
+        while self._dividing:
+            self._hold_oldest()
+
     def _spill(self) -> None:
+        self._hold_all()
         make_temporary_folder(self._folder)
         with spilling_to(self._folder):
             run = _Run(self._folder, self._held)
@@ -127,6 +156,7 @@ class Clusters:
     def pieces(self, most_bytes: int) -> Iterator[Piece]:
         """All rows, those of a partition one after the other, each about ``most_bytes`` at most."""
         self._divide()
+        self._hold_all()
         for key, values in self._values.items():
             tables: list[pa.Table] = []
             size = 0
@@ -147,7 +177,10 @@ class Clusters:
         yield from self._held.get(key, ())
 
     def close(self) -> None:
-        """Give the disk back. Harmless when repeated."""
+        """Give the disk back, and divide nothing more. Harmless when repeated."""
+        for each in self._dividing:
+            each.cancel()
+        self._dividing.clear()
         for run in self._runs:
             run.close()
         self._runs.clear()
