@@ -71,6 +71,16 @@ def spark_here() -> None:
         pytest.skip(NO_JAVA)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def every_query_is_spark_s() -> Iterator[None]:
+    """What is as small as these tables would run in one task: here Spark's own part is tested."""
+    from icesql.engine.spark.scans import WHOLE, Scans
+
+    before, Scans.ways = Scans.ways, Scans.ways - {WHOLE}
+    yield
+    Scans.ways = before
+
+
 # Nothing here runs long enough to be worth optimising: a sixth less processor time in all. Without
 # the second compiler Java keeps 48 MB for compiled code, and one that has filled them ends.
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"

@@ -15,8 +15,9 @@ from sqlglot.optimizer.qualify import qualify
 import icesql
 from icesql.engine.duckdb.sql.splice import renamed_sql
 from icesql.engine.spark.fragments.cut import cut_fragments
+from icesql.engine.spark.fragments.fragment import Division, Fragment
 from icesql.engine.spark.fragments.row_fragments import filtered
-from icesql.engine.spark.scans import FRAGMENTS
+from icesql.engine.spark.scans import FRAGMENTS, WHOLE, Scans
 from icesql.engine.spark.sql.dialect import spelled_sql, write_added
 from tests.writer.table import TableWriter
 
@@ -69,6 +70,9 @@ SELECT DISTINCT k, x % 2 AS m FROM __scan_0 ORDER BY m DESC, k LIMIT 4
 SELECT DISTINCT b.s FROM __scan_0 a LEFT JOIN __scan_1 b ON a.x = b.x ORDER BY 1
 SELECT sum(q.x) FROM (SELECT DISTINCT x FROM __scan_0) q
 SELECT x, x FROM __scan_0 ORDER BY 1, 2 LIMIT 3
+SELECT a.k, b.s FROM __scan_0 a JOIN __scan_1 b ON a.x = b.x ORDER BY a.d, a.k, b.s, b.x
+SELECT k, d FROM __scan_0 a WHERE EXISTS (SELECT * FROM __scan_1 b WHERE b.x = a.x) AND d > (SELECT avg(y) FROM __scan_2) ORDER BY 1, 2, x
+SELECT a.x, c.v FROM __scan_0 a LEFT JOIN (SELECT x, max(y) AS v FROM __scan_1 GROUP BY x) c ON a.x = c.x ORDER BY 1, 2
 SELECT k FROM __scan_0 GROUP BY k ORDER BY sum(d), k LIMIT 2
 SELECT k, count(*) FROM __scan_0 GROUP BY k UNION ALL SELECT s, sum(x) FROM __scan_1 GROUP BY s ORDER BY 1, 2
 SELECT (SELECT max(d) FROM __scan_0), s, count(*) FROM __scan_1 GROUP BY s ORDER BY s
@@ -76,6 +80,9 @@ SELECT (SELECT max(d) FROM __scan_0), s, count(*) FROM __scan_1 GROUP BY s ORDER
 UNCUT = """
 SELECT count(DISTINCT x) FROM __scan_0
 SELECT x FROM __scan_0
+SELECT a.x FROM __scan_0 a FULL JOIN __scan_1 b ON a.x = b.x
+SELECT a.x, b.y FROM __scan_0 a JOIN __scan_1 b ON a.x = b.x LIMIT 200000
+SELECT a.x, sum(a.x) OVER () FROM __scan_0 a JOIN __scan_1 b ON a.x = b.x
 SELECT sum(x) OVER () FROM __scan_0 LIMIT 3
 SELECT k, count(*) FROM __scan_0 GROUP BY ROLLUP (k)
 SELECT count(*) FROM __scan_0 a FULL JOIN __scan_1 b ON a.x = b.x
@@ -85,6 +92,21 @@ SELECT x FROM __scan_0 ORDER BY x LIMIT 200000
 SELECT k, x FROM __scan_0 ORDER BY row_number() OVER (ORDER BY x) LIMIT 2
 """.strip().splitlines()
 
+WHOLE_ONLY = """
+SELECT k, count(DISTINCT x), sum(DISTINCT d) FROM __scan_0 GROUP BY k ORDER BY k
+SELECT k, sum(d) FROM __scan_0 GROUP BY ROLLUP (k) ORDER BY k, 2
+SELECT sum(s) FROM (SELECT k, sum(d) AS s FROM __scan_0 WHERE x > 999 GROUP BY ROLLUP (k)) q
+SELECT a.x, b.y FROM __scan_0 a FULL JOIN __scan_1 b ON a.x = b.x ORDER BY ALL
+SELECT x, row_number() OVER (PARTITION BY k ORDER BY x, d) AS n FROM __scan_0 QUALIFY n < 3 ORDER BY ALL
+WITH q AS (SELECT k, sum(d) AS v FROM __scan_0 GROUP BY k) SELECT k, v FROM q WHERE v = (SELECT max(v) FROM q)
+WITH q AS (SELECT x FROM __scan_1), r AS (SELECT x + 1 AS x FROM q) SELECT q.x, r.x FROM q, r WHERE q.x < r.x ORDER BY ALL
+SELECT x FROM __scan_0 INTERSECT SELECT x FROM __scan_1 ORDER BY x
+SELECT x FROM __scan_1 EXCEPT SELECT x FROM __scan_0 ORDER BY 1 DESC
+SELECT k AS s FROM __scan_0 UNION SELECT s FROM __scan_1 ORDER BY s DESC LIMIT 3
+SELECT count(*) AS n, count(*) AS n FROM __scan_0 a, __scan_1 b WHERE a.x = b.x
+SELECT a.x, (SELECT sum(b.y) FROM __scan_1 b WHERE b.x = a.x) FROM __scan_0 a ORDER BY ALL
+""".strip().splitlines()
+
 
 class Everything:
     """Says yes to each fragment that can be, dividing the candidate of one number."""
@@ -92,19 +114,32 @@ class Everything:
     def __init__(self, wanted: int) -> None:
         self.wanted = wanted
 
-    def divided(self, candidates: Sequence[int], inside: Sequence[int], keys: Any) -> int | None:
-        return candidates[self.wanted % len(candidates)]
+    def divided(self, candidates: Sequence[int], inside: Any, keys: Any) -> Division:
+        return Division(candidates[self.wanted % len(candidates)])
+
+    def undivided(self, inside: Sequence[int]) -> Division | None:
+        return None
+
+    def is_dearer(self, fragments: Any, left: exp.Expr, alone: Fragment) -> bool:
+        return True
 
     def columns(self, scans: Any, tree: exp.Select) -> tuple[tuple[str, str], ...] | None:
         with tables() as con:
             try:
                 relation = con.sql(renamed_sql(tree, {}))
-            except duckdb.BinderException:
+            except duckdb.Error:
                 return None
             return tuple(
                 (name, str(kind))
                 for name, kind in zip(relation.columns, relation.types, strict=True)
             )
+
+
+class Together(Everything):
+    """Lets one task run each query."""
+
+    def undivided(self, inside: Sequence[int]) -> Division:
+        return Division(inside[0], 1)
 
 
 def duckdb_text(node: exp.Expr) -> str:
@@ -155,6 +190,33 @@ def test_a_cut_query_over_any_division_is_the_query(con: Any, sql: str, wanted: 
     cut = write_added(tree, lambda node: spelled_sql(node, duckdb_text)).sql(dialect="duckdb")
     assert con.sql(cut).fetchall() == con.sql(sql).fetchall(), cut
     assert con.sql(cut).columns == con.sql(tree_of(sql).sql(dialect="duckdb")).columns
+
+
+@pytest.mark.parametrize("sql", [*WHOLE_ONLY, *CUT])
+def test_one_task_gives_the_rows_of_a_whole_query(con: Any, sql: str) -> None:
+    before = tree_of(sql)
+    tree, fragments = cut_fragments(before, Together(0))
+    (fragment,) = fragments
+    assert fragment.is_whole_query
+    assert before == tree_of(sql)
+    con.execute(f'CREATE TABLE "{fragment.name}" AS {renamed_sql(fragment.tree, {})}')
+    found = con.sql(tree.sql(dialect="duckdb"))
+    expected = con.sql(sql)
+    assert found.fetchall() == expected.fetchall()
+    assert found.columns == con.sql(before.sql(dialect="duckdb")).columns
+
+
+def test_a_query_that_names_something_else_is_not_whole() -> None:
+    tree = tree_of("SELECT count(DISTINCT a.x) FROM __scan_0 a, range(3) r(i), elsewhere e")
+    assert not cut_fragments(tree, Together(0))[1]
+    inner = tree_of("SELECT 1 FROM q, (WITH q AS (SELECT x FROM __scan_0) SELECT x FROM q) p")
+    assert not [each for each in cut_fragments(inner, Together(0))[1] if each.is_whole_query]
+
+
+def test_the_whole_query_is_switched_off() -> None:
+    tree = tree_of("SELECT count(DISTINCT x) FROM __scan_0")
+    assert cut_fragments(tree, Together(0))[1]
+    assert not cut_fragments(tree, Together(0), whole=False)[1]
 
 
 @pytest.mark.parametrize("sql", UNCUT)
@@ -234,3 +296,28 @@ def test_spark_puts_the_parts_together(connect: Any, written: dict[str, Path]) -
             if FRAGMENTS not in (found._result.groups or (FRAGMENTS,)):
                 wrong.append(f"no fragment: {sql}")
     assert not wrong
+
+
+def test_one_task_of_spark_gives_what_the_local_engine_gives(
+    connect: Any, written: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scans, "ways", frozenset({WHOLE, FRAGMENTS}))
+    statements = [
+        *WHOLE_ONLY,
+        "SELECT sum(x), sum(x) // 2, count(DISTINCT d), max(k) FROM __scan_0",
+        "SELECT k, list(x ORDER BY x) FROM __scan_0 GROUP BY k ORDER BY k",
+        "SELECT count(DISTINCT x) FROM __scan_0 WHERE x > 1000",
+        "SELECT DISTINCT x, y FROM __scan_1 WHERE x IN (SELECT x FROM __scan_0) ORDER BY y DESC, x",
+    ]
+    alone = 0
+    with icesql.connect() as local, connect() as spark:
+        for name, path in written.items():
+            local.register_table(f"t{name[-1]}", path)
+            spark.register_table(f"t{name[-1]}", path)
+        for sql in (each.replace("__scan_", "t") for each in statements):
+            found, expected = spark.execute(sql), local.execute(sql)
+            assert found.fetchall() == expected.fetchall(), sql
+            assert found.description == expected.description, sql
+            alone += WHOLE in found._result.groups
+    # Lists do not cross, one row of each task is put together here, and two read no file.
+    assert alone == len(statements) - 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -61,6 +62,26 @@ def test_a_size_that_the_user_set_stays(empty: ScanPlan) -> None:
 def test_many_rounds_are_packed_as_everywhere(empty: ScanPlan) -> None:
     plan = with_files(empty, *[900] * 20)
     assert SparkTasks([plan], 2)[0] is plan.tasks
+
+
+@pytest.mark.parametrize("count", [None, 1, 2, 3, 7, 99])
+def test_tasks_are_put_together(empty: ScanPlan, count: int | None) -> None:
+    plan = with_files(empty, *[900] * 20)
+    tasks = SparkTasks([plan], 2)
+    merged = tasks.merged(0, count)
+    assert len(merged) == min(count or 99, len(plan.tasks))
+    spread = [len(task.tasks) for task in merged]
+    assert max(spread) - min(spread) <= max(len(task.tasks) for task in plan.tasks) + 1
+    read = Counter[str]()
+    for file in (file for task in merged for file in task.tasks):
+        read[file.data_file.path] += file.length
+        assert 0 <= file.start < file.start + file.length <= 900
+    assert read == Counter({f"f{at}": 900 if count == 1 else 896 for at in range(20)})
+
+
+def test_one_task_is_there_for_no_files(empty: ScanPlan) -> None:
+    (task,) = SparkTasks([empty], 2).merged(0, 1)
+    assert task.tasks == ()
 
 
 def test_no_files_are_no_tasks(empty: ScanPlan) -> None:

@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     from icesql.scan.metadata_tables.rows import MetadataRows
     from icesql.scan.plan import ScanPlan
 
-# How a scan is read: as rows of its tasks, as partial results of its tasks, or by Spark's reader.
+# How a scan is read: as rows of its tasks, as partial results of its tasks, by the one task that
+# runs the query, or by Spark's reader.
 TASKS: Final = "tasks"
 FRAGMENTS: Final = "partial results of tasks"
+WHOLE: Final = "the query in one task"
 SPARK_READER: Final = "spark's parquet reader"
 
 
@@ -61,7 +63,7 @@ class Scans:
     ``ways`` are those that may be chosen besides TASKS, which reads everything.
     """
 
-    ways: frozenset[str] = frozenset({FRAGMENTS, SPARK_READER})
+    ways: frozenset[str] = frozenset({FRAGMENTS, WHOLE, SPARK_READER})
 
     def __init__(
         self,
@@ -99,11 +101,14 @@ class Scans:
         """
         check_functions(tree)
         tasks = SparkTasks(self._plans, parallelism(self._session))
-        choice = FragmentChoice(self._plans, tasks, cursor)
+        memory = task_memory(self._session).limit()
+        choice = FragmentChoice(self._plans, tasks, cursor, memory)
         fragments: tuple[Fragment, ...] = ()
         questions = row_questions(tree)
         if FRAGMENTS in self.ways:
-            tree, fragments = cut_fragments(tree, choice)
+            # What a user makes of a DataFrame should have several tasks to run in.
+            whole = WHOLE in self.ways and not self._for_frame
+            tree, fragments = cut_fragments(tree, choice, whole=whole)
         if not self._for_frame:
             self.rest = rest_of(tree, fragments, columns, cursor)
         if self.rest is not None:
@@ -190,7 +195,7 @@ class Scans:
 
     def _use(self, fragment: Fragment) -> None:
         files = sum(len(self._plans[i].files) for i in (fragment.scan, *fragment.whole))
-        self.groups += (FRAGMENTS,) * files
+        self.groups += (WHOLE if fragment.is_whole_query else FRAGMENTS,) * files
 
     def _scan_frame(
         self, index: int, tasks: SparkTasks, tree: exp.Expr, choice: FragmentChoice, cursor: Any
@@ -225,7 +230,7 @@ class Scans:
                 fragment.columns,
                 task_memory(self._session),
             )
-            for task in tasks[fragment.scan]
+            for task in tasks.merged(fragment.scan, fragment.division.tasks)
         ]
         self._count(len(jobs), self._plans[fragment.scan])
         for i in fragment.whole:

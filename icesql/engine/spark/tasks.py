@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from icesql.scan.tasks.packing import adjust_split_size, pack_files, weight
+from icesql.scan.tasks.split import merge_adjacent
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metrics
 
 if TYPE_CHECKING:
@@ -41,11 +42,28 @@ class SparkTasks:
             self._packed[scan] = _packed(self._plans[scan], self.slots)
         return self._packed[scan]
 
+    def merged(self, scan: int, count: int | None) -> tuple[CombinedScanTask, ...]:
+        """The tasks of a scan put together to ``count`` of them: one even for no files."""
+        if count == 1:
+            return (self.whole(scan),)
+        tasks = self[scan]
+        if count is None or count >= len(tasks):
+            return tasks
+        groups: list[list[FileScanTask]] = [[] for _ in range(count)]
+        for at, task in enumerate(tasks):
+            groups[at * count // len(tasks)].extend(task.tasks)
+        merged = (tuple(merge_adjacent(sorted(group, key=_place))) for group in groups)
+        return tuple(CombinedScanTask(group, tasks[0].context) for group in merged)
+
     def whole(self, scan: int) -> CombinedScanTask:
         """All files of a scan as one task."""
         plan = self._plans[scan]
         bare = (replace(task, data_file=without_metrics(task.data_file)) for task in plan.files)
         return CombinedScanTask(tuple(bare), plan.context)
+
+
+def _place(task: FileScanTask) -> tuple[str, int]:
+    return task.data_file.path, task.start
 
 
 def _packed(plan: ScanPlan, slots: int) -> tuple[CombinedScanTask, ...]:

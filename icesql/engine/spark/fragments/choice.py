@@ -12,6 +12,8 @@ from icesql.engine.duckdb.relations.relation import empty_relation
 from icesql.engine.duckdb.sql.nanosecond_types import adapted_types
 from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.engine.result_schema import declare
+from icesql.engine.spark.fragments.division import scan_number
+from icesql.engine.spark.fragments.fragment import HUGEINT, Division, Fragment
 from icesql.engine.spark.tasks import SparkTasks
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.types import DateType, IntegerType, LongType
@@ -19,12 +21,20 @@ from icesql.iceberg.types import DateType, IntegerType, LongType
 if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
 
-# Stored bytes that every task may read again, and files, as their names travel with each task.
-_MOST_WHOLE_BYTES: Final = 256 << 20
+# Files that every task may read again, as their names travel with each.
 _MOST_WHOLE_FILES: Final = 1_000
-# What a worker reads again at no cost worth counting: 0.6 s of DuckDB on one core
-# for lineitem of TPC-H.
+# What the tasks may read in all, as a multiple of reading everything once. Joins of Spark's take 4
+# to 20 times the processor time of DuckDB's over the same files (TPC-H SF10 on two cores), so this
+# much of it, and as much time of a worker as Spark's share of a worker, still costs less.
+_MOST_READ: Final = 3
+_FASTER: Final = 5
+# What a worker reads at no cost worth counting, and what an exchange of Spark's takes in its time:
+# DuckDB reads lineitem of TPC-H with 150 to 250 MB a second on one core.
 _FREE_BYTES: Final = 128 << 20
+_EXCHANGE_BYTES: Final = 64 << 20
+# What a stored byte comes to in memory; and values of a row in a hash table.
+_EXPANSION: Final = 4
+_VALUE_BYTES: Final = 8
 
 _SPARK_TYPES: Final = {
     "boolean": "BOOLEAN",
@@ -38,34 +48,98 @@ _SPARK_TYPES: Final = {
     "varchar": "STRING",
     "timestamp": "TIMESTAMP_NTZ",
     "timestamptz": "TIMESTAMP_LTZ",
+    "hugeint": HUGEINT,
 }
 
 
 class FragmentChoice:
     """Chooses by the metadata of the plans of a query; see ``fragment.Choice``.
 
-    ``cursor`` is DuckDB's, which knows the types.
+    ``cursor`` is DuckDB's, which knows the types; ``memory`` is what it has in a task, in bytes.
     """
 
-    def __init__(self, plans: Sequence[ScanPlan], tasks: SparkTasks, cursor: Any) -> None:
+    def __init__(
+        self, plans: Sequence[ScanPlan], tasks: SparkTasks, cursor: Any, memory: int
+    ) -> None:
         self._plans, self._tasks, self._cursor = plans, tasks, cursor
+        self._memory = memory
 
     def divided(
         self, candidates: Sequence[int], inside: Sequence[int], keys: Sequence[exp.Expr]
-    ) -> int | None:
-        """The largest of ``candidates``, unless the tasks would read the others too often."""
+    ) -> Division | None:
+        """The largest of ``candidates``, unless the tasks would read the others too often.
+
+        Fewer tasks than the scan is packed in read the others less often.
+        """
         scan = max(candidates, key=lambda each: self._plans[each].projected_bytes)
-        plan = self._plans[scan]
-        whole = [self._plans[each] for each in inside if each != scan]
+        own = self._plans[scan].projected_bytes
+        whole = [each for each in inside if each != scan]
+        slots, packed = self._tasks.slots, max(1, len(self._tasks[scan]))
         if not whole:
-            return scan if few_groups(plan, keys) else None
-        again = sum(each.projected_bytes for each in whole)
-        if again > _MOST_WHOLE_BYTES or sum(len(each.files) for each in whole) > _MOST_WHOLE_FILES:
+            cost = self._cost(own, 0, packed)
+            return Division(scan, None, cost) if few_groups(self._plans[scan], keys) else None
+        again = self._bytes(whole)
+        if not self._fits(whole):
             return None
-        slots = self._tasks.slots
-        rounds = -(-len(self._tasks[scan]) // slots)
-        own = plan.projected_bytes // slots
-        return scan if again * max(1, rounds) <= max(own, _FREE_BYTES) else None
+        tasks = packed
+        if packed * again > own // 4 and self._plans[scan].settings.split_target_size is None:
+            most = (_MOST_READ * (own + again) - own) // max(1, again)
+            tasks = max(1, min(packed, slots, most))
+        read, cost = own + tasks * again, self._cost(own, again, tasks)
+        if read > max(_FREE_BYTES, _MOST_READ * (own + again)):
+            return None
+        if cost > max(_FREE_BYTES, self._cost_on_spark(own + again)):
+            return None
+        return Division(scan, None if tasks == packed else tasks, cost)
+
+    def undivided(self, inside: Sequence[int]) -> Division | None:
+        """One task for all, where it takes less time than Spark's share of it would."""
+        read = self._bytes(inside)
+        if not self._fits(inside) or read > max(_FREE_BYTES, self._cost_on_spark(read)):
+            return None
+        scan = max(inside, key=lambda each: self._plans[each].projected_bytes)
+        return Division(scan, 1, read)
+
+    def is_dearer(self, fragments: Sequence[Fragment], left: exp.Expr, alone: Fragment) -> bool:
+        """By the bytes of the busiest worker; an exchange is as dear as some, a scan left to Spark
+        as several times its own."""
+        cost = 0
+        for table in left.find_all(exp.Table):
+            used = [each for each in fragments if each.name == table.name]
+            # A query of WITH is run as often as it is read.
+            around = table.find_ancestor(exp.CTE)
+            times = 1 if around is None else _readers(left, around.alias)
+            for each in used:
+                exchange = 0 if each.is_one_row else _EXCHANGE_BYTES
+                cost += times * (each.division.cost + exchange)
+            number = scan_number(table)
+            if number is not None:
+                own = self._plans[number].projected_bytes
+                cost += times * (self._cost_on_spark(own) + _EXCHANGE_BYTES)
+        return cost > alone.division.cost
+
+    def _bytes(self, scans: Sequence[int]) -> int:
+        return sum(self._plans[each].projected_bytes for each in scans)
+
+    def _cost(self, own: int, again: int, tasks: int) -> int:
+        """What the busiest worker reads when ``own`` is divided between tasks."""
+        rounds = -(-tasks // self._tasks.slots)
+        return rounds * (own // tasks + again)
+
+    def _cost_on_spark(self, read: int) -> int:
+        """What a worker of ours could read in the time of one of Spark's."""
+        return _FASTER * read // self._tasks.slots
+
+    def _fits(self, scans: Sequence[int]) -> bool:
+        """Whether scans may stand in the memory of a task; a few more DuckDB would spill."""
+        plans = [self._plans[each] for each in scans]
+        values = sum(
+            len(plan.scan.projection.fields)
+            * sum(max(0, task.data_file.record_count) for task in plan.files)
+            for plan in plans
+        )
+        needed = max(_EXPANSION * self._bytes(scans), _VALUE_BYTES * values)
+        return needed <= self._memory and sum(len(p.files) for p in plans) <= _MOST_WHOLE_FILES
 
     def columns(self, scans: Sequence[int], tree: exp.Select) -> tuple[tuple[str, str], ...] | None:
         """Names and Spark types of the fragment's columns; None if Spark lacks one of the types."""
@@ -93,6 +167,10 @@ def _spark_type(kind: Any) -> str | None:
     if declared.kind == "decimal":
         return f"DECIMAL({declared.precision},{declared.scale})"
     return _SPARK_TYPES.get(declared.kind)
+
+
+def _readers(tree: exp.Expr, name: str) -> int:
+    return max(1, sum(table.name == name for table in tree.find_all(exp.Table)))
 
 
 def few_groups(plan: ScanPlan, keys: Sequence[exp.Expr]) -> bool:

@@ -1,4 +1,4 @@
-"""Rows that the tasks leave out: filtered away, beyond a LIMIT, or the same again.
+"""Rows that the tasks leave out: filtered away, by a join too, beyond a LIMIT, or the same again.
 
     SELECT x, y FROM t WHERE c ORDER BY z LIMIT 10
 
@@ -17,6 +17,7 @@ from icesql.engine.spark.fragments.division import (
     divisible_scans,
     is_computed_per_row,
     scan_number,
+    scans_in,
     sources,
 )
 from icesql.engine.spark.fragments.fragment import Choice, Fragment, below, fragment, read_instead
@@ -31,14 +32,16 @@ _PARTS: Final = frozenset(
 
 
 def cut_rows(select: exp.Select, name: str, choice: Choice) -> Fragment | None:
-    """Let a SELECT with DISTINCT or LIMIT read the first or the distinct rows of each task.
+    """Let a SELECT with joins, DISTINCT or LIMIT read the rows of each task that it keeps.
 
     None, with nothing changed, if it does not have that form or ``choice`` declines.
     """
     if any(value and part not in _PARTS for part, value in select.args.items()):
         return None
     distinct, count = select.args.get("distinct"), _rows_of_limit(select)
-    if count is None and (distinct is None or select.args.get("limit") is not None):
+    if count is None and select.args.get("limit") is not None:
+        return None
+    if count is None and distinct is None and len(scans_in(select) or ()) < 2:
         return None
     if distinct is not None and distinct.args.get("on"):
         return None
