@@ -149,6 +149,7 @@ class SnapshotOperation:
             first_row_id=first_row_id,
             added_rows=rows if version > 2 else None,
         )
+        self._store.keep(snapshot, listed, parent)
         branch = self._changes.branch
         if self._staged or isinstance(branch, Staged):
             return *columns, AddSnapshot(snapshot)

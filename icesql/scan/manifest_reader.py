@@ -84,6 +84,21 @@ class ManifestReader:
         key = None if path is None else storage.cache_key("manifest list", path)
         return kept(storage.cache, key, read)
 
+    def keep(self, snapshot: Snapshot, listed: Sequence[ManifestFile], head: str | None) -> None:
+        """Keep the manifests of a list that was just written, and let go of those of ``head``.
+
+        ``listed`` is what one finds who reads the list; ``head`` is the list that it follows.
+        """
+        storage, path = self._storage, snapshot.manifest_list
+        if storage.cache is None or path is None:
+            return
+        if not doubtful_contents(snapshot.summary, listed):
+            key = storage.cache_key("manifest list", path)
+            storage.cache.put(key, tuple(listed), 500 * len(listed))
+        if head is not None:
+            # A session that commits often would fill its cache with what nobody asks for.
+            storage.cache.remove(storage.cache_key("manifest list", head))
+
     def entries_of(
         self, manifests: Sequence[ManifestFile], spec_of: SpecOf
     ) -> Iterator[tuple[ManifestFile, ManifestEntries]]:

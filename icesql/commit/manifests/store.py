@@ -63,6 +63,17 @@ class ManifestStore:
         found = self._reader.manifests_of(snapshot)
         return tuple(self._counted(each) for each in found)
 
+    def keep(
+        self, snapshot: Snapshot, listed: Sequence[ManifestFile], head: Snapshot | None
+    ) -> None:
+        """Have the manifests at hand of a list that ``write_list`` wrote, in place of ``head``'s.
+
+        Not those of format version 1, whose lists say less.
+        """
+        version = self.metadata.format_version
+        if version > 1 and all(_is_whole(each, version) for each in listed):
+            self._reader.keep(snapshot, listed, None if head is None else head.manifest_list)
+
     def read(
         self, manifests: Sequence[ManifestFile]
     ) -> Iterator[tuple[ManifestFile, ManifestEntries]]:
@@ -165,3 +176,9 @@ class ManifestStore:
         data, listed, rows = write_manifest_list([*manifests], header)
         self._own.write(path, data)
         return path, listed, rows
+
+
+def _is_whole(manifest: ManifestFile, version: int) -> bool:
+    """Whether a manifest list of a format version tells all that is known of a manifest."""
+    has_row_ids = manifest.first_row_id is not None
+    return manifest.added_snapshot_id is not None and (version > 2 or not has_row_ids)
