@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from icesql.errors import CorruptFileError, Error, ScanLimitError, StorageError
 from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_metadata
 from icesql.storage import sizes
 from icesql.storage.cache import kept
 from icesql.storage.open import Storage
+
+if TYPE_CHECKING:
+    from icesql.iceberg.metadata.written import EncodedMetadata, WrittenMetadata
 
 _METADATA: Final = re.compile(r"(?!\.).*\.metadata\.json(?:\.gz)?|metadata\.json(?:\.gz)?")
 _ENDS: Final = (".json", ".gz")
@@ -21,6 +25,9 @@ _HINT: Final = re.compile(r"v?(\d{1,18})(?:(?:\.gz)?\.metadata\.json(?:\.gz)?)?"
 HINTS: Final = ("version-hint.text", "version-hint.txt")
 # How often a table may be overtaken by commits that remove the metadata file just found.
 _LOOKS: Final = 20
+# What the cache holds of a metadata file.
+_PARSED: Final = "metadata"
+_WRITTEN: Final = "written metadata"
 
 Place = TypeVar("Place")
 T = TypeVar("T")
@@ -58,6 +65,77 @@ def hadoop_versions(names: Iterable[str]) -> dict[str, int]:
     }
 
 
+def metadata_names(names: Iterable[str]) -> tuple[dict[str, int], list[str]]:
+    """The names of metadata files: N of each that is v<N>, and the others."""
+    ended = [name for name in names if name.endswith(_ENDS)]
+    versions = hadoop_versions(ended)
+    return versions, [name for name in ended if name not in versions and is_metadata_name(name)]
+
+
+def hadoop_spellings(version: int) -> tuple[str, ...]:
+    """The names that the file of a version has, as it is or by gzip, the plain one first."""
+    start = f"v{version}"
+    return (
+        f"{start}.metadata.json",
+        f"{start}.gz.metadata.json",
+        f"{start}.metadata.json.gz",
+        f"{start}.gz.metadata.json.gz",
+    )
+
+
+def is_taken(folder: str, version: int) -> bool:
+    """Whether a file of a version lies in a folder of this machine."""
+    return any(os.path.lexists(f"{folder}/{name}") for name in hadoop_spellings(version))
+
+
+def hinted_last(folder: str) -> str | None:
+    """The path of the current v<N> file in a folder of this machine, by the hint alone.
+
+    The hint names N, there is one file of N, and none of N+1. Then it is the one that
+    ``find_current_metadata`` finds, which lists the folder, unless files that a catalog named lie
+    there, too. None says nothing.
+    """
+    try:
+        version = read_hint(folder)
+    except OSError:
+        return None
+    if version is None or is_taken(folder, version + 1):
+        return None
+    paths = [f"{folder}/{name}" for name in hadoop_spellings(version)]
+    found = [each for each in paths if os.path.lexists(each)]
+    return found[0] if len(found) == 1 and os.path.isfile(found[0]) else None
+
+
+def read_hint(folder: str) -> int | None:
+    """The version that the hint in a folder of this machine names, None for none.
+
+    Raises OSError for one that cannot be read.
+    """
+    try:
+        with open(f"{folder}/{HINTS[0]}", "rb") as file:
+            text = file.read(sizes.VERSION_HINT).decode("ascii", errors="replace")
+    except FileNotFoundError:
+        return None
+    return hinted_version(text)
+
+
+def newer_of_catalog(
+    folder: str, others: Sequence[str], than: TableMetadata, storage: Storage
+) -> str | None:
+    """A file in a folder of v<N> files that a catalog named and that is the current one.
+
+    ``others`` are all such, ``than`` is the current v<N> file. Raises as ``read_metadata``.
+    """
+    if not others:
+        return None
+
+    def read(name: str) -> TableMetadata:
+        return read_metadata(f"{folder}/{name}", storage)
+
+    last = _last_updated(_catalog_current(others, None) or others, read)
+    return f"{folder}/{last}" if read(last).last_updated_ms > than.last_updated_ms else None
+
+
 def hinted_version(text: str) -> int | None:
     """The version that the text of a hint names, None for none."""
     found = _HINT.fullmatch(text.strip())
@@ -80,12 +158,7 @@ def find_current_metadata(folder: str, storage: Storage) -> str | None:
         if storage.exists(folder):
             raise
         return None
-    versions = hadoop_versions(listed)
-    others = [
-        name
-        for name in listed
-        if name.endswith(_ENDS) and name not in versions and is_metadata_name(name)
-    ]
+    versions, others = metadata_names(listed)
     if not versions and not others:
         return None
 
@@ -134,12 +207,46 @@ def read_metadata(path: str, storage: Storage) -> TableMetadata:
             error.was_kept = storage.forget(path)
             raise
 
-    return kept(storage.cache, _key(path, storage), read)
+    return kept(storage.cache, _key(path, storage, _PARSED), read)
+
+
+def written_metadata(path: str, storage: Storage) -> WrittenMetadata | None:
+    """What ``keep_written`` kept of the metadata file ``path`` as it is there now."""
+    key = _key(path, storage, _WRITTEN)
+    found: WrittenMetadata | None = (
+        None if storage.cache is None or key is None else storage.cache.get(key)
+    )
+    return found
+
+
+def keep_written(
+    path: str,
+    storage: Storage,
+    made: EncodedMetadata,
+    version: tuple[str, int, int] | None = None,
+) -> None:
+    """Keep what a metadata file says that was just written, so that it need not be read.
+
+    ``version`` is what it is known by, as ``Storage.version_of``, since it was written; None for
+    what the file at ``path`` is known by, whose name nobody else writes.
+    """
+    if storage.cache is None:
+        return
+    with suppress(Error):  # of what cannot be read, which whoever reads it will say
+        parsed, whole = (
+            _key(path, storage, kind) if version is None else (kind, *version)
+            for kind in (_PARSED, _WRITTEN)
+        )
+        written = None if parsed is None else made.written(path)
+        if written is not None:
+            size = len(made.data)
+            storage.cache.put(parsed, written.metadata, 4 * size)
+            storage.cache.put(whole, written, size)
 
 
 def is_parsed(path: str, storage: Storage) -> bool:
     """Whether ``read_metadata`` would give what it has parsed before, and read nothing."""
-    key = _key(path, storage)
+    key = _key(path, storage, _PARSED)
     return storage.cache is not None and key is not None and storage.cache.get(key) is not None
 
 
@@ -150,17 +257,18 @@ def forget_metadata(path: str, storage: Storage) -> None:
     nobody asks for, some ten objects a snapshot and version, which Python's collector walks.
     """
     with suppress(Error):  # its file may be gone
-        key = _key(path, storage)
-        if storage.cache is not None and key is not None:
-            storage.cache.remove(key)
+        for kind in (_PARSED, _WRITTEN):
+            key = _key(path, storage, kind)
+            if storage.cache is not None and key is not None:
+                storage.cache.remove(key)
 
 
-def _key(path: str, storage: Storage) -> tuple[str | int, ...] | None:
+def _key(path: str, storage: Storage, kind: str) -> tuple[str | int, ...] | None:
     version = storage.version_of(path)
     if version is not None:
-        return ("metadata", *version)
+        return (kind, *version)
     name = storage.kept_name(path)
-    return None if name is None else ("metadata", name)
+    return None if name is None else (kind, name)
 
 
 def _hint(storage: Storage, path: str) -> str | None:

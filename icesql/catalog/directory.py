@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from icesql.catalog.current_metadata import (
     find_current_metadata,
+    hadoop_version,
+    hinted_last,
     is_metadata_name,
     read_where_it_is,
 )
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from icesql.catalog.writes.change import Place, Swap, TableChange
 
 _DATABASE: Final = ".db"
+_MOST_LISTED: Final = 1000
 
 
 class DirectoryCatalog:
@@ -50,6 +54,8 @@ class DirectoryCatalog:
     ) -> None:
         self.folder, self.properties, self.cache = folder, dict(properties or {}), cache
         self.confine = confine
+        # When the folders of tables were listed whose current file is a v<N> file.
+        self._listed: dict[str, float] = {}
         self.name = name or os.path.basename(folder.rstrip("/")) or "warehouse"
         if _is_table(folder):
             raise CatalogError(
@@ -86,6 +92,25 @@ class DirectoryCatalog:
                 raise not_found(wanted, everything, f"warehouse {self.folder}")
             wanted = found
 
+        return self._table(wanted, location)
+
+    def load_to_change(self, identifier: Sequence[str]) -> Table:
+        """As ``load``, for a commit, which looks again.
+
+        Where the folder was listed just now, the hint says which file is the current one: after
+        thousands of commits a folder has thousands of names.
+        """
+        from icesql.catalog.writes.directory import LISTED_SECONDS
+
+        wanted = tuple(identifier)
+        folder = self._resolve(wanted)
+        listed = None if folder is None else self._listed.get(folder)
+        if folder is None or listed is None or time.monotonic() - listed > LISTED_SECONDS:
+            return self.load(identifier)
+        place = hinted_last(os.path.join(folder, "metadata"))
+        return self.load(identifier) if place is None else self._table(wanted, place)
+
+    def _table(self, wanted: Identifier, location: str) -> Table:
         def read(place: str) -> Table:
             return table_from_metadata(
                 wanted, place, properties=self.properties, cache=self.cache, confine=self.confine
@@ -112,7 +137,8 @@ class DirectoryCatalog:
         from icesql.catalog.writes import directory
 
         folder = self._resolve(tuple(identifier)) or self._folder_of(identifier)
-        return directory.swap(identifier, folder, base_location, change)
+        listed = self._listed.get(folder)
+        return directory.swap(identifier, folder, base_location, change, listed=listed)
 
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
         """As ``Catalog.place_new``: always the folder that its name says."""
@@ -183,6 +209,10 @@ class DirectoryCatalog:
                 raise CatalogError(f"{part} is a table; there are no tables in it")
         return os.path.join(folder, identifier[-1])
 
+    def forget(self) -> None:
+        """Look at everything anew."""
+        self._listed.clear()
+
     def close(self) -> None:
         """Nothing stays open."""
 
@@ -192,9 +222,17 @@ class DirectoryCatalog:
         folder = self._resolve(identifier)
         if folder is None:
             return None
-        return find_current_metadata(
+        now = time.monotonic()
+        found = find_current_metadata(
             os.path.join(folder, "metadata"), Storage(self.properties, cache=self.cache)
         )
+        if len(self._listed) >= _MOST_LISTED:
+            self._listed.clear()
+        if found is None or hadoop_version(os.path.basename(found)) is None:
+            self._listed.pop(folder, None)
+        else:
+            self._listed[folder] = now
+        return found
 
     def _resolve(self, identifier: Identifier) -> str | None:
         folder = self.folder

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from icesql.storage.cache import BoundedCache
 
 
+# How a catalog gives a table of an identifier.
+Load = Callable[["Catalog", Sequence[str]], "Table"]
+
+
 class PlaceOfView(Protocol):
     """Where the names in a view are looked up; see ``sql.statement.Place``."""
 
@@ -355,7 +359,12 @@ class SearchPath:
         return lower.get(parts[0].lower())
 
     def _catalog_table(
-        self, parts: tuple[str, ...], place: tuple[str | None, tuple[str, ...]], view: bool = False
+        self,
+        parts: tuple[str, ...],
+        place: tuple[str | None, tuple[str, ...]],
+        view: bool = False,
+        *,
+        load: Load = lambda catalog, identifier: catalog.load(identifier),
     ) -> tuple[Catalog, Table]:
         catalog = self._seen(_reached(self.catalog, parts, place[0], view))
         name = ".".join(parts)
@@ -364,14 +373,14 @@ class SearchPath:
         if used is not None and (current := self._seen(self._others.named(used))) is not None:
             for candidate in _meant(parts, namespace, view):
                 try:
-                    return current, current.load(candidate)
+                    return current, load(current, candidate)
                 except TableNotFoundError as error:
                     missing.setdefault(parts, error)
             namespace = ()
         if catalog is None:
             other = self._seen(self._others.named(parts[0])) if len(parts) > 2 else None
             if other is not None:
-                return other, _load_from(other, parts)
+                return other, _load_from(other, parts, load)
             if parts in missing:
                 raise missing[parts]
             raise TableNotFoundError(
@@ -385,11 +394,11 @@ class SearchPath:
             candidates.append(parts[1:])
         for candidate in candidates:
             try:
-                return catalog, catalog.load(candidate)
+                return catalog, load(catalog, candidate)
             except TableNotFoundError as error:
                 missing.setdefault(candidate, error)
         if len(parts) > 2 and (other := self._seen(self._others.named(parts[0]))) is not None:
-            return other, _load_from(other, parts)
+            return other, _load_from(other, parts, load)
         # Two names are most likely the namespace and the table, wherever USE has led.
         raise missing[parts if len(parts) > 1 else candidates[0]]
 
@@ -465,10 +474,10 @@ def forget(names: SearchPath) -> None:
             drop()
 
 
-def _load_from(catalog: Catalog, parts: tuple[str, ...]) -> Table:
+def _load_from(catalog: Catalog, parts: tuple[str, ...], load: Load) -> Table:
     """A table of another catalog, whose name is the first of ``parts``."""
     try:
-        return catalog.load(parts[1:])
+        return load(catalog, parts[1:])
     except TableNotFoundError as error:
         similar = [f"{listed_name(parts[:1])}.{each}" for each in error.similar]
         raise TableNotFoundError(".".join(parts), similar=similar, hint=error.hint) from error

@@ -23,13 +23,21 @@ def table_to_change(names: SearchPath, parts: Sequence[str]) -> tuple[Catalog, T
             f"writing to {'.'.join(parts)}, which is registered by its path: no catalog says "
             "which of its metadata files is the current one"
         )
-    catalog, table = names._catalog_table(tuple(parts), names.place)
+    catalog, table = names._catalog_table(tuple(parts), names.place, load=load_to_change)
     transaction = names._transaction()
     if transaction is not None:
         transaction.check_target(catalog, table.identifier)
     if table.storage.properties:
         names._properties[table.name] = table.storage.properties
     return catalog, table
+
+
+def load_to_change(catalog: Catalog, identifier: Sequence[str]) -> Table:
+    """As ``Catalog.load``, for a commit: its own checks are the ones that count."""
+    # Of its class: what stands before a catalog, such as a transaction, has tables of its own.
+    load = getattr(type(catalog), "load_to_change", None)
+    found: Table = catalog.load(identifier) if load is None else load(catalog, identifier)
+    return found
 
 
 def new_place(names: SearchPath, parts: tuple[str, ...]) -> tuple[Catalog, tuple[str, ...]]:

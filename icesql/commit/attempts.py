@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from icesql.catalog.current_metadata import forget_metadata, is_metadata_name
 from icesql.catalog.table import Catalog, Table
+from icesql.catalog.targets import load_to_change
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
 from icesql.commit.outcomes.requests import OpenRequests, Sent, files_of
 from icesql.commit.retries import RetryPolicy
@@ -98,7 +99,7 @@ def _until_known(
     policy = RetryPolicy.of(table.metadata.properties)
     until = time.monotonic() + policy.total_ms / 1000
     # The table may be of long ago: what its statement read, and wrote files for, since then.
-    base, attempt = refreshed(catalog, table), 0
+    base, attempt = _same_table(table, load_to_change(catalog, table.identifier)), 0
     while True:
         attempt += 1
         query.check()
@@ -215,7 +216,7 @@ def _unknown(base: Table, operation: Operation, sent: OpenRequests) -> CommitSta
 
 def _finished(catalog: Catalog, base: Table, operation: Operation) -> Table:
     try:
-        table = catalog.load(base.identifier)
+        table = load_to_change(catalog, base.identifier)
         operation.succeeded(table)
         if table.metadata_location != base.metadata_location:
             forget_metadata(base.metadata_location, table.storage)
@@ -258,7 +259,10 @@ def is_same(one: Table, other: Table) -> bool:
 
 def refreshed(catalog: Catalog, table: Table) -> Table:
     """The table as it is now. Raises CommitConflictError where another one has its name."""
-    found = catalog.load(table.identifier)
+    return _same_table(table, catalog.load(table.identifier))
+
+
+def _same_table(table: Table, found: Table) -> Table:
     if (found.metadata.table_uuid or "").lower() != (table.metadata.table_uuid or "").lower():
         raise CommitConflictError(
             f"the table {table.name} was replaced by another one of its name meanwhile"

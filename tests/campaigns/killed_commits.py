@@ -120,7 +120,8 @@ def main() -> int:
         phases[lines[-1].split()[0]] += 1
         sure, maybe = expected(noted)
         table = catalog.load(("ns", "t"))
-        found = Counter(name for each in told(table) for name, status, _ in each if status != 2)
+        listed = told(table) if table.metadata.refs else ()
+        found = Counter(name for each in listed for name, status, _ in each if status != 2)
         # The last append may be done and not noted.
         extra = {each for each in found if each not in sure and each not in maybe}
         unnoted = {each for each in extra if each.startswith(f"r{run}-")}
@@ -133,7 +134,8 @@ def main() -> int:
                 notes.write(f"added {name}\n")
             for name in maybe:
                 notes.write(f"{'added' if name in found else 'gone'} {name}\n")
-    total = int(table.metadata.current_snapshot.summary["total-records"])
+    head = table.metadata.current_snapshot
+    total = 0 if head is None else int(head.summary["total-records"])
     print(
         f"{given.kind}: {given.kills} kills, {wrong} wrong; killed after: {dict(phases)}; "
         f"{len(found)} files in the table, {total} by its summary"

@@ -8,16 +8,24 @@ from typing import Any
 
 from msgspec import Struct
 
+from icesql.catalog.current_metadata import keep_written, written_metadata
 from icesql.errors import CommitConflictError
 from icesql.iceberg.metadata.changes.apply import apply_updates
 from icesql.iceberg.metadata.changes.requirements import AssertTableUuid, Requirement
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.file_names import metadata_folder, next_metadata_name, wants_gzip
-from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import metadata_document
+from icesql.iceberg.metadata.written import EncodedMetadata, encoded
 from icesql.storage import sizes
 from icesql.storage.new_file import NewFile, remove_file
 from icesql.storage.open import Storage
+
+
+class MadeMetadata(Struct, frozen=True):
+    """The JSON of a new metadata file, and its bytes."""
+
+    document: dict[str, Any]
+    file: EncodedMetadata
 
 
 class TableChange(Struct, frozen=True):
@@ -33,18 +41,25 @@ class TableChange(Struct, frozen=True):
     storage: Storage
     now_ms: int
 
-    def document(self, base_location: str | None) -> dict[str, Any]:
-        """The JSON that the change makes of a metadata file; None creates the table.
+    def made(self, base_location: str | None) -> MadeMetadata:
+        """The metadata file that the change makes of another one; None creates the table.
 
         Raises as ``apply_updates`` does, and CommitConflictError where another table lies at
         ``base_location`` by now: a folder that is dropped and made again begins at v1 once more.
         """
-        base = None
+        base = written = None
         if base_location is not None:
-            data = self.storage.read(base_location, most=sizes.METADATA)
-            base = metadata_document(data, base_location)
+            written = written_metadata(base_location, self.storage)
+            if written is None:
+                data = self.storage.read(base_location, most=sizes.METADATA)
+                base = metadata_document(data, base_location)
+            else:
+                base = written.document
             self._check_table(base)
-        return apply_updates(base, self.updates, now_ms=self.now_ms, base_location=base_location)
+        document = apply_updates(
+            base, self.updates, now_ms=self.now_ms, base_location=base_location
+        )
+        return MadeMetadata(document, encoded(document, written))
 
     def _check_table(self, base: dict[str, Any]) -> None:
         found = str(base.get("table-uuid") or "").lower()
@@ -52,10 +67,10 @@ class TableChange(Struct, frozen=True):
             if isinstance(each, AssertTableUuid) and each.uuid.lower() != found:
                 raise CommitConflictError("another table has its name now")
 
-    def write(self, document: dict[str, Any], path: str, *, gzipped: bool) -> None:
+    def write(self, made: MadeMetadata, path: str, *, gzipped: bool) -> None:
         """Write a metadata file under a new name. Raises OperationalError."""
         with NewFile(self.storage, path) as file:
-            file.write(metadata_bytes(document, gzipped=gzipped))
+            file.write(made.file.packed(gzipped=gzipped))
 
 
 class Done(Struct, frozen=True):
@@ -97,12 +112,13 @@ def swap_file(change: TableChange, base_location: str | None, point: Callable[[s
     a change that was certainly not applied is deleted; what interrupts ``point`` (Ctrl-C comes
     once the database has committed) leaves it, for it may be the current one.
     """
-    document = change.document(base_location)
+    made = change.made(base_location)
+    document = made.document
     properties = document["properties"]
     gzipped = wants_gzip(properties)
     name = next_metadata_name(base_location, str(uuid.uuid4()), gzipped=gzipped)
     location = f"{metadata_folder(document['location'], properties)}/{name}"
-    change.write(document, location, gzipped=gzipped)
+    change.write(made, location, gzipped=gzipped)
     try:
         found = point(location)
     except Exception:
@@ -110,6 +126,8 @@ def swap_file(change: TableChange, base_location: str | None, point: Callable[[s
         raise
     if isinstance(found, Conflict):
         remove_file(change.storage, location)
+    elif isinstance(found, Done):
+        keep_written(location, change.storage, made.file)
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,9 +16,15 @@ from typing import Any, Final
 
 from icesql.catalog.current_metadata import (
     find_current_metadata,
+    hadoop_spellings,
     hadoop_version,
     hadoop_versions,
-    hinted_version,
+    hinted_last,
+    is_taken,
+    keep_written,
+    metadata_names,
+    newer_of_catalog,
+    read_hint,
     read_metadata,
 )
 from icesql.catalog.table import Identifier
@@ -25,12 +32,13 @@ from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unkn
 from icesql.errors import CatalogError, Error, NotSupportedError, StorageError
 from icesql.iceberg.metadata.changes.seen import has_lost_snapshots, has_snapshots, snapshot_ids
 from icesql.iceberg.metadata.file_names import wants_gzip
-from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.storage import sizes
 from icesql.storage.open import Storage, os_problem, storage_error
 from icesql.storage.reroot import is_local, local_spellings
 
+# How long a commit relies on that no catalog has put files of its names into a folder of v<N>
+# files. Their writers do not know of each other: there is no moment at which it would be certain.
+LISTED_SECONDS: Final = 1.0
 _OTHER_FOLDER: Final = "write.metadata.path"
 # A link that failed so was not made; others, of a network, do not say.
 _REFUSED: Final = frozenset(
@@ -42,9 +50,19 @@ _REFUSED: Final = frozenset(
 
 
 def swap(
-    identifier: Sequence[str], folder: str, base_location: str | None, change: TableChange
+    identifier: Sequence[str],
+    folder: str,
+    base_location: str | None,
+    change: TableChange,
+    *,
+    listed: float | None = None,
 ) -> Swap:
-    """As ``Catalog.swap`` for the table in ``folder``."""
+    """As ``Catalog.swap`` for the table in ``folder``.
+
+    Where the folder was ``listed`` for the base just now (by ``time.monotonic``), and the hint says
+    that nobody committed since, it is not listed again: after thousands of commits it has thousands
+    of names.
+    """
     metadata, name = os.path.join(folder, "metadata"), ".".join(identifier)
     version = 0
     if base_location is not None:
@@ -55,36 +73,43 @@ def swap(
                 "this table is managed by another catalog; commit through it"
             )
         version = found
-    current = find_current_metadata(metadata, Storage())
-    if current != base_location:
-        return Conflict(
-            f"the table {name} is no longer at {base_location}"
-            if base_location is not None
-            else f"the table {name} was created meanwhile"
-        )
+    if base_location is None:
+        if find_current_metadata(metadata, Storage()) is not None:
+            return Conflict(f"the table {name} was created meanwhile")
+    elif (
+        hinted_last(metadata) != base_location
+        and find_current_metadata(metadata, Storage()) != base_location
+    ):
+        return Conflict(f"the table {name} is no longer at {base_location}")
     seen = None if base_location is None else _identity(base_location)
     base = None if base_location is None else read_metadata(base_location, change.storage)
-    document = change.document(base_location)
-    _check(document, folder, name)
+    made = change.made(base_location)
+    _check(made.document, folder, name)
     # All spellings of a version count as taken. Which one is taken follows from what all
     # writers of that version read, so that two of them never take one each.
     gzipped = wants_gzip({} if base is None else base.properties)
     final = os.path.join(metadata, f"v{version + 1}{'.gz' if gzipped else ''}.metadata.json")
     if base is None:
         _make_folder(metadata)
-    linked = _link_new(metadata_bytes(document, gzipped=gzipped), final)
+    linked, stamp = _link_new(made.file.packed(gzipped=gzipped), final)
     if linked is None:
         return Unknown(f"the file system does not tell whether it made {final}", final)
     if not linked:
         return Conflict(f"{final} was committed meanwhile")
-    made = _Linked(final, document, base, change)
+    link = _Linked(final, made.document, base, change)
     try:
-        if base_location is None or _identity(base_location) == seen or made.later():
-            return made.outcome()
-        # It was dropped, and maybe made again, in the same folder.
-        return made.withdrawn(f"the table {name} is not there any more")
+        if base_location is None or _identity(base_location) == seen or link.later():
+            plain = None if listed is None else link.plain_outcome(listed)
+            outcome = link.outcome() if plain is None else plain
+        else:
+            # It was dropped, and maybe made again, in the same folder.
+            outcome = link.withdrawn(f"the table {name} is not there any more")
     except (OSError, Error) as error:
         return Unknown(f"{final} was made, and what others made cannot be read: {error}", final)
+    if isinstance(outcome, Done) and stamp is not None:
+        place = change.storage.location(final)
+        keep_written(final, change.storage, made.file, (place, *stamp))
+    return outcome
 
 
 class _Linked:
@@ -106,21 +131,54 @@ class _Linked:
         self._folder, name = os.path.split(path)
         self._key = hadoop_version(name) or 0, document["last-updated-ms"]
 
-    def later(self) -> list[str]:
-        """The paths of higher versions, the highest first."""
-        versions = hadoop_versions(os.listdir(self._folder))
+    def later(self, versions: Mapping[str, int] | None = None) -> list[str]:
+        """The paths of higher versions, of these in the folder, the highest first."""
+        if versions is None:
+            versions = hadoop_versions(os.listdir(self._folder))
         found = [(number, name) for name, number in versions.items() if number > self._key[0]]
         return [os.path.join(self._folder, name) for _, name in sorted(found, reverse=True)]
 
+    def plain_outcome(self, listed: float) -> Done | None:
+        """Done where the hint still named the base and nobody has gone on, None for all else.
+
+        Readers who follow the hint take this version then, whatever else lies there. ``listed`` is
+        when the folder was listed for the base. The hint is written by this; one that goes back by
+        it, for others were there meanwhile, is mended by ``outcome``.
+        """
+        folder, version = self._folder, self._key[0]
+        others = {*hadoop_spellings(version)} - {os.path.basename(self._path)}
+
+        def is_plain() -> bool:
+            return time.monotonic() - listed < LISTED_SECONDS and not is_taken(folder, version + 1)
+
+        with suppress(OSError):
+            if read_hint(folder) != version - 1 or not is_plain():
+                return None
+            if any(os.path.lexists(f"{folder}/{each}") for each in others):
+                return None
+            put_hint(folder, version)
+            if is_plain() and hinted_last(folder) == self._path:
+                return Done(self._path)
+        return None
+
     def outcome(self) -> Swap:
         """Whether the table has it; then the hint names it. One that it has not is unlinked."""
-        later = self.later()
+        folder, version = self._folder, self._key[0]
+        versions, others = metadata_names(os.listdir(folder))
+        later = self.later(versions)
+        highest = max(versions.values(), default=0)
         if not later:
-            others = spellings(self._folder, self._key[0]) - {os.path.basename(self._path)}
-            if others:
-                return self.withdrawn(f"{min(others)} was committed meanwhile")
-            write_hint(self._folder, self._key[0])
+            spelled = {name for name, number in versions.items() if number == version}
+            spelled.discard(os.path.basename(self._path))
+            if spelled:
+                return self.withdrawn(f"{min(spelled)} was committed meanwhile")
+            moved = self._of_catalog(others)
+            if moved is not None:
+                return self.withdrawn(f"a catalog has committed {moved}")
+            write_hint(folder, version)
             return Done(self._path)
+        if read_hint(folder) == version:
+            write_hint(folder, highest)  # it has gone back by ours
         name = os.path.basename(later[0])
         match self._is_held():
             case True:
@@ -128,6 +186,12 @@ class _Linked:
             case False:
                 return self.withdrawn(f"{name} was committed meanwhile")
         return Unknown(f"{name} does not tell whether it was made of {self._path}", self._path)
+
+    def _of_catalog(self, others: Sequence[str]) -> str | None:
+        """The file of another catalog that was the current one before this version."""
+        if self._base is None:
+            return None
+        return newer_of_catalog(self._folder, others, self._base, self._change.storage)
 
     def withdrawn(self, reason: str) -> Swap:
         """Unlink it, which is a Conflict unless others went on from it before that."""
@@ -188,8 +252,8 @@ def _make_folder(folder: str) -> None:
         raise StorageError(folder, os_problem(error), verb="write") from error
 
 
-def _link_new(data: bytes, final: str) -> bool | None:
-    """Let ``data`` appear under a name, whole.
+def _link_new(data: bytes, final: str) -> tuple[bool | None, tuple[int, int] | None]:
+    """Let ``data`` appear under a name, whole; with the time of change (ns) and size it has there.
 
     False where another writer has taken the name; None where the file system does not tell.
     """
@@ -201,32 +265,27 @@ def _link_new(data: bytes, final: str) -> bool | None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        if spellings(folder, hadoop_version(name)):
-            return False
+            written = os.fstat(file.fileno())
+        if is_taken(folder, hadoop_version(name) or 0):
+            return False, None
         try:
             os.link(temporary, final)  # unlike rename, this never replaces
         except OSError as error:
             # A file system over a network may have done it and lost the answer, or asked twice.
             linked = _is_linked(temporary, final)
             if linked is False and isinstance(error, FileExistsError):
-                return False
+                return False, None
             if linked is False and error.errno in _REFUSED:
                 raise _without_links(final, error) from error
             if not linked:
-                return None
+                return None, None
         _sync_folder(folder)
-        return True
+        return True, (written.st_mtime_ns, written.st_size)
     except OSError as error:
         raise StorageError(final, os_problem(error), verb="write") from error
     finally:
         with suppress(OSError):
             os.unlink(temporary)
-
-
-def spellings(folder: str, version: int | None) -> set[str]:
-    """The names of the files of a version: as it is, or by gzip in several spellings."""
-    versions = hadoop_versions(os.listdir(folder))
-    return {name for name, number in versions.items() if number == version}
 
 
 def _identity(path: str) -> tuple[int, ...] | None:
@@ -266,29 +325,31 @@ def _sync_folder(folder: str) -> None:
 
 def write_hint(folder: str, version: int) -> None:
     """Best effort, as in Java: readers probe upwards from a hint that lags. It never goes back."""
-    hint = os.path.join(folder, "version-hint.text")
-    temporary = os.path.join(folder, f".{os.urandom(8).hex()}-version-hint.temp")
     with suppress(OSError):
-        while _hinted(hint) < version:
-            try:
-                with open(temporary, "w", encoding="ascii") as file:
-                    file.write(str(version))
-                os.replace(temporary, hint)
-            finally:
-                with suppress(OSError):
-                    os.unlink(temporary)
+        while put_hint(folder, version):
             # Whoever committed since it was read may have written a higher one in between.
             version = max(hadoop_versions(os.listdir(folder)).values(), default=0)
 
 
-def _hinted(hint: str) -> int:
-    """The version that a hint names, 0 for none."""
-    try:
-        with open(hint, "rb") as file:
-            text = file.read(sizes.VERSION_HINT).decode("ascii", errors="replace")
-    except FileNotFoundError:
-        return 0
-    return hinted_version(text) or 0
+def put_hint(folder: str, version: int) -> bool:
+    """Let the hint name a version where it names a lower one; whether it did.
+
+    It may go back by that, if others commit meanwhile: whoever calls this looks what is there.
+    """
+    hint = os.path.join(folder, "version-hint.text")
+    temporary = os.path.join(folder, f".{os.urandom(8).hex()}-version-hint.temp")
+    with suppress(OSError):
+        if (read_hint(folder) or 0) >= version:
+            return False
+        try:
+            with open(temporary, "w", encoding="ascii") as file:
+                file.write(str(version))
+            os.replace(temporary, hint)
+            return True
+        finally:
+            if os.path.lexists(temporary):
+                os.unlink(temporary)
+    return False
 
 
 # ------------------------------------------------------------------ folders

@@ -51,13 +51,16 @@ class Warehouse:
         from icesql.catalog.directory import DirectoryCatalog
         from icesql.catalog.open import open_catalog
         from icesql.catalog.sqlite import SqliteCatalog
+        from icesql.storage.cache import BoundedCache
 
         catalog: Any
         if self.kind == "folder":
-            catalog = DirectoryCatalog(str(self.warehouse))
+            catalog = DirectoryCatalog(str(self.warehouse), cache=BoundedCache())
         elif self.kind == "sqlite":
             properties = {"warehouse": str(self.warehouse)}
-            catalog = SqliteCatalog(str(self.database), "c", properties=properties)
+            catalog = SqliteCatalog(
+                str(self.database), "c", properties=properties, cache=BoundedCache()
+            )
         else:
             assert self.front is not None
             catalog = open_catalog("lake", uri=self.front.uri, properties={"type": "rest"})

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import icesql
+from icesql.catalog.current_metadata import find_current_metadata, hinted_last
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.catalog.writes import directory as writes
 from icesql.catalog.writes.change import Conflict, Done, TableChange, Unknown
@@ -22,6 +23,7 @@ from icesql.commit.append import commit_append
 from icesql.commit.change import change_table
 from icesql.commit.create import create_table, stage_table
 from icesql.iceberg.metadata.changes import updates as u
+from icesql.storage.open import Storage
 from tests.commit.tables import SCHEMA, create, directory, fake, files_on_disk, live, written
 
 # Two versions are kept, the current one and the one before it.
@@ -332,7 +334,7 @@ def test_a_writer_that_dies_between_link_and_hint_has_committed(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(writes, "write_hint", die)
+        patched.setattr(writes, "put_hint", die)
         with pytest.raises(icesql.CommitStateUnknownError):
             commit_append(catalog, table, [fake("a")])
     assert hint(table) == "1"
@@ -399,3 +401,158 @@ def test_a_link_that_nobody_knows_of_keeps_its_files(
     with pytest.raises(icesql.CommitStateUnknownError, match="does not tell"):
         commit_append(catalog, table, [file])
     assert Path(file.path).exists()
+
+
+# ------------------------------------------------------------------ without a listing
+
+PLAIN, GZIPPED, BOTH = "v{}.metadata.json", "v{}.gz.metadata.json", "v{}.metadata.json.gz"
+LAYOUTS = [
+    ([(PLAIN, 1)], "1"), ([(PLAIN, 1), (PLAIN, 2)], "2"), ([(PLAIN, 1), (PLAIN, 2)], "1"),
+    ([(PLAIN, 1), (PLAIN, 2)], None), ([(PLAIN, 1), (PLAIN, 2)], "9"), ([(PLAIN, 1), (PLAIN, 2)], "x"),
+    ([(PLAIN, 1), (GZIPPED, 2)], "1"), ([(PLAIN, 1), (GZIPPED, 1)], "1"), ([(GZIPPED, 1)], "1"),
+    ([(BOTH, 1), (PLAIN, 1)], "1"), ([(BOTH, 1)], "v1"), ([(PLAIN, 1), (PLAIN, 3)], "1"),
+    ([(PLAIN, 1), (PLAIN, 3)], "3"), ([(PLAIN, 9), (BOTH, 10)], "9"), ([], "1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("names", "hinted"), LAYOUTS)
+def test_the_hint_alone_never_says_other_than_a_listing(
+    names: list[tuple[str, int]], hinted: str | None, tmp_path: Path
+) -> None:
+    for form, number in names:
+        (tmp_path / form.format(number)).touch()
+    if hinted is not None:
+        (tmp_path / "version-hint.text").write_text(hinted)
+    listed = find_current_metadata(str(tmp_path), Storage())
+    assert hinted_last(str(tmp_path)) in (None, listed)
+
+
+@pytest.fixture
+def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The folders of metadata that are listed."""
+    found: list[str] = []
+    for name in ("listdir", "scandir"):
+        real = getattr(os, name)
+
+        def noted(path: Any = ".", real: Any = real) -> Any:
+            if str(path).endswith("/metadata"):
+                found.append(str(path))
+            return real(path)
+
+        monkeypatch.setattr(os, name, noted)
+    return found
+
+
+def test_a_commit_lists_the_folder_once(catalog: DirectoryCatalog, listings: list[str]) -> None:
+    table = create(catalog)
+    appended(catalog, "a")
+    listings.clear()
+    for number in range(3):
+        appended(catalog, f"b{number}")
+    assert len(listings) == 3
+    # A table that was loaded long ago: others may have put files into its folder since.
+    table = catalog.load(("ns", "t"))
+    catalog._listed[os.path.dirname(os.path.dirname(table.metadata_location))] -= 60
+    listings.clear()
+    commit_append(catalog, table, [fake("c")])
+    assert len(listings) == 1
+    assert live(catalog.load(("ns", "t"))) == {"a", "b0", "b1", "b2", "c"}
+
+
+def by_a_catalog(table: Any, later_by_ms: int) -> str:
+    """A version that another catalog commits to the same folder."""
+    folder = Path(table.metadata_location).parent
+    text = Path(table.metadata_location).read_text()
+    known = f'"last-updated-ms":{table.metadata.last_updated_ms}'
+    assert known in text
+    new = f'"last-updated-ms":{table.metadata.last_updated_ms + later_by_ms}'
+    place = folder / "00007-0a0a0a0a-0000-4000-8000-000000000001.metadata.json"
+    place.write_text(text.replace(known, new))
+    return str(place)
+
+
+@pytest.mark.parametrize("seconds", [0, 60])
+def test_a_table_that_a_catalog_has_taken_over_is_refused(
+    catalog: DirectoryCatalog, seconds: int
+) -> None:
+    create(catalog)
+    appended(catalog, "a")
+    table = catalog.load(("ns", "t"))
+    catalog._listed[os.path.dirname(os.path.dirname(table.metadata_location))] -= seconds
+    theirs = by_a_catalog(table, 3_600_000)
+    if seconds:
+        with pytest.raises(icesql.NotSupportedError, match="managed by another catalog"):
+            commit_append(catalog, table, [fake("b")])
+        assert catalog.load(("ns", "t")).metadata_location == theirs
+    with pytest.raises(icesql.NotSupportedError, match="managed by another catalog"):
+        commit_append(catalog, catalog.load(("ns", "t")), [fake("c")])
+
+
+def test_an_older_file_of_a_catalog_is_none(catalog: DirectoryCatalog) -> None:
+    table = create(catalog)
+    by_a_catalog(table, -1)
+    for seconds in (0, 60):
+        table = catalog.load(("ns", "t"))
+        catalog._listed[os.path.dirname(os.path.dirname(table.metadata_location))] -= seconds
+        commit_append(catalog, table, [fake(f"a{seconds}")])
+    assert live(catalog.load(("ns", "t"))) == {"a0", "a60"}
+
+
+@pytest.mark.parametrize("name", ["v3.metadata.json", "v3.gz.metadata.json", "v2.gz.metadata.json"])
+def test_who_commits_while_the_hint_is_written_is_seen(
+    name: str, catalog: DirectoryCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version that was not made of ours: ours is none."""
+    table = create(catalog)
+    put = writes.put_hint
+
+    def late(folder: str, version: int) -> bool:
+        monkeypatch.setattr(writes, "put_hint", put)
+        done = put(folder, version)
+        (Path(folder) / name).write_bytes((Path(folder) / "v2.metadata.json").read_bytes())
+        return done
+
+    monkeypatch.setattr(writes, "put_hint", late)
+    found = catalog.swap(table.identifier, table.metadata_location, setting(table, "1"))
+    assert isinstance(found, Conflict)
+    assert catalog.load(table.identifier).metadata_location.endswith(name)
+
+
+def test_who_goes_on_while_the_hint_is_written_is_seen(
+    catalog: DirectoryCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(catalog)
+    put = writes.put_hint
+
+    def late(folder: str, version: int) -> bool:
+        monkeypatch.setattr(writes, "put_hint", put)
+        appended(directory(Path(catalog.folder).parent), "b")
+        return put(folder, version)
+
+    monkeypatch.setattr(writes, "put_hint", late)
+    commit_append(catalog, table, [fake("a")])
+    assert live(catalog.load(("ns", "t"))) == {"a", "b"}
+    assert hint(table) == "3"
+
+
+def test_a_hint_that_goes_back_is_mended(
+    catalog: DirectoryCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others commit many versions, and delete the old ones, while the hint is written."""
+    create(catalog, **SHORT)
+    mine = catalog.load(("ns", "t"))
+    put = writes.put_hint
+
+    def slow(folder: str, version: int) -> bool:
+        monkeypatch.setattr(writes, "put_hint", put)
+        for number in range(5):
+            appended(directory(Path(catalog.folder).parent), f"b{number}")
+        hint_of = Path(folder) / "version-hint.text"
+        hint_of.write_text(str(version))  # by a writer who had read the one before
+        return True
+
+    monkeypatch.setattr(writes, "put_hint", slow)
+    commit_append(catalog, mine, [fake("a")])
+    found = catalog.load(("ns", "t"))
+    assert live(found) == {"a", "b0", "b1", "b2", "b3", "b4"}
+    assert hint(found) == os.path.basename(found.metadata_location)[1:].partition(".")[0]

@@ -118,7 +118,7 @@ def test_a_version_that_appears_in_the_last_moment_is_not_replaced(
         place.write_bytes(theirs)
         return table.metadata_location
 
-    monkeypatch.setattr("icesql.catalog.writes.directory.find_current_metadata", late)
+    monkeypatch.setattr("icesql.catalog.writes.directory.hinted_last", late)
     assert isinstance(
         catalog.swap(table.identifier, table.metadata_location, setting(table, "1")), Conflict
     )
