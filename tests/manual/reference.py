@@ -163,7 +163,7 @@ PROPERTIES: Final = (
     ("write.merge.isolation-level", "serializable", "of MERGE"),
     ("write.distribution-mode", "range with a sort order, else hash", "`none`, `hash` or `range`: how rows are spread over Spark's tasks"),
     ("write.parquet.compression-codec", "zstd in a new table, else gzip", "`zstd`, `gzip`, `snappy`, `lz4`, `brotli`, `uncompressed`"),
-    ("write.parquet.compression-level", "the codec's", "a number"),
+    ("write.parquet.compression-level", "the codec's, 6 of gzip", "a number"),
     ("write.parquet.row-group-size-bytes", "134217728", "the size of row groups"),
     ("write.parquet.page-size-bytes", "1048576", "the size of pages"),
     ("write.parquet.page-row-limit", "20000", "rows of a page"),
