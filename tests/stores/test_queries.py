@@ -208,6 +208,27 @@ def test_what_can_be_known_early_is_asked_for_at_once(
 
 
 @pytest.mark.usefixtures("small_blocks")
+def test_what_is_asked_for_ahead_is_what_comes(
+    connect: Connect, store: Store, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing ends it before the engine reads, which would ask for blocks of its own."""
+    asked: set[tuple[str, int]] = set()
+    fetch = StoredFile.fetch
+
+    def noted(file: StoredFile, ranges: Any, *gap: int) -> None:
+        wanted = [*ranges]
+        for first, end in files.coalesced(wanted, *gap):
+            parts = files.split(first, end)
+            asked.update((file.uri.removeprefix("s3:/"), begin) for begin, _ in parts)
+        fetch(file, wanted, *gap)
+
+    monkeypatch.setattr(StoredFile, "fetch", noted)
+    sql = "SELECT count(*), max(name), sum(price) FROM lake.large WHERE id >= 0"
+    assert connect(**LARGE).execute(sql).fetchall() == expected(bucket, sql)
+    assert {(each.path, (each.range or (0, 0))[0]) for each in store.data_requests} == asked
+
+
+@pytest.mark.usefixtures("small_blocks")
 def test_only_row_groups_that_may_match_are_asked_for(
     connect: Connect, store: Store, bucket: Path
 ) -> None:

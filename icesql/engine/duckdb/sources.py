@@ -83,7 +83,7 @@ class Sources:
         )
         sources = register_tables(cursor, self._bound.temporary)
         for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
-            confirmed = builder.confirm(plan.context, own)
+            confirmed = builder.confirm(plan.context, own, plan.scan.limit)
             used.extend(group.name for group in confirmed for _ in group.tasks)
             used.extend(grouping.ARROW for _ in plan.files if plan.rows_read is not None)
             found = builder.of_plan(index, plan, own, confirmed)

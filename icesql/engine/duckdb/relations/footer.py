@@ -161,10 +161,11 @@ class FooterCache:
                 problem = counts.problem
                 if problem is None and opened.is_here(location):
                     problem = counts.page_problem(file, columns)
-                if not opened.is_here(location):
-                    opened.note_footer(location, length, counts)
         except (OSError, BadThrift):
             return None
+        # Closed by now, or what is asked for ahead would end with it.
+        if not opened.is_here(location):
+            opened.note_footer(location, length, counts)
         footer = self._footers.get(counts.schema)
         if footer is None:
             rows = tuple(cursor.execute(_QUERY, [[escape_glob(opened.path(location))]]).fetchall())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from icesql.context import Progress, QueryContext
@@ -53,6 +54,9 @@ class OpenedFiles:
         self._files: QueryFiles | None = None
         self._paths: dict[str, str] = {}
         self._stored: dict[str, StoredFile] = {}
+        # Of what is read: what to ask for when a footer is there, and how much more may be.
+        self._expected: dict[str, Callable[[RowCounts], list[tuple[int, int]]]] = {}
+        self._left = 0
 
     def path(self, location: str) -> str:
         """What DuckDB opens for a location."""
@@ -72,32 +76,52 @@ class OpenedFiles:
         return location not in self._stored
 
     def note_footer(self, location: str, length: int, counts: RowCounts) -> None:
-        """Keep, while there is room, what the footer of a file says of its columns."""
+        """Keep, while there is room, what the footer of a file says of its columns.
+
+        What is expected to be read of these is asked for.
+        """
         if self._cache is not None and counts.groups is not None:
             chunks = sum(len(group) for _, group in counts.groups)
             self._cache.put(("footer", location, length), counts, chunks * _BYTES_OF_CHUNK)
+            self._ask(location, counts)
 
     def read_ahead(
         self, context: ScanContext, tasks: Sequence[FileScanTask], columns: Iterable[NestedField]
     ) -> None:
-        """Ask stores for what DuckDB will read of large files, of all of them at once."""
+        """Ask stores for what DuckDB will read of large files, of all of them at once.
+
+        Of a file whose footer is not known yet that is asked for as soon as it is.
+        """
         cache = context.storage.cache
         if not self._stored or cache is None or not self._reads_all:
             return
         from icesql.engine.duckdb.relations.read_ahead import ranges_to_read
 
         field_ids = [column.field_id for column in columns]
-        left = min(_MOST_AHEAD, self._query.settings.memory_limit // _AHEAD_PART)
+        self._left = min(_MOST_AHEAD, self._query.settings.memory_limit // _AHEAD_PART)
         for task, location in zip(tasks, locations(tasks, context), strict=True):
-            counts = cache.get(("footer", location, task.data_file.file_size_in_bytes))
             stored = self._stored.get(location)
-            if stored is None or not stored.kept_name or counts is None:
+            if stored is None or not stored.kept_name:
                 continue
-            ranges = ranges_to_read(counts, field_ids, task.residual, context.file_schema)
-            left -= sum(end - first for first, end in ranges)
-            if left < 0:
-                return
-            stored.fetch(ranges, _AHEAD_GAP)
+            self._expected[location] = partial(
+                ranges_to_read,
+                columns=field_ids,
+                condition=task.residual,
+                schema=context.file_schema,
+            )
+            counts = cache.get(("footer", location, task.data_file.file_size_in_bytes))
+            if counts is not None:
+                self._ask(location, counts)
+
+    def _ask(self, location: str, counts: RowCounts) -> None:
+        """Ask for what is expected to be read of a file, once."""
+        ranges_of = self._expected.pop(location, None)
+        if ranges_of is None or self._left < 0:
+            return
+        ranges = ranges_of(counts)
+        self._left -= sum(end - first for first, end in ranges)
+        if self._left >= 0:
+            self._stored[location].fetch(ranges, _AHEAD_GAP)
 
     def at_end(self, function: Callable[[], None]) -> None:
         """Call ``function`` when the query ends, if it reads object stores."""

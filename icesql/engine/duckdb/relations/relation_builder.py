@@ -65,15 +65,22 @@ class RelationBuilder:
         self._facts: dict[str, FileFacts] = {}
         self._plain: list[tuple[Relation, tuple[FileScanTask, ...]]] = []
 
-    def confirm(self, context: ScanContext, groups: Sequence[FileGroup]) -> list[FileGroup]:
-        """The groups after the footer check; files that fail it move to the arrow group."""
+    def confirm(
+        self, context: ScanContext, groups: Sequence[FileGroup], limit: int | None = None
+    ) -> list[FileGroup]:
+        """The groups after the footer check; files that fail it move to the arrow group.
+
+        What will be read of large files in stores is asked for on the way; nothing where one file
+        has ``limit`` rows, which do.
+        """
+        ahead = limit is None or _file_of(groups, limit) is None
         confirmed: list[FileGroup] = []
         moved: dict[str, list[FileScanTask]] = {}
         for group in groups:
             if group.name == grouping.ARROW:
                 moved.setdefault(group.reason, []).extend(group.tasks)
                 continue
-            problems = self._footer_problems(context, group)
+            problems = self._footer_problems(context, group, ahead=ahead)
             kept = tuple(
                 task for task, problem in zip(group.tasks, problems, strict=True) if not problem
             )
@@ -87,7 +94,9 @@ class RelationBuilder:
         )
         return confirmed
 
-    def _footer_problems(self, context: ScanContext, group: FileGroup) -> list[str | None]:
+    def _footer_problems(
+        self, context: ScanContext, group: FileGroup, *, ahead: bool
+    ) -> list[str | None]:
         storage = context.storage
         if self._opened is not None:
             self._opened.fetch(context, group.tasks)
@@ -96,6 +105,8 @@ class RelationBuilder:
             for task in group.tasks
         ]
         columns = grouping.columns_to_read(context, group.tasks)
+        if self._opened is not None and ahead:
+            self._opened.read_ahead(context, group.tasks, columns)
         if not self._load_footers(keys, columns):
             return ["a footer could not be read"] * len(keys)
         verdicts: dict[tuple[int, int], tuple[str | None, Footer]] = {}
@@ -206,11 +217,6 @@ class RelationBuilder:
         if limit is not None and (enough := _file_of(groups, limit)) is not None:
             # DuckDB's threads would begin as many row groups as there are threads.
             return self.rows(context, enough, f"s{index}", 0, limit)
-        if self._opened is not None:
-            for group in groups:
-                if group.name != grouping.ARROW:
-                    columns = grouping.columns_to_read(context, group.tasks)
-                    self._opened.read_ahead(context, group.tasks, columns)
         streamed = [task for g in groups if g.name == grouping.ARROW for task in g.tasks]
         for number, group in enumerate(groups):
             if group.name == grouping.DUCKDB:
