@@ -27,15 +27,15 @@ def plan(megabytes: float, *, rows: int = 1_000, files: int = 4, split: int | No
 
 
 class Tasks:
-    def __init__(self, slots: int, packed: int) -> None:
-        self.slots, self._packed = slots, packed
+    def __init__(self, packed: int) -> None:
+        self._packed = packed
 
     def __getitem__(self, scan: int) -> tuple[None, ...]:
         return (None,) * self._packed
 
 
 def choice(*plans: Any, slots: int = 2, packed: int = 12, memory: int = 4 * GB) -> FragmentChoice:
-    return FragmentChoice(plans, Tasks(slots, packed), None, memory)  # type: ignore[arg-type]
+    return FragmentChoice(plans, Tasks(packed), None, slots, memory)  # type: ignore[arg-type]
 
 
 def divided(own: Any, other: Any, **options: Any) -> Division | None:
@@ -47,7 +47,9 @@ def divided(own: Any, other: Any, **options: Any) -> Division | None:
     [
         # Reading the small side with every task costs less than a quarter of the large one.
         (1_200, 20, 2, 12),
-        (1_200, 30, 2, 2),
+        (1_200, 30, 2, 10),
+        (1_200, 100, 2, 2),
+        (1_200, 70, 3, 3),
         (1_200, 600, 2, 2),
         # Three of them would read four times what there is.
         (100, 600, 4, 3),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from icesql.config import Settings
-from icesql.engine.spark.tasks import SparkTasks
+from icesql.engine.spark.tasks import SparkTasks, most_at_once
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.scan.plan import ScanPlan
 from icesql.scan.tasks.packing import OPEN_FILE_COST, TARGET_SIZE
@@ -82,6 +83,30 @@ def test_tasks_are_put_together(empty: ScanPlan, count: int | None) -> None:
 def test_one_task_is_there_for_no_files(empty: ScanPlan) -> None:
     (task,) = SparkTasks([empty], 2).merged(0, 1)
     assert task.tasks == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, 2),
+        ({"dynamicAllocation.enabled": "false", "dynamicAllocation.maxExecutors": "9"}, 2),
+        ({"dynamicAllocation.enabled": "true"}, 200),
+        ({"dynamicAllocation.enabled": "TRUE", "sql.shuffle.partitions": "64"}, 64),
+        ({"dynamicAllocation.enabled": "true", "dynamicAllocation.maxExecutors": "2147483647"}, 200),
+        ({"dynamicAllocation.enabled": "true", "dynamicAllocation.maxExecutors": "infinity"}, 200),
+        ({"dynamicAllocation.enabled": "true", "dynamicAllocation.maxExecutors": "9",
+          "executor.cores": "4", "task.cpus": "2"}, 18),
+        ({"dynamicAllocation.enabled": "true", "dynamicAllocation.maxExecutors": "1"}, 2),
+    ],
+)  # fmt: skip
+def test_executors_that_come_when_they_are_needed_count(
+    settings: dict[str, str], expected: int
+) -> None:
+    class Session:
+        conf = SimpleNamespace(get=lambda name, default: settings.get(name[6:], default))
+        sparkContext = SimpleNamespace(defaultParallelism=2)
+
+    assert most_at_once(Session()) == expected
 
 
 def test_no_files_are_no_tasks(empty: ScanPlan) -> None:

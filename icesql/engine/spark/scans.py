@@ -28,7 +28,7 @@ from icesql.engine.spark.sql.dialect import check_functions, spark_sql
 from icesql.engine.spark.sql.grand_total import row_questions
 from icesql.engine.spark.sql.kinds import refuse
 from icesql.engine.spark.task_memory import task_memory
-from icesql.engine.spark.tasks import SparkTasks, parallelism
+from icesql.engine.spark.tasks import SparkTasks, most_at_once, parallelism
 from icesql.engine.spark.text.errors import placed
 from icesql.engine.spark.text.plan_check import check_plan
 from icesql.engine.spark.text.result_types import declared_columns
@@ -101,8 +101,8 @@ class Scans:
         """
         check_functions(tree)
         tasks = SparkTasks(self._plans, parallelism(self._session))
-        memory = task_memory(self._session).limit()
-        choice = FragmentChoice(self._plans, tasks, cursor, memory)
+        slots, memory = most_at_once(self._session), task_memory(self._session).limit()
+        choice = FragmentChoice(self._plans, tasks, cursor, slots, memory)
         fragments: tuple[Fragment, ...] = ()
         questions = row_questions(tree)
         if FRAGMENTS in self.ways:

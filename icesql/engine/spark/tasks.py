@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
 
 _MOST_ROUNDS: Final = 8
+# Spark's own defaults: of executors, and of the tasks behind an exchange.
+_NO_LIMIT: Final = 2**31 - 1
+_PARTITIONS: Final = 200
 
 
 def parallelism(session: Any) -> int:
@@ -24,6 +27,25 @@ def parallelism(session: Any) -> int:
     if is_connect(session):
         return 8
     return int(session.sparkContext.defaultParallelism)
+
+
+def most_at_once(session: Any) -> int:
+    """How many tasks Spark may come to run at once, where it takes executors as it needs them.
+
+    As many as it plans for an exchange, where nothing limits them.
+    """
+
+    def setting(name: str) -> str:
+        return str(session.conf.get(name, None) or "")
+
+    slots = parallelism(session)
+    if setting("spark.dynamicAllocation.enabled").lower() != "true":
+        return slots
+    executors = setting("spark.dynamicAllocation.maxExecutors")
+    if not executors.isdigit() or int(executors) == _NO_LIMIT:
+        return max(slots, int(setting("spark.sql.shuffle.partitions") or _PARTITIONS))
+    cores = int(setting("spark.executor.cores") or 1) // int(setting("spark.task.cpus") or 1)
+    return max(slots, int(executors) * max(1, cores))
 
 
 class SparkTasks:

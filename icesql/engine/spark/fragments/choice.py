@@ -55,14 +55,15 @@ _SPARK_TYPES: Final = {
 class FragmentChoice:
     """Chooses by the metadata of the plans of a query; see ``fragment.Choice``.
 
-    ``cursor`` is DuckDB's, which knows the types; ``memory`` is what it has in a task, in bytes.
+    ``cursor`` is DuckDB's, which knows the types; ``memory`` is what it has in a task, in bytes,
+    and ``slots`` how many tasks may run at once.
     """
 
     def __init__(
-        self, plans: Sequence[ScanPlan], tasks: SparkTasks, cursor: Any, memory: int
+        self, plans: Sequence[ScanPlan], tasks: SparkTasks, cursor: Any, slots: int, memory: int
     ) -> None:
         self._plans, self._tasks, self._cursor = plans, tasks, cursor
-        self._memory = memory
+        self._slots, self._memory = slots, memory
 
     def divided(
         self, candidates: Sequence[int], inside: Sequence[int], keys: Sequence[exp.Expr]
@@ -74,7 +75,7 @@ class FragmentChoice:
         scan = max(candidates, key=lambda each: self._plans[each].projected_bytes)
         own = self._plans[scan].projected_bytes
         whole = [each for each in inside if each != scan]
-        slots, packed = self._tasks.slots, max(1, len(self._tasks[scan]))
+        packed = max(1, len(self._tasks[scan]))
         if not whole:
             cost = self._cost(own, 0, packed)
             return Division(scan, None, cost) if few_groups(self._plans[scan], keys) else None
@@ -84,7 +85,8 @@ class FragmentChoice:
         tasks = packed
         if packed * again > own // 4 and self._plans[scan].settings.split_target_size is None:
             most = (_MOST_READ * (own + again) - own) // max(1, again)
-            tasks = max(1, min(packed, slots, most))
+            cheap = own // max(1, 4 * again)
+            tasks = max(1, min(packed, most, max(self._slots, cheap - cheap % self._slots)))
         read, cost = own + tasks * again, self._cost(own, again, tasks)
         if read > max(_FREE_BYTES, _MOST_READ * (own + again)):
             return None
@@ -123,12 +125,12 @@ class FragmentChoice:
 
     def _cost(self, own: int, again: int, tasks: int) -> int:
         """What the busiest worker reads when ``own`` is divided between tasks."""
-        rounds = -(-tasks // self._tasks.slots)
+        rounds = -(-tasks // self._slots)
         return rounds * (own // tasks + again)
 
     def _cost_on_spark(self, read: int) -> int:
         """What a worker of ours could read in the time of one of Spark's."""
-        return _FASTER * read // self._tasks.slots
+        return _FASTER * read // self._slots
 
     def _fits(self, scans: Sequence[int]) -> bool:
         """Whether scans may stand in the memory of a task; a few more DuckDB would spill."""
