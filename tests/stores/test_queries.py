@@ -22,6 +22,7 @@ from icesql.catalog import current_metadata
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.duckdb import instance
+from icesql.engine.duckdb.relations import footer
 from icesql.engine.duckdb.store_files import StoreFiles
 from icesql.errors import QueryCancelledError, StorageError
 from icesql.storage import remote
@@ -226,6 +227,21 @@ def test_what_is_asked_for_ahead_is_what_comes(
     sql = "SELECT count(*), max(name), sum(price) FROM lake.large WHERE id >= 0"
     assert connect(**LARGE).execute(sql).fetchall() == expected(bucket, sql)
     assert {(each.path, (each.range or (0, 0))[0]) for each in store.data_requests} == asked
+
+
+def test_a_footer_is_read_once_whatever_columns_are_asked_for(
+    connect: Connect, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    plain = footer.read_row_counts
+    monkeypatch.setattr(footer, "read_row_counts", lambda *given: read.append(1) or plain(*given))
+    connection = connect(**LARGE)
+    for columns in ("max(name)", "sum(price)", "sum(id), max(day)", "*"):
+        sql = f"SELECT {columns} FROM lake.large WHERE id >= 79990 ORDER BY ALL"
+        assert connection.execute(sql).fetchall() == expected(bucket, sql)
+    sql = "SELECT max(a.name), sum(b.price) FROM lake.large a JOIN lake.large b ON a.id = b.id"
+    assert connection.execute(sql).fetchall() == expected(bucket, sql)
+    assert len(read) == LARGE_FILES
 
 
 @pytest.mark.usefixtures("small_blocks")

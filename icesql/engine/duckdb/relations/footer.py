@@ -131,6 +131,8 @@ class FooterCache:
             known = self._facts.get(key)
             if known is not None and known.changed != time_of_change(key[0]):
                 known = None
+            if known is not None and not opened.is_here(key[0]):
+                continue  # no pages would be counted
             checked = frozenset[int]() if known is None else known.checked
             if known is None or not (known.problem or wanted <= checked):
                 facts = self._look_at(cursor, key, opened, wanted - checked, wanted | checked)
