@@ -383,6 +383,6 @@ REFUSED_QUERIES = {
     "SELECT s, count(*) FROM t WHERE id > 99 GROUP BY ROLLUP (s) HAVING count(*) = 0": "grand total",
     "SELECT DISTINCT s, sum(i) FROM t WHERE id > 99 GROUP BY ROLLUP (s)": "grand total",
     "SELECT s, sum(i) FROM t WHERE false GROUP BY ROLLUP (s) UNION ALL SELECT 'x', 1": "grand total",
-    "SELECT id FROM t WHERE EXISTS (SELECT s FROM t WHERE id > 99 GROUP BY ROLLUP (s))": "grand total",
+    "SELECT rank() OVER (ORDER BY id) FROM t WHERE EXISTS (SELECT s FROM t WHERE id > 99 GROUP BY ROLLUP (s))": "grand total",
     "SELECT id FROM t WHERE NOT (i IN (SELECT 7)) OR id = 1": "as a value",
 }

@@ -104,7 +104,6 @@ class Scans:
         slots, memory = most_at_once(self._session), task_memory(self._session).limit()
         choice = FragmentChoice(self._plans, tasks, cursor, slots, memory)
         fragments: tuple[Fragment, ...] = ()
-        questions = row_questions(tree)
         if FRAGMENTS in self.ways:
             # What a user makes of a DataFrame should have several tasks to run in.
             whole = WHOLE in self.ways and not self._for_frame
@@ -117,6 +116,7 @@ class Scans:
         names = {f"__scan_{i}": f"__scan_{i}_{self._nonce}" for i in range(len(self._plans))}
         names |= {each.name: f"{each.name}_{self._nonce}" for each in fragments}
         zone, mark = self._query.settings.timezone, self._mark
+        questions = row_questions(tree)  # Of what is left to Spark: DuckDB has the row.
         sql = spark_sql(tree, names, zone, mark)
         self._row_questions = tuple(spark_sql(each, names, zone, mark) for each in questions)
         if self._for_frame:
