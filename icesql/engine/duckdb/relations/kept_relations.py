@@ -219,7 +219,7 @@ def _key(found: Relation, tasks: Sequence[FileScanTask], context: ScanContext) -
     versions = [context.storage.version_of(task.data_file.path) for task in tasks]
     if None in versions:
         return None
-    constants = [(name, *map(str, values)) for name, values in found.parameters.items()]
+    constants = [(name, str(value)) for name, value in found.parameters.items()]
     return (found.sql, *versions, *constants)
 
 

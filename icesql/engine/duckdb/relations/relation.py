@@ -48,7 +48,7 @@ def escape_glob(path: str) -> str:
     return _WILDCARD.sub(r"[\g<0>]", path)
 
 
-def parquet_function(files: str, columns: Sequence[t.NestedField]) -> str:
+def parquet_function(files: str, columns: Sequence[t.NestedField], options: str = "") -> str:
     """``read_parquet`` of the parameter ``files``; columns by field id, called ``c<field id>``."""
     entries = ", ".join(
         f"{column.field_id}: {{name: {literal(stored_name(column.field_id))}, "
@@ -58,7 +58,8 @@ def parquet_function(files: str, columns: Sequence[t.NestedField]) -> str:
     )
     # A field id that no file has: DuckDB then reads nothing but counts the rows.
     entries = entries or "2147483000: {name: 'none', type: 'INTEGER', default_value: NULL::VARCHAR}"
-    return f"read_parquet(${files}, schema = MAP {{{entries}}}, hive_partitioning = false)"
+    schema = f"schema = MAP {{{entries}}}"
+    return f"read_parquet(${files}, {schema}, hive_partitioning = false{options})"
 
 
 def empty_relation(projection: Schema) -> Relation:
@@ -111,9 +112,19 @@ class PlainFiles(Struct, frozen=True):
     @property
     def function(self) -> str:
         """The call, for a FROM clause."""
+        files = f"{self.prefix}_files"
+        options = "" if self._rows is None else f", explicit_cardinality = ${self.prefix}_rows"
         if self.names is not None:
-            return f"read_parquet(${self.prefix}_files, hive_partitioning = false)"
-        return parquet_function(f"{self.prefix}_files", self.columns)
+            return f"read_parquet(${files}, hive_partitioning = false{options})"
+        return parquet_function(files, self.columns, options)
+
+    @property
+    def _rows(self) -> int | None:
+        """The rows of all files, where DuckDB would guess them from the first one."""
+        counts = [task.data_file.record_count for task in self.tasks]
+        if min(counts) < 0 or (len(counts) == 1 and self.names is not None):
+            return None
+        return sum(counts) or None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -122,6 +133,8 @@ class PlainFiles(Struct, frozen=True):
         if self.opened is not None:
             places = [self.opened.path(place) for place in places]
         found: dict[str, Any] = {f"{self.prefix}_files": [escape_glob(each) for each in places]}
+        if self._rows is not None:
+            found[f"{self.prefix}_rows"] = self._rows
         for column in self.context.projection.fields:
             values = self._constants(column)
             if values is not None:
