@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import shutil
 from decimal import Decimal
 
@@ -184,14 +185,30 @@ FILES_WITH_NAN = (
 )
 
 
-def table_with_nan(folder, shape, stats):
-    """Two files of row groups whose bounds leave NaN out, read by name or id, and with deletes."""
-    old = [column(1, "id", "int"), column(2, "x", "float" if shape == "promoted" else "double")]
-    table = TableWriter(folder, old)
-    first, second = FILES_WITH_NAN
+def table_with_nan(folder, shape, stats, nested):
+    """Two files of row groups whose bounds leave NaN out, read by name or id, and with deletes.
+
+    ``nested``: the numbers are in a struct of a struct.
+    """
+
+    def numbers(type_):
+        if not nested:
+            return column(2, "x", type_)
+        inner = struct(column(12, "x", type_), column(13, "k", "int"))
+        return column(2, "s", struct(column(10, "k", "int"), column(11, "r", inner)))
+
+    table = TableWriter(
+        folder, [column(1, "id", "int"), numbers("float" if shape == "promoted" else "double")]
+    )
+    first, second = (
+        [{"id": row["id"], "s": {"k": 1, "r": {"x": row["x"], "k": 2}}} for row in rows]
+        if nested
+        else rows
+        for rows in FILES_WITH_NAN
+    )
     table.commit([data := table.data_file(first, stats=stats, row_group_size=2)])
     if shape in ("added", "promoted"):
-        table.set_fields([column(1, "id", "int"), column(2, "x", "double"), column(3, "y", "int")])
+        table.set_fields([column(1, "id", "int"), numbers("double"), column(3, "y", "int")])
     table.commit([table.data_file(second, stats=stats, row_group_size=2)])
     if shape == "positions":
         table.commit([table.position_deletes([(data.record["file_path"], 3)])])
@@ -203,12 +220,15 @@ def table_with_nan(folder, shape, stats):
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("stats", [True, False])
 @pytest.mark.parametrize("shape", ["plain", "added", "promoted", "positions", "keys"])
-def test_rows_with_nan_survive_whatever_prunes_row_groups(tmp_path, reader, stats, shape):
-    table = table_with_nan(tmp_path, shape, stats)
+@pytest.mark.parametrize("nested", [False, True])
+def test_rows_with_nan_survive_whatever_prunes_row_groups(tmp_path, reader, stats, shape, nested):
+    table = table_with_nan(tmp_path, shape, stats, nested)
+
+    def ask(sql):
+        return query(table, re.sub(r"\bx\b", "s.r.x", sql) if nested else sql, reader)[0]
+
     found = {
-        condition: sorted(
-            row[0] for row in query(table, f"SELECT id FROM t WHERE {condition}", reader)[0]
-        )
+        condition: sorted(row[0] for row in ask(f"SELECT id FROM t WHERE {condition}"))
         for condition in (
             "x > 100",
             "x = 'nan'",
@@ -223,9 +243,7 @@ def test_rows_with_nan_survive_whatever_prunes_row_groups(tmp_path, reader, stat
         )
     }
     assert found == {condition: [0, 5] for condition in found}
-    ((greatest, least, counted),), _ = query(
-        table, "SELECT max(x), min(x), count(x) FROM t", reader
-    )
+    ((greatest, least, counted),) = ask("SELECT max(x), min(x), count(x) FROM t")
     assert (str(greatest), least, counted) == ("nan", -3.0, 7)
 
 

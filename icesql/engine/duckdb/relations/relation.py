@@ -114,6 +114,8 @@ class PlainFiles(Struct, frozen=True):
         """The call, for a FROM clause."""
         files = f"{self.prefix}_files"
         options = "" if self._rows is None else f", explicit_cardinality = ${self.prefix}_rows"
+        if any(isinstance(c.type, t.StructType) and self._may_have_nan(c) for c in self.columns):
+            options += ", can_have_nan = true"
         if self.names is not None:
             return f"read_parquet(${files}, hive_partitioning = false{options})"
         return parquet_function(files, self.columns, options)
@@ -167,10 +169,12 @@ class PlainFiles(Struct, frozen=True):
             is_lineage = column.field_id in metadata_columns.LINEAGE_IDS
             return self._lineage(column, value) if is_lineage else value
         name = self.stored(column)
-        if not all(map(self._known_free_of_nan, _floats(column))):
+        if self._may_have_nan(column) and not isinstance(column.type, t.StructType):
             # DuckDB prunes row groups by bounds that leave NaN out, and so loses NaN rows. A bare
-            # column and its fields are pruned, an expression of where a row comes from is not. The
-            # file's index is one value for a whole vector, where a row's number is made for each.
+            # column is pruned, an expression of where a row comes from is not. The file's index is
+            # one value for a whole vector, where a row's number is made for each. Of a struct that
+            # would read all fields; ``function`` says that they may be NaN, by which conditions on
+            # numbers in small files take a sixth longer.
             return f"CASE WHEN file_index < {_MORE_THAN_FILES} THEN {name} END"
         return name
 
@@ -195,6 +199,9 @@ class PlainFiles(Struct, frozen=True):
         if stored is not None:
             return f"f.{quoted(stored)}"
         return f"CAST({_default(column)} AS {duckdb_type(column.type)})"
+
+    def _may_have_nan(self, column: t.NestedField) -> bool:
+        return not all(map(self._known_free_of_nan, _floats(column)))
 
     def _known_free_of_nan(self, field_id: int) -> bool:
         return all(
