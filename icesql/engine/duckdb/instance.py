@@ -12,8 +12,7 @@ from weakref import WeakSet
 
 from icesql.config import Settings, default_temp_directory
 from icesql.engine.duckdb.copying.sinks import OUTPUT_FOLDER, OutputFiles
-from icesql.engine.duckdb.kept_footers import SETTING as KEEP_FOOTERS
-from icesql.engine.duckdb.kept_footers import KeptFooters
+from icesql.engine.duckdb.kept_footers import SETTINGS, KeptFooters
 from icesql.engine.duckdb.relations.opened_files import STORE_FOLDER
 from icesql.engine.duckdb.types import literal
 from icesql.engine.forked import keep_in_forks
@@ -43,9 +42,6 @@ _OF_STORES: Final = {
     "cache_local_files": "true",
     "external_file_cache_local_max_block_size": 4 << 20,
 }
-# Ranges of local files are read as they are needed: to collect them first costs more than it saves,
-# a seventh of a scan of small files.
-_OF_LOCAL_FILES: Final = {"disable_parquet_prefetching": "true"}
 # With less memory all of it is for what queries make of the bytes.
 _ENOUGH_TO_KEEP: Final = 1 << 30
 _CLOSE_SECONDS: Final = 1.0
@@ -79,12 +75,13 @@ class Instance:
             self._root.execute(f"SET allowed_directories = [{allowed}]")
             reads_stores = STORE_FOLDER in folders
             self.footers: KeptFooters | None = None
-            chosen: dict[str, Any] = {} if reads_stores else dict(_OF_LOCAL_FILES)
+            chosen: dict[str, Any] = {}
             if reads_stores and settings.memory_limit >= _ENOUGH_TO_KEEP:
                 chosen |= _OF_STORES
             if keeps_footers and settings.caches and not reads_stores:
                 self.footers = KeptFooters(settings.memory_limit)
-                chosen |= {KEEP_FOOTERS: "true", "allowed_configs": f"['{KEEP_FOOTERS}']"}
+                chosen |= SETTINGS
+                chosen["allowed_configs"] = [*SETTINGS]
             for name, value in chosen.items():
                 self._root.execute(f"SET GLOBAL {name} = {value}")
             self._root.execute("SET enable_external_access = false")

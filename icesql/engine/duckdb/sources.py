@@ -75,6 +75,7 @@ class Sources:
     ) -> Mapping[str, str]:
         cursor, prepared = self._begin(folders), self._prepared
         used: list[str] = []
+        of_all: dict[str, FileFacts] = {}
         opened = OpenedFiles(self._query, self._open.begin_files, reads_all=self._reads_all())
         # A query that comes once reads its files once.
         kept = None if prepared is None else self._open.begin_kept()
@@ -88,7 +89,7 @@ class Sources:
             used.extend(grouping.ARROW for _ in plan.files if plan.rows_read is not None)
             found = builder.of_plan(index, plan, own, confirmed)
             facts = builder.take_facts()
-            self._keep_footers(facts, are_fresh=True)
+            of_all |= facts
             if prepared is not None:
                 parts = builder.take_plain()
                 prepared.note_scan(index, plan, folders[index], confirmed, parts, facts)
@@ -96,6 +97,7 @@ class Sources:
                 register(cursor, name, source)
             sources[f"__scan_{index}"] = found.sql
             self.parameters.update(found.parameters)
+        self._keep_footers(of_all, are_fresh=True)
         self.groups = tuple(used)
         return {**sources, **self._files()}
 
@@ -107,14 +109,16 @@ class Sources:
     def _again(self, known: Sequence[KnownScan]) -> Mapping[str, str]:
         cursor = self._begin(scan.folders for scan in known)
         kept = self._open.begin_kept()
+        of_all: dict[str, FileFacts] = {}
         sources = register_tables(cursor, self._bound.temporary)
         for index, (plan, scan) in enumerate(zip(self._plans, known, strict=True)):
             found = union_all(
                 [kept.relation(cursor, part, tasks, plan.context) for part, tasks in scan.parts]
             )
-            self._keep_footers(scan.facts, are_fresh=False)
+            of_all |= scan.facts
             sources[f"__scan_{index}"] = found.sql
             self.parameters.update(found.parameters)
+        self._keep_footers(of_all, are_fresh=False)
         self.groups = tuple(name for scan in known for name in scan.groups)
         if len(kept.names) == sum(len(scan.parts) for scan in known):
             self.in_memory = kept.names

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import icesql
-from icesql.engine.duckdb.kept_footers import SETTING
+from icesql.engine.duckdb.kept_footers import SETTINGS
 from tests.writer.table import TableWriter
 
 COLUMNS = [
@@ -20,6 +20,7 @@ COLUMNS = [
     {"id": 2, "name": "s", "required": False, "type": "string"},
 ]
 ROWS, FILES = 400, 3
+KEEP_FOOTERS, NO_PREFETCHING = SETTINGS
 MOMENT = 1_700_000_000_000_000_000  # long ago, in whole seconds
 TEXTS = ("SELECT sum(k) FROM t", "SELECT count(*) FROM t WHERE k < 0 AND s = 'a5'")
 
@@ -33,9 +34,13 @@ def is_kept(connection: Any) -> bool:
     instance = pool(connection)._current
     cursor = instance.cursor()
     try:
-        return bool(cursor.execute(f"SELECT current_setting('{SETTING}')").fetchone()[0])
+        return setting(cursor, KEEP_FOOTERS)
     finally:
         instance.release(cursor)
+
+
+def setting(cursor: Any, name: str) -> bool:
+    return bool(cursor.execute(f"SELECT current_setting('{name}')").fetchone()[0])
 
 
 @pytest.fixture
@@ -130,10 +135,23 @@ def test_more_than_a_part_of_the_memory_is_not_kept(connection: Any) -> None:
     assert len(pool(connection)._current.footers._files) == FILES
 
 
+def test_files_are_read_as_needed_once_they_are_in_memory(connection: Any) -> None:
+    chosen = []
+    for _ in range(3):
+        cursor = connection.execute("SELECT k, s FROM t")
+        chosen.append(setting(cursor._result._open.cursor, NO_PREFETCHING))
+        cursor.close()
+    assert chosen == [False, True, True]
+    pool(connection)._current.footers._most_read = 100
+    cursor = connection.execute("SELECT s, k FROM t")
+    assert not setting(cursor._result._open.cursor, NO_PREFETCHING)
+    cursor.close()
+
+
 def test_one_query_that_keeps_none_leaves_others_alone(connection: Any) -> None:
     connection.execute(TEXTS[0]).fetchall()
     instance = pool(connection)._current
     cursor = instance.cursor()
-    cursor.execute(f"SET SESSION {SETTING} = false")
+    cursor.execute(f"SET SESSION {KEEP_FOOTERS} = false")
     assert is_kept(connection)
     instance.release(cursor)
