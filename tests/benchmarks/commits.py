@@ -6,8 +6,9 @@
 Each engine has a process of its own, commits to a table on local disk and ends up with the same rows.
 icesql commits to a folder and to an SQLite catalog, PyIceberg to an SQLite catalog, and DuckLake (of
 DuckDB 1.5.5) to a catalog that is a DuckDB file: once as it is, with rows inlined into that catalog,
-and once with a file for each commit. A line has rows a second by wall time, milliseconds of CPU a
-commit over all and over the last tenth of them, a sum over all rows afterwards in a fresh connection
+and once with a file for each commit. A line has rows a second by wall time over all and over the
+first, the middle and the last tenth of the commits, milliseconds of CPU a commit over all and over
+the last tenth, a sum over all rows afterwards in a fresh connection
 (first and median of five), compaction, and the bytes and files that were left before it. An engine that
 is not done after ``--seconds`` stops there and says how far it got. CACHE keeps the environments.
 """
@@ -150,14 +151,21 @@ def run(name: str, folder: Path, commits: int, seconds: float) -> None:
     """Print the line of an engine."""
     commit, total, compact = engine_of(name, folder)
     started, cpu, spent = time.perf_counter(), time.process_time(), []
+    ended = [started]
     for number in range(commits):
         commit(number)
         spent.append(time.process_time() - cpu)
         cpu += spent[-1]
-        if time.perf_counter() - started > seconds:
+        ended.append(time.perf_counter())
+        if ended[-1] - started > seconds:
             break
-    wall, done = time.perf_counter() - started, len(spent)
-    last = spent[-max(done // 10, 1) :]
+    wall, done = ended[-1] - started, len(spent)
+    tenth = max(done // 10, 1)
+    last = spent[-tenth:]
+    rates = (
+        f"{tenth * ROWS / (ended[start + tenth] - ended[start]):,.0f}"
+        for start in (0, (done - tenth) // 2, done - tenth)
+    )
     left = [each.stat().st_size for each in folder.rglob("*") if each.is_file()]
     taken = [timed(total) for _ in range(6)]
     (answer,) = {each[1] for each in taken}
@@ -166,7 +174,7 @@ def run(name: str, folder: Path, commits: int, seconds: float) -> None:
         answer
     )
     text = (
-        f"{name:15} {done:6,} commits {rows / wall:7,.0f} rows/s  CPU {1e3 * sum(spent) / done:6.1f} "
+        f"{name:15} {done:6,} commits {rows / wall:7,.0f} rows/s ({', '.join(rates)})  CPU {1e3 * sum(spent) / done:6.1f} "
         f"ms a commit, {1e3 * statistics.fmean(last):6.1f} at the end;  sum {taken[0][0]:6.3f} s, "
         f"again {statistics.median(each[0] for each in taken[1:]):6.3f};  "
         f"{sum(left) / 1e6:8.1f} MB in {len(left):,} files"
