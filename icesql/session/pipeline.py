@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from icesql.engine.static import StaticResult
 from icesql.errors import CorruptFileError, TableNotFoundError, UnsupportedTableError, placing
-from icesql.session.meanwhile import load_modules
 from icesql.session.outcome import Outcome, Parameters
 from icesql.session.planning import engine_of, plans_to_read, send_reports
 from icesql.session.prepared import PreparedStatements, QueryText
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 
 # Spellings in which the text itself is what the local engine reads.
 _ENGINE_DIALECTS = ("", "icesql", "duckdb")
+# Properties of a connection that is likely to read an object store.
+_OF_STORES = ("s3.", "gcs.", "adls.")
 
 Readable: TypeAlias = "Statement | RowCount | QueryText"
 
@@ -131,7 +132,10 @@ class Pipeline:
                 return self._run(prepared.query.statement, bound, query, prepared)
         if statement is None:
             statement = cast("Query", self.parse(text.sql, text.parameters)[0])
-        if query.settings.engine != "spark":
+        names_a_store = any(name.startswith(_OF_STORES) for name in self.state.names.given)
+        if names_a_store and query.settings.engine != "spark":
+            from icesql.session.meanwhile import load_modules
+
             query.meanwhile = load_modules
         # What another thread makes meanwhile may have a name of this text.
         statements = self.prepared
