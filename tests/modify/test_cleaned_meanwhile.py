@@ -87,18 +87,18 @@ def test_the_snapshot_of_a_commit_is_expired_before_its_clean_up(
             "retain_last => 1)"
         ).fetchall()
 
-    load = DirectoryCatalog.load
+    load = DirectoryCatalog.load_to_change
 
     def loaded(self: DirectoryCatalog, identifier: Any) -> Any:
         """The table as it was committed, which another expires at once."""
         found = load(self, identifier)
-        monkeypatch.setattr(DirectoryCatalog, "load", load)
+        monkeypatch.setattr(DirectoryCatalog, "load_to_change", load)
         expires()
         return found
 
     once(
         monkeypatch, DirectoryCatalog, "swap",
-        lambda: monkeypatch.setattr(DirectoryCatalog, "load", loaded), after=True,
+        lambda: monkeypatch.setattr(DirectoryCatalog, "load_to_change", loaded), after=True,
     )  # fmt: skip
     con.execute(text)
     wanted = 5 if text.startswith("INSERT") else 4

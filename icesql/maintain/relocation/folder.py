@@ -43,6 +43,13 @@ class CopyFolder:
             each.path: each.size for each in list_files(self.storage, self.location, self._query)
         }
 
+    def holds(self, path: str, length: int | None) -> bool:
+        """Whether a file is there now, of ``length`` bytes if that is known."""
+        try:
+            return length in (None, self.storage.size(path))
+        except StorageError:
+            return False
+
     def claim(self, what: Mapping[str, Any]) -> None:
         """Make it, or see that it is, the folder for a copy of ``what``.
 

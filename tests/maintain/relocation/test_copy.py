@@ -387,6 +387,30 @@ def test_two_copies_at_once_leave_one_whole_table(tmp_path: Path) -> None:
     assert history(target) == history(table.folder)
 
 
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_file_that_a_listing_leaves_out_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_gone: bool
+) -> None:
+    table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
+    real = module.CopyFolder.list
+
+    def listed(self: Any) -> dict[str, int]:
+        found = real(self)
+        for path in [each for each in found if each.endswith(".avro")]:
+            del found[path]
+            if is_gone:
+                Path(path).unlink()
+        return found
+
+    monkeypatch.setattr(module.CopyFolder, "list", listed)
+    if is_gone:
+        with pytest.raises(errors.StorageError, match="no longer what was copied"):
+            copied(table.folder, target)
+    else:
+        copied(table.folder, target)
+        assert history(target) == history(table.folder)
+
+
 def test_a_manifest_in_the_copy_has_its_files_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
