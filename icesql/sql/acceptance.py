@@ -166,7 +166,11 @@ _INSIDE: Final = "put the clause after the Iceberg table itself"
 
 # What the tables of a tree are called once they were taken out.
 _VIEW: Final = "__view_"
-_RESERVED: Final = ("__scan_", "__file_", "__sh", "__temp_", "__ref_", _VIEW)
+_RESERVED: Final = (
+    "__scan_", "__fragment_", "__file_", "__sh", "__temp_", "__ref_", _VIEW,
+    # What stands for its rows in an engine: a WITH query of the name would be read instead.
+    "__kept_", "__stream_", "__rows_", "__constants_", "__positions_", "__files_",
+)  # fmt: skip
 
 _REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.Command: "this statement",

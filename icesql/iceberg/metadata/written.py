@@ -24,7 +24,8 @@ _GROWING: Final = ("snapshots", "snapshot-log")
 class WrittenMetadata(Struct, frozen=True):
     """A metadata file by its content: the JSON as it decodes, and what it is parsed to.
 
-    ``arrays`` is the text of the growing arrays, without brackets; None of it may be changed.
+    ``arrays`` is the text of the growing arrays, without brackets. Nothing in it may be
+    changed.
     """
 
     document: dict[str, Any]

@@ -103,8 +103,10 @@ class FragmentChoice:
         return Division(scan, 1, read)
 
     def is_dearer(self, fragments: Sequence[Fragment], left: exp.Expr, alone: Fragment) -> bool:
-        """By the bytes of the busiest worker; an exchange is as dear as some, a scan left to Spark
-        as several times its own."""
+        """See ``Choice``; by what the busiest worker reads, in stored bytes.
+
+        An exchange costs as much as some bytes, a scan that is left to Spark several times its own.
+        """
         cost = 0
         for table in left.find_all(exp.Table):
             used = [each for each in fragments if each.name == table.name]
