@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -28,6 +29,7 @@ from icesql.errors import QueryCancelledError, StorageError
 from icesql.storage import remote
 from icesql.storage.remote import RemoteFiles
 from icesql.storage.stores import files
+from icesql.storage.stores.blocks import Shelf
 from icesql.storage.stores.cached import Blocks
 from icesql.storage.stores.files import StoredFile
 from icesql.storage.stores.pool import Request as PoolRequest
@@ -157,6 +159,31 @@ def test_of_large_files_come_footers_and_the_columns_asked_for_once(
     for again in (connection, connect(**LARGE)):
         assert again.execute(sql).fetchall() == answer
     assert store.requests == []
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_bytes_on_their_way_to_the_disk_are_fetched_once(
+    store: Store, bucket: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cached: bool
+) -> None:
+    # A reader that closes the file leaves it while the disk is slow to take what has come.
+    put, is_free = Shelf.put_part, threading.Event()
+
+    def slow(*given: Any) -> None:
+        assert is_free.wait(60)
+        put(*given)
+
+    monkeypatch.setattr(Shelf, "put_part", slow)
+    place = next(iter(bucket.glob("lake/large/data/*")))
+    data, uri = place.read_bytes(), f"s3://{place.relative_to(bucket)}"
+    settings = Settings(cache_directory=str(tmp_path / "cache"))
+    blocks = Blocks(settings) if cached else None
+    file = StoredFile(RemoteFiles(store.properties(), blocks), uri, len(data))
+    assert bytes(file.read_at(len(data) - 1000, 1000)) == data[-1000:]
+    file.leave()
+    assert bytes(file.read_at(len(data) - 3000, 3000)) == data[-3000:]
+    is_free.set()
+    # Without a disk what was left is gone.
+    assert sum(each.sent for each in store.data_requests) == (3000 if cached else 4000)
 
 
 def test_the_arrow_reader_asks_ahead_and_for_nothing_twice(

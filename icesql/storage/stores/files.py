@@ -109,11 +109,16 @@ class StoredFile:
             self._cover(max(first, 0), min(end, self.length))
 
     def leave(self) -> None:
-        """Nobody reads any more: end what is under way."""
+        """Nobody reads any more: end what is under way.
+
+        Bytes that came and are on their way to the disk stay known: the query that looked at a
+        footer goes on to read the file, and must not fetch them once more.
+        """
         with self._lock:
-            for request in self._pending.values():
-                request_pool().leave(request)
-            self._pending.clear()
+            for part, request in list(self._pending.items()):
+                if self._shelf is None or not request.is_done or request.has_failed:
+                    request_pool().leave(request)
+                    del self._pending[part]
             self._memory.clear()
 
     # ------------------------------------------------------------------ parts
