@@ -17,7 +17,7 @@ from sqlglot import exp
 from icesql.context import Variables
 from icesql.errors import DataError, ProgrammingError
 from icesql.interval import Interval
-from icesql.sql.parser.literal_list import SHORTEST, hold, list_of
+from icesql.sql.parser.literal_list import SHORTEST, base_value, hold, list_of
 from icesql.sql.user_text import LIST, VALUE, Edit
 
 _TYPE: Final = exp.DataType.Type
@@ -259,70 +259,130 @@ def literal(value: Any) -> exp.Expr:
     """A Python value as a literal, cast, array or struct node with the type it has in SQL.
 
     datetime without zone is TIMESTAMP, with zone TIMESTAMPTZ in UTC; Decimal keeps its scale;
-    float is DOUBLE; a datetime with ``nanosecond`` is TIMESTAMP_NS. Raises DataError for values
-    without a SQL form, ProgrammingError for other Python types.
+    float is DOUBLE; a datetime with ``nanosecond`` is TIMESTAMP_NS. A value of a subclass (a member
+    of ``class Status(str, Enum)``) is the value of its base. None and the missing values of pandas
+    and numpy (NaT, NA) are NULL. Raises DataError for values without a SQL form, ProgrammingError
+    for other Python types.
     """
+    try:
+        return _literal(value)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        # A class from elsewhere is less than its base promises, or a time is in no calendar of SQL.
+        raise DataError(f"a {_kind(value)} cannot be a parameter: {error}") from error
+
+
+def _literal(value: Any) -> exp.Expr:
     match value:
         case None:
             return exp.Null()
         case bool():
             return exp.Boolean(this=value)
         case str():
-            if not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
+            text = base_value(value)
+            if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
                 raise DataError(
                     "a string with a lone surrogate (half of a character) has no SQL value"
                 )
-            return exp.Literal.string(value)
+            return exp.Literal.string(text)
         case bytes() | bytearray() | memoryview():
-            return exp.Unhex(this=exp.Literal.string(bytes(value).hex().upper()))
+            return exp.Unhex(this=exp.Literal.string(memoryview(value).tobytes().hex().upper()))
         case Decimal():
             return _decimal(value)
         case dt.datetime():
-            return _datetime(value)
+            return exp.Null() if _is_missing(value) else _datetime(value)
         case dt.date():
-            return _cast(value.isoformat(), _TYPE.DATE)
+            return _cast(dt.date.isoformat(value), _TYPE.DATE)
         case dt.time():
             if value.tzinfo is not None:
                 raise DataError("a time of day with a time zone has no SQL type; give one without")
-            return _cast(value.isoformat(), _TYPE.TIME)
+            return _cast(dt.time.isoformat(value), _TYPE.TIME)
         case dt.timedelta():
-            microseconds = value // dt.timedelta(microseconds=1)
+            microseconds, finer = divmod(value, dt.timedelta(microseconds=1))
+            if finer:
+                raise DataError("an INTERVAL counts microseconds, and no part of one")
             return exp.Interval(
                 this=exp.Literal.string(str(microseconds)), unit=exp.var("MICROSECOND")
             )
         case Interval():
             return _interval(value)
-        case numbers.Integral():
-            return _integer(int(value))
-        case numbers.Real():
-            return _double(float(value))
+        case int():
+            return _integer(base_value(value))
+        case float():
+            return _double(base_value(value))
         case Mapping():
             return exp.Struct(
                 expressions=[
                     exp.PropertyEQ(
-                        this=exp.to_identifier(str(name), quoted=True), expression=literal(item)
+                        this=exp.to_identifier(_field(name), quoted=True), expression=_literal(item)
                     )
                     for name, item in value.items()
                 ]
             )
         case list() | tuple() | set() | frozenset():
-            return exp.Array(expressions=[literal(item) for item in value])
+            return exp.Array(expressions=[_literal(item) for item in value])
         case _:
             pass
+    if _is_missing(value):
+        return exp.Null()
+    if type(value).__name__ in ("datetime64", "timedelta64"):
+        return _numpy_time(value)
+    if isinstance(value, numbers.Integral):
+        return _integer(int(value))
+    if isinstance(value, numbers.Real):
+        return _double(float(value))
     from uuid import UUID
 
     if isinstance(value, UUID):
-        return _cast(str(value), _TYPE.UUID)
+        return _cast(UUID.__str__(value), _TYPE.UUID)
     unwrap = getattr(value, "item", None)
     if callable(unwrap) and getattr(value, "shape", None) == ():
-        # A numpy scalar; datetime64 in nanoseconds comes out as an integer and is refused below.
-        plain = unwrap()
-        if type(value).__name__ not in ("datetime64", "timedelta64") or not isinstance(plain, int):
-            return literal(plain)
-    raise ProgrammingError(
-        f"a {type(value).__module__}.{type(value).__name__} cannot be a parameter; convert it to a "
+        return _literal(unwrap())
+    raise _no_parameter(value)
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__name__}"
+
+
+def _no_parameter(value: Any) -> ProgrammingError:
+    return ProgrammingError(
+        f"a {_kind(value)} cannot be a parameter; convert it to a "
         "number, text, bytes, date, time, datetime, Decimal, UUID, list or dict"
     )
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is pandas' NaT, which passes for a datetime, or NA."""
+    kind = type(value)
+    return kind.__name__ in ("NaTType", "NAType") and kind.__module__.startswith("pandas")
+
+
+def _field(name: Any) -> str:
+    """The key of a dict as the name of a field."""
+    text = str(base_value(name))
+    if "\0" in text:
+        raise DataError("a key with the character NUL cannot be the name of a field")
+    return text
+
+
+def _numpy_time(value: Any) -> exp.Expr:
+    """numpy's datetime64 and timedelta64, whose units Python's own types do not all have."""
+    plain, kind = value.item(), type(value).__name__
+    if not isinstance(plain, int):
+        return _literal(plain)
+    unit = str(value.dtype).partition("[")[2].strip("0123456789]")
+    if kind == "timedelta64" and unit in ("Y", "M"):
+        return _interval(Interval(months=int(value.astype("timedelta64[M]").astype("int64"))))
+    if unit not in ("ns", "ps", "fs", "as"):
+        raise _no_parameter(value)
+    least = "us" if kind == "timedelta64" else "ns"
+    shorter = value.astype(f"{kind}[{least}]")
+    if shorter != value:
+        raise DataError(f"{value} is finer than SQL keeps it ({least})")
+    whole = shorter.astype(f"{kind}[us]")
+    if whole == shorter:
+        return _literal(whole.item())
+    return _cast(str(shorter).replace("T", " "), _TYPE.TIMESTAMP_NS)
 
 
 def _cast(text: str, to: exp.DType, *sizes: int) -> exp.Cast:
@@ -346,6 +406,7 @@ def _double(value: float) -> exp.Cast:
 
 
 def _decimal(value: Decimal) -> exp.Cast:
+    value = Decimal(value)
     if not value.is_finite():
         raise DataError(f"Decimal('{value}') has no SQL form")
     _, digits, exponent = value.as_tuple()
@@ -371,14 +432,12 @@ def _interval(value: Interval) -> exp.Expr:
 def _datetime(value: dt.datetime) -> exp.Cast:
     nanoseconds = int(getattr(value, "nanosecond", 0) or 0)
     aware = value.tzinfo is not None
-    if aware:
-        # Arithmetic instead of astimezone(), so that subclasses keep nothing of their own.
-        shift = value.utcoffset() or dt.timedelta()
-        value = value.replace(tzinfo=None)
-        value = dt.datetime(*value.timetuple()[:6], value.microsecond) - shift
-    text = dt.datetime(*value.timetuple()[:6], value.microsecond).isoformat(
-        " ", timespec="microseconds"
-    )
+    shift = (value.utcoffset() or dt.timedelta()) if aware else dt.timedelta()
+    # The base's own fields, so that subclasses keep nothing of theirs.
+    plain = dt.datetime.combine(dt.datetime.date(value), dt.datetime.time(value))
+    if plain.year != value.year:
+        raise DataError(f"the year {value.year} is none of a datetime; give the time as text")
+    text = (plain - shift).isoformat(" ", timespec="microseconds")
     if nanoseconds:
         # icesql's nanosecond datetimes count 0 to 999 below the microsecond, as pandas' do.
         if aware:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import enum
 import uuid
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
+import icesql
 from icesql.context import QueryContext
 from icesql.errors import DataError, ProgrammingError
 from icesql.query.constants.instant import fold_instant
@@ -60,6 +63,150 @@ def test_a_value_keeps_its_value_and_type(value: Any, type_name: str) -> None:
     assert row.fetchone() == (value, type_name)
 
 
+class Status(str, enum.Enum):  # noqa: UP042 - what a StrEnum is not: str() of it is its name
+    OPEN = "open"
+
+
+class Level(int, enum.Enum):
+    HIGH = 3
+
+
+class Share(float, enum.Enum):
+    HALF = 0.5
+
+
+class OwnText(str):
+    def __str__(self) -> str:
+        return "no"
+
+    def replace(self, *_: Any) -> str:
+        return "no"
+
+
+class OwnNumber(int):
+    def __int__(self) -> int:
+        return 0
+
+    __abs__ = __int__
+
+    def __str__(self) -> str:
+        return "0"
+
+    __repr__ = __str__
+
+
+class OwnDouble(float):
+    def __float__(self) -> float:
+        return 0.0
+
+    def __repr__(self) -> str:
+        return "0.0"
+
+
+class OwnBytes(bytes):
+    def __bytes__(self) -> bytes:
+        return b"no"
+
+    def hex(self, *_: Any) -> str:
+        return "00"
+
+
+class OwnDate(dt.date):
+    def isoformat(self) -> str:
+        return "1999-01-01"
+
+    __str__ = isoformat
+
+
+class OwnTime(dt.time):
+    def isoformat(self, *_: Any) -> str:
+        return "00:00"
+
+
+class OwnDatetime(dt.datetime):
+    def isoformat(self, *_: Any) -> str:
+        return "1999-01-01"
+
+    def timetuple(self) -> Any:
+        return dt.date(1999, 1, 1).timetuple()
+
+    def replace(self, *_: Any, **__: Any) -> Any:
+        return dt.datetime(1999, 1, 1)
+
+
+class OwnDecimal(Decimal):
+    def __format__(self, *_: Any) -> str:
+        return "0"
+
+
+OF_SUBCLASSES = [
+    (Status.OPEN, "open", "VARCHAR"),
+    (OwnText("it's"), "it's", "VARCHAR"),
+    (Level.HIGH, 3, "INTEGER"),
+    (OwnNumber(-7), -7, "INTEGER"),
+    (Share.HALF, 0.5, "DOUBLE"),
+    (OwnDouble(2.5), 2.5, "DOUBLE"),
+    (OwnBytes(b"x"), b"x", "BLOB"),
+    (OwnDate(2020, 1, 2), dt.date(2020, 1, 2), "DATE"),
+    (OwnTime(1, 2, 3), dt.time(1, 2, 3), "TIME"),
+    (OwnDatetime(2020, 1, 2, 3, 4, 5, 6), dt.datetime(2020, 1, 2, 3, 4, 5, 6), "TIMESTAMP"),
+    (OwnDecimal("1.25"), Decimal("1.25"), "DECIMAL(3,2)"),
+]
+
+
+@pytest.mark.parametrize(("value", "base", "type_name"), OF_SUBCLASSES)
+def test_a_value_of_a_subclass_is_that_of_its_base(value: Any, base: Any, type_name: str) -> None:
+    run = duckdb.connect().execute
+    row = run(f"SELECT x, typeof(x) FROM ({sql_of('SELECT ? AS x', [value])})").fetchone()
+    assert row == (base, type_name)
+    for sql, plain in [
+        ("SELECT ?", [base]),
+        ("SELECT ?", {"k": [base]}),
+        ("SELECT 1 IN ?", (base, base)),
+    ]:
+        own = [value] if plain == [base] else (value, value)
+        given: Any = {OwnText("k"): [value]} if isinstance(plain, dict) else own
+        assert sql_of(sql, [given]) == sql_of(sql, [plain])
+    if type(base) is not dt.date:  # long lists of dates are written in another form
+        assert sql_of("SELECT 1 IN ?", [[value] * 150]) == sql_of("SELECT 1 IN ?", [[base] * 150])
+    assert sql_of("SELECT :a, $a", {"a": value}) == sql_of("SELECT :a, $a", {"a": base})
+    assert sql_of("SELECT $1", [value]) == sql_of("SELECT $1", [base])
+
+
+@pytest.mark.parametrize("dialect", ["", "spark", "trino", "snowflake"])
+@pytest.mark.parametrize("prepared", [False, True])
+def test_members_of_an_enum_find_and_store_their_values(
+    tmp_path: Path, dialect: str, prepared: bool
+) -> None:
+    with icesql.connect(warehouse=str(tmp_path)) as opened:
+        opened.execute("CREATE SCHEMA s")
+        opened.execute("CREATE TABLE s.t (status VARCHAR, n INT)")
+        opened.cursor().executemany(
+            "INSERT INTO s.t VALUES (?, ?)", [(Status.OPEN, Level.HIGH), (OwnText("b"), None)]
+        )
+        opened.execute("INSERT INTO s.t VALUES (:s, :n)", {"s": Status.OPEN, "n": Level.HIGH})
+        opened.execute("UPDATE s.t SET status = ? WHERE n IS NULL", [OwnText("c")])
+        found = opened.execute("SELECT status, n FROM s.t ORDER BY ALL").fetchall()
+        assert found == [("c", None), ("open", 3), ("open", 3)]
+    with icesql.connect(warehouse=str(tmp_path), dialect=dialect or None) as opened:
+        for _ in range(4 if prepared else 1):
+            if prepared:
+                opened.execute("SELECT count(*) FROM s.t WHERE status = ?", ["open"])
+            for where, values in [
+                ("status = ?", [Status.OPEN]),
+                ("status IN (?, ?)", [Status.OPEN, OwnText("x")]),
+                ("n = ?", [Level.HIGH]),
+            ]:
+                count = opened.execute(f"SELECT count(*) FROM s.t WHERE {where}", values)
+                assert count.fetchall() == [(2,)], where
+
+
+@pytest.mark.parametrize("key", ["a\0b", "\0", "a\0"])
+def test_a_key_with_nul_is_refused(key: str) -> None:
+    with pytest.raises(DataError, match="NUL"):
+        sql_of("SELECT ?", [[{"x": {key: 1}}]])
+
+
 def test_nan_and_zoned_times_keep_their_meaning() -> None:
     connection = duckdb.connect()
     nan = connection.execute(sql_of("SELECT isnan(?)", [float("nan")])).fetchone()
@@ -94,6 +241,54 @@ def test_a_parameter_means_what_the_literal_means(pattern: str, values: list[Any
         expected = connection.sql(pattern.format(written)).fetchall()
         assert connection.sql(sql_of(pattern.format("?"), [value])).fetchall() == expected
         assert connection.sql(sql_of(pattern.format(written), None)).fetchall() == expected
+
+
+def test_missing_values_of_pandas_and_numpy_are_null(tmp_path: Path) -> None:
+    numpy, pandas = pytest.importorskip("numpy"), pytest.importorskip("pandas")
+    missing = [pandas.NaT, pandas.NA, numpy.datetime64("NaT"), numpy.timedelta64("NaT", "s")]
+    missing += [numpy.datetime64("NaT", "ns"), numpy.timedelta64("NaT")]
+    for value in missing:
+        assert sql_of("SELECT ?, ?", [value, [value]]) == "SELECT NULL, [NULL]"
+    frame = pandas.DataFrame({"a": [1, 2], "ts": pandas.to_datetime(["2020-01-01", None])})
+    with icesql.connect(warehouse=str(tmp_path)) as opened:
+        opened.execute("CREATE SCHEMA s")
+        opened.execute("CREATE TABLE s.t (a INT, ts TIMESTAMP)")
+        opened.cursor().executemany(
+            "INSERT INTO s.t VALUES (?, ?)", list(frame.itertuples(index=False))
+        )
+        found = opened.execute("SELECT a, ts FROM s.t ORDER BY a").fetchall()
+    assert found == [(1, dt.datetime(2020, 1, 1)), (2, None)]
+
+
+def test_times_of_numpy_and_pandas() -> None:
+    numpy, pandas = pytest.importorskip("numpy"), pytest.importorskip("pandas")
+    run = duckdb.connect().execute
+    for value, expected in [
+        (numpy.timedelta64(5, "s"), "INTERVAL 5 SECOND"),
+        (numpy.timedelta64(-3, "W"), "INTERVAL (-21) DAY"),
+        (numpy.timedelta64(7000, "ns"), "INTERVAL 7 MICROSECOND"),
+        (numpy.timedelta64(14, "M"), "INTERVAL 14 MONTH"),
+        (numpy.timedelta64(2, "Y"), "INTERVAL 24 MONTH"),
+        (pandas.Timedelta("1 day"), "INTERVAL 24 HOUR"),
+        (numpy.datetime64("2020-01-02"), "DATE '2020-01-02'"),
+        (
+            numpy.datetime64("2020-01-02T03:04:05.000006000"),
+            "TIMESTAMP '2020-01-02 03:04:05.000006'",
+        ),
+        (
+            numpy.datetime64("1960-01-02T03:04:05.000006007"),
+            "TIMESTAMP_NS '1960-01-02 03:04:05.000006007'",
+        ),
+    ]:
+        sql = f"SELECT typeof(a) = typeof(b), a = b FROM ({sql_of('SELECT ? AS a', [value])}), (SELECT {expected} AS b)"
+        assert run(sql).fetchone() == (True, True), expected
+    for value in [
+        numpy.timedelta64(5001, "ns"), pandas.Timedelta(1, "ns"), numpy.datetime64(1, "ps"),
+        pandas.Timestamp(numpy.datetime64("20000-01-01", "s")),
+        dt.datetime(1, 1, 1, tzinfo=VIENNA_SUMMER),
+    ]:  # fmt: skip
+        with pytest.raises(DataError):
+            sql_of("SELECT ?", [value])
 
 
 def test_text_cannot_break_out() -> None:

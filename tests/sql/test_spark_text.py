@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 import icesql
+from icesql.interval import Interval
 from icesql.query.spark_text import spark_statement
 from icesql.sql.parse import parse
 from icesql.sql.spark_text.lexer import pieces, significant
 from icesql.sql.spark_text.spark_text import SparkText
 from icesql.sql.statement import Query
+
+
+class Own(str):
+    def __str__(self) -> str:
+        return "no"
+
 
 CLOCKS = {"now": "NOW", "current_timestamp": "NOW", "current_date": "DAY", "localtimestamp": "L"}
 
@@ -78,6 +86,9 @@ def test_only_what_must_change_changes(sql: str, expected: str) -> None:
         ("SELECT a IN ? FROM t", [[1, 2]], "SELECT a IN (1, 2) FROM `v0` AS `t`"),
         ("SELECT ?", [b"\x00\xff"], "SELECT X'00FF'"),
         ("SELECT ?", [1.5], "SELECT CAST('1.5' AS DOUBLE)"),
+        ("SELECT ?", [timedelta(seconds=1)], "SELECT INTERVAL '1000000' MICROSECOND"),
+        ("SELECT ?", [Interval(months=3)], "SELECT INTERVAL '3' MONTH"),
+        ("SELECT a IN ?, ?", [[Own("x")], Own("y")], "SELECT a IN ('x'), 'y'"),
         ("SELECT '?', ?, `?`", [1], "SELECT '?', 1, `?`"),
         (
             "SELECT ? FROM t VERSION AS OF ? WHERE a = ?",

@@ -8,7 +8,7 @@ tree holds the list as one value beside its text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
@@ -48,6 +48,12 @@ _ITEMS: Final = {
     "text": re.compile(rf"{_DUCKDB_TEXT}|(?i:NULL)"),
     "date": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|(?i:NULL)"),
 }
+
+_BASES: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
+    (str, str.__str__),
+    (int, int.__int__),
+    (float, float.__float__),
+)
 
 
 class LiteralList(Struct, frozen=True):
@@ -224,10 +230,21 @@ def dates(items: Iterable[str | None]) -> LiteralList | None:
     return LiteralList("date", values)
 
 
+def base_value(value: Any) -> Any:
+    """A text or a number as its own class has it, without what a subclass makes of it."""
+    for kind, plain in _BASES:
+        if isinstance(value, kind) and not isinstance(value, bool):
+            return plain(value)
+    return value
+
+
 def list_of(values: Iterable[Any]) -> LiteralList | None:
     """Python values of one kind as a list; None for others, which become nodes one by one."""
     items = tuple(values)
     kinds = {type(each) for each in items} - {type(None)}
+    if not kinds <= {int, str, date}:
+        items = tuple(map(base_value, items))
+        kinds = {type(each) for each in items} - {type(None)}
     if kinds == {int} and all(abs(each) < 1 << 63 for each in items if each is not None):
         return LiteralList("integer", items)
     if kinds == {str}:

@@ -59,7 +59,7 @@ def _written(node: exp.Expr) -> str:
         case exp.Unhex():
             return f"X{spark_string(str(node.this.this))}"
         case exp.Interval():
-            return f"INTERVAL {spark_string(node.name)} MICROSECOND"
+            return f"INTERVAL {spark_string(node.name)} {node.text('unit')}"
         case exp.Array():
             return f"array({', '.join(map(_written, node.expressions))})"
         case exp.Struct():
