@@ -70,7 +70,7 @@ SELECT a INTO b FROM t;
 -- refused: FOR UPDATE
 SELECT a FROM t FOR UPDATE;
 -- refused: PIVOT without a list of values
-PIVOT t ON a USING sum(b);
+PIVOT t ON a IN (SELECT b FROM u) USING sum(b);
 -- refused: POSITIONAL JOIN
 SELECT * FROM t POSITIONAL JOIN u;
 -- refused: MERGE … RETURNING

@@ -120,6 +120,8 @@ class QueryContext(Struct):
     # Tables in memory that this statement alone knows, by their names in lower case.
     tables: Mapping[str, Any] = field(default_factory=dict)
     meanwhile: Callable[[], object] | None = None
+    # Tables that are open already, where queries of one statement must see one moment of them.
+    opened: dict[Any, Any] | None = None
     # What the summaries of the snapshots that it makes say beside what every one says.
     summary: Mapping[str, str] = field(default_factory=dict)
 

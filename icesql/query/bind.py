@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -247,8 +247,9 @@ def open_tables(
 
     A table named twice is the same value, so one moment in time.
     """
-    by_reference: dict[tuple[object, ...], Found] = {}
-    by_place: dict[tuple[object, ...], Table] = {}
+    opened: dict[Any, Any] = {} if query.opened is None else query.opened
+    by_reference: dict[tuple[object, ...], Found] = opened.setdefault("by reference", {})
+    by_place: dict[tuple[object, ...], Table] = opened.setdefault("by place", {})
     tables: list[Found | None] = []
     for reference in references:
         query.check()

@@ -167,7 +167,19 @@ class Pipeline:
     def bind(
         self, statement: Query, query: QueryContext, *, for_explain: bool = False
     ) -> tuple[Query, BoundQuery]:
-        """The statement with the views that it reads in it, and bound. Runs nothing."""
+        """The statement with the views that it reads in it, and bound.
+
+        Runs nothing but what the statement is made of: the values of a PIVOT without a list.
+        """
+        from icesql.sql.show_statements.pivots import UNREAD
+
+        if UNREAD in statement.text and query.settings.engine != "spark":
+            return self._bind_pivots(statement, query, for_explain=for_explain)
+        return self._bind_views(statement, query, for_explain=for_explain)
+
+    def _bind_views(
+        self, statement: Query, query: QueryContext, *, for_explain: bool
+    ) -> tuple[Query, BoundQuery]:
         expanded = statement
         makes = self.state.temporary or query.tables
         if makes or any(each.shown is not None for each in statement.references):
@@ -182,6 +194,28 @@ class Pipeline:
             ]:
                 raise
         return self._bind(stored, query, for_explain=for_explain)
+
+    def _bind_pivots(
+        self, statement: Query, query: QueryContext, *, for_explain: bool
+    ) -> tuple[Query, BoundQuery]:
+        """As ``bind``, with the values of each PIVOT, read of the same tables."""
+        from icesql.query.pivot_values import with_pivot_values
+
+        def first_rows(asked: Query, most: int) -> list[tuple[Any, ...]]:
+            result = self.run(asked, query).result
+            assert result is not None
+            try:
+                return result.fetch(most)
+            finally:
+                result.close()
+
+        outer, query.opened = query.opened, {} if query.opened is None else query.opened
+        try:
+            files = self.state.access.files is not False
+            known = with_pivot_values(statement, first_rows, files=files)
+            return self._bind_views(known, query, for_explain=for_explain)
+        finally:
+            query.opened = outer
 
     def _bind(
         self, statement: Query, query: QueryContext, *, for_explain: bool

@@ -80,7 +80,7 @@ from icesql.sql.show_statements.in_from import (
     statements_in_from,
     without,
 )
-from icesql.sql.show_statements.pivots import WORDS, check_pivot
+from icesql.sql.show_statements.pivots import WORDS, check_pivot, marked
 from icesql.sql.statement import Explain, MacroStatement, Query, Shown, ShowSession, Statement
 from icesql.sql.syntax_errors import check_commands_in_from, check_joins, no_statement, parse_error
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
@@ -723,12 +723,15 @@ class _WithMacros:
         if word == "PREPARE":
             # What is prepared is read when it runs, with the macros that are known then.
             return self._parse.statement(tokens)
-        if isinstance(self._parse._reader, Icesql) and any(
-            each.text.upper() in _OTHER for each in tokens
-        ):
-            from icesql.sql.macros.other_spellings import other_spellings
+        if isinstance(self._parse._reader, Icesql):
+            found = None
+            words = {each.text.upper() for each in tokens}
+            if not words.isdisjoint(_OTHER):
+                from icesql.sql.macros.other_spellings import other_spellings
 
-            found = other_spellings(self._parse._sql, tokens)
+                found = other_spellings(self._parse._sql, tokens)
+            elif not words.isdisjoint(WORDS):
+                found = marked(self._parse._sql, tokens)
             if found is not None:
                 return self._of_text(*found, lambda same, read: same._expanded(read))
         return self._expanded(tokens)

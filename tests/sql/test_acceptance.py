@@ -85,10 +85,10 @@ def test_other_statements_are_refused_by_name(word: str, dialect: str | None) ->
     [
         ("SELECT a INTO b FROM t", "SELECT INTO"),
         ("SELECT a FROM t FOR UPDATE", "FOR UPDATE"),
-        ("PIVOT t ON a USING sum(b)", "PIVOT without a list of values"),
         ("PIVOT t ON a IN (SELECT 1) USING sum(b)", "PIVOT without a list of values"),
         ("SELECT * FROM t PIVOT (sum(a) FOR b IN (SELECT 1))", "PIVOT without a list of values"),
-        ("FROM (PIVOT t ON a USING sum(b)) AS p", "PIVOT without a list of values"),
+        ("CREATE VIEW v AS PIVOT t ON a USING sum(b)", "PIVOT without a list of values"),
+        ("CREATE TEMP VIEW v AS PIVOT t ON a USING sum(b)", "PIVOT without a list of values"),
         ("SELECT * FROM t POSITIONAL JOIN u", "POSITIONAL JOIN"),
         ("SELECT list(a) EXPORT_STATE FROM t", "EXPORT_STATE"),
         ("SELECT f(sum(a + (1)) FILTER (WHERE a > 1) export_state) FROM t", "EXPORT_STATE"),
@@ -119,8 +119,8 @@ def test_other_clauses_are_refused_by_name(sql: str, construct: str) -> None:
     ("sql", "column"),
     [
         ("SELECT a, default FROM t", 11),
-        ("PIVOT (SELECT 1 a, 2 b) ON a USING sum(b)", 28),
-        ("PIVOT t ON a IN (1, 2), b USING sum(c)", 25),
+        ("PIVOT (SELECT 1 a, 2 b) ON a IN (SELECT 1) USING sum(b)", 28),
+        ("PIVOT t ON a IN (1, 2), b IN (SELECT 1) USING sum(c)", 25),
         ("SELECT * FROM t PIVOT (sum(a) FOR b IN (1, 2) c IN (SELECT 1))", 47),
     ],
 )

@@ -14,7 +14,7 @@ from typing import Final
 
 from sqlglot.tokens import Token, TokenType
 
-from icesql.sql.macros.sources import Piece, Sources
+from icesql.sql.macros.sources import Sources, spliced
 from icesql.sql.positions import syntax_error, unsupported
 
 _OPENING: Final = ("(", "[", "{")
@@ -32,7 +32,7 @@ def other_spellings(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | 
     """
     edits: list[_Edit] = []
     for index, token in enumerate(tokens):
-        word = "" if _is_quoted(token) else token.text.upper()
+        word = "" if is_quoted(token) else token.text.upper()
         if word == "WITH" and _word(tokens, index + 1) in _GROUPS:
             if _word(tokens, index + 2) != "(":
                 edits += _grouped(tokens, index)
@@ -42,26 +42,22 @@ def other_spellings(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | 
             edits += _flattened(sql, tokens, index, index + 2)
     if not edits:
         return None
-    words, pieces, size, last = [], [], 0, tokens[0].start
-    for start, end, text in sorted(edits):
+    edits.sort()
+    last = tokens[0].start
+    for start, end, _ in edits:
         if start < last:
             raise unsupported("one of these forms inside of another", start, "write a subquery")
-        for part, place, length in ((sql[last:start], last, start - last), (text, start, 0)):
-            pieces.append(Piece(size, -1, place, length))
-            words.append(part)
-            size += len(part)
         last = end
-    stop = tokens[-1].end + 1
-    pieces.append(Piece(size, -1, last, stop - last))
-    return "".join([*words, sql[last:stop]]), Sources(tuple(pieces), ())
+    return spliced(sql, tokens[0].start, tokens[-1].end + 1, edits)
 
 
-def _is_quoted(token: Token) -> bool:
+def is_quoted(token: Token) -> bool:
+    """Whether a token is a text or a quoted name, no word of SQL."""
     return token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
 
 
 def _word(tokens: Sequence[Token], index: int) -> str:
-    if index >= len(tokens) or _is_quoted(tokens[index]):
+    if index >= len(tokens) or is_quoted(tokens[index]):
         return ""
     return tokens[index].text.upper()
 
@@ -136,7 +132,7 @@ def _arguments(sql: str, tokens: Sequence[Token], name: int) -> tuple[dict[str, 
         text = tokens[index].text
         if text == "?" and tokens[index].token_type == TokenType.PLACEHOLDER:
             raise unsupported("a ? in FLATTEN", tokens[index], "write $1")
-        if not _is_quoted(tokens[index]):
+        if not is_quoted(tokens[index]):
             depth += (text in _OPENING) - (text in _CLOSING)
         if depth == 0 and first >= index:
             return found, index

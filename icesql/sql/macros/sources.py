@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from msgspec import Struct
@@ -77,3 +77,21 @@ class Sources(Struct, frozen=True):
         where = "" if text is None else f" (line {line}, column {column})"
         message = f'in {self.word} "{label}"{where}: {error}'
         error.args = (message,)
+
+
+def spliced(
+    sql: str, start: int, stop: int, edits: Iterable[tuple[int, int, str]]
+) -> tuple[str, Sources]:
+    """``sql`` from ``start`` to ``stop`` with other words at some places, and its sources.
+
+    ``edits`` are (first, end, words) in the places of ``sql``, none inside of another.
+    """
+    words, pieces, size, done = [], [], 0, start
+    for first, end, text in sorted(edits):
+        for part, place, length in ((sql[done:first], done, first - done), (text, first, 0)):
+            pieces.append(Piece(size, -1, place, length))
+            words.append(part)
+            size += len(part)
+        done = end
+    pieces.append(Piece(size, -1, done, stop - done))
+    return "".join([*words, sql[done:stop]]), Sources(tuple(pieces), ())

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
-from icesql.errors import ColumnNotFoundError, Error, UnsupportedSqlError
+import icesql
+from icesql.errors import (
+    ColumnNotFoundError,
+    DataError,
+    Error,
+    TableNotFoundError,
+    UnsupportedSqlError,
+)
+from icesql.query import pivot_values
 
 PIVOTS = [
     "PIVOT {} ON region IN ('eu', 'us') USING sum(amount) AS total, count(*) AS n GROUP BY customer_id",
@@ -18,6 +28,21 @@ PIVOTS = [
     "FROM (PIVOT (SELECT region, id FROM {} WHERE id < 7) ON region IN ('eu') USING sum(id))",
     "WITH p AS (PIVOT {} ON region IN ('us') USING count(*) GROUP BY customer_id) "
     "SELECT p.us FROM p WHERE customer_id = 1",
+    # Without a list the values are read first.
+    "PIVOT {} ON region USING sum(amount) AS total, count(*) AS n GROUP BY customer_id",
+    "PIVOT {} ON customer_id USING max(id) GROUP BY region ORDER BY region LIMIT 2",
+    "PIVOT {} ON region, customer_id % 2 USING count(*)",
+    "PIVOT {} ON region, customer_id IN (1, 2) USING count(*)",
+    "PIVOT {} ON (region, customer_id) USING count(*) GROUP BY id",
+    "PIVOT {} ON region = 'eu' OR id > 7 USING count(*) GROUP BY customer_id",
+    "FROM (PIVOT (SELECT region, id FROM {} WHERE id < 7) ON region USING sum(id)) AS p",
+    "SELECT * FROM (PIVOT (PIVOT {} ON region USING sum(id) GROUP BY customer_id) ON customer_id "
+    "USING count(*))",
+    "WITH w AS (FROM {}), p AS (PIVOT w ON region USING count(*) GROUP BY customer_id) "
+    "SELECT p.eu FROM p WHERE customer_id = 1",
+    "WITH w AS (FROM {} WHERE id < 9) PIVOT_WIDER w ON region USING count(*)",
+    "SELECT (SELECT max(eu) FROM (WITH w AS (FROM {}) PIVOT w ON region USING count(*))) AS m",
+    "PIVOT (SELECT region || 'it''s' AS \"in\", 1 AS one FROM {}) ON \"in\" USING count(*)",
     "UNPIVOT {} ON id, customer_id INTO NAME what VALUE number",
     "UNPIVOT (SELECT id, customer_id FROM {}) ON COLUMNS(*)",
     "SELECT what, sum(number) FROM {} UNPIVOT (number FOR what IN (id, customer_id)) GROUP BY what",
@@ -50,6 +75,70 @@ def test_a_pivot_takes_parameters_and_time_travel(connection: Any) -> None:
     )
     assert [each[0] for each in found.description] == ["region", "eu_n"]
     assert found.fetchall() == expected.fetchall()
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[icesql.Connection]:
+    """A connection to a table s.t (k, g, n) of its own."""
+    with icesql.connect(warehouse=str(tmp_path)) as opened:
+        opened.execute("CREATE SCHEMA s")
+        opened.execute(
+            "CREATE TABLE s.t AS SELECT * FROM (VALUES ('a', 1, 1), ('b', 2, 2)) v(k, g, n)"
+        )
+        yield opened
+
+
+def test_values_are_read_with_parameters_at_the_snapshot_of_the_query(
+    own: icesql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = "PIVOT (FROM s.t WHERE n < ?) ON k USING sum(n) GROUP BY g ORDER BY g"
+    read = pivot_values.with_pivot_values
+
+    def beside_a_writer(*given: Any, **options: Any) -> Any:
+        made = read(*given, **options)
+        own.cursor().execute("INSERT INTO s.t VALUES ('c', 3, 3)")
+        own.cursor().execute("DELETE FROM s.t WHERE k = 'a'")
+        return made
+
+    monkeypatch.setattr(pivot_values, "with_pivot_values", beside_a_writer)
+    found = own.execute(sql, [10])
+    assert [each[0] for each in found.description or ()] == ["g", "a", "b"]
+    assert found.fetchall() == [(1, 1, None), (2, None, 2)]
+    monkeypatch.undo()
+    for caches in ("on", "off", "on"):
+        own.execute(f"SET caches = {caches}")
+        found = own.execute(sql, [10])
+        assert [each[0] for each in found.description or ()] == ["g", "b", "c"]
+        assert found.fetchall() == [(2, 2, None), (3, None, 3)]
+
+
+def test_a_pivot_makes_a_table_and_is_explained(own: icesql.Connection) -> None:
+    pivot = "PIVOT s.t ON k USING sum(n) GROUP BY g ORDER BY g"
+    expected = own.execute(pivot).fetchall()
+    own.execute(f"CREATE TABLE s.wide AS {pivot}")
+    assert own.execute("FROM s.wide ORDER BY g").fetchall() == expected
+    told = own.execute(f"EXPLAIN {pivot}").fetchall()
+    assert told[0] == ("scan 0: s.t",)
+    own.execute(f"INSERT INTO s.wide SELECT * FROM ({pivot})")
+    assert own.execute("SELECT count(*) FROM s.wide").fetchone() == (2 * len(expected),)
+    own.execute("CREATE TEMP VIEW v AS SELECT * FROM s.t WHERE n > 1")
+    found = own.execute("PIVOT v ON k USING sum(n)")
+    assert [each[0] for each in found.description or ()] == ["g", "b"]
+
+
+# What stands for values that are not read yet, as a value and as a text of the user's.
+STANDS_FOR = "\ue000values\ue000"
+
+
+def test_a_value_may_be_any_text(connection: Any) -> None:
+    values = f"(VALUES ('{STANDS_FOR}', 1), (')', 2)) v(k, x)"
+    pivot = f"PIVOT (FROM {values}) ON k USING sum(x)"
+    assert connection.execute(pivot).arrow().to_pylist() == [{")": 2, STANDS_FOR: 1}]
+    grouped = f"PIVOT (FROM {values} WHERE (k) IN ('{STANDS_FOR}')) ON k USING sum(x)"
+    assert connection.execute(grouped).arrow().to_pylist() == [{STANDS_FOR: 1}]
+    assert connection.execute(f"SELECT '{STANDS_FOR}'").fetchall() == [(STANDS_FOR,)]
+    sql = f"SELECT x FROM {values} WHERE k IN ('{STANDS_FOR}')"
+    assert connection.execute(sql).fetchall() == [(1,)]
 
 
 SAMPLES = [
@@ -107,6 +196,11 @@ def test_a_seed_repeats_a_sample(connection: Any) -> None:
          "read_text"),
         ("PIVOT 'x.csv' ON a IN (1) USING sum(b)", UnsupportedSqlError, "a file as a table"),
         ("PIVOT shop.orders ON nope IN (1) USING count(*)", Error, "nope"),
+        ("PIVOT shop.orders ON nope USING count(*)", ColumnNotFoundError, r"nope.* column 22\)"),
+        ("PIVOT shop.nope ON a USING count(*)", TableNotFoundError, "column 7"),
+        ("PIVOT 'x.csv' ON a USING sum(b)", UnsupportedSqlError, "a file as a table"),
+        ("PIVOT (FROM range(10001) r(i)) ON i USING count(*)", DataError, "over 10,000 values"),
+        ("PIVOT (FROM shop.orders WHERE id < 0) ON id USING count(*)", DataError, "list the"),
         ("SELECT nope FROM shop.orders USING SAMPLE 5", ColumnNotFoundError, "nope"),
     ],
 )  # fmt: skip
@@ -117,6 +211,10 @@ def test_what_they_may_not_do(connection: Any, sql: str, error: type[Error], mes
 
 def test_they_are_refused_on_spark(connection: Any) -> None:
     connection.execute("SET engine = 'spark'")
-    for sql in ("PIVOT shop.orders ON id IN (1) USING sum(id)", "FROM shop.orders USING SAMPLE 5"):
+    for sql in (
+        "PIVOT shop.orders ON id IN (1) USING sum(id)",
+        "PIVOT shop.orders ON id USING sum(id)",
+        "FROM shop.orders USING SAMPLE 5",
+    ):
         with pytest.raises(UnsupportedSqlError, match="it runs with engine = 'local'"):
             connection.execute(sql)

@@ -1,0 +1,84 @@
+"""The values that become columns of ``PIVOT t ON c USING …``, read before the query itself.
+
+They are in the order of their texts, without NULL, as DuckDB has them where it reads them itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from icesql.errors import DataError
+from icesql.sql.macros.sources import Piece, Sources, spliced
+from icesql.sql.parse import parse_expanded
+from icesql.sql.parser.dialect import reading, tokenize
+from icesql.sql.positions import unsupported
+from icesql.sql.show_statements.pivots import LISTED, UNREAD, Unread, first_unread
+
+if TYPE_CHECKING:
+    from icesql.sql.statement import Query
+
+    # The first rows of a query, as many as a number.
+    Ask = Callable[[Query, int], list[tuple[Any, ...]]]
+
+_MOST_VALUES: Final = 10_000
+
+
+def with_pivot_values(query: Query, ask: Ask, *, files: bool) -> Query:
+    """The query with the values of each PIVOT in its text, as ``ask`` reads them.
+
+    Raises DataError where there are none or too many, UnsupportedSqlError for parameters that
+    cannot be counted, and what asking and reading the whole text raise.
+    """
+    if any(each.shown is not None for each in query.references):
+        raise unsupported("PIVOT without a list of values beside SHOW in FROM", None, LISTED)
+    # A value may be the text that stands for values.
+    for _ in range(query.text.count(UNREAD)):
+        unread = first_unread(tokenize(query.text, reading(None)))
+        if unread is None:
+            break
+        values = [str(row[0]) for row in ask(_values(query, unread, files), _MOST_VALUES + 1)]
+        item = query.text[slice(*unread.item)]
+        if not 0 < len(values) <= _MOST_VALUES:
+            problem = f"over {_MOST_VALUES:,} values" if values else "no value that is not NULL"
+            raise DataError(f"PIVOT finds {problem} of {item}; {LISTED}")
+        listed = ", ".join("'" + each.replace("'", "''") + "'" for each in values)
+        edit = unread.start, unread.end, f"({listed})"
+        text, sources = spliced(query.text, 0, len(query.text), [edit])
+        query = _read(query, text, sources, query.given, files)
+    return query
+
+
+def _values(query: Query, unread: Unread, files: bool) -> Query:
+    """The query of the values of one item, its places those of the statement."""
+    text = query.text
+    words, pieces, size = [], [], 0
+    parts: list[str | tuple[int, int]] = []
+    for number, each in enumerate(unread.queries):
+        parts += [", " if number else f"WITH {'RECURSIVE ' if unread.is_recursive else ''}", each]
+    parts += ["\nSELECT DISTINCT CAST((", unread.item, ") AS VARCHAR) FROM ", unread.source]
+    parts += [" WHERE (", unread.item, ") IS NOT NULL ORDER BY 1"]
+    for each in parts:
+        start, end = (unread.start, unread.start) if isinstance(each, str) else each
+        pieces.append(Piece(size, -1, start, end - start))
+        words.append(each if isinstance(each, str) else text[start:end])
+        size += len(words[-1])
+    before = _unnamed(text[: unread.source[0]])
+    if before > sum(_unnamed(text[slice(*each)]) for each in unread.queries):
+        raise unsupported("a parameter before a PIVOT without a list of values", None, LISTED)
+    return _read(query, "".join(words), Sources(tuple(pieces), ()), query.given, files)
+
+
+def _unnamed(sql: str) -> int:
+    return sum(each.text == "?" for each in tokenize(sql, reading(None)))
+
+
+def _read(query: Query, text: str, sources: Sources, given: tuple[Any, int], files: bool) -> Query:
+    """A text made of that of a query, as a query of the same statement."""
+    pieces = [replace(each, start=each.start + query.start) for each in sources.pieces]
+    sources = replace(sources, pieces=tuple(pieces), under=query.sources)
+    with sources.placing():
+        made = parse_expanded(text, dialect=None, given=given, shown={}, files=files)
+    return replace(made, about=query.about, sources=sources, notes=query.notes)
