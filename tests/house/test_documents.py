@@ -12,6 +12,7 @@ from __future__ import annotations
 import doctest
 import importlib.util
 import io
+import json
 import os
 import re
 import shutil
@@ -267,6 +268,91 @@ def test_a_catalog_that_is_shown_is_understood(note: str | None, text: str) -> N
     for properties in yaml.safe_load(text)["catalog"].values():
         assert kind_of(properties) == properties["type"]
         assert all(isinstance(value, str) for value in properties.values())
+
+
+# Blocks that need more than this test has, by their first words, and what runs them.
+RUN_ELSEWHERE = {
+    "pip install . && icesql demo": "tests/house/test_plain_install.py",
+    "pip install '.[test,spark]' && pytest": ".ci/run",
+    "pip install hatchling": "tests/campaigns/container.py",
+    "python -m venv packed": "tests/campaigns/packed_environment.py",
+    "python tests/benchmarks/run_all.py": "tests/benchmarks/run_all.py",
+    "python -m tests.board": "tests/board/test_board.py",
+    "icesql copy sales.orders TO s3://": "tests/stores/test_by_path.py",
+}
+
+
+@pytest.mark.parametrize(("note", "text"), blocks("sh"))
+def test_commands(note: str | None, text: str, folder: Path, tmp_path: Path) -> None:
+    for begin, file in RUN_ELSEWHERE.items():
+        if text.startswith(begin):
+            assert (ROOT / file).is_file()
+            return
+    command = tmp_path / "icesql"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m icesql "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    completions = tmp_path / ".local/share/bash-completion/completions"
+    completions.mkdir(parents=True)
+    done = subprocess.run(
+        ["sh", "-ec", text],
+        cwd=folder,
+        env={
+            **os.environ,
+            "HOME": str(tmp_path),
+            "PATH": os.pathsep.join([str(tmp_path), os.environ["PATH"]]),
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for file in completions.iterdir():
+        assert subprocess.run(["bash", "-n", file], timeout=60, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("note", "text"), blocks("toml"))
+def test_a_configuration_that_is_shown_is_read(note: str | None, text: str, tmp_path: Path) -> None:
+    from icesql.repl.preferences import read_config
+    from icesql.upkeep.policy import read_policy
+
+    file = tmp_path / "file.toml"
+    file.write_text(text, encoding="utf-8")
+    if "[[tables]]" in text:
+        assert read_policy(str(file)).rules
+    else:
+        assert read_config({"ICESQL_CONFIG": str(file)}).connect["warehouse"]
+
+
+@pytest.mark.parametrize(("note", "text"), blocks("json"))
+def test_a_server_that_is_configured_starts(note: str | None, text: str, folder: Path) -> None:
+    for server in json.loads(text)["mcpServers"].values():
+        arguments = [each.replace("/data/warehouse", "icesql-demo") for each in server["args"]]
+        assert server["command"] == "icesql"
+        done = subprocess.run(
+            [sys.executable, "-m", "icesql", *arguments],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["dbeaver", "odbc", "jdbc", "excel", "metabase", "tableau", "power bi", "airflow", "dagster",
+     "ibis", "streamlit", "gdpr", "kafka", "opentelemetry", "cron"],
+)  # fmt: skip
+def test_what_people_search_for_leads_somewhere(word: str) -> None:
+    from icesql.manual.lookup import search
+
+    found = search(word)
+    assert found
+    assert found[0].topic in ("programs", "recipes")
 
 
 def test_every_setting_is_described() -> None:
