@@ -223,8 +223,9 @@ class Connection:
     def doctor(
         self, table: str | None = None, *, catalog: str | None = None
     ) -> Diagnosis | CatalogDiagnosis:
-        """What ails a table, from its metadata alone, with the statements that mend it.
+        """What ails a table, from its metadata, with the statements that mend it.
 
+        Deletes, and keys that they name, are read where rows that were deleted may be back.
         ``table`` is a name as SQL writes it. Without one, all tables of the connection's catalog,
         or of ``catalog``, a name of ``catalogs()``; the worst comes first, and a table that cannot
         be examined has an error in place of findings. ``query_timeout`` is of each table. Nothing

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain as chained
 from itertools import pairwise
 from typing import Final, Literal
 
 from msgspec import Struct
 
 from icesql.doctor.history import History
+from icesql.doctor.live_rows import LiveRows
 from icesql.errors import CorruptFileError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestFile
@@ -30,7 +32,7 @@ _SHOWN: Final = 3
 
 
 class Damage(Struct, frozen=True):
-    """What is wrong since a snapshot of a branch; not ``certain`` is what only rows can tell."""
+    """What is wrong since a snapshot of a branch; not ``certain`` is what could not be read."""
 
     kind: Kind
     branch: str
@@ -40,13 +42,21 @@ class Damage(Struct, frozen=True):
 
 
 def damages(history: History) -> list[Damage]:
-    """All that is found, of each branch the oldest first."""
+    """All that is found, of each branch the oldest first.
+
+    What manifests let suspect is decided by reading deletes, and key columns where there are
+    equality deletes.
+    """
     found = []
+    rows = LiveRows(history.table, history.query)
     for branch, chain in history.chains.items():
+        keys: list[tuple[Snapshot, list[DataFile]]] = []
         for after, before in pairwise(chain):
             if history.is_readable(before) and history.is_readable(after):
-                for kind, told, certain in _changed(history, before, after):
+                for kind, told, certain in _changed(history, rows, before, after, keys):
                     found.append(Damage(kind, branch, after, told, certain))
+        for after, told, certain in _undeleted_keys(history, rows, chain, keys):
+            found.append(Damage("deletes dropped", branch, after, told, certain))
         found += _twice(history, branch, chain)
         found += _row_ids(history, branch, chain)
         found += _gone(history, branch, chain)
@@ -63,7 +73,14 @@ def damages(history: History) -> list[Damage]:
 _Found = tuple[Kind, str, bool]
 
 
-def _changed(history: History, before: Snapshot, after: Snapshot) -> Iterator[_Found]:
+def _changed(
+    history: History,
+    rows: LiveRows,
+    before: Snapshot,
+    after: Snapshot,
+    keys: list[tuple[Snapshot, list[DataFile]]],
+) -> Iterator[_Found]:
+    """``keys`` gets the equality deletes that ``after`` has dropped."""
     old, new = history.set_of(before), history.set_of(after)
     gone, came = old - new, new - old
     if not gone:
@@ -72,7 +89,7 @@ def _changed(history: History, before: Snapshot, after: Snapshot) -> Iterator[_F
     removed = {path: at for path, at in was.items() if path not in has}
     added = {path: at for path, at in has.items() if path not in was}
     if after.operation == "replace" and (removed or added):
-        yield from _rewritten(history, before, after, removed, added)
+        yield from _rewritten(history, rows, before, after, removed, added)
     kept = {_key(each) for manifest in came for each in history.listed(manifest).deletes}
     dropped = [
         each
@@ -81,14 +98,17 @@ def _changed(history: History, before: Snapshot, after: Snapshot) -> Iterator[_F
         if _key(each) not in kept
     ]
     if dropped:
-        is_converted = (
-            CONVERTED in after.summary and after.operation == "replace" and not (removed or added)
-        )
-        yield from _undeleted(history, before, after, dropped, is_converted=is_converted)
+        yield from _undeleted(history, rows, before, after, dropped)
+    by_key = [each for each in dropped if each.content is FileContent.EQUALITY_DELETES]
+    # icesql has looked up those that it converts.
+    is_own = CONVERTED in after.summary and after.operation == "replace"
+    if by_key and (not is_own or removed or added):
+        keys.append((after, by_key))
 
 
 def _rewritten(
     history: History,
+    rows: LiveRows,
     before: Snapshot,
     after: Snapshot,
     removed: Mapping[str, tuple[ManifestFile, int]],
@@ -104,48 +124,63 @@ def _rewritten(
         return
     if was.unknown or has.unknown:
         return
-    were = "file was" if len(removed) == 1 else "files were"
-    files = f"{len(removed):,} {were} replaced by {len(added):,}"
-    if was.most < has.least or was.least > has.most:
-        how = "came back" if was.most < has.least else "were lost"
-        yield (
-            "rows changed",
-            f"{files}: of {was.text} live rows they made {has.text}, so that rows {how}",
-            True,
-        )
-    elif (
+    is_other = was.most < has.least or was.least > has.most
+    # Not a row less than without the deletes by equality, which may have found none.
+    may_be_back = (
         was.by_keys
         and not has.by_keys
         and has.least >= was.most
         and APPLIED_EQUALITY_DELETES not in after.summary
-    ):
-        # Not a row less than without the deletes by equality, which may have found none.
-        yield (
-            "rows changed",
-            f"{files} with as many rows ({has.text}), though deletes by equality applied to them "
-            "whose keys are among theirs, and do not any more: deleted rows may be back",
-            False,
+    )
+    if not (is_other or may_be_back):
+        return
+    were = "file was" if len(removed) == 1 else "files were"
+    files = f"{len(removed):,} {were} replaced by {len(added):,}"
+    certain = not (was.is_estimate or has.is_estimate)
+    least, most, text = has.least, was.most, was.text
+    made: str = has.text
+    if not certain:
+        lived, live = rows.count(was.files), rows.count(has.files)
+        if lived is not None and live is not None:
+            if lived == live:
+                return
+            certain, least, most, text, made = True, live, lived, f"{lived:,}", f"{live:,}"
+    if certain or not may_be_back:
+        how = "came back" if most < least else "were lost"
+        told = f"{files}: of {text} live rows they made {made}, so that rows {how}"
+    else:
+        told = (
+            f"{files} with as many rows ({made}), though deletes by equality applied to them "
+            "whose keys are among theirs, and do not any more: deleted rows may be back"
         )
+    yield "rows changed", told, certain
 
 
 class _Rows:
-    """How many live rows files have at the least and at the most, by their deletes."""
+    """How many live rows files have at the least and at the most, by their deletes.
+
+    ``is_estimate``: there are deletes, which may name a row twice, or none.
+    """
 
     def __init__(
         self, history: History, index: DeleteIndex, files: Mapping[str, tuple[ManifestFile, int]]
     ) -> None:
         self.least = self.most = 0
-        self.by_keys = self.unknown = False
+        self.by_keys = self.unknown = self.is_estimate = False
+        self.files: list[tuple[DataFile, tuple[DataFile, ...]]] = []
         by_manifest: dict[ManifestFile, list[str]] = {}
         for path, (manifest, rows) in files.items():
             by_manifest.setdefault(manifest, []).append(path)
             self.unknown = self.unknown or rows < 0
         for manifest, paths in by_manifest.items():
             for file in history.data_files(manifest, paths):
-                least, most, by_keys = _deleted(file, index.deletes_of(file))
+                deletes = index.deletes_of(file)
+                least, most, by_keys = _deleted(file, deletes)
                 self.least += file.record_count - most
                 self.most += file.record_count - least
                 self.by_keys = self.by_keys or by_keys
+                self.is_estimate = self.is_estimate or bool(deletes)
+                self.files.append((file, deletes))
 
     @property
     def text(self) -> str:
@@ -170,17 +205,9 @@ def _deleted(file: DataFile, deletes: Sequence[DataFile]) -> tuple[int, int, boo
 
 
 def _undeleted(
-    history: History,
-    before: Snapshot,
-    after: Snapshot,
-    dropped: Sequence[DataFile],
-    *,
-    is_converted: bool,
+    history: History, rows: LiveRows, before: Snapshot, after: Snapshot, dropped: Sequence[DataFile]
 ) -> Iterator[_Found]:
-    """Whether deletes went whose data files stayed, and nothing took their place.
-
-    ``is_converted``: those by equality were looked up; they may have found no row of a file.
-    """
+    """Whether positions went whose data files stayed, and nothing took their place."""
     earlier, index = history.index_of(before), history.index_of(after)
     if index is None or earlier is None:
         return
@@ -188,28 +215,41 @@ def _undeleted(
     for each in dropped:
         for path in _targets(each):
             newest[path] = max(newest.get(path, 0), each.sequence_number)
-    bare: list[str] = []
-    for path, number in sorted(newest.items()):
-        if not history.times_listed(path, before):
-            continue
-        for manifest in history.manifests_with(path, after):
-            bare += [
-                path
-                for file in history.data_files(manifest, [path])
-                if number >= file.sequence_number and _is_undeleted(file, earlier, index)
-            ]
-    if bare:
+    suspects = [
+        file
+        for path, number in sorted(newest.items())
+        if history.times_listed(path, before)
+        for manifest in history.manifests_with(path, after)
+        for file in history.data_files(manifest, [path])
+        if number >= file.sequence_number and _is_undeleted(file, earlier, index)
+    ]
+    if not suspects and after.operation == "replace" and _fewer_positions(history, after, dropped):
+        gone = {_key(each) for each in _by_position(dropped)}
+        suspects = [
+            file
+            for manifest in history.manifests_of(after) or ()
+            for file in history.data_files(manifest, history.listed(manifest).paths)
+            if history.times_listed(file.path, before)
+            and any(_key(each) in gone for each in _applied(earlier, file))
+        ]
+    found = {
+        each.path: rows.back([(each, _applied(earlier, each), _applied(index, each))])
+        for each in suspects
+    }
+    back = [path for path, count in found.items() if count and count > 0]
+    if bare := back or [path for path, count in found.items() if count is None]:
         yield (
             "deletes dropped",
             f"the deletes of {_files(bare)} are gone or have fewer rows, and the files are still "
-            "there: deleted rows are back",
-            True,
+            f"there: {_rows_back(sum(found[each] or 0 for each in back))}",
+            bool(back),
         )
-    elif after.operation == "replace":
-        yield from _fewer_positions(history, before, after, dropped)
-    keys = [each for each in dropped if each.content is FileContent.EQUALITY_DELETES]
-    if keys and not is_converted:
-        yield from _undeleted_keys(history, after, keys)
+
+
+def _rows_back(count: int) -> str:
+    if not count:
+        return "deleted rows may be back"
+    return f"{count:,} deleted row{'s are' if count != 1 else ' is'} back"
 
 
 def _is_undeleted(file: DataFile, earlier: DeleteIndex, index: DeleteIndex) -> bool:
@@ -229,52 +269,81 @@ def _is_undeleted(file: DataFile, earlier: DeleteIndex, index: DeleteIndex) -> b
     )
 
 
-def _fewer_positions(
-    history: History, before: Snapshot, after: Snapshot, dropped: Sequence[DataFile]
-) -> Iterator[_Found]:
-    """Whether delete files of several data files made fewer rows, though none of these is gone."""
+def _fewer_positions(history: History, after: Snapshot, dropped: Sequence[DataFile]) -> bool:
+    """Whether new delete files have fewer rows than the old, though no data file is gone."""
     old = [each for each in _by_position(dropped) if not each.is_deletion_vector]
-    known = {*map(_key, history.deletes_of(before))}
-    new = [each for each in _by_position(history.deletes_of(after)) if _key(each) not in known]
-    less = sum(each.record_count for each in old) - sum(each.record_count for each in new)
-    since = {each.snapshot_id for each in old}
-    then = [
-        each for chain in history.chains.values() for each in chain if each.snapshot_id in since
-    ]
-    if less <= 0 or len({each.snapshot_id for each in then}) < len(since):
-        return
-    there = {*_data(history, history.set_of(after))}
-    if all(there.issuperset(_data(history, history.set_of(each))) for each in then):
-        yield (
-            "deletes dropped",
-            f"{less:,} deleted row{'s' * (less != 1)} fewer, though all data files of the deletes "
-            "are still there: deleted rows are back",
-            len(old) == 1,  # several may have deleted the same rows
-        )
+    new = [
+        each for each in _by_position(history.deletes_of(after))
+        if each.snapshot_id == after.snapshot_id
+    ]  # fmt: skip
+    return sum(each.record_count for each in old) > sum(each.record_count for each in new)
 
 
 def _undeleted_keys(
-    history: History, after: Snapshot, dropped: Sequence[DataFile]
-) -> Iterator[_Found]:
+    history: History,
+    rows: LiveRows,
+    chain: Sequence[Snapshot],
+    keys: Sequence[tuple[Snapshot, Sequence[DataFile]]],
+) -> Iterator[tuple[Snapshot, str, bool]]:
+    """The snapshots of a chain that dropped equality deletes of rows that are live since.
+
+    Each file is read once for all snapshots: as the last of them has it, with its deletes of then
+    and with those that went while it was there.
+    """
+    if not keys:
+        return
     metadata = history.table.metadata
+    went: dict[tuple[str, int | None], list[Snapshot]] = {}
+    for after, deletes in keys:
+        for each in deletes:
+            went.setdefault(_key(each), []).append(after)
+    dropped = {_key(each): each for _, deletes in keys for each in deletes}.values()
     same = history.table.storage.same_file_key
     try:
         gone = DeleteIndex(dropped, metadata.specs, metadata.file_schema, same)
     except CorruptFileError:
         return
-    bare: list[str] = []
-    for manifest in history.manifests_of(after) or ():
-        # Younger files are not what they apply to.
-        if manifest.min_sequence_number < max(each.sequence_number for each in dropped):
-            files = history.data_files(manifest, history.listed(manifest).paths)
-            bare += [file.path for file in files if gone.deletes_of(file)]
-    if bare:
-        yield (
-            "deletes dropped",
-            f"deletes by equality are gone that apply to {_files(bare)}, whose keys may be among "
-            "theirs: deleted rows may be back",
-            False,
-        )
+    newest = max(each.sequence_number for each in dropped)
+    seen: set[str] = set()
+    # The files with their deletes, and those that went from them with the snapshots.
+    files: list[tuple[DataFile, tuple[DataFile, ...], dict[int, list[DataFile]]]] = []
+    for snapshot in chain[: 1 + max(chain.index(after) for after, _ in keys)]:
+        for manifest in history.manifests_of(snapshot) or ():
+            new = [each for each in history.listed(manifest).paths if each not in seen]
+            seen.update(new)
+            # Younger files are not what they apply to.
+            if not new or manifest.min_sequence_number >= newest:
+                continue
+            for file in history.data_files(manifest, new):
+                lost: dict[int, list[DataFile]] = {}
+                for each in _applied(gone, file):
+                    for one in went[_key(each)]:
+                        if history.times_listed(file.path, one):
+                            lost.setdefault(one.snapshot_id, []).append(each)
+                index = history.index_of(snapshot) if lost else None
+                if index is not None:
+                    files.append((file, _applied(index, file), lost))
+    all_lost = [(file, (*chained(*lost.values()), *now), now) for file, now, lost in files]
+    total = rows.back(all_lost)
+    for after, _ in keys if total != 0 else ():
+        own = [
+            (file, (*lost[after.snapshot_id], *now), now)
+            for file, now, lost in files
+            if after.snapshot_id in lost
+        ]
+        bare = [each for each in own if total is None or rows.back([each])]
+        if bare:
+            told = f"the deletes by equality of {_files([each[0].path for each in bare])} are gone"
+            back = 0 if total is None else rows.back(bare) or 0
+            yield after, f"{told}: {_rows_back(back)}", back > 0
+
+
+def _applied(index: DeleteIndex, file: DataFile) -> tuple[DataFile, ...]:
+    """The deletes of a file, none where their vectors are damaged: reading it says so."""
+    try:
+        return index.deletes_of(file)
+    except CorruptFileError:
+        return ()
 
 
 def _by_position(deletes: Iterable[DataFile]) -> list[DataFile]:

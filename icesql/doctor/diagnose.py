@@ -62,10 +62,15 @@ def diagnose_each(
 
 def failed(parts: Sequence[str], error: Exception) -> Diagnosis:
     """The line of a table that could not be examined."""
+    return Diagnosis(name_text(parts), None, (), error_text(error))
+
+
+def error_text(error: Exception) -> str:
+    """The message of an error, with its class where it is a bug."""
     text = str(error)
     if not isinstance(error, Error) or isinstance(error, InternalError):
         text = f"{type(error).__name__}: {text} (this is a bug in icesql)"
-    return Diagnosis(name_text(parts), None, (), text or type(error).__name__)
+    return text or type(error).__name__
 
 
 def worst_first(tables: Iterable[Diagnosis]) -> tuple[Diagnosis, ...]:

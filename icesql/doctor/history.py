@@ -49,7 +49,7 @@ class History:
     """
 
     def __init__(self, table: Table, query: QueryContext) -> None:
-        self.table, self._query = table, query
+        self.table, self.query = table, query
         self._reader = ManifestReader(table.storage, query, table.name)
         self._specs = typed_specs(table.metadata)
         self._lists: dict[int, tuple[ManifestFile, ...] | None] = {}
@@ -149,11 +149,11 @@ class History:
             return
         storage, folder = self.table.storage, self.table.metadata.location
         there = {
-            storage.same_file_key(each.path) for each in list_files(storage, folder, self._query)
+            storage.same_file_key(each.path) for each in list_files(storage, folder, self.query)
         }
         left = [each for each in remote if storage.same_file_key(each) not in there]
         for each in left[:_MOST_ASKED]:
-            self._query.check()
+            self.query.check()
             if not storage.exists(each):
                 self.missing.add(each)
 

@@ -71,10 +71,13 @@ Need = Action | Refused | None
 
 
 def need(name: str, question: Question) -> Need:
-    """The action of a name that the table needs now; None where it needs none."""
+    """The action of a name that the table needs now; None where it needs none.
+
+    What the table or a property of it does not allow is refused, and stops no other action.
+    """
     try:
         return _NEEDS[name](question)
-    except NotSupportedError as error:
+    except (NotSupportedError, ProgrammingError) as error:
         return Refused(name, str(error))
 
 
@@ -299,17 +302,14 @@ def _expire(question: Question) -> Need:
         return None  # nobody has said that its past may go
     if (refused := _kept_by_property("expire", properties)) is not None:
         return refused
-    try:
-        age, least = _kept(policy, properties)
-        older_than = None if age is None else question.now_ms - int(age * 1000)
-        planned = plan_expiry(
-            _with_newer_head(question) if question.commits else metadata,
-            now_ms=question.now_ms,
-            older_than_ms=older_than,
-            retain_last=least,
-        )
-    except ProgrammingError as error:  # a property that is no number
-        return Refused("expire", str(error))
+    age, least = _kept(policy, properties)
+    older_than = None if age is None else question.now_ms - int(age * 1000)
+    planned = plan_expiry(
+        _with_newer_head(question) if question.commits else metadata,
+        now_ms=question.now_ms,
+        older_than_ms=older_than,
+        retain_last=least,
+    )
     gone = len(planned.snapshot_ids)
     if not gone and not planned.refs:
         return None

@@ -18,12 +18,12 @@ from msgspec import Struct
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
+from icesql.doctor.diagnose import error_text
 from icesql.doctor.facts import Answer, Facts
 from icesql.doctor.mending import Examined, examine_history
 from icesql.errors import (
     CommitConflictError,
     CommitStateUnknownError,
-    Error,
     QueryCancelledError,
     StorageError,
     TableNotFoundError,
@@ -83,10 +83,10 @@ class Run(Struct, frozen=True):
 def keep_healthy(
     parts: Sequence[str], policy: TablePolicy, door: Door, run: Run, *, listed: bool = False
 ) -> TableReport:
-    """Do what the table of a name needs. Errors of the table are in the report.
+    """Do what the table of a name needs. Errors of the table, any of them, are in the report.
 
     ``listed``: the name came from a list of the catalog, so that a missing table was dropped.
-    Raises QueryCancelledError once it was cancelled, and what is no error of icesql.
+    Raises QueryCancelledError once it was cancelled.
     """
     started = time.monotonic()
     work = _Work(parts, policy, door, run)
@@ -102,8 +102,8 @@ def keep_healthy(
         status, note = ("gone", "dropped meanwhile") if listed or work.before else (
             "failed", str(error)
         )  # fmt: skip
-    except Error as error:
-        status, note = "failed", str(error)
+    except Exception as error:  # whatever it is, other tables come next
+        status, note = "failed", error_text(error)
     return TableReport(
         name_text(parts),
         status,
@@ -131,15 +131,18 @@ class _Work:
         if not is_open(policy.windows, run.now()):
             return "skipped", "outside of its windows"
         table = self._door.load(self._parts)
-        damage = self._damage(table)
+        damage, doubts = self._damage(table)
         for _ in range(_MOST_LOOKS):
             # What another has expired since the table was loaded is no damage.
             if not damage or _is_same(table, latest := self._door.load(self._parts)):
                 break
-            table, damage = latest, self._damage(latest)
+            table = latest
+            damage, doubts = self._damage(latest)
+        shown = ", ".join((damage or doubts)[:_MOST_SHOWN])
+        more = f"{shown}: icesql doctor {name_text(self._parts)} tells more"
         if damage:
-            shown = ", ".join(damage[:_MOST_SHOWN])
-            return "damaged", f"{shown}: icesql doctor {name_text(self._parts)} tells more"
+            return "damaged", more
+        doubt = f"doubtful, {more}" if doubts else ""
         facts = self._facts_now(table)
         self.before = measures(facts).to_dict()
         wanted: list[tuple[str, Need]] = []
@@ -153,8 +156,9 @@ class _Work:
         if run.dry_run:
             self.reports += [self._report(each, "planned") for _, each in wanted if each]
             planned = any(each.status == "planned" for each in self.reports)
-            return ("planned" if planned else "nothing"), ""
-        return self._carry_out(facts, dict(wanted))
+            return ("planned" if planned else "nothing"), doubt
+        status, note = self._carry_out(facts, dict(wanted))
+        return status, "; ".join(filter(None, (doubt, note)))
 
     @staticmethod
     def _planned(wanted: Sequence[tuple[str, Need]]) -> list[str]:
@@ -215,18 +219,18 @@ class _Work:
                 raise
             except CommitStateUnknownError as error:
                 return self._report(action, "failed", started, note=str(error)), None
-            except Error as error:
+            except Exception as error:
                 # Files that it reads may be gone, too, where another was first.
                 is_conflict = isinstance(error, CommitConflictError)
                 before, facts = facts, self._facts_now()
                 if not is_conflict and _is_same(before.table, facts.table):
-                    return self._report(action, "failed", started, note=str(error)), None
+                    return self._report(action, "failed", started, note=error_text(error)), None
                 again = self._need(action.name, facts)
                 if not isinstance(again, Action):
                     return self._report(action, "nothing", started, note="another did it"), facts
                 if attempt == 2:
                     after = facts if is_conflict else None
-                    return self._report(action, "failed", started, note=str(error)), after
+                    return self._report(action, "failed", started, note=error_text(error)), after
                 action = again
             else:
                 break
@@ -256,7 +260,7 @@ class _Work:
             keys[TARGET] = str(options.target_file_size_bytes)
         return keys
 
-    def _damage(self, table: Table) -> list[str]:
+    def _damage(self, table: Table) -> tuple[list[str], list[str]]:
         return _damage(examine_history(self._parts, table, self._door.begin()))
 
     def _facts_now(self, table: Table | None = None) -> Facts:
@@ -315,18 +319,12 @@ def _is_same(first: Table, second: Table) -> bool:
     return first.metadata_location == second.metadata_location
 
 
-def _damage(examined: Examined) -> list[str]:
-    """What is wrong with the past of a table, by name.
-
-    What only rows can tell is no reason where icesql made the snapshot: it has counted them.
-    """
-    kinds: list[str] = [
-        each.kind
-        for each in examined.damages
-        if each.certain or each.snapshot.summary.get("engine-name") != "icesql"
-    ]
+def _damage(examined: Examined) -> tuple[list[str], list[str]]:
+    """What is wrong with the past of a table, by name, and what may be."""
+    kinds: list[str] = [each.kind for each in examined.damages if each.certain]
     kinds += [each.name for each in examined.findings[len(examined.damages) :]]
-    return list(dict.fromkeys(kinds))
+    doubts = [each.kind for each in examined.damages if not each.certain]
+    return list(dict.fromkeys(kinds)), list(dict.fromkeys(doubts))
 
 
 def _removed(action: Action, done: Performed) -> dict[str, int]:

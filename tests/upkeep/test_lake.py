@@ -289,6 +289,33 @@ def test_a_failing_table_stops_no_other(lake: Path, monkeypatch: pytest.MonkeyPa
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("error", [OverflowError, RecursionError, MemoryError, KeyError])
+@pytest.mark.parametrize("where", ["history", "action"])
+def test_whatever_one_table_raises_the_next_is_maintained(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, where: str, error: type[Exception]
+) -> None:
+    real, look = procedures.PLANNERS["rewrite_data_files"], of_table_module.examine_history
+
+    def plan(call: Any) -> Any:
+        if call.table_name().parts[-1] == "small":
+            raise error("of one table")
+        return real(call)
+
+    def examine(parts: Any, *others: Any) -> Any:
+        if parts[-1] == "small":
+            raise error("of one table")
+        return look(parts, *others)
+
+    if where == "action":
+        monkeypatch.setitem(procedures.PLANNERS, "rewrite_data_files", plan)
+    else:
+        monkeypatch.setattr(of_table_module, "examine_history", examine)
+    with connect(lake) as con:
+        done = con.maintain(["ns.small", "ns.upserts_v2"])
+    assert [each.status for each in done.tables] == ["failed", "done"]
+    assert done.tables[0].note
+
+
 def test_a_table_that_is_dropped_meanwhile_is_gone(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,91 @@
+"""How many rows of data files live beneath their deletes, by reading what decides it.
+
+That is position deletes and vectors, and the key columns of files with equality deletes; files are
+read in parts that fit the memory limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
+
+from icesql.catalog.table import Table
+from icesql.context import QueryContext
+from icesql.errors import Error, QueryCancelledError
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.metadata_columns import POS
+from icesql.iceberg.schema import Schema
+from icesql.maintain.convert.task import divide
+from icesql.maintain.others import positions_within
+from icesql.maintain.rewrite.task import read_live_rows
+from icesql.read.deletes.positions import PositionDeletes
+from icesql.scan.plan import scan_context
+from icesql.scan.table_scan import TableScan
+from icesql.scan.tasks.task import CombinedScanTask, FileScanTask
+
+# Data files of which keys are read. What is more stays a doubt.
+_MOST_BYTES: Final = 8 << 30
+_ROWS_OF_MEMORY: Final = 32
+
+Deletes: TypeAlias = tuple[DataFile, ...]
+
+
+class LiveRows:
+    """Reads files of ``table``; the answers are None where a file cannot be read, or too many."""
+
+    def __init__(self, table: Table, query: QueryContext) -> None:
+        self._query = query
+        schema = table.metadata.schema
+        self._context = scan_context(TableScan(table, None, schema, Schema((POS,))))
+        self._left = _MOST_BYTES
+
+    def count(self, files: Sequence[tuple[DataFile, Deletes]]) -> int | None:
+        """The live rows of all of the files."""
+        try:
+            return sum(self._of_part(part) for part in self._parts(files))
+        except QueryCancelledError:
+            raise
+        except Error:
+            return None
+
+    def back(self, files: Sequence[tuple[DataFile, Deletes, Deletes]]) -> int | None:
+        """How many more rows live beneath the second deletes of the files than the first."""
+        lived = self.count([(file, were) for file, were, _ in files])
+        live = None if lived is None else self.count([(file, are) for file, _, are in files])
+        return None if live is None or lived is None else live - lived
+
+    def _parts(self, files: Sequence[tuple[DataFile, Deletes]]) -> Iterator[list[FileScanTask]]:
+        tasks = [_task(*each) for each in files]
+        most = max(self._query.settings.memory_limit // _ROWS_OF_MEMORY, 1 << 16)
+        for numbers in divide(tasks, 1, most):
+            yield [tasks[each] for each in numbers]
+
+    def _of_part(self, tasks: list[FileScanTask]) -> int:
+        self._query.check()
+        read = [
+            each
+            for each in tasks
+            if any(map(_is_by_key, each.deletes)) or each.data_file.record_count < 0
+        ]
+        counted = [each for each in tasks if each not in read]
+        positions = PositionDeletes(self._context, counted, self._query)
+        live: int = sum(
+            each.data_file.record_count
+            - len(positions_within(positions.positions(each), each.data_file))
+            for each in counted
+        )
+        if not read:
+            return live
+        self._left -= sum(each.length for each in read)
+        if self._left < 0:
+            raise Error("more files than are read")
+        rows = read_live_rows(CombinedScanTask(tuple(read), self._context), self._query)
+        return live + sum(each.num_rows for each in rows)
+
+
+def _task(file: DataFile, deletes: Deletes) -> FileScanTask:
+    return FileScanTask(file, 0, file.file_size_in_bytes, deletes)
+
+
+def _is_by_key(delete: DataFile) -> bool:
+    return delete.content is FileContent.EQUALITY_DELETES
