@@ -278,7 +278,7 @@ def test_help_is_markdown_in_a_pipe_and_laid_out_on_a_terminal(tmp_path: Path) -
         cwd=str(ROOT),
         env={**os.environ, "TERM": "xterm", "PAGER": "head -n 2"},
         encoding="utf-8",
-        timeout=30,
+        timeout=100,
     )
     screen = child.read()
     assert re.sub(r"\x1b\[\d*m", "", screen).split() == ["Write", "====="]
@@ -531,7 +531,7 @@ def test_ctrl_c_leaves_no_file_that_is_half_written(tmp_path: Path) -> None:
         time.sleep(0.05)
     assert [each.name.startswith(".x.csv.") for each in tmp_path.iterdir()] == [True]
     running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=30)
+    _, errors = running.communicate(timeout=100)
     assert (running.returncode, errors) == (130, "interrupted\n")
     assert list(tmp_path.iterdir()) == []
 

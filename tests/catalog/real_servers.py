@@ -202,7 +202,7 @@ def azure_container(endpoint: str, folder: Path, container: str) -> None:
     def put(name: str, query: str, data: bytes = b"", **headers: str) -> None:
         url = f"{endpoint}/{quote(name)}?{query}{sas}"
         request = Request(url, data, {"x-ms-version": "2021-08-06", **headers}, method="PUT")
-        urlopen(request, timeout=30).close()
+        urlopen(request, timeout=100).close()
 
     put(container, "restype=container&")
     for path in folder.rglob("*"):

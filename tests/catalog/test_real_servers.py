@@ -155,7 +155,7 @@ def test_a_view_is_read(place: Place) -> None:
         schema = {"type": "struct", "schema-id": 0, "fields": [column]}
         body = {"name": "v", "schema": schema, "view-version": version, "properties": {}}
         url = f"{place.properties['uri']}/v1/{prefix}namespaces/views/views"
-        requests.post(url, json=body, timeout=30).raise_for_status()
+        requests.post(url, json=body, timeout=100).raise_for_status()
         assert connection.execute("SELECT * FROM views.v").fetchall() == [(1,)]
         assert connection.execute("SHOW VIEWS FROM views").fetchall() == [("views.v", False)]
 

@@ -90,7 +90,7 @@ def test_a_query_waits_for_no_report(server: Server, monkeypatch: pytest.MonkeyP
         assert held.wait(10)
         started = time.monotonic()
         connection.execute(SQL).fetchall()
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 25
     free.set()
 
 

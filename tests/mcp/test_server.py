@@ -362,7 +362,7 @@ def test_the_command_serves_http_to_this_machine_alone(warehouse: Path) -> None:
 
     with subprocess.Popen([sys.executable, "-m", "icesql", *arguments]) as process:
         try:
-            for _ in range(200):
+            for _ in range(1000):
                 with socket.socket() as probe:
                     if probe.connect_ex(("127.0.0.1", port)) == 0:
                         break

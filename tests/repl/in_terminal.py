@@ -33,7 +33,7 @@ def spawned(
             **(environment or {}),
         },
         encoding="utf-8",
-        timeout=30,
+        timeout=100,
         dimensions=size,
     )
     child.expect_exact(PROMPT)

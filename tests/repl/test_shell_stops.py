@@ -56,7 +56,7 @@ def test_ctrl_c_in_a_write_says_what_is_committed(server: WritableServer, tmp_pa
         child.sendintr()
         child.expect_exact("the commit to ns.t was sent and its outcome is unknown")
         child.expect_exact(PROMPT)
-        assert time.monotonic() - asked < 10
+        assert time.monotonic() - asked < 50
         # It was done, and the shell goes on.
         answered.set()
         while True:

@@ -146,7 +146,7 @@ def test_the_shell_and_its_completion_menu_show_none(place: Path, tmp_path: Path
             "PROMPT_TOOLKIT_NO_CPR": "1",
         },
         encoding="utf-8",
-        timeout=30,
+        timeout=100,
         dimensions=(60, 200),
     )
     seen = []

@@ -108,7 +108,7 @@ def test_ctrl_c_stops_a_query_and_the_next_one_runs(table):
     time.sleep(0.7)
     process.send_signal(signal.SIGINT)
     assert process.stdout.readline() == "stopped\n"
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=100)
     assert out == "[(999,)]\n"
     assert err == ""
     assert process.returncode == 0

@@ -314,4 +314,4 @@ def test_a_predicate_on_every_column_of_a_wide_table_takes_linear_time() -> None
     for field_id in range(1, columns + 1):
         assert read.maps["lower_bounds"].values_of(field_id) == [b"\0\0\0\1"]
     # One expression for each field took 2 ms and more, 10 s in all.
-    assert time.process_time() - before < 2
+    assert time.process_time() - before < 5
