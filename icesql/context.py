@@ -92,14 +92,23 @@ class Variables(dict[str, Any]):
     """Parameters of a whole session: a statement may use none of them."""
 
 
+# Stages of a commit: an attempt begins; it is certain that none so far was applied.
+COMMITTING: Final = "committing"
+NOT_COMMITTED: Final = "not committed"
+
+
 class Progress(Struct, frozen=True):
-    """How far a stage is; ``total`` is None and ``bytes_total`` 0 while unknown."""
+    """How far a stage is; ``total`` is None and ``bytes_total`` 0 while unknown.
+
+    ``detail`` is what else there is to say, in words.
+    """
 
     stage: str
     done: int
     total: int | None = None
     bytes_done: int = 0
     bytes_total: int = 0
+    detail: str = ""
 
 
 class QueryContext(Struct):
@@ -122,6 +131,9 @@ class QueryContext(Struct):
     meanwhile: Callable[[], object] | None = None
     # Tables that are open already, where queries of one statement must see one moment of them.
     opened: dict[Any, Any] | None = None
+    # How long commits are tried, in seconds, where properties of the table do not say; None is the
+    # time that maintenance has.
+    commit_seconds: float | None = 60.0
     # What the summaries of the snapshots that it makes say beside what every one says.
     summary: Mapping[str, str] = field(default_factory=dict)
 

@@ -15,8 +15,14 @@ from icesql.catalog.targets import load_to_change
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
 from icesql.commit.outcomes.requests import OpenRequests, Sent, files_of
 from icesql.commit.retries import RetryPolicy
-from icesql.context import Progress, QueryContext
-from icesql.errors import CommitConflictError, CommitStateUnknownError, Error, StorageError
+from icesql.context import COMMITTING, NOT_COMMITTED, Progress, QueryContext
+from icesql.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    Error,
+    QueryCancelledError,
+    StorageError,
+)
 from icesql.iceberg.metadata.changes.requirements import requirements_for
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.storage.new_file import check_writable, remove_file
@@ -26,6 +32,8 @@ _DELETES_METADATA: Final = "write.metadata.delete-after-commit.enabled"
 _STATUS_CHECKS: Final = 3
 _STATUS_WAIT_SECONDS: Final = 1.0
 _STEP_SECONDS: Final = 0.05
+# From when on a person is told for whom a commit waits.
+_PATIENCE_SECONDS: Final = 3.0
 
 
 class Operation(Protocol):
@@ -74,9 +82,12 @@ def commit(catalog: Catalog, table: Table, operation: Operation, query: QueryCon
         return _tried(catalog, table, operation, query)
     except CommitStateUnknownError:
         raise
-    except BaseException:
+    except BaseException as error:
         # A bug or Ctrl-C, too: whatever happens once a swap is sent is a CommitStateUnknownError.
         operation.failed()
+        query.report(Progress(NOT_COMMITTED, 0))
+        if isinstance(error, QueryCancelledError):
+            raise QueryCancelledError(f"{error}; nothing was committed") from error
         raise
 
 
@@ -96,8 +107,9 @@ def _tried(catalog: Catalog, table: Table, operation: Operation, query: QueryCon
 def _until_known(
     catalog: Catalog, table: Table, operation: Operation, query: QueryContext, sent: OpenRequests
 ) -> Table:
-    policy = RetryPolicy.of(table.metadata.properties)
-    until = time.monotonic() + policy.total_ms / 1000
+    policy = RetryPolicy.of(table.metadata.properties, query.commit_seconds)
+    others = _Others(table)
+    busy = 0
     # The table may be of long ago: what its statement read, and wrote files for, since then.
     base, attempt = _same_table(table, load_to_change(catalog, table.identifier)), 0
     while True:
@@ -120,26 +132,61 @@ def _until_known(
             return base
         if isinstance(outcome, Done):
             return _finished(catalog, base, operation)
-        is_last = attempt > policy.retries or time.monotonic() > until
+        is_last = policy.is_last(attempt)
         if isinstance(outcome, Unknown) or outcome.may_be_ours:
             assert change is not None
             sent.add(Sent(base, change, outcome), outcome.reason)
             is_busy = isinstance(outcome, Unknown) and outcome.is_busy
-            found = _looked_up(catalog, base, sent, query, repeats=is_busy and not is_last)
+            busy += is_busy
+            repeats = is_busy and not is_last and busy <= policy.repeats
+            found = _looked_up(catalog, base, sent, query, repeats=repeats)
             if found is None:
                 raise _unknown(table, operation, sent)
             if found:
                 return _finished(catalog, base, operation)
         if not is_last:
+            if not sent:
+                query.report(Progress(NOT_COMMITTED, attempt, detail=others.waited_for))
             wait(policy.wait_seconds(attempt), query)
-        base = refreshed(catalog, table)
+        base = others.seen(refreshed(catalog, table))
         if sent.are_applied(base) or _has_snapshot(base, operation):
             return _finished(catalog, base, operation)  # an attempt that was thought lost
         if is_last:
             raise CommitConflictError(
                 f"cannot commit to {table.name} after {attempt} attempt{'s' * (attempt > 1)}: "
-                f"{outcome.reason}; run the statement again, or raise commit.retry.num-retries"
+                f"{outcome.reason}; run the statement again, or raise {policy.limit}"
             )
+
+
+class _Others:
+    """The writers of a table whose commits came before one that is tried again and again."""
+
+    def __init__(self, table: Table) -> None:
+        self._start, self._base, self._last = time.monotonic(), table, ""
+
+    def seen(self, table: Table) -> Table:
+        """Note who has committed by now; gives the table."""
+        known = self._base.metadata.snapshots
+        new = [each for key, each in table.metadata.snapshots.items() if key not in known]
+        if new:
+            last = max(new, key=lambda each: (each.sequence_number, each.timestamp_ms))
+            who = last.summary.get("engine-name") or last.summary.get("app-id") or "another writer"
+            self._last = f"{last.operation or 'a commit'} of {who}, snapshot {last.snapshot_id}"
+        elif not is_same(table, self._base):
+            self._last = "a change of its metadata"
+        self._base = table
+        return table
+
+    @property
+    def waited_for(self) -> str:
+        """What the person who waits reads; "" for a while, and where nobody was seen."""
+        seconds = time.monotonic() - self._start
+        if seconds < _PATIENCE_SECONDS or not self._last:
+            return ""
+        return (
+            f"other writers of {self._base.name} were first for {seconds:.0f} s: {self._last}; "
+            "Ctrl-C stops it"
+        )
 
 
 def _made(
@@ -150,7 +197,7 @@ def _made(
     updates = tuple(operation.updates(base, attempt, moment))
     if not updates:
         return None
-    query.report(Progress("committing", attempt))
+    query.report(Progress(COMMITTING, attempt))
     needed = requirements_for(base.metadata, updates)
     return TableChange(updates, needed, base.storage, moment)
 

@@ -148,7 +148,7 @@ def _created(
         if isinstance(outcome, Conflict) and not outcome.may_be_ours:
             raise refused
         sent.add(Sent(None, change, outcome), outcome.reason)
-        repeats = isinstance(outcome, Unknown) and outcome.is_busy and attempt <= policy.retries
+        repeats = isinstance(outcome, Unknown) and outcome.is_busy and attempt <= policy.repeats
         for _ in looks(query):
             found = _found(catalog, table)
             if found is not None and sent.are_applied(found):

@@ -129,3 +129,16 @@ def test_a_commit_that_was_under_way_is_not_said_to_be_nothing() -> None:
     line(Progress("committing", 1))
     said = stopped_text("cancelled", line, "DELETE FROM t", 0, None)
     assert "it may be committed: look at the snapshots" in said
+    line(Progress("not committed", 0))
+    said = stopped_text("cancelled", line, "DELETE FROM t", 0, None)
+    assert said.endswith("; nothing was committed")
+    said = stopped_text("the time was over; nothing was committed", line, "DELETE FROM t", 0, None)
+    assert said.count("nothing was committed") == 1
+
+
+def test_a_commit_says_for_whom_it_waits() -> None:
+    line = ProgressLine(io.StringIO())
+    line(Progress("committing", 9))
+    line(Progress("not committed", 9, detail="others were first"))
+    assert not line.committing
+    assert line.done == "not committed yet, attempt 9 was refused · others were first"

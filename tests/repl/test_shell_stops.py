@@ -67,6 +67,35 @@ def test_ctrl_c_in_a_write_says_what_is_committed(server: WritableServer, tmp_pa
         child.close(force=True)
 
 
+def test_ctrl_c_while_others_commit(server: WritableServer, tmp_path: Path) -> None:
+    child = spawned(tmp_path, "--uri", server.uri)
+    try:
+        child.send("CREATE TABLE ns.t (id bigint);\r")
+        child.expect_exact("ok")
+
+        def first(_: Any, name: Any, body: Any) -> int:
+            metadata = server.tables[name]["metadata"]
+            metadata["properties"]["others"] = str(len(server.commits))
+            metadata["last-updated-ms"] += 1
+            server.kept(name, metadata)
+            return 409
+
+        server.before = first
+        child.expect_exact(PROMPT)
+        child.send("INSERT INTO ns.t VALUES (1);\r")
+        child.expect(
+            r"not committed yet, attempt \d+ .* writers of ns.t were first for \d+ s: a change"
+        )
+        child.sendintr()
+        child.expect(r"cancelled[^\n]*; nothing was committed")
+        server.before = None
+        child.expect_exact(PROMPT)
+        child.send("SELECT count(*) + 40 AS n FROM ns.t;\r")
+        child.expect_exact("40")
+    finally:
+        child.close(force=True)
+
+
 def test_a_killed_shell_has_kept_what_was_typed_but_no_secret(
     warehouse: Path, tmp_path: Path
 ) -> None:

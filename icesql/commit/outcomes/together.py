@@ -145,7 +145,7 @@ def _until_known(
         )
         if not together.is_open:
             raise refused
-        repeats = isinstance(outcome, Unknown) and outcome.is_busy and attempt <= policy.retries
+        repeats = isinstance(outcome, Unknown) and outcome.is_busy and attempt <= policy.repeats
         for _ in looks(query):
             try:
                 tables = together.look(catalog)

@@ -77,6 +77,7 @@ def call(statement: CallProcedure, services: StatementServices) -> Modified:
     procedure = _procedure(statement)
     if procedure.changes and not statement.explain:
         check_present(services.query.settings)
+    services.query.commit_seconds = None
     now_ms = int(services.query.now.timestamp() * 1000)
     zone = time_zone(services.query.settings.timezone)
     given = [

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from shutil import get_terminal_size
 from typing import Final, TextIO
 
-from icesql.context import Progress
+from icesql.context import COMMITTING, NOT_COMMITTED, Progress
 from icesql.repl.cells import shortened
 from icesql.repl.render import seconds_text
 from icesql.repl.terminal import spelled_out, styled
@@ -19,7 +19,6 @@ _BETWEEN_SECONDS = 0.1
 _STUCK_SECONDS = 2.0
 _TICK_SECONDS = 0.25
 _WRITING: Final = "writing rows"
-_COMMITTING: Final = "committing"
 _TOGETHER: Final = frozenset({_WRITING, "running"})
 _CLEAR: Final = "\r\x1b[2K"
 
@@ -57,13 +56,18 @@ class ProgressLine:
 
     @property
     def committing(self) -> bool:
-        """Whether a commit was sent, or is about to be."""
-        return _COMMITTING in self._seen
+        """Whether a commit was sent, or is about to be, and may be applied."""
+        return COMMITTING in self._seen
 
     def __call__(self, progress: Progress) -> None:
         """Draw ``progress``, unless the last drawing was a moment ago."""
         with self._lock:
             now = self._heard = self._clock()
+            if progress.stage == NOT_COMMITTED:
+                self._seen.pop(COMMITTING, None)
+                if not progress.detail:
+                    return
+                self._next = now  # nothing else comes for a while
             self._seen[progress.stage] = progress
             if progress.stage in _TOGETHER and _WRITING in self._seen:
                 progress = _together(self._seen)
@@ -138,11 +142,15 @@ def progress_text(progress: Progress, seconds: float = 0.0, *, ended: bool = Fal
         parts = [f"writing {progress.done:,} rows"]
         if seconds >= 1:
             parts.append(seconds_text(seconds))
-    elif progress.stage == _COMMITTING:
-        parts = [_COMMITTING + (f", attempt {progress.done}" if progress.done > 1 else "")]
+    elif progress.stage == COMMITTING:
+        parts = [COMMITTING + (f", attempt {progress.done}" if progress.done > 1 else "")]
+    elif progress.stage == NOT_COMMITTED:
+        parts = [f"not committed yet, attempt {progress.done:,} was refused"]
     else:
         count = f"{progress.done:,}" + ("" if progress.total is None else f"/{progress.total:,}")
         parts = [f"{progress.stage} {count}"]
+    if progress.detail:
+        parts.append(progress.detail)
     if progress.bytes_done:
         of = f" of {bytes_text(progress.bytes_total)}" if progress.bytes_total else ""
         parts.append(bytes_text(progress.bytes_done) + of)

@@ -21,6 +21,8 @@ def stopped_text(
 
     A commit that was sent and interrupted is an error of its own, which says so.
     """
+    if "nothing was committed" in cause:
+        return cause
     if progress.done:
         cause += f" after {progress.done}"
     if progress.committing:
