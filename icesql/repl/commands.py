@@ -51,7 +51,7 @@ COMMANDS: Final[dict[str, _Usage]] = {
     "set": _Usage("[NAME [VALUE]]", "a variable, which statements use as $NAME"),
     "unset": _Usage("NAME", "forget a variable"),
     "i": _Usage("FILE", "run the statements of a file"),
-    "e": _Usage("", "edit the last statement in $EDITOR"),
+    "e": _Usage("", "edit this statement, or the last one, in $EDITOR"),
     "s": _Usage("[FILE]", "the statements so far, on the screen or in a new file"),
     "!": _Usage("COMMAND", "run a command of the system"),
     "?": _Usage("[TOPIC]", "this help; of a topic, what the manual says (also: help TOPIC)"),

@@ -197,8 +197,10 @@ def _run_file(shell: Shell, path: str) -> None:
         raise ProgrammingError(f"cannot read {path}: {reason}") from error
     number = shell.ran = 0
     try:
-        shell.run_sql(script, kept=False)
+        if not shell.run_sql(script, kept=False):
+            shell.connection._session.fail_transaction()
     except Error as error:
+        shell.connection._session.fail_transaction()
         number = shell.ran + 1
         place = place_in_file(path, script, number, error, shell.dialect or None)
         raise ProgrammingError(f"{place}: {error}") from error
@@ -211,7 +213,7 @@ def _edit(shell: Shell) -> None:
     folder = tempfile.mkdtemp(prefix="icesql-")
     path = Path(folder) / "statement.sql"
     try:
-        path.write_text(shell.last_text + "\n", encoding="utf-8")
+        path.write_text((shell.prefill or shell.last_text).rstrip() + "\n", encoding="utf-8")
         path.chmod(0o600)
         try:
             done = subprocess.run([*shlex.split(command), str(path)], check=False)

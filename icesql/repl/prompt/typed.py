@@ -13,6 +13,7 @@ from icesql.repl.commands import is_question, is_word
 _PIECE: Final = re.compile(
     r"(?P<quote>['\"`])|(?P<dollar>\$\w*\$)|(?P<line>--)|(?P<block>/\*)|\s+|(?P<other>.)", re.DOTALL
 )
+_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 # Dialects in which a backslash escapes a quote.
 BACKSLASH_ESCAPES: Final = frozenset(
     {"athena", "bigquery", "clickhouse", "databricks", "doris", "hive", "mysql", "redshift",
@@ -44,20 +45,23 @@ def is_complete(text: str, *, escapes: bool = False) -> bool:
     ``escapes`` says that a backslash escapes a quote, as in Spark's SQL.
     """
     stripped = text.strip()
-    if not stripped or stripped[0] in "\\." or is_word(stripped) or is_question(stripped):
+    if not stripped or is_question(stripped):
         return True
-    seen = _seen(text, escapes)
-    if seen.is_open:
-        return False
-    if seen.last == ";" or _is_command(text.rstrip().rpartition("\n")[2]):
+    if "\n" not in stripped and (stripped[0] in "\\." or is_word(stripped)):
+        return True
+    _, rest, by_command = _taken_apart(text, escapes)
+    seen = _seen(rest, escapes)
+    if by_command or seen.is_open:
+        return by_command
+    if seen.last == ";":
         return True
     if seen.depth > 0:
         return False
-    words = [word.upper() for word in re.findall(r"[A-Za-z]+", text[seen.start :])[:2]]
+    words = [word.upper() for word in re.findall(r"[A-Za-z]+", rest[seen.start :])[:2]]
     first = words[0] if words else ""
     if first in _ONE_LINE and not _INNER & set(words[1:]):
-        return "\n" not in text[seen.start :].strip()
-    return bool(re.search(r"\n[ \t]*$", text)) and runs_by_empty_line(text, escapes=escapes)
+        return "\n" not in rest[seen.start :].strip()
+    return bool(re.search(r"\n[ \t]*$", rest)) and runs_by_empty_line(rest, escapes=escapes)
 
 
 def runs_by_empty_line(text: str, *, escapes: bool = False) -> bool:
@@ -74,26 +78,38 @@ def runs_by_empty_line(text: str, *, escapes: bool = False) -> bool:
 def inputs(text: str, *, escapes: bool = False) -> tuple[list[str], str]:
     r"""The commands and statements of a text, in order, and an unfinished statement to go on with.
 
-    A command is a line of its own. Whoever is stuck in a statement types ``\q``, ``exit`` or
+    A command is a line of its own, and is taken out of the statement around it, which keeps all of
+    its other lines and their ends. Whoever is stuck in a statement types ``\q``, ``exit`` or
     ``help``, and has the statement back at the next prompt; pasted text may hold several.
     """
+    found, rest, by_command = _taken_apart(text, escapes)
+    if by_command or not rest.strip():
+        return found, rest if rest.strip() else ""
+    return [*found, rest.strip()], ""
+
+
+def _taken_apart(text: str, escapes: bool) -> tuple[list[str], str, bool]:
+    """Commands and the statements that end before one, what is left, whether a command ends it."""
     found: list[str] = []
     lines: list[str] = []
-    unfinished = ""
-    for line in text.splitlines(keepends=True):
-        if _is_command(line) and not _seen("".join(lines), escapes).is_open:
-            before = "".join(lines).strip()
-            if _seen(before, escapes).last == ";":
-                found.append(before)
-            else:
-                unfinished = before
-            found.append(line.strip())
-            lines = []
-        else:
+    by_command = False
+    end = len(text.rstrip())
+    for each in _LINE.finditer(text):
+        line, before = each[0], "".join(lines)
+        if not line.strip():
             lines.append(line)
-    if rest := "".join(lines).strip():
-        found.append(rest)
-    return found, unfinished
+            continue
+        # Inside a statement a word may be a column's name, save where Enter was just typed.
+        may_be = each.end() >= end or line.lstrip()[0] == "\\" or not before.strip()
+        by_command = may_be and _is_command(line) and not _seen(before, escapes).is_open
+        if not by_command:
+            lines.append(line)
+            continue
+        if _seen(before, escapes).last == ";":
+            found.append(before.strip())
+            lines = []
+        found.append(line.strip())
+    return found, "".join(lines), by_command
 
 
 def _is_command(line: str) -> bool:
