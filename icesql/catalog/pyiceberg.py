@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 _REST: Final = "pyiceberg.catalog.rest.RestCatalog"
 # Properties that tell what kind of catalog it is.
 _KINDS_SAID: Final = frozenset({"uri", "type", "py-catalog-impl"})
+# What PyIceberg's catalogs take beside their properties.
+_ARGUMENTS: Final = frozenset({"self", "name", "client"})
 # How often a table is looked for again whose metadata file is gone.
 _LOOKS: Final = 3
 _NO_SUCH_TABLE: Final = ("NoSuchTableError", "NoSuchNamespaceError", "NoSuchIdentifierError")
@@ -108,6 +110,12 @@ def open_pyiceberg(
     what = f"catalog {name}"
     if _KINDS_SAID.isdisjoint(merged):
         raise CatalogError(_no_kind(what, merged))
+    own = {"client"} if "py-catalog-impl" in merged else set()
+    for each in sorted(_ARGUMENTS & merged.keys() - own):
+        raise CatalogError(
+            f'{what}: "{each}" is no property of a catalog; --catalog NAME (in Python the first '
+            "argument) chooses it by name"
+        )
     if "uri" in merged and (driven := _with_driver(str(merged["uri"]), what)) != merged["uri"]:
         given["uri"] = merged["uri"] = driven
     _quiet()

@@ -95,6 +95,29 @@ def test_a_broken_configuration_file_is_a_catalog_error(home: Path) -> None:
         open_catalog("shop")
 
 
+@pytest.mark.parametrize(
+    ("properties", "refused"),
+    [
+        ({"uri": "postgresql://127.0.0.1:9/lake", "name": "lake"}, "name"),
+        ({"uri": "postgresql://127.0.0.1:9/lake", "self": "lake"}, "self"),
+        ({"uri": "thrift://127.0.0.1:9", "name": "lake"}, "name"),
+        ({"type": "in-memory", "name": "lake"}, "name"),
+        ({"type": "glue", "client": "lake"}, "client"),
+        ({"type": "dynamodb", "self": "lake"}, "self"),
+        ({"py-catalog-impl": "pyiceberg.catalog.memory.InMemoryCatalog", "name": "x"}, "name"),
+    ],
+)
+def test_a_property_is_no_argument_of_pyicebergs_catalogs(
+    home: Path, properties: dict[str, str], refused: str
+) -> None:
+    with pytest.raises(CatalogError, match=f'"{refused}" is no property.*--catalog NAME'):
+        open_catalog(properties=properties)
+    with (home / ".pyiceberg.yaml").open("a") as file:
+        file.write("  mine:\n" + "".join(f"    {k}: {v}\n" for k, v in properties.items()))
+    with pytest.raises(CatalogError, match=f'catalog mine: "{refused}" is no property'):
+        open_catalog("mine")
+
+
 def test_names_and_tables_are_those_of_the_catalog(foreign: PyIcebergCatalog) -> None:
     assert foreign.namespaces() == [("shop",)]
     assert foreign.tables() == foreign.tables(("shop",))
