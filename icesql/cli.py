@@ -50,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             try:
                 code = _run(read_arguments(arguments))
             except SystemExit as end:  # argparse: help, version, a wrong command line
+                if (number := getattr(end, "number", None)) is not None:  # of a signal
+                    os.kill(os.getpid(), number)  # its sender sees that it has ended the process
                 code = end.code if isinstance(end.code, int) else USAGE
             Output(sys.stdout).flush()
         except BrokenPipeError:
@@ -107,19 +109,7 @@ def _run(options: argparse.Namespace) -> int:
             return _maintain(options)
         script = _relocation(options) or _script(options)
         _add_config(options)
-        with _connect(options) as connection:
-            if script is None:
-                from icesql.repl.shell import Shell
-
-                gc.enable()  # a session may be long
-                return Shell(
-                    connection,
-                    output_format=options.format,
-                    preferences=options.shell,
-                    dialect=options.dialect or "",
-                    variables=_variables(options),
-                ).run()
-            return _run_script(connection, script, options)
+        return _run_on_connection(script, options)
     except (BrokenPipeError, KeyboardInterrupt, SystemExit):
         raise
     except Exception as error:
@@ -136,6 +126,46 @@ def _run(options: argparse.Namespace) -> int:
             if error.topic and sys.stderr.isatty():
                 say(f"more about it: icesql help {error.topic}")
         return FAILED
+
+
+def _run_on_connection(script: str | None, options: argparse.Namespace) -> int:
+    """Run a script, or the shell; whatever ends it, nothing is committed by that."""
+    from icesql.repl.signals import unwind_on_signals
+
+    unwind_on_signals()
+    connection = _connect(options)
+    try:
+        if script is not None:
+            return _run_script(connection, script, options)
+        from icesql.repl.shell import Shell
+
+        gc.enable()  # a session may be long
+        code = Shell(
+            connection,
+            output_format=options.format,
+            preferences=options.shell,
+            dialect=options.dialect or "",
+            variables=_variables(options),
+        ).run()
+        return FAILED if _rolled_back(connection) else code
+    except BrokenPipeError:
+        if not _rolled_back(connection):
+            raise
+        _abandon_output()
+        return FAILED
+    finally:
+        _rolled_back(connection)
+        connection.close()
+
+
+def _rolled_back(connection: Connection) -> bool:
+    """Roll back a transaction that nobody has ended; says so, and is true, if it had changes."""
+    transaction = connection._session.state.transaction
+    is_lost = transaction is not None and transaction.has_changes
+    connection.rollback()
+    if is_lost:
+        say("error: a transaction was open at the end and was rolled back; COMMIT applies one")
+    return is_lost
 
 
 def _word(options: argparse.Namespace) -> str | None:
@@ -447,7 +477,7 @@ def _run_statements(
         place = place_in_file(options.file, script, number, error, options.dialect)
         say(f"error: {place}: {error}")
         return FAILED
-    return OK
+    return FAILED if _rolled_back(connection) else OK
 
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any] | None:
@@ -481,8 +511,9 @@ def _run_each(
         except Error as error:
             line = getattr(error, "line", None) or first + 1
             say(f"error: {name}:{line}, statement {number}: {error}")
+            connection._session.fail_transaction()
             code = FAILED
-    return code
+    return FAILED if _rolled_back(connection) else code
 
 
 def _show(cursor: Cursor, options: argparse.Namespace, target: Target) -> None:

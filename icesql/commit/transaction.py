@@ -9,9 +9,11 @@ columns, partition fields or sort orders of its own and another writer made some
 
 from __future__ import annotations
 
+import os
 import threading
+from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.rest.changes import has_transactions
 from icesql.catalog.writes.change import TableChange
@@ -33,13 +35,46 @@ if TYPE_CHECKING:
     from icesql.iceberg.metadata.table_metadata import TableMetadata
 
 
+# Changes of transactions that were collected as garbage, and the process that made them.
+_COLLECTED: Final[deque[tuple[int, list[_HeldTable]]]] = deque()
+
+
+def roll_back_collected() -> None:
+    """Delete the files of transactions that nobody ended before they were garbage.
+
+    A finalizer runs anywhere, also where a lock is held that deleting files needs: so the files go
+    when the next transaction begins, and at exit.
+    """
+    while _COLLECTED:
+        process, held = _COLLECTED.popleft()
+        if process == os.getpid():  # a fork has copies of what is its parent's
+            for each in held:
+                each.failed()
+
+
 class Transaction:
-    """An open transaction; threads of one connection share it."""
+    """An open transaction; threads of one connection share it.
+
+    ``is_failed`` is set by callers whose rule is that a statement that fails ends it: nothing but
+    ROLLBACK is left to do then.
+    """
 
     def __init__(self) -> None:
+        roll_back_collected()
+        self.is_failed = False
+        self._process = os.getpid()
         self._lock = threading.RLock()
         self._seen: dict[int, CatalogInTransaction] = {}
         self._held: list[_HeldTable] = []
+
+    def __del__(self) -> None:
+        if self._held:
+            _COLLECTED.append((self._process, self._held))
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether there is something that a commit would apply."""
+        return any(each.operations for each in self._held)
 
     def catalog(self, catalog: Catalog) -> Catalog:
         """The catalog as this transaction sees it: its table with the changes so far."""
@@ -107,13 +142,12 @@ class Transaction:
             return commit_together(held[0].catalog, parts, query)
         return commit(held[0].catalog, held[0].base, _Whole(held[0]), query)
 
-    def rollback(self) -> bool:
-        """Discard the changes and delete their files; returns whether there were any."""
+    def rollback(self) -> None:
+        """Discard the changes and delete their files."""
         with self._lock:
             held, self._held = self._held, []
         for each in held:
             each.failed()
-        return any(each.operations for each in held)
 
 
 def takes_several(catalog: Catalog) -> bool:

@@ -46,6 +46,10 @@ _OPEN: WeakSet[Connection] = WeakSet()
 def _close_all() -> None:
     for connection in list(_OPEN):
         connection.close()
+    if "icesql.commit.transaction" in sys.modules:
+        from icesql.commit.transaction import roll_back_collected
+
+        roll_back_collected()
 
 
 def _leave_rows() -> None:

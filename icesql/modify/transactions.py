@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from icesql.errors import ProgrammingError, UnsupportedSqlError
+from icesql.errors import OperationalError, ProgrammingError, UnsupportedSqlError
 from icesql.modify.modified import PENDING, Modified
 from icesql.sql.statement import Write
 
@@ -22,11 +22,21 @@ _ALLOWED: Final = frozenset({
 
 
 def control(verb: str, state: ChangedState, query: QueryContext) -> Modified:
-    """BEGIN, COMMIT or ROLLBACK. Raises ProgrammingError where one is open already."""
+    """BEGIN, COMMIT or ROLLBACK.
+
+    Raises ProgrammingError where one is open already, and OperationalError for the COMMIT of one
+    in which a statement failed, which is rolled back.
+    """
     if verb != "begin":
         if state.transaction is None:
             return Modified(note="no transaction is open; nothing was done")
-        return end(state, query, apply=verb == "commit")
+        is_failed = state.transaction.is_failed
+        done = end(state, query, apply=verb == "commit" and not is_failed)
+        if verb == "commit" and is_failed:
+            raise OperationalError(
+                "a statement of the transaction failed, so it was rolled back; run it again"
+            )
+        return done
     if state.transaction is not None:
         raise ProgrammingError("a transaction is open already; COMMIT or ROLLBACK ends it")
     begin(state)

@@ -109,9 +109,10 @@ class Shell:
     def _prompt(self) -> str:
         """The prompt, which shows the version or time that tables are read at."""
         at = self.travels_to()
-        # As in psql: an open transaction is a star.
-        open_here = "*" if self.connection._session.state.transaction is not None else ""
-        name = f"icesql{open_here}"
+        # As in psql: an open transaction is a star, one that failed an exclamation mark.
+        transaction = self.connection._session.state.transaction
+        mark = "" if transaction is None else "!" if transaction.is_failed else "*"
+        name = f"icesql{mark}"
         return f"{name} @ {one_line(at)}> " if at else f"{name}> "
 
     def travels_to(self) -> str:
@@ -138,12 +139,8 @@ class Shell:
 
     def handle(self, text: str) -> bool:
         """Run what was typed; False when it ends the shell. Errors are shown, not raised."""
-        found, unfinished = inputs(text, escapes=self._escapes)
-        for each in found:
-            if not self._handle(each):
-                return False
-        self.prefill = self.prefill or unfinished
-        return True
+        found, self.prefill = inputs(text, escapes=self._escapes)
+        return all(map(self._handle, found))
 
     def _handle(self, text: str) -> bool:
         try:
@@ -168,6 +165,7 @@ class Shell:
     def run_sql(self, text: str, *, kept: bool = True, everything: bool = False) -> bool:
         """Run statements and show their results; ``kept`` makes it the last statement.
 
+        One that is kept fails an open transaction if it fails; what a command asks does not.
         False when it was cancelled.
         """
         if kept:
@@ -176,13 +174,14 @@ class Shell:
         if draws_lines(sys.stderr):
             self.connection.progress = progress
             progress.watch()
-        number = 0
+        number, is_done = 0, False
         try:
             for cursor in self.connection.execute_script(text, self.variables or None):
                 self._show(cursor, progress.hush, everything=everything)
                 self.ran += 1
                 number += 1
                 progress.begin()
+            is_done = True
         except CommitStateUnknownError:
             to_margin(sys.stderr)
             raise
@@ -196,6 +195,8 @@ class Shell:
         finally:
             progress.end()
             self.connection.progress = None
+            if kept and not is_done:
+                self.connection._session.fail_transaction()
         self._names.forget()
         return True
 

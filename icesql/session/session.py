@@ -75,6 +75,15 @@ class Session:
 
     def _execute(self, statement: Readable, query: QueryContext) -> Outcome:
         self._blocks.choose(query.settings)
+        transaction = self.state.transaction
+        if transaction is not None and transaction.is_failed:
+            from icesql.sql.statement import TransactionControl
+
+            if not isinstance(statement, TransactionControl):
+                raise OperationalError(
+                    "a statement of this transaction failed; ROLLBACK ends it and discards its "
+                    "changes"
+                )
         with self._reading():
             if not query.settings.caches:
                 self.forget()
@@ -93,6 +102,11 @@ class Session:
         if self.state.access.service:
             check_leaves_nothing(statement)
         return handler_of(statement)(self, statement, query)
+
+    def fail_transaction(self) -> None:
+        """Let an open transaction accept nothing but its end: a statement in it has failed."""
+        if self.state.transaction is not None:
+            self.state.transaction.is_failed = True
 
     def forget(self) -> None:
         """Keep nothing of the statements before; see ``Settings.caches``."""

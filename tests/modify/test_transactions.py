@@ -12,6 +12,7 @@ import pytest
 import icesql
 from icesql import errors
 from icesql.catalog.targets import table_to_change
+from tests import warm
 
 
 @pytest.fixture
@@ -270,3 +271,67 @@ def test_a_connection_that_begins_by_itself_says_so_too(catalog: dict[str, Any])
         assert con.execute("DELETE FROM s.t").message.endswith("not committed yet")
         con.rollback()
         assert values(con) == [1, 2]
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_an_exception_rolls_back_and_a_clean_end_commits(
+    catalog: dict[str, Any], tmp_path: Path, error: type[BaseException]
+) -> None:
+    with icesql.connect(**catalog) as con:
+        con.execute("CREATE SCHEMA s")
+        made(con)
+    before = files(tmp_path)
+
+    def leave() -> None:
+        with icesql.connect(**catalog) as con:
+            con.execute("BEGIN")
+            con.execute("DELETE FROM s.t WHERE a = 1")
+            raise error
+
+    with pytest.raises(error):
+        leave()
+    assert files(tmp_path) == before
+    with icesql.connect(**catalog) as con:
+        assert values(con) == [1, 2]
+        con.execute("BEGIN")
+        con.execute("DELETE FROM s.t WHERE a = 1")
+        with pytest.raises(errors.Error):
+            con.execute("SELECT nope")
+    with icesql.connect(**catalog) as con:
+        assert values(con) == [2], "in Python a failed statement leaves the transaction as it was"
+
+
+@pytest.mark.parametrize("ends", ["next", "exit", "fork"])
+def test_a_connection_that_is_garbage_leaves_nothing(
+    catalog: dict[str, Any], tmp_path: Path, ends: str
+) -> None:
+    with icesql.connect(**catalog) as con:
+        con.execute("CREATE SCHEMA s")
+        made(con)
+    before = files(tmp_path)
+    program = (
+        "import gc, os, sys, icesql\n"
+        f"con = icesql.connect(**{catalog!r})\n"
+        "con.execute('BEGIN'); con.execute('DELETE FROM s.t WHERE a = 1')\n"
+        "con.execute(\"INSERT INTO s.t VALUES (3, 'z')\")\n"
+    )
+    if ends == "fork":
+        program += (
+            "if os.fork() == 0:\n    del con; gc.collect()\n    sys.exit()\n"
+            "assert os.wait()[1] == 0\ncon.commit()\n"
+        )
+    else:
+        program += "del con; gc.collect()\n"
+    if ends == "next":
+        program += (
+            f"con = icesql.connect(**{catalog!r})\ncon.execute('BEGIN')\n"
+            "sys.stdout.flush(); os._exit(0)\n"
+        )
+    done = warm.python(program)
+    assert done.returncode == 0, done.stderr
+    with icesql.connect(**catalog) as con:
+        if ends == "fork":
+            assert values(con) == [2, 3], "the child's copy is not the parent's transaction"
+        else:
+            assert values(con) == [1, 2]
+            assert files(tmp_path) == before

@@ -1,0 +1,253 @@
+"""A transaction that is open when the command, the shell or the process ends is rolled back."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import icesql
+from tests.repl.in_terminal import spawned
+from tests.warm import ROOT
+from tests.warm import icesql as command
+
+ENDLESS = "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range * b.range % 7 = 3"
+DELETES = "BEGIN; DELETE FROM s.t WHERE id < 5"
+LOST = "error: a transaction was open at the end and was rolled back"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    with icesql.connect(warehouse=folder) as con:
+        con.execute("CREATE SCHEMA s")
+        con.execute("CREATE TABLE s.t AS SELECT range AS id FROM range(10)")
+    return folder
+
+
+def files(lake: Path) -> set[Path]:
+    return {each for each in lake.rglob("*") if each.is_file()}
+
+
+def count(lake: Path) -> int:
+    with icesql.connect(warehouse=lake) as con:
+        row = con.execute("SELECT count(*) FROM s.t").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.mark.parametrize("way", ["-c", "two -c", "-f", "query", "input", "goes on", "-o"])
+def test_the_end_of_a_script_commits_nothing(lake: Path, tmp_path: Path, way: str) -> None:
+    script = tmp_path / "open.sql"
+    script.write_text(f"{DELETES};\n-- no COMMIT\n")
+    before = files(lake)
+    arguments: dict[str, list[str | Path]] = {
+        "-c": ["-c", DELETES],
+        "two -c": ["-c", "BEGIN", "-c", "DELETE FROM s.t WHERE id < 5;"],
+        "-f": ["-f", script],
+        "query": ["query", DELETES],
+        "input": [],
+        "goes on": ["--continue-on-error", "-c", DELETES],
+        "-o": ["-o", tmp_path / "rows.csv", "-c", f"{DELETES}; SELECT * FROM s.t"],
+    }
+    stdin = script.read_text() if way == "input" else ""
+    done = command("--warehouse", lake, *arguments[way], stdin=stdin)
+    assert done.returncode == 1
+    assert LOST in done.stderr
+    assert count(lake) == 10
+    assert files(lake) == before
+    assert not (tmp_path / "rows.csv").exists(), "its rows are nobody's"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "BEGIN",
+        "BEGIN; SELECT count(*) FROM s.t",
+        "BEGIN; DELETE FROM s.t WHERE id > 77",
+        f"{DELETES}; ROLLBACK",
+        f"{DELETES}; ROLLBACK; BEGIN",
+    ],
+)
+def test_one_without_changes_ends_silently(lake: Path, script: str) -> None:
+    done = command("--warehouse", lake, "-c", script)
+    assert done.returncode == 0
+    assert "rolled back" not in done.stderr
+    assert count(lake) == 10
+
+
+def test_a_committed_one_is_not_rolled_back(lake: Path) -> None:
+    done = command("--warehouse", lake, "-c", f"{DELETES}; COMMIT; BEGIN; DELETE FROM s.t")
+    assert (done.returncode, count(lake)) == (1, 5)
+
+
+def test_an_error_of_a_script_rolls_back_and_says_both(lake: Path) -> None:
+    before = files(lake)
+    done = command("--warehouse", lake, "-c", f"{DELETES}; SELECT nope FROM s.t; COMMIT")
+    assert done.returncode == 1
+    assert LOST in done.stderr
+    assert "nope" in done.stderr
+    assert (count(lake), files(lake)) == (10, before)
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [
+        "INSERT INTO s.t SELECT 'x'",
+        "INSERT INTO s.t VALUES (1, 2)",
+        "SELEC 1",
+        "SELECT nope FROM s.t",
+        "SELECT error('while it is read') FROM s.t",
+        "CREATE TABLE s.u (a INT)",
+        "EXECUTE nothing",
+        "BEGIN",
+    ],
+)
+def test_a_failed_statement_fails_the_transaction_of_a_script(lake: Path, fails: str) -> None:
+    before = files(lake)
+    script = f"{DELETES}; {fails}; DELETE FROM s.t; SELECT 40 + 2; SET engine = 'local'; COMMIT"
+    done = command("--warehouse", lake, "--continue-on-error", "-c", script)
+    assert done.returncode == 1
+    assert done.stderr.count("a statement of this transaction failed; ROLLBACK ends it") == 3
+    assert "statement 7: a statement of the transaction failed, so it was rolled back" in (
+        done.stderr
+    )
+    assert "42" not in done.stdout
+    assert (count(lake), files(lake)) == (10, before)
+
+
+def test_a_rollback_ends_a_failed_transaction(lake: Path) -> None:
+    script = f"{DELETES}; SELECT nope; ROLLBACK; DELETE FROM s.t WHERE id = 9; SELECT 40 + 2"
+    done = command("--warehouse", lake, "--continue-on-error", "-c", script)
+    assert (done.returncode, count(lake)) == (1, 9)
+    assert "42" in done.stdout
+    # And where it is left open behind the error, it is rolled back as any other.
+    done = command("--warehouse", lake, "--continue-on-error", "-c", f"{DELETES}; SELECT nope")
+    assert (done.returncode, count(lake)) == (1, 9)
+    assert LOST in done.stderr
+
+
+def test_a_reader_that_leaves_commits_nothing(lake: Path) -> None:
+    script = f"{DELETES}; SELECT * FROM range(1000000); COMMIT"
+    running = subprocess.Popen(
+        [sys.executable, "-m", "icesql", "--warehouse", lake, "--format", "csv", "-c", script],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert running.stdout is not None
+    assert running.stderr is not None
+    running.stdout.readline()
+    running.stdout.close()
+    assert LOST in running.stderr.read()
+    running.stderr.close()
+    assert (running.wait(60), count(lake)) == (1, 10)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_rolls_back(lake: Path, name: str) -> None:
+    number = getattr(signal, name)
+    before = files(lake)
+    running = subprocess.Popen(
+        [sys.executable, "-m", "icesql", "--warehouse", lake, "--format", "csv",
+         "-c", f"{DELETES}; {ENDLESS}; COMMIT"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert running.stderr is not None
+    assert "not committed yet" in running.stderr.readline()
+    running.send_signal(number)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == -number
+    assert LOST in errors
+    assert "Traceback" not in errors
+    assert (count(lake), files(lake)) == (10, before)
+
+
+def test_nohup_goes_on_ignoring_sighup(lake: Path) -> None:
+    program = (
+        "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+        "os.execv(sys.executable, [sys.executable, '-m', 'icesql', *sys.argv[1:]])"
+    )
+    slow = "SELECT sum(range) FROM range(300000000)"
+    script = f"{DELETES}; {slow}; COMMIT"
+    running = subprocess.Popen(
+        [sys.executable, "-c", program, "--warehouse", lake, "-c", script],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert running.stderr is not None
+    running.stderr.readline()
+    running.send_signal(signal.SIGHUP)
+    running.communicate(timeout=60)
+    assert (running.returncode, count(lake)) == (0, 5)
+
+
+@pytest.mark.parametrize("key", ["\x04", "\\q\r"])
+def test_leaving_the_shell_commits_nothing(lake: Path, tmp_path: Path, key: str) -> None:
+    before = files(lake)
+    child = spawned(tmp_path, "--warehouse", str(lake))
+    try:
+        child.send(f"{DELETES};\r")
+        child.expect_exact("not committed yet")
+        child.expect_exact("icesql*>")
+        child.send(key)
+        child.expect_exact(LOST)
+        child.wait()
+        assert child.exitstatus == 1
+    finally:
+        child.close(force=True)
+    assert (count(lake), files(lake)) == (10, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_a_shell_rolls_back(lake: Path, tmp_path: Path, number: int) -> None:
+    before = files(lake)
+    child = spawned(tmp_path, "--warehouse", str(lake))
+    try:
+        child.send(f"{DELETES};\r")
+        child.expect_exact("icesql*>")
+        child.kill(number)
+        child.expect_exact(LOST)
+        until = time.monotonic() + 30
+        while child.isalive() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert child.signalstatus == number
+    finally:
+        child.close(force=True)
+    assert (count(lake), files(lake)) == (10, before)
+
+
+def test_the_shell_refuses_what_comes_behind_a_failed_statement(lake: Path, tmp_path: Path) -> None:
+    child = spawned(tmp_path, "--warehouse", str(lake))
+    try:
+        for typed, said in (
+            (f"{DELETES};", "icesql*>"),
+            ("\\d s.nothing", "icesql*>"),
+            ("\\nothing", "icesql*>"),
+            ("SELECT nope;", "icesql!>"),
+            ("SELECT 1;", "ROLLBACK ends it"),
+            ("COMMIT;", "so it was rolled back"),
+            ("SELECT count(*) + 30 FROM s.t;", "40"),
+        ):
+            child.send(f"{typed}\r")
+            child.expect_exact(said)
+        child.expect_exact("icesql>")
+        child.send("\x04")
+        child.wait()
+        assert child.exitstatus == 0
+    finally:
+        child.close(force=True)
+    assert count(lake) == 10
+
+
+def test_a_command_inside_of_a_statement_joins_no_lines(lake: Path, tmp_path: Path) -> None:
+    child = spawned(tmp_path, "--warehouse", str(lake))
+    try:
+        for typed in ("DELETE FROM s.t", "WHERE id < 5 -- some", "\\timing", "AND id = 3;"):
+            child.send(f"{typed}\r")
+        child.expect_exact("1 row, ")
+    finally:
+        child.close(force=True)
+    assert count(lake) == 9
