@@ -355,6 +355,27 @@ def test_what_people_search_for_leads_somewhere(word: str) -> None:
     assert found[0].topic in ("programs", "recipes")
 
 
+@pytest.mark.spark
+@pytest.mark.skipif(
+    importlib.util.find_spec("pyspark") is None or shutil.which("java") is None,
+    reason="needs Java and pip install '.[spark]'",
+)
+def test_changes_are_refused_on_spark_in_the_words_of_the_manual(folder: Path) -> None:
+    with icesql.connect(warehouse=folder / "icesql-demo") as connection:
+        connection.execute("SET engine = 'spark'")
+        for sql in (
+            "SELECT * FROM demo.trips CHANGES FROM VERSION 'two-weeks'",
+            "DIFF demo.trips BETWEEN 'two-weeks' AND 'main'",
+            "BLAME demo.trips KEYED BY (id) WHERE id = 1",
+        ):
+            with pytest.raises(icesql.UnsupportedSqlError) as caught:
+                connection.execute(sql).fetchall()
+            assert "not supported: CHANGES on Spark" in str(caught.value)
+            assert "SET engine = 'local'" in str(caught.value)
+    assert "not supported: CHANGES on Spark" in text_of(MANUAL / "spark.md")
+    assert "CHANGES on Spark" in text_of(MANUAL / "changes.md")
+
+
 def test_every_setting_is_described() -> None:
     from icesql.config import Settings
 
