@@ -144,7 +144,7 @@ class Generator:
         makers: list[Callable[[], Statement]] = [
             self._expressions, self._expressions, self._aggregates, self._grouping_sets,
             self._windows, self._windows, self._set_operation, self._join, self._subquery,
-            self._limit, self._nested,
+            self._limit, self._nested, self._unnamed,
         ]  # fmt: skip
         made = self._random.choice(makers)()
         self.drawn.update(made.kinds)
@@ -338,3 +338,47 @@ class Generator:
         return Statement(
             f"SELECT r.id, {listed} FROM t AS r{self._where()} ORDER BY r.id", ("nested values",)
         )
+
+    # ------------------------------------------------------------------ names
+
+    def _unnamed(self) -> Statement:
+        """Items without an alias or with that of a column, under ORDER BY by a bare name."""
+        items = [self._unnamed_item() for _ in range(self._random.randrange(1, 4))]
+        wrap = self._random.choice(["", "", "DISTINCT", "GROUP BY", "subquery", "WITH"])
+        key = self._random.choice(["id", "i", "big", "dec", "dt", "s", "x"])
+        if key == "x":
+            key, items = "id", [*items, "st.x"]
+        down = self._random.choice(["", " DESC", " NULLS FIRST"])
+        listed = ", ".join(items)
+        limit = f" LIMIT {self._random.randrange(1, 6)}" if self._random.random() < 0.6 else ""
+        inside = self._random.choice(["{0}", "{0}", "{0}", "coalesce({0}, NULL)"]).format(key)
+        kinds = ("names", f"names {wrap}")
+        if wrap == "DISTINCT":
+            # The rest of the items makes the order total.
+            rest = ", ".join(str(at + 2) for at in range(len(items)))
+            return Statement(
+                f"SELECT DISTINCT CAST({key} AS VARCHAR), {listed} FROM t AS r "
+                f"ORDER BY {key}{down}, 1, {rest}{limit}",
+                kinds,
+            )
+        if wrap == "GROUP BY":
+            return Statement(
+                f"SELECT CAST({key} AS VARCHAR), count(*), max(id) FROM t AS r GROUP BY {key} "
+                f"ORDER BY {inside}{down}{limit}",
+                kinds,
+            )
+        query = f"SELECT {listed} FROM t AS r ORDER BY {inside}{down}, r.id{limit}"
+        if wrap == "subquery":
+            query = f"SELECT * FROM ({query}) ORDER BY ALL"
+        if wrap == "WITH":
+            query = f"WITH q AS ({query}) SELECT * FROM q ORDER BY ALL"
+        return Statement(query, kinds)
+
+    def _unnamed_item(self) -> str:
+        name = self._random.choice(["id", "i", "big", "dec", "dt", "s"])
+        form = self._random.choice(
+            ["CAST({0} AS VARCHAR)", "TRY_CAST({0} AS VARCHAR)", "{0}::VARCHAR", "{0}",
+             "coalesce({0}, NULL)", "r.{0}", "st.x", "m['a']", "(SELECT max(u.{0}) FROM t u)",
+             "row_number() OVER (ORDER BY {0}, id)", "-r.{1} AS {1}", "CAST({0} AS VARCHAR) AS {0}"]
+        )  # fmt: skip
+        return str(form.format(name, self._random.choice(["id", "i", "big"])))

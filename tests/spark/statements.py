@@ -254,6 +254,16 @@ round(d - i, 1)
 """.strip().splitlines()  # fmt: skip
 
 QUERIES = """
+SELECT CAST(id AS VARCHAR) FROM t ORDER BY id DESC LIMIT 3
+SELECT CAST(id AS VARCHAR), count(*) FROM t GROUP BY id ORDER BY id
+SELECT DISTINCT CAST(id AS VARCHAR) FROM t ORDER BY id
+SELECT * FROM (SELECT q.st.id FROM (SELECT id, {'id': -id} AS st FROM t) q ORDER BY id LIMIT 2) ORDER BY id
+SELECT q.st.id, count(*) FROM (SELECT {'id': -id} AS st FROM t) q GROUP BY q.st.id ORDER BY q.st.id
+SELECT * REPLACE (CAST(id AS VARCHAR) AS id) FROM (SELECT id FROM t) ORDER BY id
+WITH c AS (SELECT CAST(id AS VARCHAR) AS x FROM t) SELECT CAST(x AS INT) FROM c ORDER BY x LIMIT 2
+SELECT -id AS id FROM t ORDER BY id + 0
+SELECT CAST(id AS VARCHAR) FROM t QUALIFY row_number() OVER (ORDER BY id DESC) < 3 ORDER BY id
+SELECT * FROM (SELECT count(*), count(*), CAST(max(id) AS VARCHAR) FROM t)
 SELECT avg(dec), avg(i), avg(big), avg(f) FILTER (WHERE id = 1) FROM t
 SELECT sum(dec), sum(i), sum(big), sum(d) FILTER (WHERE id IN (1, 6)) FROM t
 SELECT count(*), count(s), count(DISTINCT s) FROM t

@@ -74,7 +74,8 @@ def test_the_generator_draws_of_every_kind() -> None:
     for kind in (
         "expressions", "aggregates", "GROUP BY", "grouping sets", "windows", "QUALIFY",
         "set operations", "joins", "subqueries", "WITH", "DISTINCT", "LIMIT", "nested values",
-        "unnest", "NULL", "nan", "IGNORE NULLS",
+        "unnest", "NULL", "nan", "IGNORE NULLS", "names DISTINCT", "names GROUP BY",
+        "names subquery", "names WITH",
     ):  # fmt: skip
         assert generator.drawn[kind] >= 2, (kind, generator.drawn)
     functions = [name for name in generator.drawn if name.startswith("function ")]

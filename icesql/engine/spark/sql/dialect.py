@@ -16,6 +16,7 @@ from icesql.engine.spark.releases import WITH_RECURSION, check_sql
 from icesql.engine.spark.sql.functions import rewrite_function
 from icesql.engine.spark.sql.kinds import Added, is_refusal, kind, refuse
 from icesql.engine.spark.sql.operators import rewrite_operator
+from icesql.engine.spark.sql.output_names import bind_order, name_outputs
 from icesql.engine.spark.sql.qualify_clause import filter_windows
 from icesql.sql.functions import function_key, function_keys
 from icesql.sql.parser.releases.newest import prepare_to_write
@@ -132,10 +133,11 @@ def qualified(tree: exp.Expr, scans: Sequence[TableScan]) -> exp.Expr:
             raise refuse(f"{table}.* of a struct")
     for node in tree.find_all(exp.Columns):
         raise refuse(f"COLUMNS({node.this.sql(dialect='duckdb')})")
+    tree = tree.copy()
+    name_outputs(tree, schema)
     try:
-        made = qualify(
-            tree.copy(), dialect="duckdb", schema=dict(schema), validate_qualify_columns=False
-        )
+        made = qualify(tree, dialect="duckdb", schema=dict(schema), validate_qualify_columns=False)
+        bind_order(made, schema)
         return annotate_types(made, schema=dict(schema), dialect="duckdb")
     except SqlglotError as error:
         raise refuse(f"this statement ({error})") from error
@@ -187,7 +189,7 @@ def _order_distinct(select: exp.Select) -> None:
     }
     for ordered in order.expressions:
         name = names.get(ordered.this)
-        if name is not None and isinstance(ordered.this, exp.Column):
+        if name is not None and not isinstance(ordered.this, exp.Literal):
             made = exp.column(name, quoted=True)
             made.type = ordered.this.type
             ordered.set("this", made)

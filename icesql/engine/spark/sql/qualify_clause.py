@@ -26,8 +26,20 @@ def filter_windows(tree: exp.Expr) -> None:
             continue
         if select.args.get("qualify") is not None:
             _qualify(select)
+        if distinct is not None and distinct.args.get("on") is None and _has_other_keys(select):
+            # Spark orders distinct rows by what they hold alone. DuckDB keeps one row's key.
+            items = [each.unalias().copy() for each in select.expressions]
+            distinct.set("on", exp.Tuple(expressions=items))
         if distinct is not None and distinct.args.get("on") is not None:
             _distinct_on(select, distinct.args["on"])
+
+
+def _has_other_keys(select: exp.Select) -> bool:
+    """Whether ORDER BY of a SELECT DISTINCT names a column of FROM, not of the select list."""
+    order = select.args.get("order")
+    return order is not None and any(
+        column.table for each in order.expressions for column in each.find_all(exp.Column)
+    )
 
 
 class _Inner:

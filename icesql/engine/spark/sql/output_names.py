@@ -1,0 +1,131 @@
+"""Names of select items, and the columns that ORDER BY and DISTINCT ON mean by them.
+
+DuckDB binds a bare key to an alias that somebody wrote, else to a column of FROM; a column inside
+an expression the other way round. Spark and sqlglot give names to items without an alias, and take
+every name of an item first: ``SELECT CAST(id AS VARCHAR) FROM t ORDER BY id`` would sort texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from sqlglot import exp
+from sqlglot.errors import OptimizeError
+from sqlglot.optimizer.resolver import Resolver
+from sqlglot.optimizer.scope import traverse_scope, walk_in_scope
+from sqlglot.schema import MappingSchema
+
+from icesql.engine.spark.sql.kinds import refuse
+
+# In the meta of a node: an alias or a key of ORDER BY as the user wrote it; the name of the item
+# that a key means.
+_WRITTEN: Final = "written"
+_MEANT: Final = "meant"
+
+
+def name_outputs(tree: exp.Expr, schema: Mapping[str, Mapping[str, Any]]) -> None:
+    """Give a name that no column has to every select item without one, in place.
+
+    A column and a field of a struct keep theirs, by which outer queries know them. ``schema`` has
+    the columns of each table. For ``bind_order``, which is to be called after ``qualify``.
+    """
+    known = {each.name.lower() for each in tree.find_all(exp.Identifier)}
+    known |= {name.lower() for columns in schema.values() for name in columns}
+    prefix = "__item_"
+    while any(name.startswith(prefix) for name in known):
+        prefix += "_"
+    natural = any(join.method == "NATURAL" for join in tree.find_all(exp.Join))
+    for alias in tree.find_all(exp.Alias):
+        alias.meta[_WRITTEN] = True
+    for select in tree.find_all(exp.Select):
+        for at, item in enumerate(select.expressions):
+            if _has_name(item):
+                continue
+            if natural and select is not tree:
+                raise refuse("NATURAL JOIN beside columns without a name", "give them an alias")
+            name = exp.to_identifier(f"{prefix}{at}", quoted=True)
+            if isinstance(item, exp.Subquery):
+                item.set("alias", exp.TableAlias(this=name))
+            else:
+                item.replace(exp.Alias(this=item.copy(), alias=name))
+        changed = _changed_by_star(select)
+        for key in _keys(select):
+            for column in _columns(key):
+                if column is key and column.name.lower() in changed:
+                    # The star hides the item from ``qualify``, which would find the old column.
+                    column.meta[_MEANT] = column.name.lower()
+                    column.set("this", exp.to_identifier(prefix, quoted=True))
+                else:
+                    column.meta[_WRITTEN] = True
+
+
+def bind_order(tree: exp.Expr, schema: Mapping[str, Mapping[str, Any]]) -> None:
+    """Bind the keys of ORDER BY and DISTINCT ON in a qualified tree as DuckDB does, in place.
+
+    Raises UnsupportedSqlError where the column cannot be found.
+    """
+    resolvable = MappingSchema(dict(schema), dialect="duckdb")
+    for scope in traverse_scope(tree):
+        select = scope.expression
+        if not isinstance(select, exp.Select):
+            continue
+        resolver = None
+        for key in _keys(select):
+            for column in _columns(key):
+                meant = column.meta.pop(_MEANT, None)
+                if meant is not None:
+                    column.set("this", exp.to_identifier(meant, quoted=True))
+                elif column.meta.pop(_WRITTEN, False):
+                    resolver = resolver or Resolver(scope, resolvable)
+                    _bind(column, select, resolver, is_key=column is key)
+
+
+def _bind(column: exp.Column, select: exp.Select, resolver: Resolver, *, is_key: bool) -> None:
+    items = [each for each in select.expressions if each.alias_or_name == column.name]
+    written = [each for each in items if each.meta.get(_WRITTEN)]
+    if not items or (is_key and written):
+        return
+    try:
+        table = resolver.get_table(column)
+    except OptimizeError:
+        table = None
+    if table is not None:
+        column.set("table", table)
+    elif any(isinstance(each.unalias().unnest(), exp.Dot) for each in items) and not written:
+        raise refuse(f"ORDER BY {column.name} beside a field of that name", "qualify the column")
+
+
+def _has_name(item: exp.Expr) -> bool:
+    if isinstance(item, exp.Subquery):
+        return bool(item.alias)
+    return item.is_star or isinstance(
+        item, exp.Alias | exp.Aliases | exp.Column | exp.Dot | exp.QueryTransform
+    )
+
+
+def _changed_by_star(select: exp.Select) -> set[str]:
+    """Names that ``* REPLACE`` and ``* RENAME`` of a select list give."""
+    return {
+        each.alias.lower()
+        for item in select.expressions
+        if item.is_star
+        for star in item.find_all(exp.Star)
+        for part in ("replace", "rename")
+        for each in star.args.get(part) or ()
+    }
+
+
+def _keys(select: exp.Select) -> Iterator[exp.Expr]:
+    order, distinct = select.args.get("order"), select.args.get("distinct")
+    if order is not None:
+        for each in order.expressions:
+            yield each.this.unnest() if isinstance(each, exp.Ordered) else each
+    on = distinct.args.get("on") if distinct is not None else None
+    if on is not None:
+        yield from on.expressions if isinstance(on, exp.Tuple) else [on]
+
+
+def _columns(key: exp.Expr) -> list[exp.Column]:
+    """The columns of a key that name no table, without those of queries inside it."""
+    return [each for each in walk_in_scope(key) if isinstance(each, exp.Column) and not each.table]
