@@ -204,4 +204,5 @@ def _instant(value: Any, zone: tzinfo, now_ms: int) -> int:
         raise _Unfit
     if value.tzinfo is None:
         value = value.replace(tzinfo=zone)
-    return int((value.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1))
+    # astimezone() fails near the ends of datetime's range.
+    return int((value - _EPOCH) // timedelta(milliseconds=1))

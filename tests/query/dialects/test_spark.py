@@ -181,6 +181,29 @@ def test_conditions_on_clocks_keep_their_rows(tmp_path: Path) -> None:
             assert found[0] == found[1], sql
 
 
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo", "Europe/Warsaw", "UTC"])
+def test_the_first_and_the_last_day_are_constants_in_every_zone(tmp_path: Path, zone: str) -> None:
+    """They stand for "no date" and "until now"; the instants are of the years 0 and 10000."""
+    with icesql.connect(warehouse=str(tmp_path), dialect="spark", timezone=zone) as connection:
+        connection.execute("CREATE SCHEMA n").close()
+        connection.execute("CREATE TABLE n.t (z TIMESTAMP)").close()
+        connection.execute("INSERT INTO n.t VALUES (TIMESTAMP '2020-01-01 00:00:00')").close()
+        for condition in (
+            "z < '9999-12-31 23:59:59'",
+            "z BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999'",
+            "z < coalesce(NULL, TIMESTAMP '9999-12-31 23:59:59')",
+            "z > CAST('0001-01-01' AS TIMESTAMP)",
+            "z >= DATE '0001-01-01'",
+        ):
+            sql = f"SELECT count(*) FROM n.t WHERE {condition}"
+            assert connection.execute(sql).fetchall() == [(1,)], condition
+        for day in ("0001-01-01", "9999-12-31 23:59:59"):
+            expire = (
+                f"CALL system.expire_snapshots(table => 'n.t', older_than => TIMESTAMP '{day}')"
+            )
+            assert connection.execute(expire).fetchall()
+
+
 def test_conditions_of_spark_prune(tmp_path: Path) -> None:
     write(tmp_path)
     with icesql.connect(warehouse=str(tmp_path), dialect="spark") as connection:

@@ -99,7 +99,10 @@ def _resolved(node: exp.Anonymous, timezone: str) -> exp.Expr | None:
     if node.name != FIRST_INSTANT or len(node.expressions) > 1 or moment is None:
         return None
     zone = time_zone(timezone)
-    first, second = (moment.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    try:
+        first, second = (moment.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    except OverflowError:  # An instant of the years 0 or 10000; no clock is turned back there.
+        return plain(node)
     if first >= second:  # Of a time that clocks skip, the first is later; DuckDB takes that, too.
         return plain(node)
     text = first.replace(tzinfo=None).isoformat(" ") + "+00:00"
