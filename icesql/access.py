@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -104,6 +105,34 @@ class Access(Struct, frozen=True):
         return name.lower() in {each.lower() for each in self.catalogs}
 
 
+def of_command(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of ``Access.of``, with what the command allows where it is given no limit.
+
+    Whoever types a command may read and write files anyway: without a limit, SQL reads those
+    below the current folder, and writes any.
+    """
+    made = dict(given)
+    if not given["service"] and all(
+        value is None
+        for name, value in given.items()
+        if name not in ("service", "files", "copy_to")
+    ):
+        if given["files"] is given["copy_to"] is None:
+            made["copy_to"] = True
+        if given["files"] is not False:
+            # The folder is gone, its name is no text, or a root is no folder.
+            with suppress(OSError, ValueError):
+                _here().encode()
+                made["files"] = Roots.of([_here(), *(given["files"] or ())], option="--files")
+    return made
+
+
+def _here() -> str:
+    """The current folder by the name that the shell shows of it, which may lead over a link."""
+    real, shown = os.getcwd(), os.environ.get("PWD", "")
+    return shown if os.path.isabs(shown) and os.path.realpath(shown) == real else real
+
+
 def _settings(locked: bool | str | Iterable[str]) -> frozenset[str]:
     if isinstance(locked, bool):
         return _ALL if locked else frozenset()
@@ -115,7 +144,7 @@ def _settings(locked: bool | str | Iterable[str]) -> frozenset[str]:
 
 
 def _roots(argument: str, places: bool | Place | Iterable[Place]) -> bool | Roots:
-    if isinstance(places, bool):
+    if isinstance(places, bool | Roots):
         return places
     if isinstance(places, str | os.PathLike):
         places = [places]

@@ -169,8 +169,8 @@ _CONNECT: Final = _RUN | {"doctor", "maintain", "config", "mcp", "copy", "restor
 # Options that may stand before another word without taking it.
 _SWITCHES: Final = frozenset(
     {"--overwrite", "--verbose", "--continue-on-error", "--no-ping", "--debug", "--service",
-     "--all", "--dry-run", "--no-tables-by-path", "--verify", "--read-only", "--help", "-h",
-     "--version"}
+     "--all", "--dry-run", "--no-tables-by-path", "--no-files", "--verify", "--read-only",
+     "--help", "-h", "--version"}
 )  # fmt: skip
 
 _DESCRIPTION = """\
@@ -544,12 +544,22 @@ def _add_access(parser: argparse.ArgumentParser, command: str | None) -> None:
         metavar="NAME,…",
         help="catalogs that SQL may open beside its own; '' is none",
     )
-    access.add(
+    files = _Group(group.add_mutually_exclusive_group(), command)
+    files.add(
         "--files",
         of=of,
         action="append",
-        metavar="ROOT",
-        help="local files below this folder may be read; may be repeated",
+        metavar="FOLDER",
+        help="CSV, JSON and Parquet files below this folder may be read, too; may be repeated. "
+        "Without any of these options but this one, those below the current folder may",
+    )
+    files.add(
+        "--no-files",
+        of=of,
+        action="store_const",
+        const=False,
+        dest="files",
+        help="read no file that a statement names",
     )
     access.add(
         "--copy-to",
@@ -573,9 +583,9 @@ def _add_access(parser: argparse.ArgumentParser, command: str | None) -> None:
 
 
 def access_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """What the SQL may do, as ``connect`` takes it."""
+    """What the command line says that SQL may do, as ``connect`` takes it; None is nothing."""
     locked, catalogs, confine = options.locked, options.catalogs, options.confine
-    given = {
+    return {
         "service": options.service,
         "locked": _listed(locked) if isinstance(locked, str) else locked,
         "tables_by_path": options.tables_by_path,
@@ -585,9 +595,6 @@ def access_arguments(options: argparse.Namespace) -> dict[str, Any]:
         "confine": True if confine == [True] else confine,
         "read_only": options.read_only,
     }
-    if not options.service and all(value in (None, False) for value in given.values()):
-        given["copy_to"] = True  # whoever types the command may write files anyway
-    return given
 
 
 def _listed(text: str) -> list[str]:

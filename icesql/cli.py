@@ -417,6 +417,7 @@ def _utf8(text: str) -> str:
 
 def _connect(options: argparse.Namespace) -> Connection:
     import icesql
+    from icesql.access import of_command
     from icesql.config import unknown_variables
 
     for name in ("catalog", "warehouse", "uri"):
@@ -441,7 +442,7 @@ def _connect(options: argparse.Namespace) -> Connection:
         dialect=options.dialect,
         timezone=options.timezone,
         settings=dict(options.settings),
-        **access_arguments(options),
+        **of_command(access_arguments(options)),
     )
 
 

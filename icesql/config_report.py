@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from icesql.access import Access
+from icesql.access import Access, of_command
 from icesql.catalog.configuration import configuration, origins
 from icesql.catalog.open import open_catalog
 from icesql.config import Settings, setting_key
@@ -151,13 +151,12 @@ def _of_settings(
 
 
 def _of_access(given: Mapping[str, Any]) -> Iterator[Row]:
-    access = Access.of(**given)
+    access = Access.of(**of_command(given))
     for name in Access.__struct_fields__:
         if name == "service":
             continue  # it is told by what it sets
         option = f"--{name.replace('_', '-')}"
-        # True without an option is what the command gives where nothing is restricted.
-        asked = given.get(name) is not None and (name, given[name]) != ("copy_to", True)
+        asked = given.get(name) is not None
         origin = option if asked else "--service" if given.get("service") else "default"
         yield f"access.{name}", _access_text(getattr(access, name)), origin
 

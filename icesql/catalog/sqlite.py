@@ -124,7 +124,8 @@ class SqliteCatalog:
             make_catalog(file)
         if not os.path.isfile(file):
             raise CatalogError(
-                f"SQLite catalog {file} not found; the property {_INIT}=true makes a new one"
+                f"SQLite catalog {file} not found; CREATE SCHEMA, where uri names the file, or the "
+                f"property {_INIT}=true makes a new one"
             )
         with _opened(file) as database:
             if not _has_table(database, "iceberg_tables"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,19 @@ def new_place(names: SearchPath, parts: tuple[str, ...]) -> tuple[Catalog, tuple
     """The catalog and identifier of a table that is to be made. Raises ProgrammingError."""
     catalog, namespace = namespace_place(names, parts[:-1])
     return catalog, (*(namespace if len(parts) > 1 else names.place[1]), parts[-1])
+
+
+def make_missing_catalog(names: SearchPath, parts: tuple[str, ...]) -> None:
+    """Make the SQLite file that the connection's ``uri`` names, for the first namespace in it."""
+    from icesql.catalog.sqlite import sqlite_file
+
+    uri = names.given.get("uri")
+    file = None if uri is None else sqlite_file(uri)
+    of_another = names.place[0] is not None or (len(parts) > 1 and names._others.has(parts[0]))
+    if file is not None and not os.path.lexists(file) and not of_another:
+        from icesql.catalog.writes.sqlite import make_catalog
+
+        make_catalog(file)
 
 
 def namespace_place(names: SearchPath, parts: tuple[str, ...]) -> tuple[Catalog, tuple[str, ...]]:

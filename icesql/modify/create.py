@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
-from icesql.catalog.targets import namespace_place, new_place
+from icesql.catalog.targets import make_missing_catalog, namespace_place, new_place
 from icesql.commit.create import StagedTable, create_table, stage_table
 from icesql.commit.replace import Replacement, replace_table, stage_replacement
 from icesql.commit.result import CommitResult
@@ -301,9 +301,10 @@ def _named(columns: Sequence[ResultColumn]) -> Sequence[ResultColumn]:
 
 
 def create_namespace(statement: CreateNamespace, services: StatementServices) -> Modified:
-    """Create a namespace. Raises CatalogError if it exists."""
+    """Create a namespace, and the SQLite file that is to hold it. CatalogError if it exists."""
     if statement.properties:
         raise UnsupportedSqlError("properties of a namespace", hint="leave them out")
+    make_missing_catalog(services.state.names, statement.parts)
     catalog, namespace = namespace_place(services.state.names, statement.parts)
     if statement.if_not_exists and _has_namespace(catalog, namespace):
         return Modified(note=f"{'.'.join(namespace)} exists already; nothing was done")

@@ -40,6 +40,11 @@ EXPLAIN_HINT: Final = (
 FILES_HINT: Final = (
     "connect(files='folder') and --files allow statements, not views, to read files of this machine"
 )
+FORMATS_HINT: Final = (
+    "its name says no format: write read_csv('…'), read_json('…') or read_parquet('…'), "
+    "or the name of a table"
+)
+_TEXTS: Final = frozenset({"read_text", "read_blob", "glob", "sniff_csv", "read_duckdb"})
 COPY_HINT: Final = (
     "results leave through --output, cursor.arrow() or cursor.df(); connect(copy_to='folder') and "
     "--copy-to allow COPY (query) TO 'file'"
@@ -410,7 +415,8 @@ def _check_table_function(inner: exp.Func, node: exp.Expr) -> str:
     name = function_name(inner)
     if name not in _TABLE_FUNCTIONS and refusal(name, table=True) is not None:
         by_path = "iceberg_scan('path') reads an Iceberg table by its path"
-        hint = FILES_HINT if is_file_function(name) else by_path
+        of_files = "CSV, JSON and Parquet files are read, by read_csv() and its like"
+        hint = FILES_HINT if is_file_function(name) else of_files if name in _TEXTS else by_path
         raise unsupported(f"the table function {name}()", node, hint)
     return name
 

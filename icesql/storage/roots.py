@@ -32,10 +32,14 @@ class Roots(Struct, frozen=True):
     local: tuple[tuple[str, str], ...]
     remote: tuple[tuple[str, str, tuple[str, ...]], ...]
     texts: tuple[str, ...]
+    option: str = ""
 
     @classmethod
-    def of(cls, roots: Iterable[str | os.PathLike[str]]) -> Roots:
-        """The roots as written by the owner. Raises ValueError naming one that cannot be one."""
+    def of(cls, roots: Iterable[str | os.PathLike[str]], *, option: str = "") -> Roots:
+        """The roots as written by the owner. Raises ValueError naming one that cannot be one.
+
+        ``option`` is what adds a root, where errors may say so to whoever writes the paths.
+        """
         local, remote, texts = [], [], []
         for root in roots:
             text = os.fspath(root)
@@ -50,7 +54,7 @@ class Roots(Struct, frozen=True):
             if found is None or (not found[1] and found[0] != "hdfs"):
                 raise ValueError(f"{text!r} is not a prefix such as s3://bucket/folder")
             remote.append(found)
-        return cls(tuple(local), tuple(remote), tuple(texts))
+        return cls(tuple(local), tuple(remote), tuple(texts), option)
 
     def hold(self, path: str) -> bool:
         """Whether everything that ``path`` may mean lies below a root."""

@@ -14,6 +14,7 @@ import pytest
 
 from icesql.catalog.sqlite import SqliteCatalog, catalog_files, sqlite_file
 from icesql.errors import (
+    AccessDeniedError,
     CatalogError,
     Error,
     StorageError,
@@ -282,3 +283,42 @@ def test_a_commit_that_was_killed_in_its_middle(tmp_path: Path) -> None:
     assert catalog.tables() == [("s", "t")]
     assert not (killed / "c.db-journal").exists()
     catalog.close()
+
+
+def test_only_create_makes_the_file_of_a_uri(tmp_path: Path) -> None:
+    from icesql import connect
+
+    file = tmp_path / "new.db"
+    place = {"uri": f"sqlite:///{file}", "warehouse": str(tmp_path / "wh")}
+    for sql in (
+        "SHOW TABLES", "SHOW SCHEMAS", "SELECT * FROM s.t", "DROP SCHEMA s", "DROP TABLE IF EXISTS s.t",
+        "CREATE TABLE s.t (a INT)", "INSERT INTO s.t VALUES (1)", "USE s",
+    ):  # fmt: skip
+        with connect(**place) as connection, pytest.raises(CatalogError, match="CREATE SCHEMA"):
+            connection.execute(sql)
+        assert not file.exists(), sql
+    with connect(**place, read_only=True) as connection, pytest.raises(AccessDeniedError):
+        connection.execute("CREATE SCHEMA s")
+    with connect(**place) as connection:
+        connection.execute("CREATE TEMP TABLE mine AS SELECT 1 AS a")
+        assert not file.exists()
+        with pytest.raises(CatalogError):
+            connection.execute("SHOW TABLES")
+        connection.execute("CREATE SCHEMA IF NOT EXISTS s")
+        connection.execute("CREATE TABLE s.t AS SELECT 1 AS a")
+    with connect(**place) as connection:
+        assert connection.execute("SELECT a FROM s.t").fetchall() == [(1,)]
+        connection.execute("CREATE SCHEMA IF NOT EXISTS s")
+
+
+def test_the_file_of_a_uri_is_not_made_for_another_catalog(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from icesql import connect
+
+    other = tmp_path / "other.db"
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", f"sqlite:///{other}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__INIT_CATALOG_TABLES", "true")
+    with connect(uri=f"sqlite:///{tmp_path}/new.db") as connection, suppress(Error):
+        connection.execute("CREATE SCHEMA lake.s")
+    assert not (tmp_path / "new.db").exists()

@@ -176,3 +176,177 @@ def test_the_command_reads_files_too(root: Path, capsys: pytest.CaptureFixture[s
     assert main(["--files", str(root), "--format", "csv", "-c", sql]) == 0
     assert capsys.readouterr().out == "a\n1\n"
     assert main(["--files", f"{root}x", "-c", sql]) == 1
+
+
+# ------------------------------------------------------------------ the command
+
+
+@pytest.fixture
+def here(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """``root`` as the folder in which the command starts."""
+    monkeypatch.chdir(root)
+    os.symlink(root.parent / "secret/x.csv", root / "link.csv")
+    os.symlink(root / "x.csv", root / "same.csv")
+    os.symlink(root.parent / "secret", root / "folder")
+    (root / "dir.csv").mkdir()
+    (root / "empty.csv").touch()
+    (root / "none.csv").write_text("a\n")
+    (root / "sub/[a]*?.csv").write_text("a\n1\n")
+    return root
+
+
+def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    from icesql.cli import main
+
+    code = main(["--format", "csv", *arguments])
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "'x.csv'", "'./sub/../x.csv'", "'{}/x.csv'", "'same.csv'", "'x.json'", "'x.parquet'", "'sub/*.csv'",
+        "read_csv('x.csv')", "read_csv_auto('x.csv')", "read_json('x.json')", "read_json_auto('x.json')",
+        "read_ndjson('x.json')", "read_parquet('sub/*.parquet')", "read_csv(['x.csv', 'x.csv'])",
+        "'sub/[a]*?.csv'", "(SELECT a FROM 'x.csv' UNION SELECT a FROM 'x.json')",
+    ],
+)  # fmt: skip
+def test_the_command_reads_files_below_its_folder(
+    source: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql = f"SELECT DISTINCT a FROM {source.format(here)}"
+    assert _run(capsys, "-c", sql) == (0, "a\n1\n", "")
+    view = f"CREATE TEMP VIEW v AS {sql}; CREATE MACRO m() AS TABLE {sql}; FROM v; FROM m()"
+    assert _run(capsys, "-c", view)[1].endswith("a\n1\na\n1\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        ("{secret}/x.csv", "{secret}"), ("../secret/x.csv", "{secret}"), ("link.csv", "{secret}"),
+        ("folder/x.csv", "{secret}"), ("../secret/*.csv", "{secret}"), ("../secret/*/*.csv", "{secret}"),
+        ("l*.csv", "{secret}"), ("{secret}/none/x.csv", "{secret}/none"), ("file:{secret}/x.csv", "{secret}"),
+    ],
+)  # fmt: skip
+def test_elsewhere_the_error_gives_the_option(
+    path: str, folder: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = here.parent / "secret"
+    path, option = path.format(secret=secret), f"--files {folder.format(secret=secret)}"
+    code, out, said = _run(capsys, "-c", f"SELECT a FROM '{path}'")
+    assert (code, out) == (1, "")
+    assert f"{option} allows it" in said
+    if "none" not in path:
+        assert (
+            _run(capsys, *option.split(), "-c", f"SELECT DISTINCT a FROM '{path}'")[1] == "a\n99\n"
+        )
+        # What the option adds does not take the folder away in which the command starts.
+        assert _run(capsys, *option.split(), "-c", "SELECT a FROM 'x.csv'")[1] == "a\n1\n"
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "--no-files", "--read-only", "--locked", "--locked=threads", "--confine", "--confine=.", "--catalogs=a",
+        "--catalogs=", "--tables-by-path=.", "--no-tables-by-path", "--service", "--service --read-only",
+    ],
+)  # fmt: skip
+def test_a_limit_ends_what_the_command_reads(
+    limit: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for sql in ("SELECT a FROM 'x.csv'", "SELECT a FROM read_csv('x.csv')"):
+        code, out, said = _run(capsys, *limit.split(), "-c", sql)
+        assert (code, out) == (1, "")
+        assert "file" in said
+        assert "iceberg_scan" not in said
+    code, out, said = _run(capsys, *limit.split(), "-c", f"COPY (SELECT 1) TO '{here}/out.csv'")
+    assert code == 1
+    assert not (here / "out.csv").exists()
+    if limit != "--no-files":
+        assert _run(capsys, *limit.split(), "--files", ".", "-c", "FROM 'x.csv'")[1] == "a\n1\n"
+
+
+def test_what_is_no_file_of_this_machine_is_said_so(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path, problem in {
+        "https://x.test/x.csv": "no file of this machine",
+        "dir.csv": "a folder, a pipe or a device is there",
+        "nope.csv": "no such file",
+    }.items():
+        code, _, said = _run(capsys, "-c", f"SELECT * FROM '{path}'")
+        assert code == 1
+        assert problem in said
+    for source in ("'/etc/passwd'", "read_text('x.csv')", "read_blob('x.csv')"):
+        code, _, said = _run(capsys, "-c", f"SELECT * FROM {source}")
+        assert code == 1
+        assert "read_csv(" in said
+        assert "iceberg_scan" not in said
+    assert _run(capsys, "-c", "SELECT count(*) AS n FROM 'empty.csv'")[1] == "n\n0\n"
+    assert _run(capsys, "-c", "SELECT a FROM 'none.csv'")[1] == "a\n"
+
+
+def test_the_folder_of_the_command_may_have_any_name(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = here / "a[1]*{b}'c"
+    folder.mkdir()
+    (folder / "y[2].csv").write_text("a\n1\n")
+    monkeypatch.chdir(folder)
+    for path in ("y[2].csv", "y*.csv", f"{folder}/y[2].csv".replace("'", "''")):
+        assert _run(capsys, "-c", f"FROM '{path}'") == (0, "a\n1\n", "")
+    assert _run(capsys, "-c", "FROM '../x.csv'")[0] == 1
+    link = here / "link"
+    link.symlink_to(folder)
+    monkeypatch.setenv("PWD", str(link))
+    assert _run(capsys, "-c", f"FROM '{link}/y[2].csv'") == (0, "a\n1\n", "")
+    monkeypatch.setenv("PWD", str(here))  # the folder that the command was in before
+    assert _run(capsys, "-c", f"FROM '{here}/x.csv'")[0] == 1
+    folder.joinpath("y[2].csv").unlink()
+    folder.rmdir()
+    assert _run(capsys, "-c", f"FROM '{here}/x.csv'")[0] == 1
+    assert _run(capsys, "-c", "SELECT 1 AS a") == (0, "a\n1\n", "")
+
+
+def test_nobody_but_the_command_reads_files_by_default(here: Path, tmp_path: Path) -> None:
+    with (
+        icesql.connect(warehouse=str(tmp_path)) as connection,
+        pytest.raises(UnsupportedSqlError, match="files="),
+    ):
+        connection.execute("SELECT * FROM 'x.csv'")
+
+
+@pytest.mark.parametrize("what", ["link", "pipe", "nothing", "other columns"])
+@pytest.mark.parametrize("sql", ["SELECT * FROM '{}'", "INSERT INTO s.t SELECT * FROM '{}'"])
+def test_a_file_that_is_replaced_after_it_was_found(
+    what: str, sql: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from icesql.query import bind
+
+    def replaced(*arguments: Any) -> Any:
+        found = bound(*arguments)
+        if found:
+            (here / "x.csv").unlink()
+            match what:
+                case "link":
+                    (here / "x.csv").symlink_to(here.parent / "secret/x.csv")
+                case "pipe":
+                    os.mkfifo(here / "x.csv")
+                case "other columns":
+                    (here / "x.csv").write_text("b,c\n2,3\n")
+        return found
+
+    (here.parent / "wh").mkdir()
+    bound = bind.bind_files
+    with icesql.connect(warehouse=str(here.parent / "wh"), files=[here]) as connection:
+        connection.execute("CREATE SCHEMA s")
+        connection.execute("CREATE TABLE s.t (a BIGINT)")
+        monkeypatch.setattr(bind, "bind_files", replaced)
+        try:
+            rows = connection.execute(sql.format("x.csv")).fetchall()
+        except DatabaseError:
+            rows = []
+        assert rows == ([(2, 3)] if sql.startswith("SELECT") and what == "other columns" else [])
+        monkeypatch.undo()
+        assert connection.execute("SELECT * FROM s.t").fetchall() == []

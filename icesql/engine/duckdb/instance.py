@@ -14,6 +14,7 @@ from icesql.config import Settings, default_temp_directory
 from icesql.engine.duckdb.copying.sinks import OUTPUT_FOLDER, OutputFiles
 from icesql.engine.duckdb.kept_footers import SETTINGS, KeptFooters
 from icesql.engine.duckdb.relations.opened_files import STORE_FOLDER
+from icesql.engine.duckdb.relations.relation import escape_glob
 from icesql.engine.duckdb.types import literal
 from icesql.engine.forked import keep_in_forks
 from icesql.errors import InterfaceError, OperationalError, ScanLimitError
@@ -71,7 +72,9 @@ class Instance:
         self.discarded = False
         try:
             self._root = _started(settings) if root is None else root
-            allowed = ", ".join(map(literal, sorted({*folders, OUTPUT_FOLDER})))
+            # Paths come with their wildcards escaped, and are compared as they come.
+            spelled = {*folders, *map(escape_glob, folders), OUTPUT_FOLDER}
+            allowed = ", ".join(map(literal, sorted(spelled)))
             self._root.execute(f"SET allowed_directories = [{allowed}]")
             reads_stores = STORE_FOLDER in folders
             self.footers: KeptFooters | None = None

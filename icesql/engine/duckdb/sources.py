@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from icesql.engine.duckdb.relations.grouping import FileGroup, group_files
 from icesql.engine.duckdb.relations.opened_files import OpenedFiles
 from icesql.engine.duckdb.relations.relation import file_relation, register_tables, union_all
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
+from icesql.errors import StorageError
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -141,6 +143,9 @@ class Sources:
     def _files(self) -> Mapping[str, str]:
         sources = {}
         for files in self._bound.files:
+            for each in files.locations:
+                if not os.path.isfile(each):  # opening a pipe would wait for a writer
+                    raise StorageError(each, "the file was replaced while the statement ran")
             found = file_relation(files)
             sources[files.name] = found.sql
             self.parameters.update(found.parameters)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from icesql.sql.acceptance import FILES_HINT
+from icesql.sql.acceptance import FILES_HINT, FORMATS_HINT
 from icesql.sql.files import reader_of
 from icesql.sql.parser.words import ENDS_CLAUSE
 from icesql.sql.positions import offset_of, unsupported
@@ -66,8 +66,9 @@ def read_file(table: exp.Table, text: str, *, files: bool) -> None:
     start = table.meta["start"]
     reader = reader_of(text)
     if reader is None or not files:
-        by_path = f"a table's folder or its metadata file is read with iceberg_scan('{text}')"
-        hint = FILES_HINT if reader and not _is_metadata(text) else by_path
+        hint = FILES_HINT if reader or not files else FORMATS_HINT
+        if _is_metadata(text) or "://" in text:
+            hint = f"a table's folder or its metadata file is read with iceberg_scan('{text}')"
         raise unsupported(f"a file as a table: '{text}'", start, hint)
     function = exp.Anonymous(this=reader, expressions=[exp.Literal.string(text)])
     # As DuckDB has it: the file's name up to its first dot.
