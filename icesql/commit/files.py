@@ -23,8 +23,8 @@ class FileChanges(Struct, frozen=True, dict=True):
     ``rows`` is by how many the live rows change, as the statement counted them; None where it did
     not. ``deletes_read``: removed position delete files were read, and those to add have what they
     told of live data files. ``converted`` are the paths of removed equality deletes of which the
-    same is true, by position. ``schema`` are columns that come in the same commit, also where no
-    file does.
+    same is true, by position, and of position delete files that name no row of one. ``schema`` are
+    columns that come in the same commit, also where no file does.
     """
 
     operation: str

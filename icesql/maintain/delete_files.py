@@ -244,12 +244,15 @@ def rewrite_delete_files(
             tasks.append(replace(task, deletes=deletes))
     loaded = PositionDeletes(planned.context, tasks, query)
     of_group: dict[int, list[tuple[DataFile, Any]]] = {}
+    empty: list[DataFile] = []
     for task in tasks:
         # Files of several groups of a partition may tell of one data file: each keeps its own.
         for number in {chosen[each.path] for each in task.deletes}:
             own = tuple(each for each in task.deletes if chosen[each.path] == number)
             found = loaded.positions(replace(task, deletes=own))
-            if found is not None:
+            if found is None:
+                empty += own
+            else:
                 of_group.setdefault(number, []).append((task.data_file, found))
     added: list[DataFile] = []
     ages: dict[str, int] = {}
@@ -266,7 +269,7 @@ def rewrite_delete_files(
             remove_file(table.storage, each.path)
         raise
     wanted = Validation(None if snapshot is None else snapshot.snapshot_id)
-    return _committed(catalog, table, groups, added, ages, wanted, summary, query)
+    return _committed(catalog, table, groups, added, empty, ages, wanted, summary, query)
 
 
 def _as_vectors(
@@ -289,13 +292,15 @@ def _as_vectors(
             tasks[task.data_file.path] = replace(task, deletes=deletes)
     loaded = PositionDeletes(planned.context, [*tasks.values()], query)
     added: list[DataFile] = []
+    empty: list[DataFile] = []
     ages: dict[str, int] = {}
     operation = str(uuid.uuid4())
     try:
         for number, task in enumerate(tasks.values()):
             query.check()
             found = loaded.positions(task)
-            if found is None or not len(found):
+            if found is None:
+                empty += task.deletes
                 continue
             bitmap = as_bitmap(found)
             made = write_deletion_vector(
@@ -314,7 +319,7 @@ def _as_vectors(
     wanted = Validation(
         None if start is None else start.snapshot_id, existing=of_vectors, vectors_of=of_vectors
     )
-    return _committed(catalog, table, groups, added, ages, wanted, summary, query)
+    return _committed(catalog, table, groups, added, empty, ages, wanted, summary, query)
 
 
 def _committed(
@@ -322,6 +327,7 @@ def _committed(
     table: Table,
     groups: Sequence[DeleteGroup],
     added: Sequence[DataFile],
+    empty: Sequence[DataFile],
     ages: Mapping[str, int],
     wanted: Validation,
     summary: Mapping[str, str],
@@ -330,7 +336,7 @@ def _committed(
     removed = tuple(each for group in groups for each in group.files)
     changes = FileChanges(
         "replace", tuple(added), removed, summary=dict(summary), delete_ages=dict(ages),
-        deletes_read=True,
+        deletes_read=True, converted=frozenset(each.path for each in empty),
     )  # fmt: skip
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:

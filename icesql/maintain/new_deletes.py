@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 from icesql.catalog.table import Table
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.read.deletes.positions import Positions
+from icesql.scan.deletes.vectors import Positions
 from icesql.storage.new_file import remove_file
 from icesql.storage.open import Storage
 from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector

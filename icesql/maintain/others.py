@@ -24,14 +24,16 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ADDED, DELETED
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.read.deletes.positions import PositionDeletes, Positions
+from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import DeleteIndex
+from icesql.scan.deletes.vectors import Positions
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import typed_specs
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 
 # Rows of a file that are gone through, a byte each, to show that none of them lives again.
 _MOST_SHOWN: Final = 1 << 28
+_NONE: Final[Positions] = np.empty(0, np.int64)
 
 
 class Deleted(Struct, frozen=True):
@@ -190,9 +192,8 @@ class Others:
         now_of = PositionDeletes(context, now.values(), self._query)
         found = {}
         for number, task in tasks.items():
-            before = positions_within(before_of.positions(task), task.data_file)
-            after = positions_within(now_of.positions(now[number]), task.data_file)
-            found[number] = Deleted(before, after)
+            both = before_of.positions(task), now_of.positions(now[number])
+            found[number] = Deleted(*(_NONE if each is None else each for each in both))
         return found
 
     def check_taken_back(
@@ -215,7 +216,8 @@ class Others:
                 lost = True  # unless it can be shown that none lives again
                 if 0 <= count <= _MOST_SHOWN:
                     dead = np.ones(count, bool)
-                    dead[positions_within(live_positions(number), task.data_file)] = False
+                    live = live_positions(number)
+                    dead[live[live < count]] = False
                     dead[found.after] = False
                     lost = bool(dead.any())
             if lost:
@@ -227,13 +229,6 @@ class Others:
             f"another commit to {self.base.name} conflicts with this statement: {what}; "
             "nothing was changed, run the statement again"
         )
-
-
-def positions_within(positions: Positions | None, file: DataFile) -> Positions:
-    """Positions of rows that a file has: writers may name others."""
-    if positions is None:
-        return np.empty(0, np.int64)
-    return positions[positions < file.record_count] if file.record_count >= 0 else positions
 
 
 def equality_deletes(task: FileScanTask) -> list[DataFile]:

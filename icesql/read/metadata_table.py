@@ -20,9 +20,9 @@ from icesql.iceberg.schema import Schema
 from icesql.read.columns.arrow_schema import arrow_schema, arrow_type
 from icesql.read.columns.projection import column_reader
 from icesql.read.columns.values import column_of, one_value, repeated
-from icesql.read.deletes.positions import read_vector
 from icesql.read.formats.decode_errors import converting
 from icesql.read.formats.open import open_reader
+from icesql.scan.deletes.vectors import read_vector
 from icesql.scan.metadata_tables.rows import MetadataRows, PositionDeleteFile
 from icesql.scan.metadata_tables.schemas import stored_row
 from icesql.scan.tasks.task import ScanContext
@@ -99,7 +99,7 @@ def _deletes(
 
 
 def _of_vector(file: DataFile, context: ScanContext) -> Iterator[tuple[Any, Any, Any]]:
-    positions = pa.array(read_vector(file, context), pa.int64())
+    positions = pa.array(read_vector(file, context.storage, context.table), pa.int64())
     path = one_value(file.referenced_data_file, t.STRING)
     yield repeated(path, len(positions)), positions, None
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.scan.extreme_files import Walk, deleted_rows, without
+from icesql.scan.extreme_files import Walk, deleted_rows, exact_deleted_rows, without
 from icesql.scan.plan import NeededFiles
 from icesql.scan.pruning.counted import live_rows
 from icesql.scan.pruning.extremes import is_ordered
@@ -49,6 +49,10 @@ def without_constant_files(
             found = [ranges[task.spec_id].of(each.field_id, index) for each in columns]
             if not all(each.constant for each in found):
                 continue
+            if counted:
+                count = live_rows(task.data_file.record_count, exact_deleted_rows(task, scan.table))
+                if not count:
+                    continue
             row = tuple(each.low for each in found)
             rows[row] = rows.get(row, 0) + count
             reason = f"all of its {count:,} rows have these values" if counted else "one value each"

@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from msgspec.structs import replace
+
+from icesql.catalog.table import Table
 from icesql.iceberg.expressions.predicate import Predicate, keep_columns
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.scan.plan import NeededFiles, SkipRecord, Survivors
@@ -52,6 +55,10 @@ def needed_for_extremes(files: tuple[FileScanTask, ...], walk: Walk) -> NeededFi
     }
     counts: tuple[int, ...] = ()
     if scan.counts:
+        candidates = [
+            replace(file, deleted=exact_deleted_rows(task, scan.table)) if surely else file
+            for file, task, surely in zip(candidates, files, whole, strict=True)
+        ]
         counted = {
             position: count
             for position, file in enumerate(candidates)
@@ -121,11 +128,29 @@ def _candidates(files: Sequence[FileScanTask], walk: Walk, left_out: Predicate) 
 
 
 def deleted_rows(deletes: Sequence[DataFile]) -> int | None:
-    """The rows that delete files take from a file; None unless it is one vector or none."""
+    """The positions that delete files name in a file; None unless it is one vector or none."""
     if not deletes:
         return 0
     only = deletes[0]
     return only.record_count if len(deletes) == 1 and only.is_deletion_vector else None
+
+
+def exact_deleted_rows(task: FileScanTask, table: Table) -> int | None:
+    """The same, without the positions beyond the end of the file that other writers may name.
+
+    Reads the vectors of others, and raises what that does.
+    """
+    rows = deleted_rows(task.deletes)
+    if not rows:
+        return rows
+    (vector,) = task.deletes
+    metadata = table.metadata
+    by = None if vector.snapshot_id is None else metadata.snapshots.get(vector.snapshot_id)
+    if by is not None and by.summary.get("engine-name") == "icesql":
+        return rows
+    from icesql.scan.deletes.vectors import rows_of_vector
+
+    return rows_of_vector(vector, task.data_file.record_count, table.storage, table.name)
 
 
 def _count_out(counts: ScanCounts, files: Iterable[FileScanTask]) -> None:

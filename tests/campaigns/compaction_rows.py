@@ -78,7 +78,7 @@ def rewritten(table: Any, order: RowOrder | None, scratch: str) -> tuple[list[st
             done = run_rewrite_task(replace(task, write=write), query)
             files += done.files
             count += done.rows
-        check_rows(group, count)
+        check_rows(group, count, plan.table)
         # Where the ids of rows were not known, none are stored; a new file would give them.
         known = any(each.data_file.first_row_id is not None for each in group.files)
         first = 1 << 40 if known else None

@@ -4,7 +4,8 @@ What is compared, at each attempt, with the base of this very attempt:
 
 - Data files and vectors say exactly how many rows live: those added, less those of the data files
   removed, less what new vectors delete beyond the ones they take the place of. A commit to a table
-  without other deletes has to give the very number.
+  without other deletes has to give the very number. Where it does not, the vectors that go are
+  read: those of other writers may name positions that are no rows.
 - Position delete files (format version 2) may tell of a row twice, or of one that is gone. A data
   file that goes, and to which some apply, counts as having between its rows less all of their
   positions and its rows.
@@ -22,20 +23,22 @@ commit does not read anyway. An append reads none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
-from icesql.commit.files import FileChanges, file_key
+from icesql.commit.files import FileChanges, FileKey, file_key
 from icesql.commit.manifests.filtering import may_hold
 from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.manifests.store import ManifestStore
-from icesql.errors import CommitConflictError, InternalError
+from icesql.errors import CommitConflictError, Error, InternalError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.scan.deletes.delete_index import DeleteIndex, last_part, partition_key
+from icesql.scan.deletes.vectors import rows_of_vector
 
 
 class LiveRows:
@@ -71,6 +74,7 @@ class LiveRows:
             path: each for each in changes.added_deletes if (path := self._path(each)) is not None
         }
 
+        self._of_vector: dict[FileKey, int] = {}
         self._several = {
             _scope(each)
             for each in changes.added_deletes
@@ -83,7 +87,9 @@ class LiveRows:
         That is a CommitConflictError where others have ``moved`` the branch since the statement
         read it, else an InternalError.
         """
-        problem = self._lost_deletes() or self._miscounted()
+        problem = self._problem()
+        if problem is not None and self._count_vectors():
+            problem = self._problem()
         if problem is None:
             return
         if moved:
@@ -96,6 +102,32 @@ class LiveRows:
             "the table are not what its metadata says (SET verify = 'full' reads them), or this is "
             "a bug in icesql"
         )
+
+    def _problem(self) -> str | None:
+        return self._lost_deletes() or self._miscounted()
+
+    def _count_vectors(self) -> bool:
+        """Read the vectors that go; whether one names positions that its data file does not have.
+
+        Those of other writers may. Most commits need not know.
+        """
+        vectors = {self._path(each): each for each in self._removed if each.is_deletion_vector}
+        if not vectors:
+            return False
+        table = self._table
+        for file in self._live(map(HeldManifest, self._old), ManifestContent.DATA):
+            vector = vectors.get(self._key_of(file.path))
+            if vector is None:
+                continue
+            with suppress(Error):  # one that cannot be read explains nothing
+                rows = rows_of_vector(vector, file.record_count, table.storage, table.name)
+                if rows != vector.record_count:
+                    self._of_vector[file_key(vector)] = rows
+        return bool(self._of_vector)
+
+    def _rows(self, delete: DataFile) -> int:
+        """The rows that a delete names."""
+        return self._of_vector.get(file_key(delete), delete.record_count)
 
     def _path(self, delete: DataFile) -> str | None:
         """The one data file that a delete tells of, as a key; None where it may be several."""
@@ -132,7 +164,7 @@ class LiveRows:
             return False
         # Only vectors count each row once.
         new = self._new.get(path)
-        least = delete.record_count if delete.is_deletion_vector else 0
+        least = self._rows(delete) if delete.is_deletion_vector else 0
         return new is not None and new.record_count >= least
 
     def _applied(self, deletes: Sequence[DataFile]) -> DataFile | None:
@@ -186,7 +218,7 @@ class LiveRows:
         for path, new in self._new.items():
             if path not in self._gone:
                 replaced = self._removed_of.get(path, ())
-                exact -= new.record_count - sum(each.record_count for each in replaced)
+                exact -= new.record_count - sum(map(self._rows, replaced))
         if exact == counted:
             return None
         least, most = self._range(exact)
@@ -226,7 +258,7 @@ class LiveRows:
     def _in_vector(self, path: str) -> int:
         """The rows that the vector deletes which goes for a data file."""
         replaced = self._removed_of.get(path, ())
-        return sum(each.record_count for each in replaced if each.is_deletion_vector)
+        return sum(self._rows(each) for each in replaced if each.is_deletion_vector)
 
     # ------------------------------------------------------------------ files
 

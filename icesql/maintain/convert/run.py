@@ -30,7 +30,7 @@ from icesql.maintain.convert.local import run_locally
 from icesql.maintain.convert.plan import ConversionPlan
 from icesql.maintain.convert.task import ConversionTask, NewDelete, Runner, tasks_of
 from icesql.maintain.new_deletes import NewDeletes
-from icesql.maintain.others import Deleted, Others, equality_deletes, positions_within
+from icesql.maintain.others import Deleted, Others, equality_deletes
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.manifest_reader import ManifestReader
@@ -182,8 +182,9 @@ class _Conversion:
         if number not in self._found:
             return 0
         own = replace(task, deletes=(self._found[number].delete,))
-        positions = PositionDeletes(self._plan.context, (own,), self._query).positions(own)
-        found = positions_within(positions, task.data_file)
+        found = PositionDeletes(self._plan.context, (own,), self._query).positions(own)
+        if found is None:
+            return 0
         taken = np.setdiff1d(found, deleted.after, assume_unique=True)
         count = len(taken)
         if not count:

@@ -21,10 +21,10 @@ from icesql.errors import InternalError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.maintain.convert.plan import ConversionPlan
-from icesql.maintain.others import positions_within
 from icesql.maintain.rewrite.task import numbered_file, read_live_rows
-from icesql.read.deletes.positions import PositionDeletes, Positions
+from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import partition_key
+from icesql.scan.deletes.vectors import Positions
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, content_bytes
 from icesql.storage.new_file import remove_file
 from icesql.storage.open import Storage
@@ -203,12 +203,13 @@ def _found(
     for place, each in enumerate(scan.tasks):
         query.check()
         mine = gone[starts[place] : starts[place + 1]]
-        known = positions_within(older.positions(each), each.data_file)
-        mine[known] = False
+        known = older.positions(each)
+        if known is not None:
+            mine[known] = False
         taken = np.count_nonzero(mine)
         if not taken:
             continue
-        if with_older:
+        if with_older and known is not None:
             mine[known] = True
         yield place, int(taken), np.flatnonzero(mine)
 

@@ -28,7 +28,7 @@ from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.maintain.rewrite.origins import Origins
 from icesql.maintain.rewrite.plan import RewritePlan
 from icesql.maintain.rewrite.task import RewriteResult
-from icesql.read.deletes.positions import Positions
+from icesql.scan.deletes.vectors import Positions
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import typed_specs
 from icesql.scan.tasks.task import FileScanTask

@@ -5,7 +5,7 @@ Source: Java ``RewriteDataFilesSparkAction`` and ``RewriteDataFilesCommitManager
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Final
 
@@ -37,6 +37,7 @@ from icesql.maintain.rewrite.task import (
     TaskFailure,
     tasks_of,
 )
+from icesql.scan.deletes.vectors import rows_of_vector
 from icesql.storage.new_file import remove_file
 
 NOTHING: Final[Mapping[str, str]] = {}
@@ -156,7 +157,8 @@ class _Rewrite:
             self._remove(number)
             return
         try:
-            check_rows(self._groups[number], sum(each.rows for each in self._results[number]))
+            rows = sum(each.rows for each in self._results[number])
+            check_rows(self._groups[number], rows, self._table)
         except InternalError as error:
             if not self._options.partial_progress_enabled:
                 raise
@@ -344,25 +346,37 @@ def vectors_of(groups: Sequence[FileGroup]) -> list[DataFile]:
     ]
 
 
-def check_rows(group: FileGroup, rows: int) -> None:
-    """Raise InternalError where metadata says that a group has not so many live rows."""
-    counts = [task.data_file.record_count for task in group.files]
-    if any(each < 0 for each in counts):
+def check_rows(group: FileGroup, rows: int, table: Table) -> None:
+    """Raise InternalError where metadata says that a group has not so many live rows.
+
+    Reads vectors where their cardinalities, which may count more than rows, do not explain it.
+    """
+    if any(task.data_file.record_count < 0 for task in group.files):
         return
-    most = least = sum(counts)
-    for task in group.files:
-        of_file = task.data_file.record_count
-        deletes = task.deletes
-        if any(each.content is FileContent.EQUALITY_DELETES for each in deletes):
-            least -= of_file
-            continue
-        gone = sum(each.record_count for each in deletes)
-        least -= min(of_file, gone)
-        if len(deletes) == 1 and deletes[0].is_deletion_vector:
-            most -= gone
+    least, most = _live_rows(group, lambda vector, _: vector.record_count)
+    if not least <= rows <= most:
+        least, most = _live_rows(
+            group, lambda vector, of: rows_of_vector(vector, of, table.storage, table.name)
+        )
     if not least <= rows <= most:
         expected = f"{most:,}" if least == most else f"{least:,} to {most:,}"
         raise InternalError(
             f"a rewrite of {len(group.files)} files gave {rows:,} rows where their metadata says "
             f"{expected}; nothing of it was committed"
         )
+
+
+def _live_rows(group: FileGroup, of_vector: Callable[[DataFile, int], int]) -> tuple[int, int]:
+    """How many rows of a group live at least and at most."""
+    most = least = sum(task.data_file.record_count for task in group.files)
+    for task in group.files:
+        of_file = task.data_file.record_count
+        deletes = task.deletes
+        if any(each.content is FileContent.EQUALITY_DELETES for each in deletes):
+            least -= of_file
+        elif len(deletes) == 1 and deletes[0].is_deletion_vector:
+            gone = of_vector(deletes[0], of_file)
+            least, most = least - min(of_file, gone), most - gone
+        else:
+            least -= min(of_file, sum(each.record_count for each in deletes))
+    return least, most

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 from icesql.context import QueryContext
 from icesql.read.deletes.equality_keys import EqualityGroup, equality_groups
-from icesql.read.deletes.positions import PositionDeletes, Positions
+from icesql.read.deletes.positions import PositionDeletes
+from icesql.scan.deletes.vectors import Positions
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 
 
@@ -43,6 +44,10 @@ class DeleteRelations:
         Raises CorruptFileError and StorageError for the delete files.
         """
         return self._positions.positions(task)
+
+    def positions_named(self, task: FileScanTask) -> Positions | None:
+        """The same with positions beyond the end of the file, which delete nothing."""
+        return self._positions.named(task)
 
     def groups_for(self, task: FileScanTask) -> tuple[EqualityGroup, ...]:
         """The groups that may delete rows of the task."""

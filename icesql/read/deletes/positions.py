@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
-from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.errors import CorruptFileError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.name_mapping import MappedField, NameMapping
@@ -27,14 +26,12 @@ from icesql.read.columns.numbers import to_numbers
 from icesql.read.columns.projection import column_reader
 from icesql.read.formats.decode_errors import converting
 from icesql.read.formats.open import open_reader
+from icesql.scan.deletes.vectors import Positions, read_vector
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
 from icesql.storage.cache import kept
 
-Positions: TypeAlias = npt.NDArray[np.int64]
-
 # Larger delete files are read for each query, and only what the query's data files need is kept.
 _MOST_KEPT_ROWS: Final = 1 << 20
-_LONGEST_VECTOR: Final = 1 << 30  # bytes
 
 _SCHEMA = Schema((DELETE_FILE_PATH, DELETE_POS))
 # Delete files of other writers may lack field ids; the spec fixes the names.
@@ -53,6 +50,7 @@ class PositionDeletes:
         self._lock = threading.Lock()
         self._wanted: dict[str, set[str]] = {}
         self._loaded: dict[str, dict[str, Positions]] = {}
+        self._checked: set[str] = set()
         tasks = tuple(tasks)
         # Deletes that are known to hold no positions, by identity: a stream of upserts has
         # hundreds of equality deletes for each of hundreds of files.
@@ -67,7 +65,35 @@ class PositionDeletes:
                     self._wanted.setdefault(delete.path, set()).add(task.data_file.path)
 
     def positions(self, task: FileScanTask) -> Positions | None:
-        """Deleted positions of the task's data file, sorted and distinct; None for none."""
+        """Deleted positions of the task's data file, sorted and distinct; None for none.
+
+        Writers name positions beyond the end of a file: they are no rows, and are left out. Where
+        the file's row count is unknown, nothing is. Raises CorruptFileError where the row count is
+        not that of the file.
+        """
+        found, file = self.named(task), task.data_file
+        if found is None or file.record_count < 0 or found[-1] < file.record_count:
+            return found
+        self._check_row_count(file)
+        found = found[: np.searchsorted(found, file.record_count)]
+        return found if len(found) else None
+
+    def _check_row_count(self, file: DataFile) -> None:
+        # A wrong count would bring deleted rows back.
+        with self._lock:
+            if file.path in self._checked:
+                return
+        opened = open_reader(file, self._context)
+        try:
+            for _ in opened.batches((), start=0, length=0, whole=True, predicate=ALWAYS_TRUE):
+                self._query.check()
+        finally:
+            opened.close()
+        with self._lock:
+            self._checked.add(file.path)
+
+    def named(self, task: FileScanTask) -> Positions | None:
+        """The same with positions that the file does not have."""
         if id(task.deletes) in self._without:
             return None
         vectors = [delete for delete in task.deletes if delete.is_deletion_vector]
@@ -77,7 +103,7 @@ class PositionDeletes:
                     task.data_file.path,
                     f"{len(vectors)} deletion vectors apply: {', '.join(v.path for v in vectors)}",
                 )
-            positions = read_vector(vectors[0], self._context)
+            positions = read_vector(vectors[0], self._context.storage, self._context.table)
             return positions if len(positions) else None
         parts = []
         for delete in _position_files(task):
@@ -161,41 +187,6 @@ class PositionDeletes:
                 yield arrays[0], to_numbers(arrays[1])
         finally:
             opened.close()
-
-
-def read_vector(vector: DataFile, context: ScanContext) -> Positions:
-    """The positions in a deletion vector, sorted; kept for later queries.
-
-    Raises UnsupportedTableError for an encrypted one, CorruptFileError, StorageError.
-    """
-    from icesql.iceberg.puffin.deletion_vector import read_deletion_vector
-
-    if vector.key_metadata is not None:
-        raise UnsupportedTableError("encryption", table=context.table, path=vector.path)
-    location = context.storage.location(vector.path)
-    if vector.content_offset is None or vector.content_size_in_bytes is None:
-        raise CorruptFileError(location, "a deletion vector without offset and size")
-    offset, length = vector.content_offset, vector.content_size_in_bytes
-    cardinality = vector.record_count if vector.record_count >= 0 else None
-    if offset < 0 or not 0 <= length <= _longest_vector(cardinality):
-        raise CorruptFileError(
-            location, f"a deletion vector of {length} bytes for {cardinality} rows"
-        )
-    storage = context.storage
-
-    def read() -> tuple[Positions, int]:
-        blob = storage.read(vector.path, offset=offset, length=length)
-        found = read_deletion_vector(blob, path=location, cardinality=cardinality)
-        rows = np.frombuffer(found, np.int64) if len(found) else np.empty(0, np.int64)
-        return rows, rows.nbytes
-
-    key = storage.cache_key("positions", vector.path, offset, length, cardinality)
-    return kept(storage.cache, key, read)
-
-
-def _longest_vector(cardinality: int | None) -> int:
-    """Bytes of a vector with this many rows, each alone in its container."""
-    return _LONGEST_VECTOR if cardinality is None else min(64 * cardinality + 4096, _LONGEST_VECTOR)
 
 
 def _merged(parts: list[Positions]) -> Positions:
