@@ -146,30 +146,58 @@ def find_current_metadata(folder: str, storage: Storage) -> str | None:
     """Path of the current metadata file in ``folder`` (the one called metadata), None without any.
 
     Files of the Hadoop layout (v<N>) follow the hint: the version it names, then N+1, N+2, … as
-    long as they exist, for the hint may lag; without a usable hint the greatest N. Files that a
+    long as they exist, for the hint may lag; without a usable hint the greatest N. A hint above
+    every version there raises StorageError: the file of a commit is gone. Files that a
     catalog named (<N>-<uuid>) go by N, then by the time they were written; only their catalog
     knows for certain, so a commit that failed may be taken for the last one. Where both kinds or
     neither are there, the time of the last update inside the files decides.
     Source: Iceberg Java ``HadoopTableOperations``.
     """
-    try:
-        listed = storage.list_folder(folder)
-    except StorageError:
-        if storage.exists(folder):
-            raise
-        return None
-    versions, others = metadata_names(listed)
-    if not versions and not others:
-        return None
 
     def path(name: str) -> str:
         return f"{folder.rstrip('/')}/{name}"
 
-    hint = next((_hint(storage, path(name)) for name in HINTS if name in listed), None)
-    best = [*_hadoop_current(versions, hint), *_catalog_current(others, hint)] or others
+    before = None
+    for _ in range(_LOOKS):
+        try:
+            listed = storage.list_folder(folder)
+        except StorageError:
+            if storage.exists(folder):
+                raise
+            return None
+        versions, others = metadata_names(listed)
+        if not versions and not others:
+            return None
+        hint = next((_hint(storage, path(name)) for name in HINTS if name in listed), None)
+        hinted = hinted_version(hint or "")
+        highest = max([*versions.values(), *_catalog_numbers(others).values()], default=0)
+        if not versions or hinted is None or hinted <= highest:
+            break
+        # A version that was committed after the folder was listed is there at the next look.
+        if hinted == before:
+            return _unlisted(hinted, highest, path, storage)
+        before = hinted
+    best = [*_hadoop_current(versions, hinted), *_catalog_current(others, hint)] or others
     if len(best) == 1:
         return path(best[0])
     return path(_last_updated(best, lambda name: read_metadata(path(name), storage)))
+
+
+def _unlisted(version: int, highest: int, path: Callable[[str], str], storage: Storage) -> str:
+    """The path of a version that the hint names and no listing of the folder has.
+
+    Raises StorageError where it is not there: it was committed, and older ones are not current.
+    """
+    names = hadoop_spellings(version)
+    for name in names:
+        if storage.exists(path(name)):
+            return path(name)
+    raise StorageError(
+        path(names[0]),
+        f"{HINTS[0]} says that version {version} of the table is the current one, and its file is "
+        f"gone; the highest version there is {highest}. Restore {names[0]}; or, to lose what was "
+        f"committed since version {highest}, write {highest} into {HINTS[0]}",
+    )
 
 
 def read_where_it_is(
@@ -279,11 +307,10 @@ def _hint(storage: Storage, path: str) -> str | None:
         return None  # the hint is best effort for its writer, so it is for the reader
 
 
-def _hadoop_current(numbered: Mapping[str, int], hint: str | None) -> list[str]:
+def _hadoop_current(numbered: Mapping[str, int], hinted: int | None) -> list[str]:
     if not numbered:
         return []
     versions = set(numbered.values())
-    hinted = hinted_version(hint or "")
     current = hinted if hinted in versions else max(versions)
     while current + 1 in versions:
         current += 1
@@ -293,11 +320,15 @@ def _hadoop_current(numbered: Mapping[str, int], hint: str | None) -> list[str]:
 
 
 def _catalog_current(names: Iterable[str], hint: str | None) -> list[str]:
-    numbered = {name: int(found[1]) for name in names if (found := _CATALOG.fullmatch(name))}
+    numbered = _catalog_numbers(names)
     highest = max(numbered.values(), default=0)
     newest = [name for name, number in numbered.items() if number == highest]
     hinted = [name for name in newest if hint and name.startswith(hint)]
     return hinted if len(hinted) == 1 else newest
+
+
+def _catalog_numbers(names: Iterable[str]) -> dict[str, int]:
+    return {name: int(found[1]) for name in names if (found := _CATALOG.fullmatch(name))}
 
 
 def _last_updated(names: Iterable[str], read: Callable[[str], TableMetadata]) -> str:

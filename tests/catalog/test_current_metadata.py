@@ -9,7 +9,13 @@ from types import ModuleType
 import pytest
 
 import icesql
-from icesql.catalog.current_metadata import find_current_metadata, is_metadata_name, read_metadata
+from icesql.catalog.current_metadata import (
+    HINTS,
+    find_current_metadata,
+    hadoop_spellings,
+    is_metadata_name,
+    read_metadata,
+)
 from icesql.errors import StorageError
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.cache import BoundedCache
@@ -60,7 +66,7 @@ def test_a_lagging_hint_is_probed_upwards_until_a_gap(tmp_path: Path, tables: Mo
     assert current(tmp_path) == "v4.metadata.json"
 
 
-@pytest.mark.parametrize("hint", [None, "", "not a number", "17"])
+@pytest.mark.parametrize("hint", [None, "", "not a number", "7", "0"])
 def test_without_a_usable_hint_the_greatest_version_wins(
     tmp_path: Path, tables: ModuleType, hint: str | None
 ) -> None:
@@ -68,6 +74,62 @@ def test_without_a_usable_hint_the_greatest_version_wins(
     if hint is not None:
         (tmp_path / "version-hint.text").write_text(hint)
     assert current(tmp_path) == "v10.metadata.json"
+
+
+@pytest.mark.parametrize("hint", ["11", "v11", "11\n", "v11.metadata.json", "999"])
+@pytest.mark.parametrize("place", HINTS)
+def test_a_hint_above_every_version_is_an_error(
+    tmp_path: Path, tables: ModuleType, hint: str, place: str
+) -> None:
+    make(tables, tmp_path, "v9.metadata.json", "v10.metadata.json", "zero.metadata.json")
+    (tmp_path / place).write_text(hint)
+    with pytest.raises(StorageError, match=r"v\d+\.metadata\.json: .*Restore .*write 10 into"):
+        current(tmp_path)
+    for spelled in hadoop_spellings(int("".join(filter(str.isdigit, hint)))):
+        (tmp_path / "v10.metadata.json").rename(tmp_path / spelled)
+        assert current(tmp_path) == spelled
+        (tmp_path / spelled).rename(tmp_path / "v10.metadata.json")
+
+
+def test_the_hint_of_a_catalog_is_not_that_of_versions(tmp_path: Path, tables: ModuleType) -> None:
+    make(tables, tmp_path, "v2.metadata.json", f"00007-{U1}.metadata.json")
+    (tmp_path / "version-hint.text").write_text("7")
+    assert current(tmp_path) == f"00007-{U1}.metadata.json"
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_commits_between_two_looks_are_no_error(
+    tmp_path: Path, tables: ModuleType, monkeypatch: pytest.MonkeyPatch, gone: bool
+) -> None:
+    """The hint is read after the folder was listed, and each listing may lack the newest file."""
+    make(tables, tmp_path, "v1.metadata.json")
+    (tmp_path / "version-hint.text").write_text("1")
+    real, listings = Storage.list_folder, []
+
+    def stale(storage: Storage, folder: str) -> list[str]:
+        found = real(storage, folder)
+        version = 2 + len(listings)
+        listings.append(found)
+        if version < 8:  # another commits, and may remove its older files
+            if gone:
+                (tmp_path / f"v{version - 1}.metadata.json").unlink()
+            make(tables, tmp_path, f"v{version}.metadata.json")
+            (tmp_path / "version-hint.text").write_text(str(version))
+        return found
+
+    monkeypatch.setattr(Storage, "list_folder", stale)
+    assert current(tmp_path) == "v7.metadata.json"
+    assert len(listings) == 7
+
+
+def test_a_version_that_no_listing_has_is_found(
+    tmp_path: Path, tables: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tables, tmp_path, "v1.metadata.json", "v2.gz.metadata.json")
+    (tmp_path / "version-hint.text").write_text("2")
+    listed = ["v1.metadata.json", "version-hint.text"]
+    monkeypatch.setattr(Storage, "list_folder", lambda *_: listed)
+    assert current(tmp_path) == "v2.gz.metadata.json"
 
 
 def test_a_hint_with_another_ending_counts_too(tmp_path: Path, tables: ModuleType) -> None:

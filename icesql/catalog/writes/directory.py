@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from icesql.catalog.current_metadata import (
+    HINTS,
     find_current_metadata,
     hadoop_spellings,
     hadoop_version,
@@ -196,6 +197,10 @@ class _Linked:
     def withdrawn(self, reason: str) -> Swap:
         """Unlink it, which is a Conflict unless others went on from it before that."""
         os.unlink(self._path)
+        with suppress(OSError):
+            if read_hint(self._folder) == self._key[0]:
+                # A hint above every version stops readers; without one the highest counts.
+                os.unlink(os.path.join(self._folder, HINTS[0]))
         _sync_folder(self._folder)
         held = self._is_held() if self.later() else False
         if held:

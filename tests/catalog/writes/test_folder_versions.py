@@ -22,6 +22,7 @@ from icesql.catalog.writes.change import Conflict, Done, TableChange, Unknown
 from icesql.commit.append import commit_append
 from icesql.commit.change import change_table
 from icesql.commit.create import create_table, stage_table
+from icesql.errors import StorageError
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.storage.open import Storage
 from tests.commit.tables import SCHEMA, create, directory, fake, files_on_disk, live, written
@@ -408,7 +409,7 @@ def test_a_link_that_nobody_knows_of_keeps_its_files(
 PLAIN, GZIPPED, BOTH = "v{}.metadata.json", "v{}.gz.metadata.json", "v{}.metadata.json.gz"
 LAYOUTS = [
     ([(PLAIN, 1)], "1"), ([(PLAIN, 1), (PLAIN, 2)], "2"), ([(PLAIN, 1), (PLAIN, 2)], "1"),
-    ([(PLAIN, 1), (PLAIN, 2)], None), ([(PLAIN, 1), (PLAIN, 2)], "9"), ([(PLAIN, 1), (PLAIN, 2)], "x"),
+    ([(PLAIN, 1), (PLAIN, 2)], None), ([(PLAIN, 1), (PLAIN, 2)], "x"),
     ([(PLAIN, 1), (GZIPPED, 2)], "1"), ([(PLAIN, 1), (GZIPPED, 1)], "1"), ([(GZIPPED, 1)], "1"),
     ([(BOTH, 1), (PLAIN, 1)], "1"), ([(BOTH, 1)], "v1"), ([(PLAIN, 1), (PLAIN, 3)], "1"),
     ([(PLAIN, 1), (PLAIN, 3)], "3"), ([(PLAIN, 9), (BOTH, 10)], "9"), ([], "1"),
@@ -556,3 +557,63 @@ def test_a_hint_that_goes_back_is_mended(
     found = catalog.load(("ns", "t"))
     assert live(found) == {"a", "b0", "b1", "b2", "b3", "b4"}
     assert hint(found) == os.path.basename(found.metadata_location)[1:].partition(".")[0]
+
+
+@pytest.mark.parametrize("open_before", [False, True])
+@pytest.mark.parametrize("left", [1, 2, 3])
+def test_a_hint_above_every_version_stops_readers_and_writers(
+    tmp_path: Path, left: int, open_before: bool
+) -> None:
+    """Files of commits are gone: older rows are not the table's, and are not written upon."""
+    with icesql.connect(warehouse=str(tmp_path)) as con:
+        con.execute("CREATE SCHEMA s")
+        con.execute("CREATE TABLE s.t (a INT)")
+        for number in range(3):
+            con.execute("INSERT INTO s.t VALUES (?)", [number])
+        folder = tmp_path / "s" / "t" / "metadata"
+        for number in range(left + 1, 5):
+            (folder / f"v{number}.metadata.json").unlink()
+        before = files_below(tmp_path)
+        for text in (
+            "SELECT count(*) FROM s.t",
+            "INSERT INTO s.t VALUES (9)",
+            "DELETE FROM s.t WHERE a = 0",
+            "ALTER TABLE s.t ADD COLUMN b INT",
+            "CALL system.expire_snapshots('s.t')",
+            f"SELECT * FROM iceberg_scan('{folder.parent}')",
+        ):
+            with (
+                icesql.connect(warehouse=str(tmp_path)) as other,
+                pytest.raises(StorageError, match=rf"v4.metadata.json: .*write {left} into"),
+            ):
+                (con if open_before else other).execute(text)
+        assert {each for each in files_below(tmp_path) if "/metadata/v" in each} == {
+            each for each in before if "/metadata/v" in each
+        }
+        (folder / "version-hint.text").write_text(str(left))
+        assert con.execute("SELECT count(*) FROM s.t").fetchone() == (left - 1,)
+        con.execute("INSERT INTO s.t VALUES (9)")
+        assert con.execute("SELECT count(*) FROM s.t").fetchone() == (left,)
+
+
+def test_a_version_that_is_taken_back_leaves_no_hint_of_it(
+    catalog: DirectoryCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(catalog)
+    folder = os.path.dirname(table.metadata_location)
+
+    def taken_over() -> None:
+        writes.put_hint(folder, 2)
+        name = "00005-0a0a0a0a-0000-4000-8000-000000000001.metadata.json"
+        data = Path(table.metadata_location).read_text()
+        newer = data.replace('"last-updated-ms":', '"last-updated-ms": 9', 1)
+        Path(folder, name).write_text(newer)
+
+    after_link(monkeypatch, taken_over)
+    with pytest.raises(icesql.Error):
+        commit_append(catalog, table, [fake("a")])
+    assert writes.read_hint(folder) in (None, 1)
+
+
+def files_below(folder: Path) -> set[str]:
+    return {str(each) for each in folder.rglob("*")}
