@@ -17,7 +17,7 @@ from msgspec import Struct
 from icesql.errors import DataError, IntegrityError, TypeMismatchError
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
-from icesql.write.casts import cast_values, plain_array
+from icesql.write.casts import cast_values, list_elements, plain_array
 from icesql.write.constant import constant_array
 from icesql.write.parquet_schema import parquet_schema, stored_fields, written_type
 from icesql.write.values.geometry import geometry_array
@@ -269,7 +269,7 @@ def _list(type: t.ListType, target: pa.DataType, values: pa.Array, zone: str) ->
         raise Misfit(-1, f"a value of type {kind} is no list")
     lengths = pc.fill_null(pc.list_value_length(values), 0)
     try:
-        elements = stored_array(type.element_field, values.flatten(), zone)
+        elements = stored_array(type.element_field, list_elements(values), zone)
     except Misfit as misfit:
         raise of_row(misfit, lengths) from misfit
     return pa.ListArray.from_arrays(_offsets(lengths), elements, type=target, mask=values.is_null())
@@ -280,7 +280,7 @@ def _map(type: t.MapType, target: pa.DataType, values: pa.Array, zone: str) -> p
         raise Misfit(-1, f"a value of type {values.type} is no map")
     pairs = values.cast(pa.list_(pa.struct([values.type.key_field, values.type.item_field])))
     lengths = pc.fill_null(pc.list_value_length(pairs), 0)
-    flat = pairs.flatten()
+    flat = list_elements(pairs)
     try:
         keys = stored_array(type.key_field, pc.struct_field(flat, [0]), zone)
         items = stored_array(type.value_field, pc.struct_field(flat, [1]), zone)

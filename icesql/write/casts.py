@@ -33,6 +33,16 @@ def plain_array(values: pa.Array) -> pa.Array:
     return values
 
 
+def list_elements(values: pa.Array) -> pa.Array:
+    """The elements of the lists that are not NULL, one after the other.
+
+    Arrow cannot make them of extension types inside of others where there are none.
+    """
+    if not pc.any(pc.greater(pc.list_value_length(values), 0)).as_py():
+        return values.values[:0]
+    return values.flatten()
+
+
 def cast_values(type: t.IcebergType, target: pa.DataType, values: pa.Array, zone: str) -> pa.Array:
     """``values`` as ``target``, the Arrow type of ``type``.
 

@@ -101,7 +101,11 @@ def table_of(frame: Any) -> pa.Table:
     if hasattr(frame, "_collect_as_arrow"):
         schema = arrow_schema(frame.schema)
         batches = frame._collect_as_arrow()
-        return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
+        return (
+            pa.Table.from_batches(batches).cast(schema)
+            if batches
+            else pa.Table.from_batches([], schema)
+        )
     return received(frame, frame.sparkSession.client.to_table)[0]
 
 

@@ -180,7 +180,7 @@ class _Staged:
         """Nothing runs any more."""
 
     def arrow_reader(self) -> Any:
-        data = arrow_schema(self.columns).empty_table()
+        data = pa.Table.from_batches([], arrow_schema(self.columns))
         if self._paths:
             data = read_rows(self._paths, self._storage, self._folder)
         return _Batches(data.schema, iter(data.to_batches()))

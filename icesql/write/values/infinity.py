@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icesql.write.casts import plain_array
+from icesql.write.casts import list_elements, plain_array
 from icesql.write.values.misfit import Misfit, of_row
 
 # Arrow has no infinity: DuckDB gives the largest number there is, and its negative.
@@ -25,7 +25,7 @@ def refuse_infinity(values: pa.Array) -> None:
         refuse_infinity(values.cast(pa.list_(pa.struct([kind.key_field, kind.item_field]))))
     elif pa.types.is_nested(kind) and kind.num_fields == 1 and not pa.types.is_union(kind):
         try:
-            refuse_infinity(values.flatten())
+            refuse_infinity(list_elements(values))
         except Misfit as misfit:
             raise of_row(misfit, pc.fill_null(pc.list_value_length(values), 0)) from misfit
     elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):

@@ -20,7 +20,7 @@ from icesql.iceberg.variant import primitives as p
 from icesql.iceberg.variant.nodes import DEEPEST, NULL, Node, encode_node
 from icesql.read.columns.arrow_schema import VARIANT_BYTES
 from icesql.read.columns.variant_leaves import leaf_nodes
-from icesql.write.casts import plain_array
+from icesql.write.casts import list_elements, plain_array
 from icesql.write.values.misfit import Misfit
 
 _JSON: Final = "arrow.json"
@@ -75,7 +75,7 @@ def _nodes(values: pa.Array) -> list[Node | None]:
         or pa.types.is_list_view(kind)
     ):
         lengths = pc.fill_null(pc.list_value_length(plain), 0).to_pylist()
-        return _divided(_filled(pc.list_flatten(plain)), lengths, plain)
+        return _divided(_filled(list_elements(plain)), lengths, plain)
     try:
         found: Sequence[Node | None] | None = leaf_nodes(plain, narrow=True)
     except (ValueError, pa.ArrowInvalid) as error:
@@ -116,7 +116,7 @@ def _maps(values: pa.Array) -> list[Node | None]:
     if not _is_text(plain_array(values.keys).type):
         raise Misfit(-1, "the keys of a map that becomes a variant are texts; CAST them")
     pairs = values.cast(pa.list_(pa.struct([values.type.key_field, values.type.item_field])))
-    flat = pairs.flatten()
+    flat = list_elements(pairs)
     keys = plain_array(pc.struct_field(flat, [0])).to_pylist()
     items = _filled(pc.struct_field(flat, [1]))
     lengths = pc.fill_null(pc.list_value_length(pairs), 0).to_pylist()

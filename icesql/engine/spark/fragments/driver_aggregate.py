@@ -102,7 +102,7 @@ def rest_of(
         table.set("this", exp.to_identifier(name, quoted=True))
     sql = _duckdb_text(write_added(renamed, _merged_sql))
     schema = pa.schema([(each, arrow_type(kind)) for each, kind in fragment.columns])
-    register(cursor, name, schema.empty_table())
+    register(cursor, name, pa.Table.from_batches([], schema))
     try:
         kinds = cursor.sql(sql).types
     except duckdb.Error:
