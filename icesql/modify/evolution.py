@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from icesql.commit.schema_change import SchemaChange, planned_change
+from icesql.context import QueryContext
 from icesql.engine.duckdb.types import duckdb_type
 from icesql.engine.result_schema import ResultColumn, ResultType
 from icesql.errors import ProgrammingError, UnsupportedSqlError
@@ -28,6 +29,7 @@ from icesql.iceberg.metadata.changes.columns import schema_updates
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.iceberg.schema import Schema
+from icesql.modify.mapped_names import check_mapped_names
 from icesql.modify.result_types import result_fields
 from icesql.query.views.expansion import quoted_name
 from icesql.write.assignment import is_by_place
@@ -89,9 +91,15 @@ class Evolution:
                 schema, last_id = add_column(schema, last_id, NewColumn(each.path, each.type))
         return schema_updates(metadata, schema)
 
-    def planned(self, table: Table) -> tuple[Table, SchemaChange | None]:
+    def planned(self, table: Table, query: QueryContext) -> tuple[Table, SchemaChange | None]:
         """See ``commit.schema_change``."""
-        return planned_change(table, self.updates)
+
+        def make(metadata: TableMetadata) -> tuple[Update, ...]:
+            updates = self.updates(metadata)
+            check_mapped_names(table, metadata, updates, query)
+            return updates
+
+        return planned_change(table, make)
 
     def note(self, schema: Schema, branch: Branch) -> str:
         """What becomes of the columns of a table of this schema."""

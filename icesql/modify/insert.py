@@ -70,7 +70,7 @@ def insert(statement: Insert, services: StatementServices) -> Modified:
         change, note = None, ""
         if evolution is not None:
             note = evolution.note(table.metadata.schema, branch)
-            table, change = evolution.planned(table)
+            table, change = evolution.planned(table, services.query)
         given = [each.name for each in result.columns]
         sources = column_sources(statement, table.metadata.schema, given)
         task = write_task_for(

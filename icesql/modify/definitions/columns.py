@@ -13,6 +13,7 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.schema import Schema
 from icesql.modify.column_types import column_fields
 from icesql.modify.create import default_value
+from icesql.modify.mapped_names import check_mapped_names
 from icesql.modify.modified import Modified
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
@@ -23,7 +24,8 @@ def alter_columns(statement: AlterColumns, services: StatementServices) -> Modif
     """Change the columns of a table.
 
     Raises ProgrammingError, ColumnNotFoundError and TypeMismatchError for what the table cannot
-    become: a column that partitions need is dropped, a type that does not widen.
+    become: a column that partitions need is dropped, a type that does not widen, a name that files
+    without field ids have for another column.
     """
     catalog, table, _ = find_target(statement.table, services)
 
@@ -31,7 +33,9 @@ def alter_columns(statement: AlterColumns, services: StatementServices) -> Modif
         schema, last_id = metadata.schema, metadata.last_column_id
         for each in statement.changes:
             schema, last_id = _changed(schema, last_id, each, services)
-        return schema_updates(metadata, schema)
+        updates = schema_updates(metadata, schema)
+        check_mapped_names(table, metadata, updates, services.query)
+        return updates
 
     change_table(catalog, table, changes, query=services.query)
     return Modified()

@@ -103,7 +103,7 @@ class _Merge:
         self._evolution = None
         if statement.evolves:
             self._evolution = merge_evolution(statement, self._read, source.names, source.columns)
-            table = self._evolution.planned(table)[0]
+            table = self._evolution.planned(table, services.query)[0]
         self._schema = table.metadata.schema
         self._lineage = table.metadata.format_version > 2
         if services.query.settings.engine != "local":
@@ -214,7 +214,7 @@ class _Merge:
         found = target.table
         if found.metadata_location == place.table.metadata_location:
             found = place.table  # whose metadata file others may have deleted by now
-        table, change = self._evolution.planned(found)
+        table, change = self._evolution.planned(found, self._services.query)
         if table.metadata.schema.fields != self._schema.fields:
             raise CommitConflictError(
                 f"the columns of {table.name} changed meanwhile; nothing was changed, run the "

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from icesql.errors import CorruptFileError
+from icesql.errors import CorruptFileError, TypeMismatchError
 from icesql.iceberg import types as t
 from icesql.read.columns.arrow_schema import arrow_field, arrow_type
 from icesql.read.columns.convert import ArrayReader, leaf_reader
@@ -128,6 +128,13 @@ class _Builder(Struct, frozen=True):
                 reader = variant_reader(source.type, binary=type.binary)
             case _:
                 reader = leaf_reader(source.type, type, floor_nanos=self.floor_nanos)
+        if reader is None and self.missing_is_null:
+            raise TypeMismatchError(
+                f'column "{name}" cannot be read from {self.path}: the file has no field ids, and '
+                f"by the table's name mapping the column is that of this name, which has the type "
+                f"{source.type}, and not {type}. Drop the column, rewrite the file (CALL "
+                "system.rewrite_data_files), and add the column again"
+            )
         if reader is None:
             raise CorruptFileError(
                 self.path,

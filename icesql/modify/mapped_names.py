@@ -1,0 +1,95 @@
+"""Names that a new or renamed column would take from another one in files without field ids.
+
+Such files are read by the names of the table's name mapping, in which a name has one column. With a
+column that takes a name, the values that files have under it would become those of the column: old
+values come back, or have a type that it has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from icesql.catalog.table import Table
+from icesql.context import QueryContext
+from icesql.errors import CorruptFileError, ProgrammingError
+from icesql.iceberg.metadata.changes import updates as u
+from icesql.iceberg.metadata.name_mapping import PROPERTY, MappedField, parse_name_mapping
+from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from icesql.scan.planner import plan
+from icesql.scan.table_scan import TableScan
+
+
+def check_mapped_names(
+    table: Table, base: TableMetadata, updates: Sequence[u.Update], query: QueryContext
+) -> None:
+    """Refuse updates of ``base`` by which a column takes the name of another one in live files.
+
+    Raises ProgrammingError, and what planning and opening files do. Files are opened only where a
+    name moves, those of all branches.
+    """
+    texts = [each.properties.get(PROPERTY) for each in updates if isinstance(each, u.SetProperties)]
+    text, known = next((each for each in texts if each), None), base.properties.get(PROPERTY)
+    if text is None or known is None or text == known:
+        return
+    try:
+        moved = {*_moved(parse_name_mapping(known).fields, parse_name_mapping(text).fields)}
+    except CorruptFileError:
+        return  # no file can be read by it
+    if not moved:
+        return
+    seen: set[str] = set()
+    for name, ref in sorted(base.refs.items()):
+        if ref.kind == "branch" and (snapshot := base.snapshots.get(ref.snapshot_id)) is not None:
+            known_table = replace(table, metadata=base, planning=None)
+            scan = TableScan(known_table, snapshot, base.schema, base.schema)
+            _check_files(scan, name, moved, seen, query)
+
+
+def _moved(
+    before: Iterable[MappedField], after: Iterable[MappedField]
+) -> Iterator[tuple[int | None, str]]:
+    """The names that become those of other fields, with the ids that they have now."""
+    new = {name: each for each in after for name in each.names}
+    for each in before:
+        for name in each.names:
+            other = new.get(name)
+            if other is not None and other.field_id != each.field_id:
+                yield each.field_id, name
+            elif other is not None:
+                yield from _moved(each.fields, other.fields)
+
+
+def _check_files(
+    scan: TableScan,
+    branch: str,
+    moved: set[tuple[int | None, str]],
+    seen: set[str],
+    query: QueryContext,
+) -> None:
+    from icesql.read.formats.file_fields import walk
+    from icesql.read.formats.open import open_reader
+
+    planned = plan(scan, query)
+    for task in planned.files:
+        query.check()
+        file = task.data_file
+        if file.path in seen:
+            continue
+        seen.add(file.path)
+        opened = open_reader(file, planned.context)
+        try:
+            # Missing columns of files that are read by the mapping are NULL.
+            fields = walk(opened.fields) if opened.missing_is_null else ()
+            name = next((each.name for each in fields if (each.field_id, each.name) in moved), None)
+        finally:
+            opened.close()
+        if name is not None:
+            where = "" if branch == MAIN else f", branch => '{branch}'"
+            raise ProgrammingError(
+                f'a column of {scan.table.name} cannot get the name "{name}": files without field '
+                f"ids, such as {file.path}, have values of another column under this name, which "
+                "would become its values. Rewrite these files first: CALL system.rewrite_data_files"
+                f"('{scan.table.name}', options => map('rewrite-all', 'true'){where})"
+            )
