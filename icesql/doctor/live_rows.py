@@ -16,7 +16,6 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
 from icesql.maintain.convert.task import divide
-from icesql.maintain.others import positions_within
 from icesql.maintain.rewrite.task import read_live_rows
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.plan import scan_context
@@ -69,11 +68,10 @@ class LiveRows:
         ]
         counted = [each for each in tasks if each not in read]
         positions = PositionDeletes(self._context, counted, self._query)
-        live: int = sum(
-            each.data_file.record_count
-            - len(positions_within(positions.positions(each), each.data_file))
-            for each in counted
-        )
+        live: int = sum(each.data_file.record_count for each in counted)
+        for each in counted:
+            gone = positions.positions(each)
+            live -= 0 if gone is None else len(gone)
         if not read:
             return live
         self._left -= sum(each.length for each in read)
