@@ -28,7 +28,7 @@ _OTHER_VARIABLES: Final = frozenset(
     ("CONFIG", "JVM_ARCHIVE", "CORPUS", "HISTORIES", "PREDICATES", "DAMAGES", "HALTS")
 )
 # What every pod is given beside a service that is called icesql.
-_OF_KUBERNETES: Final = r"(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\d+_\w+)?)"
+_OF_KUBERNETES: Final = r"(?:\w{1,200}_)?(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\d+_\w+)?)"
 
 _GROUPS: Final = "sys/fs/cgroup"
 # Control groups of version 1 say "no limit" with a number of this size.
@@ -96,8 +96,9 @@ def _time_zone(text: str) -> str:
 
 def _instant(text: str) -> str:
     """A time with its zone as ISO has it; of other words for times only SQL makes one."""
-    found = re.fullmatch(r"(?i)(.+?)(?:\s*(?:UTC|Z))", str(text).strip())
-    moment = datetime.fromisoformat(found[1] if found else str(text).strip())
+    text = str(text).strip()
+    found = re.search(r"(?i)(?:UTC|Z)\Z", text)
+    moment = datetime.fromisoformat(text[: found.start()].rstrip() if found else text)
     if moment.tzinfo is None and not found:
         raise ValueError(f"{text!r} names no zone; write it like '2026-01-31 12:00:00 UTC'")
     moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)

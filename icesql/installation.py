@@ -33,8 +33,9 @@ def _extras() -> dict[str, list[str]]:
     except PackageNotFoundError:  # run from a checkout
         return found
     for each in required:
-        parts = re.fullmatch(r"([\w.-]+)(?:\[([\w,-]+)\])?[^;]*;\s*extra\s*==\s*['\"]([\w-]+)['\"]",
-                             each)  # fmt: skip
+        parts = re.fullmatch(
+            r"([\w.-]++)(?:\[([\w,-]+)\])?[^;]*+;\s*extra\s*==\s*['\"]([\w-]+)['\"]", each
+        )
         if parts is None or parts[3] == "test":
             continue
         name, inner, extra = parts[1], parts[2], parts[3]

@@ -118,8 +118,8 @@ def _answer(text: str) -> str:
         text,
     )
     if body:
-        title = re.search(r"(?is)<title>(.*?)</title>", body[2])
-        plain = title[1] if title else re.sub(r"<[^>]*>", " ", body[2])
+        title = re.search(r"(?i)<title>([^<]*+)</title>", body[2])
+        plain = title[1] if title else re.sub(r"<[^<>]*+>", " ", body[2])
         text = plain if title else f"status {body[1]}, {plain}"
     return _short(re.sub(r"^(\w+Error): RestError: ", "", text))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 _BOLD, _CYAN, _DIM, _OFF = "\x1b[1m", "\x1b[36m", "\x1b[2m", "\x1b[0m"
-_INLINE: Final = re.compile(r"`` ?(.*?) ?``|`([^`]+)`|\*\*([^*]+)\*\*|\[([^\]]+)\]\(([^)\s]+)\)")
+_INLINE: Final = re.compile(r"`` ?(.*?) ?``|`([^`]+)`|\*\*([^*]+)\*\*|\[([^\[\]]+)\]\(([^()\s]+)\)")
 _WIDEST: Final = 100
 _GAP: Final = 2
 

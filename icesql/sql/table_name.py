@@ -12,8 +12,8 @@ from icesql.errors import SqlSyntaxError
 from icesql.sql.parser.dialect import reading, tokenize
 from icesql.sql.user_text import quoted
 
-_PART: Final = r"""\s*("(?:[^"]|"")*"|`(?:[^`]|``)*`|[^."`\s]+)\s*"""
-_NAME: Final = re.compile(rf"{_PART}(?:\.{_PART})*")
+_PART: Final = r"""(?:"(?:[^"]++|"")*+"|`(?:[^`]++|``)*+`|[^."`\s]++)"""
+_NAME: Final = re.compile(rf"\s*+{_PART}\s*+(?:\.\s*+{_PART}\s*+)*+")
 _EACH: Final = re.compile(_PART)
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -94,7 +94,7 @@ _LONGEST_ID: Final = 40
 _REF_KINDS: Final = frozenset({"BRANCH", "TAG", "VERSION_TAG", "VERSION_REF"})
 # A text that begins as a date, or tells a time from now, is no name of a branch.
 _TIME: Final = re.compile(
-    r"(?i)\s*(?:\d{4}-\d{1,2}-\d{1,2}|now\s*$|today|yesterday|-\s*\d|\d+\s*\w+\s+ago)"
+    r"(?i)\s*(?:\d{4}-\d{1,2}-\d{1,2}|now\s*$|today|yesterday|-\s*\d|\d++\s*+\w++\s+ago)"
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -29,15 +29,20 @@ _PUBLIC: Final = (
 # Variables of the environment that stores and catalogs take credentials from.
 _ENVIRONMENT: Final = r"(?!GOOGLE_APPLICATION)(AWS|AZURE|GOOGLE|GCP|PYICEBERG|PG|HF)_?\w*"
 
+# Names of parameters with a secret, besides those that end in -token or have a part "secret".
 _WORDS: Final = (
-    r"x-amz-(?:signature|security-token|credential)|x-goog-(?:signature|credential)|signature|sig|"
-    r"(?:[\w-]*[-_])?token|(?:[\w-]*[-_])?secret(?:[-_][\w-]*)?|pass(?:word|wd|phrase)?|pwd?|"
+    r"(?i)x-amz-(?:signature|credential)|x-goog-(?:signature|credential)|signature|sig|token|"
+    r"pass(?:word|wd|phrase)?|pwd?|"
     r"(?:api|account|access|secret|private|shared|subscription|encryption)?[-_]?(?:access)?[-_]?key|"
     r"sas|sharedaccess(?:key|signature)|authorization|auth|credentials?|jwt|assertion|"
     r"awsaccesskeyid|client_assertion"
 )
 _NO_SECRET: Final = r"(?i)true|false|none|null|\d{1,5}|oauth2|sigv4"
 _SHORTEST_KNOWN: Final = 4
+# So many characters of a secret are masked where a text is cut, and so many anywhere.
+_PART_AT_A_CUT: Final = 6
+_PART: Final = 12
+_FEW: Final = 200
 
 
 def is_secret(name: str) -> bool:
@@ -55,7 +60,7 @@ def masked(properties: Mapping[str, Any]) -> dict[str, str]:
 
 def names_password(uri: str) -> bool:
     """Whether a URI has ``user:password@`` before its host."""
-    return "@" in uri and bool(_user_info().search(uri))
+    return _without_users(uri) != uri
 
 
 def redact(text: str, properties: Mapping[str, Any], *, foreign: bool = True) -> str:
@@ -63,73 +68,106 @@ def redact(text: str, properties: Mapping[str, Any], *, foreign: bool = True) ->
 
     What is secret by its place in a URL is masked, too. With ``foreign``, for messages of other
     libraries and of servers, so is ``password=…`` in free text, and a known secret of four
-    characters; a text of icesql's own may say ``password = 'x'`` because a query does.
+    characters; a text of icesql's own may say ``password = 'x'`` because a query does. A foreign
+    text may have been cut in the middle of a secret: what is left of it is masked.
+
+    It takes time in proportion to the text, which strangers write: cut it afterwards.
     """
-    known = _forms(properties, _SHORTEST_KNOWN if foreign else 2 * _SHORTEST_KNOWN)
-    if known:
-        alternatives = "|".join(re.escape(one) for one in sorted(known, key=len, reverse=True))
-        text = re.sub(alternatives, MASK, text, flags=re.IGNORECASE)
+    text = _without(text, _forms(properties, _SHORTEST_KNOWN if foreign else 2 * _SHORTEST_KNOWN))
     text = redact_urls(text)
     if not foreign:
         return text
-    secrets = {found[1] for found in _said().finditer(text)}
+    secrets = {found[1] or found[2] for found in _said().finditer(text)}
     secrets |= {
         part for each in secrets if len(part := each.rpartition(":")[2]) >= 2 * _SHORTEST_KNOWN
     }
-    for each in sorted(secrets, key=len, reverse=True):
-        text = text.replace(each, MASK)
-    return _pairs().sub(_masked_pair, text)
+    text = _masked_values(_without(text, secrets), *_pairs())
+    return _without_users(text, cut=True) if "://" in text else text
 
 
 def redact_urls(text: str) -> str:
     """``text`` without what is secret by its place in a URL or in a header."""
-    if "://" in text:
-        text = _user_info().sub(rf"\g<1>{MASK}@", text)
+    if "://" in text and "@" in text:
+        text = _without_users(text)
     if "=" in text or "%3" in text:
-        text = _query().sub(lambda found: f"{found[1] or found[2]}{MASK}", text)
+        for name, value in _query():
+            text = _masked_values(text, name, value)
     if "eyJ" in text or "earer" in text or "asic" in text or "EARER" in text:
         text = _headers().sub(lambda found: f"{found[1] or ''}{MASK}", text)
     return text
 
 
 # ------------------------------------------------------------------ secret by its place
+#
+# Each pattern is of linear time: a run of characters that one start has read in vain is not read
+# again by the next one, because runs are bounded or taken whole.
+
+
+def _without_users(text: str, *, cut: bool = False) -> str:
+    """``text`` without the passwords before the hosts of URLs; ``cut``: nor one that it ends in."""
+
+    def masked_user(found: re.Match[str]) -> str:
+        is_rest = cut and found.end() == len(text) and not re.fullmatch(r"\d{0,5}", found[2] or "")
+        if found[3] or not found[1]:
+            return f"{found[1] or ''}{MASK}@"
+        return f"{found[1]}{MASK}" if is_rest else found[0]
+
+    return _user_info().sub(masked_user, text)
 
 
 @cache
 def _user_info() -> re.Pattern[str]:
     """The password, up to the last @ before the path; a lone user is one only over http.
 
-    A container before an @ (abfss://container@account) is none.
+    A container before an @ (abfss://container@account) is none. What has no @ behind it is found,
+    too, and is no password: no other start has to look for the @ again.
     """
     return re.compile(
-        r"((?<=://)[^/\s:@'\"<>]*:)(?!\d{1,5}/)[^\s'\"<>@]+(?:@[^\s'\"<>@/]+(?=@))*@|"
-        r"((?<=http://)|(?<=https://))[^/\s:@'\"<>?]+@"
+        r"((?<=://)[^/\s:@'\"<>]*+:)(?!\d{1,5}/)([^\s'\"<>@]++)"
+        r"((?:@[^\s'\"<>@/]++(?=@))*+@)?|"
+        r"(?:(?<=http://)|(?<=https://))[^/\s:@'\"<>?]++@"
     )
+
+
+# No word of a sentence.
+_NO_WORD: Final = r"(?-i:(?![A-Za-z]?[a-z]*+[.!,;:)]*+(?:\s|\Z)))"
 
 
 @cache
-def _query() -> re.Pattern[str]:
+def _query() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
     # The second form is a URL inside the query of another one.
-    return re.compile(
-        rf"(?i)((?:[?&#]|&amp;)(?:{_WORDS})=)[^&\s\"'<>)\]}}]+|"
-        rf"((?:%3F|%26)(?:{_WORDS})%3D)(?:(?!%26|&)[^\s\"'<>)\]}}])+"
+    return (
+        (
+            re.compile(r"(?:[?&#]|&amp;)([\w-]++)="),
+            re.compile(r"([^&\s\"'<>)\]}]++)"),
+        ),
+        (
+            re.compile(r"(?i)(?:%3F|%26)([\w-]++)%3D"),
+            re.compile(r"((?:(?!%26|&)[^\s\"'<>)\]}])++)"),
+        ),
     )
+
+
+_TOKEN: Final = r"[\w+/=.~-]"
 
 
 @cache
 def _headers() -> re.Pattern[str]:
     return re.compile(
-        r"(?i)\b((?:bearer|basic)\s+)(?=[\w+/=.~-]*\d)[\w+/=.~-]{8,}|"
-        r"\beyJ[\w-]{5,}\.[\w-]{5,}(?:\.[\w-]*)?"
+        rf"(?i)\b((?:bearer|basic)\s++)(?:(?={_TOKEN}*\d){_TOKEN}{{8,}}|{_NO_WORD}{_TOKEN}{{6,}})|"
+        r"\beyJ(?:[\w-]{16,}+(?:\.[\w-]*+){0,2}|[\w-]{5,15}\.[\w-]{5,}+(?:\.[\w-]*+)?|[\w-]{3,15}\Z)"
     )
 
 
 @cache
-def _pairs() -> re.Pattern[str]:
+def _pairs() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """``password=x``, ``"client_secret": "x"`` and their like, but no folder ``/token=x/``."""
     return re.compile(
-        rf"(?i)(?<![\w/.-])((['\"]?)(?:{_WORDS}|client[-_]secret)\2\s*[:=]\s*)"
-        r"(?:\"((?:[^\"\\]|\\.)+)\"|'((?:[^'\\]|\\.)+)'|((?=\S*[\d=]|\S{12})[^\s,;&)\]}'\"<>]+))"
+        r"(?<![\w/.-])(?:(['\"])(?=[\w-]++\1))?([\w-]++)['\"]?\s*+[:=]\s*+"
+    ), re.compile(
+        r"(?s)\"((?:[^\"\\]++|\\.)++)|'((?:[^'\\]++|\\.)++)|"
+        rf"((?=\S{{12}}|\S*[\d=]|(?<==)|{_NO_WORD}\S{{5}})"
+        r"[^\s,;&)\]}'\"<>]++)"
     )
 
 
@@ -137,17 +175,80 @@ def _pairs() -> re.Pattern[str]:
 def _said() -> re.Pattern[str]:
     """``bad credential id:x``: a word, and behind it what looks like no other word."""
     return re.compile(
-        r"(?i)\b(?:credentials?|password|passwd|secret|token|(?:api|access|secret)[ -]key)\s+"
-        r"(?:is\s+)?['\"]?(?=[^\s'\"]*\d)([^\s'\",;()<>=/]{8,})"
+        r"(?i)\b(?:credentials?|password|passwd|secret|token|(?:api|access|secret)[ -]key)\s++"
+        r"(?:is\s++)?['\"]?(?:(?=[^\s'\"]*\d)([^\s'\",;()<>=/]{8,})|"
+        rf"{_NO_WORD}([^\s'\",;()<>=/]{{6,}})\Z)"
     )
 
 
-def _masked_pair(found: re.Match[str]) -> str:
-    mark = '"' if found[3] is not None else "'" if found[4] is not None else ""
-    return f"{found[1]}{mark}{MASK}{mark}"
+def _is_word(name: str) -> bool:
+    parts = re.split("[-_]", name.lower())
+    return parts[-1] == "token" or "secret" in parts or bool(re.fullmatch(_WORDS, name))
+
+
+def _values(text: str, name: re.Pattern[str], value: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """Where the values behind names of secrets are: what the last group of a pattern finds."""
+    done = 0
+    for found in name.finditer(text):
+        if found.start() >= done and _is_word(found[name.groups]):
+            held = value.match(text, found.end())
+            if held is not None:
+                done = held.end()
+                yield held.span(held.lastindex or 0)
+
+
+def _masked_values(text: str, name: re.Pattern[str], value: re.Pattern[str]) -> str:
+    pieces, done = [], 0
+    for start, stop in _values(text, name, value):
+        pieces += [text[done:start], MASK]
+        done = stop
+    return "".join([*pieces, text[done:]])
 
 
 # ------------------------------------------------------------------ secret by its value
+
+
+def _without(text: str, secrets: Collection[str]) -> str:
+    """``text`` with ``***`` for these, however their letters are written, and for parts of them.
+
+    A part is six characters where the text may have been cut, and twelve elsewhere.
+    """
+    # Whole ones first: a part may begin in a character that two secrets share.
+    wholes = sorted(secrets, key=len, reverse=True)
+    wholes = [each for each in wholes if len(secrets) <= _FEW or len(each) < _PART_AT_A_CUT]
+    if wholes:
+        text = re.sub("|".join(map(re.escape, wholes)), MASK, text, flags=re.IGNORECASE)
+    length = _PART_AT_A_CUT
+    known = {each.lower() for each in secrets if len(each) >= length}
+    if not known:
+        return text
+    grams = {each[at : at + length] for each in known for at in range(len(each) - length + 1)}
+    whole = {each for each in known if len(each) < _PART}
+    lowered = "".join(each.lower()[:1] for each in text)
+    pieces, done, at = [], 0, 0
+    while at <= len(text) - length:
+        if lowered[at : at + length] not in grams:
+            at += 1
+            continue
+        start = at
+        while lowered[at : at + length] in grams:
+            at += 1
+        at += length - 1
+        found = lowered[start:at]
+        cut = start == 0 or at == len(text) or _is_cut(text[max(start - 3, 0) : start])
+        if (
+            cut
+            or _is_cut(text[at : at + 3])
+            or len(found) >= _PART
+            or any(w in found for w in whole)
+        ):
+            pieces += [text[done:start], MASK]
+            done = at
+    return "".join([*pieces, text[done:]])
+
+
+def _is_cut(beside: str) -> bool:
+    return "…" in beside or beside == "..."
 
 
 def _forms(properties: Mapping[str, Any], shortest: int) -> set[str]:
@@ -209,12 +310,16 @@ def _parts(name: str, value: str) -> Iterator[str]:
             held = None
         if isinstance(held, dict):
             yield from _secrets(held, name if name.endswith("auth") else "")
-    for found in re.finditer(r"://[^/\s:@]*:(?!\d{1,5}/)([^\s]+)@", value):
-        yield found[1]
-        yield unquote(found[1])
-    for found in re.finditer(rf"(?i)(?:^|[?&;])(?:{_WORDS})=([^&;\s]+)", value):
-        yield found[1]
-        yield unquote(found[1])
+    for run in value.split():
+        head = run.rpartition("@")[0]
+        found = re.search(r"://[^/:@]*+:(?!\d{1,5}/)(.++)", head)
+        if found is not None:
+            yield found[1]
+            yield unquote(found[1])
+    name_of, value_of = re.compile(r"(?:^|[?&;])([\w-]++)="), re.compile(r"([^&;\s]++)")
+    for start, stop in _values(value, name_of, value_of):
+        yield value[start:stop]
+        yield unquote(value[start:stop])
 
 
 def _after_colon(value: str) -> Iterator[str]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import random
+import string
+import time
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -167,3 +170,51 @@ def test_an_exception_that_cannot_be_changed_is_no_obstacle() -> None:
     assert behind is not None
     assert (type(behind).__name__, str(behind)) == ("Immutable", "table not found")
     assert str(behind.__cause__) == "GET with ***"
+
+
+MESSAGES = {
+    "known": "no thing with {} in it",
+    "user": "cannot open https://me:{}@host/t of you",
+    "query": "GET https://h/x?a=b&X-Amz-Signature={}&z=1 was refused",
+    "encoded": "GET https://h/x?next=https%3A%2F%2Fh%3Fsig%3D{}%26z was refused",
+    "pair": "login with password={} was refused",
+    "json": '{{"error": {{"client_secret": "{}", "x": 1}}}}',
+    "header": "the header Authorization: Bearer {} was refused",
+}
+
+
+@pytest.mark.parametrize("length", [5, 6, 8, 20, 60, 300, 5000])
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_no_six_characters_of_a_secret_come_out_of_a_cut_message(kind: str, length: int) -> None:
+    drawn = random.Random(f"{kind} {length}")
+    letters = string.ascii_letters + string.digits + "-_+~."
+    # Six lower-case letters alone are a word of the message, wherever it is cut.
+    secret = "qX7." + "".join(drawn.choice(letters) for _ in range(length - 4))
+    parts = {secret[at : at + 6] for at in range(length - 5)}
+    message = MESSAGES[kind].format(secret)
+    known = {"token": secret} if kind == "known" else {}
+    cuts = range(len(message) + 1) if length < 1000 else drawn.sample(range(len(message) + 1), 60)
+    whole = redact(message, known)
+    assert not any(part in whole for part in parts)
+    for cut in cuts:
+        shown = redact(message[:cut], known)
+        assert not any(part in shown for part in parts), (cut, shown[-60:])
+        if kind == "known":
+            for text in (message[cut:], f"it said: {message[:cut]}...", f"… {message[cut:]}"[2:]):
+                shown = redact(text, known)
+                assert not any(part in shown for part in parts), (cut, shown)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["x://", "://a:", "://a@", "pwd=;", 'password="', "token a1b2c3d4 ", "?a-secret", "<", "a",
+     "eyJaaaaa-", "bearer ", "@", " ", "a_secret_", "'", "secret:'"],
+)  # fmt: skip
+def test_masking_takes_linear_time(piece: str) -> None:
+    def seconds(length: int) -> float:
+        start = time.thread_time()
+        redact(piece * (length // len(piece)), {"token": "Ab3defghij" * 10})
+        return time.thread_time() - start
+
+    least = min(seconds(20_000) for _ in range(3))
+    assert seconds(160_000) < 30 * max(least, 0.005)

@@ -277,8 +277,8 @@ def _told(body: bytes) -> tuple[str, str]:
         found = msgspec.json.decode(body) if body else {}
     except (msgspec.DecodeError, RecursionError):
         text = body.decode("utf-8", "replace")
-        title = re.search(r"(?is)<title>(.*?)</title>", text)
-        return (title[1] if title else re.sub(r"<[^>]*>", " ", text)).strip(), ""
+        title = re.search(r"(?i)<title>([^<]*+)</title>", text)
+        return (title[1] if title else re.sub(r"<[^<>]*+>", " ", text)).strip(), ""
     error = found.get("error") if isinstance(found, dict) else None
     if isinstance(error, dict):
         return str(error.get("message") or ""), str(error.get("type") or "")

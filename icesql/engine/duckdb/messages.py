@@ -29,7 +29,7 @@ _TYPES: Final = {
 _TYPE: Final = rf"\b(?:{'|'.join(_TYPES)})\b"
 # Names that stand in the engine's text for what the user wrote.
 _HIDDEN: Final = r"__(?:(?:scan|file|col)_|row\b)|icesql_\w+_[0-9a-f]{32}|\bq\.c\d+\b|#\d+"
-_CANDIDATES: Final = r"(?s)\s*\n\s*(?:Candidate|Did you mean)\b.*"
+_CANDIDATES: Final = r"(?s)(?<!\s)(?=[^\S\n]*+\n)\s++(?:Candidate|Did you mean)\b.*"
 _SETTING: Final = r"""(?s)[,;]? ?(?:or )?(?:Use |use )?"?SET [a-z_]+ ?=.*"""
 _NAME: Final = r'"([^"]+)"'
 

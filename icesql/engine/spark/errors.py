@@ -33,7 +33,7 @@ _FILE = re.compile(
 # Exception classes that do not mean a damaged file.
 _UNREACHABLE = re.compile(r"FileNotFound|Access|Permission|Connect|Socket|UnknownHost|S3|Timeout")
 _CAUSE = re.compile(
-    r"^(?:Caused by|.*\bexecutor \w+\)|.*most recent failure.*?\)): ([\w.$]+): (.+)"
+    r"^(?:Caused by|.*\bexecutor \w+\)|(?>.*most recent failure).*?\)): ([\w.$]+): (.+)"
 )
 _MEMORY: Final = (
     (
@@ -227,4 +227,4 @@ def _brief(text: str) -> str:
 def _sentence(text: str) -> str:
     line = next((each.strip() for each in text.splitlines() if each.strip()), text)
     line = re.sub(r"^\([\w.$]+\) ", "", line)
-    return re.sub(r"\s*SQLSTATE: \w+.*$", "", line)[:400]
+    return re.sub(r"(?<!\s)\s*+SQLSTATE: \w+.*$", "", line)[:400]

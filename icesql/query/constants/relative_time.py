@@ -11,7 +11,7 @@ from icesql.query.constants.time_units import interval_of_text, shift
 
 _DAY: Final = r"(?i)\s*(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d{2})(?::(\d{2}))?)?\s*"
 # '2 days ago', and '-48h' as CockroachDB has it.
-_AGO: Final = r"(?i)\s*(?:(?P<span>.+?)\s+ago|-\s*(?P<back>\d+\s*[a-z]+))\s*"
+_AGO: Final = r"(?i)(?:(?P<span>.*\S)\s+ago|-\s*+(?P<back>\d++\s*+[a-z]++))"
 _EPOCH: Final = datetime(1970, 1, 1)
 
 
@@ -33,7 +33,7 @@ def relative_time(text: str, now: datetime, zone: tzinfo) -> datetime | date | N
             )
         except ValueError as error:
             raise NotConstant(f"'{text}' is not a time: {error}") from None
-    if found := re.fullmatch(_AGO, text):
+    if found := re.fullmatch(_AGO, text.strip()):
         span = interval_of_text(found["span"] or found["back"])
         back = Interval(-span.months, -span.days, 0)
         # Hours and less are time that passed, whatever clocks did; days go by the calendar.

@@ -16,11 +16,11 @@ from icesql.repl.completing.names import Known, Names
 from icesql.repl.completing.of_command import as_command, of_command, word_of_command
 from icesql.sql.grammar import completions, keywords
 
-_WORD: Final = re.compile(r'[\w."$@]*\Z')
+_WORD: Final = re.compile(r'(?<![\w."$@])[\w."$@]*+\Z')
 # A text or number that is being written, after AS OF or a comparison.
-_VALUE: Final = re.compile(r"(?:'[^']*|[\w.-]*)\Z")
+_VALUE: Final = re.compile(r"(?:'[^']*|(?<![\w.-])[\w.-]*+)\Z")
 _PLAIN_NAME: Final = re.compile(r"[a-z_][a-z0-9_]*\Z")
-_NAME: Final = r'((?:[\w$]+|"[^"]*")(?:\.(?:[\w$]+|"[^"]*"))*)'
+_NAME: Final = r'(?<![\w$.])((?:[\w$]++|"[^"]*+")(?:\.(?:[\w$]++|"[^"]*+"))*+)'
 _TABLE_AFTER: Final = frozenset(
     {"FROM", "JOIN", "DESCRIBE", "DESC", "SNAPSHOTS", "TABLE", "DIFF", "SUMMARY", "BLAME",
      "INTO", "UPDATE"}
@@ -169,7 +169,7 @@ def _parameters(procedure: str, names: Names) -> Iterator[Suggestion]:
         if each.text.rpartition(".")[2] != wanted:
             continue
         signature = each.about.partition(" · ")[0].strip("()")
-        for parameter in re.findall(r"\[[^\]]*\]|[^,\[\]]+", signature):
+        for parameter in re.findall(r"\[[^\]]*+\]?|[^,\[\]]+", signature):
             name, _, about = parameter.strip(" []").partition(" ")
             if name:
                 yield Suggestion(f"{name} => ", "parameter", about)

@@ -28,8 +28,8 @@ MOST_CTES: Final = 900
 _LONG_TEXT: Final = 100_000
 # Quoted text, comments, and brackets outside of them.
 _BRACKETS: Final = re.compile(
-    r"\b[eE]'(?:[^'\\]|\\.|'')*+'|'[^']*+'|\"[^\"]*+\"|--[^\n]*+|/\*.*?\*/"
-    r"|(\$[A-Za-z_]*\$).*?\1|[()\[\]{}]",
+    r"\b[eE]'(?:[^'\\]|\\.|'')*+'|'[^']*+'|\"[^\"]*+\"|--[^\n]*+|/\*.*?(?:\*/|\Z)"
+    r"|(?<![\w$])(\$[A-Za-z_]*\$)(?:.*?\1|.*)|[()\[\]{}]",
     re.DOTALL,
 )
 

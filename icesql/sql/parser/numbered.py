@@ -15,8 +15,8 @@ from sqlglot.tokens import Token
 
 # Quoted texts, names and comments as they are, and parameters that look like tags.
 _PIECES: Final = re.compile(
-    r"""[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|/\*.*?\*/"""
-    r"""|(?P<tag>\$(?:[A-Za-z_]\w*)?\$).*?(?P=tag)|(?P<number>\$\d+)(?=[^\s$]+\$)""",
+    r"""[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|/\*.*?(?:\*/|\Z)"""
+    r"""|(?<!\w)(?P<tag>\$(?:[A-Za-z_]\w*)?\$)(?:.*?(?P=tag)|.*)|(?P<number>\$\d+)(?=[^\s$]+\$)""",
     re.DOTALL,
 )
 

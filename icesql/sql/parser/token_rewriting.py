@@ -18,7 +18,7 @@ from icesql.sql.files import reader_of
 from icesql.sql.parser.words import ENDS_CLAUSE
 from icesql.sql.positions import offset_of, unsupported
 
-_AMOUNT: Final = r"-?[0-9]+(\.[0-9]+)?\s*[A-Za-z]+"
+_AMOUNT: Final = r"(?<![0-9])[0-9]++(?:\.[0-9]++)?+\s*+[A-Za-z]"
 _ONE_AMOUNT: Final = (
     r"(?i)\s*[+-]?[0-9]+\s*"
     r"(?:(?:micro|milli)?second|minute|hour|day|week|month|quarter|year|decade)s?\s*"

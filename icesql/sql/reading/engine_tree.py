@@ -28,7 +28,7 @@ _STRIPPED: Final = (
     rf"(?s)'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)|--[^\n\r]*|(\$(?:[A-Za-z\x80-\U0010ffff]"
     rf"[A-Za-z0-9\x80-\U0010ffff]*)?\$).*?(?:\1|\Z)|([{SPACES}])"
 )
-_TOKENS: Final = r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s,:{}\[\]"]+'
+_TOKENS: Final = r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|[{}\[\]]|[^\s,:{}\[\]"]+'
 
 
 class EngineNode(Struct, frozen=True):

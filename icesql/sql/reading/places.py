@@ -18,7 +18,7 @@ Node = Mapping[str, Any]
 
 _WORDS: Final = re.compile(
     r"""(?sx)
-    (?P<skipped> --[^\n\r]* | /\*.*?\*/ | \s+ )
+    (?P<skipped> --[^\n\r]* | /\*.*?(?:\*/|\Z) | \s+ )
     | "(?P<name> (?:[^"]|"")* )"
     | '(?P<text> (?:[^']|'')* )'
     | (?P<other> [eE]'(?:[^'\\]|\\.|'')*' | \$(?P<tag>[^\W\d]\w*)?\$.*?\$(?(tag)(?P=tag))\$ )

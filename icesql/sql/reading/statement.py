@@ -26,7 +26,7 @@ from icesql.sql.reading.places import SourceMap
 from icesql.sql.reading.queries import read_query
 from icesql.sql.reading.sources import Source
 
-_BLANK: Final = re.compile(rf"(?s)(?:[\s{SPACES}]|--[^\n\r]*|/\*.*?\*/)*")
+_BLANK: Final = re.compile(rf"(?s)(?:[\s{SPACES}]|--[^\n\r]*+|(?>/\*.*?\*/))*+")
 # DuckDB's keywords that are no names.
 _RESERVED: Final = frozenset(
     {"all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "both", "case"}

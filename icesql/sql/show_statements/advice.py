@@ -16,8 +16,8 @@ _ADVICE: Final = (
     "|SHUFFLE|NOSHUFFLE|STRAIGHT_JOIN|PARALLEL|NO_PARALLEL|ORDERED|LEADING|USE_HASH|USE_NL"
     "|USE_MERGE|INDEX|NO_INDEX|FULL|HASH_JOIN|NO_HASH_JOIN|ALL_ROWS|FIRST_ROWS|CARDINALITY"
 )
-_ITEM: Final = rf"(?:{_ADVICE})\b\s*(?:\([^()]*\))?"
-_HINT: Final = re.compile(rf"/\*\+\s*(?:{_ITEM}[\s,]*)+\*/", re.IGNORECASE)
+_ITEM: Final = rf"(?:{_ADVICE})\b\s*+(?:\([^()]*+\))?"
+_HINT: Final = re.compile(rf"/\*\+\s*(?:{_ITEM}[\s,]*+)++\*/", re.IGNORECASE)
 
 
 def advice_in(sql: str, tokens: Sequence[Token]) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from sqlglot import exp
@@ -14,6 +13,7 @@ from icesql.engine.spark.sql.kinds import (
     refuse_rows,
     spelled,
 )
+from icesql.sql.user_pattern import read_pattern
 
 _CLASSES: Final = {
     "alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "upper": "A-Z", "lower": "a-z",
@@ -145,10 +145,8 @@ def replaced(node: exp.RegexpReplace) -> exp.Expr:
 
 
 def _may_be_empty(pattern: str) -> bool:
-    try:
-        return re.search(pattern, "") is not None
-    except re.error:
-        return True
+    found = read_pattern(pattern)
+    return found is None or found.shortest == 0
 
 
 def _java_replacement(text: str) -> str:

@@ -194,7 +194,10 @@ def time_of_text(inner: exp.Expr, node: exp.Cast, word: str, target: str) -> exp
     text = literal_text(inner)
     if text is not None:
         # Spark wants the minutes of an offset.
-        text = re.sub(r"(\d:\d\d[\d:.]*\s*[+-]\d\d)$", r"\1:00", text)
+        offset = re.search(r"[+-]\d\d$", text)
+        time = text[: offset.start()].rstrip() if offset else ""
+        if re.search(r"\d:\d\d", time[len(time.rstrip("0123456789:.")) :]):
+            text += ":00"
         if not re.search(pattern, text) and re.search(_OTHER_TIME, text):
             raise refuse(f"'{text}' as a {target}")
         return spelled(f"{word}({{0}} AS {type_name})", exp.Literal.string(text), like=node)

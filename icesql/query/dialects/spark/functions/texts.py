@@ -17,6 +17,7 @@ from icesql.query.dialects.spark.operators import literal_number
 from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
+from icesql.sql.user_pattern import UserPattern, read_pattern
 
 _SPECIAL: Final = re.compile(r"[\\^$.|?*+()\[\]{}]")
 _FORMAT: Final = re.compile(
@@ -86,7 +87,7 @@ def _split(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Ty
         text = re.sub(r"\\(.)", r"\1", pattern)
         return Typed(duckdb("string_split($1, $2)", given[0].node, exp.Literal.string(text)), gives)
     found = java_pattern(given[1], at)
-    if re.fullmatch(pattern, "") is not None or "^" in pattern or "$" in pattern or "(" in pattern:
+    if _read(pattern, at).shortest == 0 or "^" in pattern or "$" in pattern or "(" in pattern:
         raise unsupported(f"split() by '{pattern}' in {DIALECT}", at)
     return Typed(duckdb("string_split_regex($1, $2)", given[0].node, found), gives)
 
@@ -101,17 +102,17 @@ def _group(given: list[Typed], at: exp.Expr) -> str:
     if group is None or not 0 <= int(group) <= 9:
         raise unsupported(f"a group of a regular expression that is no constant in {DIALECT}", at)
     pattern = constant(given[1], at, "a regular expression")
-    groups = _compiled(pattern, at).groups
+    groups = _read(pattern, at).groups
     if int(group) > groups:
         raise unsupported(f"group {group} of '{pattern}', which has {groups}, in {DIALECT}", at)
     return group
 
 
-def _compiled(pattern: str, at: exp.Expr) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error:
-        raise unsupported(f"the regular expression '{pattern}' in {DIALECT}", at) from None
+def _read(pattern: str, at: exp.Expr) -> UserPattern:
+    found = read_pattern(pattern)
+    if found is None:
+        raise unsupported(f"the regular expression '{pattern}' in {DIALECT}", at)
+    return found
 
 
 def _regexp_extract(name: str) -> Callable[[list[Typed], SqlType, exp.Expr, Any], Typed]:
@@ -126,7 +127,7 @@ def _regexp_extract(name: str) -> Callable[[list[Typed], SqlType, exp.Expr, Any]
 
 def _regexp_replace(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     pattern = java_pattern(given[1], at)
-    if _compiled(pattern.name, at).search("") is not None:
+    if _read(pattern.name, at).shortest == 0:
         raise unsupported(f"replacing '{pattern.name}', which matches nothing, in {DIALECT}", at)
     text = constant(given[2], at, "a replacement")
     if re.search(r"\$\{|\$\d\d|\\(?![\\$])", text):
@@ -151,7 +152,7 @@ def _regexp_replace(given: list[Typed], gives: SqlType, at: exp.Expr, queries: A
 
 def _regexp_count(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
     pattern = java_pattern(given[1], at)
-    if re.compile(pattern.name).search("") is not None:
+    if _read(pattern.name, at).shortest == 0:
         raise unsupported(f"counting '{pattern.name}', which matches nothing, in {DIALECT}", at)
     text = "CAST(len(regexp_extract_all($1, $2, 0)) AS INT)"
     return Typed(duckdb(text, given[0].node, pattern), t.INT)

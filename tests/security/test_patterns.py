@@ -1,0 +1,121 @@
+"""No regular expression of the package takes more than linear time, whatever it is given."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import icesql
+from icesql.sql.parser import literal_list
+from tests.security.patterns import patterns, slow_texts
+
+SHARDS: Final = 4
+# Patterns that are made of local values. Constants are in them where a sample is here.
+OF_LOCALS: Final = {
+    ("icesql.engine.duckdb.sql.call_sizes", "_DYNAMIC[call.name]"): (),
+    ("icesql.engine.duckdb.sql.call_sizes", "pattern"): (),
+    ("icesql.engine.duckdb.sql.splice", "'|'.join(map(re.escape, places))"): ("ab|cd",),
+    ("icesql.engine.spark.error_transport", "re.escape(mark) + '([A-Za-z0-9+/=]+);'"): (
+        "mark:([A-Za-z0-9+/=]+);",
+    ),
+    ("icesql.engine.spark.errors", "words"): (),
+    ("icesql.engine.spark.sql.texts", "pattern"): (),
+    ("icesql.iceberg.manifest.encoded_maps", "b'(?:%s){%d}\\\\x00' % (self._item, count)"): (),
+    ("icesql.iceberg.manifest.encoded_maps", "pattern"): (),
+    ("icesql.iceberg.manifest.entry_shape", "b'(%s)|.+' % entry"): (),
+    ("icesql.manual.lookup", "before + stem"): (),
+    ("icesql.sql.parser.literal_list", "'|'.join(lists)"): (),
+    ("icesql.storage.credentials", "'|'.join(map(re.escape, wholes))"): ("abcd|efghi",),
+}
+# By their functions, where the text of the argument is long: of names, quotes and words of ours.
+_MODULES_WITH_LOCALS: Final = frozenset(
+    {"icesql.installation", "icesql.manual.lookup", "icesql.query.dialects.spark.intervals"}
+    | {"icesql.sql.spark_text.spark_text", "icesql.upkeep.policy"}
+)
+
+
+def wanted() -> list[tuple[re.Pattern[Any], set[str]]]:
+    found = dict(patterns()[0])
+    # Only ever matched behind IN ( of a text.
+    found[literal_list._LISTS] = found[literal_list._DUCKDB_LISTS] = {"match"}
+    for text in (each for samples in OF_LOCALS.values() for each in samples):
+        found.setdefault(re.compile(text), {"search"})
+    for value in vars(literal_list)["_ITEMS"].values():
+        found.setdefault(value, {"findall"})
+    return sorted(found.items(), key=lambda each: repr(each[0].pattern))
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_every_pattern_takes_linear_time(shard: int) -> None:
+    slow = {
+        pattern.pattern: texts
+        for pattern, methods in wanted()[shard::SHARDS]
+        if (texts := list(slow_texts(pattern, methods)))
+    }
+    assert slow == {}
+
+
+def test_every_pattern_is_known() -> None:
+    found, unknown = patterns()
+    assert len(found) > 250
+    assert {each for each in unknown if each[0] not in _MODULES_WITH_LOCALS} <= set(OF_LOCALS)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method"),
+    [
+        (r"(?:a|a)*b", "match"), (r"(a+)+b", "match"), (r"\s*\n\s*x", "search"),
+        (r"<[^>]*>", "findall"), (r"(?:ab\s*[\s,]*)+;", "match"), (r"x.*y.*z", "fullmatch"),
+    ],
+)  # fmt: skip
+def test_a_slow_pattern_is_found(pattern: str, method: str) -> None:
+    assert list(slow_texts(re.compile(pattern), {method}))
+
+
+HOSTILE: Final = [
+    lambda n: "SELECT /*+ " + "INDEX   " * n + "x */ a FROM s.t",
+    lambda n: "SELECT * FROM s.t " + "/**/" * n + " ORDER BY a FOR SYSTEM_TIME AS OF '2030-01-01'",
+    lambda n: f"SELECT CAST('{'x://' * n}' AS INT)",
+    lambda n: f'SELECT * FROM s."{"x://" * n}"',
+    lambda n: f"SELECT * FROM s.t FOR SYSTEM_TIME AS OF '{'1' * n}'",
+    lambda n: "SELECT $a$" + "".join(f" $a{i}$" for i in range(n)),
+    lambda n: "SELECT /*" * n,
+    lambda n: f"SELECT INTERVAL '{'1' * n}'",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+def test_a_hostile_text_takes_linear_time(text: Any, dialect: str, tmp_path: Path) -> None:
+    with icesql.connect(warehouse=str(tmp_path)) as opened:
+        opened.execute("CREATE SCHEMA s")
+        opened.execute("CREATE TABLE s.t (a BIGINT)")
+    with icesql.connect(warehouse=str(tmp_path), service=True, dialect=dialect) as opened:
+
+        def of(count: int) -> float:
+            start = time.process_time()
+            with suppress(icesql.Error):
+                opened.execute(text(count)).fetchall()
+            return time.process_time() - start
+
+        of(10)
+        least = min(of(500) for _ in range(2))
+        assert of(4_000) < 40 * max(least, 0.02)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(||){40}c", "((a|b|)|(|))" * 40 + "c", "(" * 3_000 + ")" * 3_000, "a{99999999999}"]
+)
+def test_a_users_pattern_is_not_run_here(pattern: str, tmp_path: Path) -> None:
+    with icesql.connect(warehouse=str(tmp_path), dialect="spark", service=True) as opened:
+        for call in ("split('a', '{}')", "regexp_replace('a', '{}', '')", "regexp_count('a', '{}')",
+                     "regexp_extract('a', '{}', 0)"):  # fmt: skip
+            start = time.process_time()
+            with pytest.raises(icesql.Error):
+                opened.execute(f"SELECT {call.format(pattern)}, missing").fetchall()
+            assert time.process_time() - start < 10
