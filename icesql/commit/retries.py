@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from icesql.errors import ProgrammingError
+from icesql.iceberg.metadata.property_numbers import number_property, whole_number
 
 RETRIES: Final = "commit.retry.num-retries"
 MIN_WAIT: Final = "commit.retry.min-wait-ms"
@@ -85,16 +85,9 @@ class RetryPolicy(Struct, frozen=True):
 
 def check_retries(properties: Mapping[str, str]) -> None:
     """Raise ProgrammingError for a property that is no number from 0 on."""
-    for name in _DEFAULTS:
-        text = properties.get(name)
-        if text is not None and not _is_number(text):
-            raise ProgrammingError(f"property {name} is {text!r}; it has to be a number from 0 on")
+    for name, default in _DEFAULTS.items():
+        number_property(properties, name, default)
 
 
 def _number(properties: Mapping[str, str], name: str) -> int | None:
-    text = properties.get(name)
-    return int(text) if text is not None and _is_number(text) else None
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
+    return whole_number(properties.get(name))

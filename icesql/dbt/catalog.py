@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql import TableNotFoundError
 from icesql.dbt.names import literal
+from icesql.iceberg.metadata.property_numbers import whole_number
 
 if TYPE_CHECKING:
     import agate
@@ -132,8 +133,8 @@ def _rows_of(rows: Rows, relation: Any) -> list[dict[str, Any]]:
     summary = {} if current is None else current[1]
     stats = {}
     for name, key, label, description in _STATS:
-        value = summary.get(key)
-        parts = (label, value if value is None else int(value), description, value is not None)
+        value = whole_number(summary.get(key))
+        parts = (label, value, description, value is not None)
         for part, each in zip(_PARTS, parts, strict=True):
             stats[f"stats:{name}:{part}"] = each
     kind = "VIEW" if relation.is_view else "BASE TABLE"

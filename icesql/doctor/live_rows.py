@@ -78,7 +78,7 @@ class LiveRows:
         if self._left < 0:
             raise Error("more files than are read")
         rows = read_live_rows(CombinedScanTask(tuple(read), self._context), self._query)
-        return live + sum(each.num_rows for each in rows)
+        return live + sum(int(each.num_rows) for each in rows)
 
 
 def _task(file: DataFile, deletes: Deletes) -> FileScanTask:

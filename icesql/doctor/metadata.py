@@ -15,6 +15,7 @@ from icesql.doctor.finding import Finding, Gain, weight_of
 from icesql.doctor.statement import Statement, call, constant, set_properties
 from icesql.errors import Error
 from icesql.iceberg.manifest.manifest import ManifestContent
+from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.scan.report_text import bytes_text
 
 _FEWEST_MANIFESTS: Final = 10
@@ -58,8 +59,8 @@ def manifests(facts: Facts, ask: Ask) -> Iterator[Finding]:
 
 def manifest_bytes(facts: Facts) -> int:
     """How large the table wants its manifests."""
-    target = facts.properties.get("commit.manifest.target-size-bytes", "")
-    return int(target) if target.isascii() and target.isdigit() else _MANIFEST_BYTES
+    found = whole_number(facts.properties.get("commit.manifest.target-size-bytes"))
+    return _MANIFEST_BYTES if found is None else found
 
 
 def _clustering(facts: Facts, after: int) -> Iterator[Finding]:

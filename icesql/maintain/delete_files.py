@@ -23,6 +23,7 @@ from icesql.errors import ProgrammingError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent
+from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import partition_key
@@ -85,7 +86,8 @@ class DeleteOptions(Struct, frozen=True):
             raise ProgrammingError(f"there is no option {min(left)}; there are {known}")
         target = numbers[_TARGET]
         if target is None:
-            target = _number(properties, "write.delete.target-file-size-bytes") or 64 << 20
+            target = number_property(properties, "write.delete.target-file-size-bytes", 0)
+            target = target or 64 << 20
         smallest = numbers["min-file-size-bytes"]
         largest = numbers["max-file-size-bytes"]
         found = cls(
@@ -378,9 +380,4 @@ def _flag(given: Mapping[str, str], name: str) -> bool:
 
 
 def _number(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit()):
-        raise ProgrammingError(f"{name} is {text!r}; it is a number from 0 on")
-    return int(text)
+    return number_property(given, name, 0, kind="option") if name in given else None

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.errors import ProgrammingError, SnapshotNotFoundError
+from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.snapshot import SnapshotRef
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 
@@ -43,9 +44,12 @@ def plan_expiry(
 
     Raises ProgrammingError for a snapshot that a ref points at, SnapshotNotFoundError.
     """
-    least = _number(metadata.properties, _MIN_KEPT, 1) if retain_last is None else retain_last
-    if least < 1:
-        raise ProgrammingError(f"retain_last is {least}; at least one snapshot is kept")
+    if retain_last is not None and retain_last < 1:
+        raise ProgrammingError(f"retain_last is {retain_last}; at least one snapshot is kept")
+    # Of 0 the head stays, as of one.
+    least = (
+        number_property(metadata.properties, _MIN_KEPT, 1) if retain_last is None else retain_last
+    )
     kept = {name: ref for name, ref in metadata.refs.items() if _lives(metadata, name, ref, now_ms)}
     gone = tuple(name for name in metadata.refs if name not in kept)
     heads = {ref.snapshot_id: name for name, ref in kept.items()}
@@ -57,7 +61,7 @@ def plan_expiry(
                 raise ProgrammingError(f"snapshot {each} is the head of {heads[each]!r} and stays")
         return Expiry((), tuple(each for each in metadata.snapshots if each in {*snapshot_ids}))
     if older_than_ms is None:
-        older_than_ms = now_ms - _number(metadata.properties, _MAX_AGE, _FIVE_DAYS)
+        older_than_ms = now_ms - number_property(metadata.properties, _MAX_AGE, _FIVE_DAYS)
     retained = {*heads}
     reachable = {ref.snapshot_id for ref in kept.values() if ref.kind == "tag"}
     for ref in kept.values():
@@ -99,7 +103,7 @@ def _walk(
 def _lives(metadata: TableMetadata, name: str, ref: SnapshotRef, now_ms: int) -> bool:
     most = ref.max_ref_age_ms
     if most is None:
-        most = _number(metadata.properties, _REF_AGE, -1)
+        most = number_property(metadata.properties, _REF_AGE, -1)
     if name == MAIN or most < 0:
         return True
     snapshot = metadata.snapshot(ref.snapshot_id)
@@ -109,13 +113,4 @@ def _lives(metadata: TableMetadata, name: str, ref: SnapshotRef, now_ms: int) ->
 def check_ages(properties: Mapping[str, str]) -> None:
     """Raise ProgrammingError for a property of expiry that is no number from 0 on."""
     for name in (_MAX_AGE, _MIN_KEPT, _REF_AGE):
-        _number(properties, name, 0)
-
-
-def _number(properties: Mapping[str, str], name: str, default: int) -> int:
-    text = properties.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit()):
-        raise ProgrammingError(f"property {name} is {text!r}; it has to be a number from 0 on")
-    return int(text)
+        number_property(properties, name, 0)

@@ -11,6 +11,7 @@ from icesql.catalog.view import with_views
 from icesql.config import time_zone
 from icesql.context import QueryContext
 from icesql.errors import UnsupportedSqlError
+from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.query.like import is_like
 from icesql.query.show_rows.of_session import of_session
 from icesql.query.show_rows.of_table import described, found_table, of_table, transforms_by_column
@@ -196,7 +197,6 @@ def _snapshots(table: Table, query: QueryContext) -> Rows:
     rows: Rows = []
     snapshots = sorted(table.metadata.snapshots.values(), key=lambda each: each.timestamp_ms)
     for snapshot in snapshots:
-        total = snapshot.summary.get("total-records", "")
         rows.append(
             (
                 (_EPOCH + timedelta(milliseconds=snapshot.timestamp_ms)).astimezone(zone),
@@ -204,7 +204,7 @@ def _snapshots(table: Table, query: QueryContext) -> Rows:
                 snapshot.parent_snapshot_id,
                 snapshot.operation,
                 ", ".join(at.get(snapshot.snapshot_id, ())) or None,
-                int(total) if total.lstrip("-").isdigit() else None,
+                whole_number(snapshot.summary.get("total-records")),
                 redact_urls(json.dumps(dict(snapshot.summary))),
             )
         )

@@ -61,10 +61,13 @@ def _in_batches(rows: MetadataRows, schema: pa.Schema) -> Iterator[pa.RecordBatc
     """Rows as Python has them take ten times the memory: there are never many."""
     left = iter(rows.rows)
     while part := list(islice(left, _BATCH_ROWS)):
-        arrays = [
-            column_of([row[index] for row in part], column.type)
-            for index, column in enumerate(rows.schema.fields)
-        ]
+        try:
+            arrays = [
+                column_of([row[index] for row in part], column.type)
+                for index, column in enumerate(rows.schema.fields)
+            ]
+        except OverflowError as error:  # ids of some writers have 128 bits
+            raise UnsupportedTableError("metadata with numbers of more than 64 bits") from error
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -12,6 +12,7 @@ from icesql.errors import CorruptFileError, SnapshotNotFoundError, UnsupportedTa
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import SpecScan
@@ -121,8 +122,8 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
         for index in range(entries.count)
         if entries.status[index] == _ADDED and entries.snapshot_id[index] == stored_id
     )
-    recorded = snapshot.summary.get("added-data-files", "0")
-    if recorded.isascii() and recorded.isdigit() and int(recorded) > len(added):
+    recorded = whole_number(snapshot.summary.get("added-data-files"))
+    if recorded is not None and recorded > len(added):
         raise CorruptFileError(
             snapshot.manifest_list or table.metadata_location,
             f"snapshot {snapshot.snapshot_id} says that it added {recorded} data files, but its "

@@ -13,6 +13,7 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.types import IcebergType
@@ -122,7 +123,7 @@ class _Totals:
         """Raises CorruptFileError where the summary has another total."""
         for name, found in self._counts.items():
             recorded = snapshot.summary.get(name, "")
-            if recorded.isdecimal() and int(recorded) != found:
+            if (told := whole_number(recorded)) is not None and told != found:
                 raise CorruptFileError(
                     place,
                     f"{name} is {found}, the summary of snapshot {snapshot.snapshot_id} "

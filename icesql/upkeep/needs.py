@@ -17,6 +17,7 @@ from icesql.context import QueryContext
 from icesql.doctor.facts import Answer, Facts
 from icesql.doctor.metadata import manifests as examine_manifests
 from icesql.errors import NotSupportedError, ProgrammingError
+from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.maintain.convert.plan import plan_conversion
@@ -347,17 +348,11 @@ def _with_newer_head(question: Question) -> TableMetadata:
 def _kept(policy: TablePolicy, properties: Mapping[str, str]) -> tuple[float | None, int | None]:
     """The longer of what the policy and the table say; None leaves it to the procedure."""
     age, least = policy.retention, policy.min_snapshots
-    if age is not None and (text := properties.get(_AGE)) is not None:
-        age = max(age, _number(_AGE, text) / 1000)
-    if least is not None and (text := properties.get(_LEAST)) is not None:
-        least = max(least, _number(_LEAST, text))
+    if age is not None:
+        age = max(age, number_property(properties, _AGE, 0) / 1000)
+    if least is not None:
+        least = max(least, number_property(properties, _LEAST, 0))
     return age, least
-
-
-def _number(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise ProgrammingError(f"property {name} is {text!r}; it has to be a number from 0 on")
-    return int(text)
 
 
 def _orphans(question: Question) -> Need:

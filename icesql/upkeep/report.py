@@ -153,11 +153,20 @@ class MaintenanceReport(Struct, frozen=True):
 
 
 def changes_text(before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    """Such as ``data files 40 → 1, removed files 12``: what differs, and what was not there."""
+    """Such as ``data files 40 → 1, removed files 12``: what differs, and what was not there.
+
+    Snapshots are all that are left, those that were made among them.
+    """
     parts = []
+    made = after.get("made_snapshots", 0)
     for name, value in after.items():
         label = name.replace("_", " ")
-        if name not in before:
+        if name == "made_snapshots":
+            continue
+        if name == "snapshots" and (made or not value) and name in before:
+            left = f"{value + made:,} ({made:,} made now)" if made else "those made now"
+            parts.append(f"{label} {before[name]:,} → {left}")
+        elif name not in before:
             parts.append(f"{label} {value:,}")
         elif before[name] != value:
             parts.append(f"{label} {before[name]:,} → {value:,}")

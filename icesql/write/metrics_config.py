@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.iceberg import types as t
+from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.schema import Schema
 
 _DEFAULT: Final = "write.metadata.metrics.default"
@@ -85,8 +86,8 @@ def metrics_modes(
 
 
 def _most_inferred(properties: Mapping[str, str]) -> int:
-    text = properties.get(_MOST_INFERRED, "")
-    return int(text) if text.strip().isdigit() else _FIELDS
+    found = whole_number(properties.get(_MOST_INFERRED))
+    return _FIELDS if found is None else found
 
 
 def _first_primitives(fields: tuple[t.NestedField, ...], most: int) -> Iterator[int]:

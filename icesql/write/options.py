@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
 
 from icesql.errors import UnsupportedTableError
+from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 
 _CODECS: Final = {
@@ -119,12 +121,10 @@ def _positive(properties: Mapping[str, str], key: str, default: int) -> int:
     text = properties.get(key)
     if text is None:
         return default
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value <= 0:
-        raise UnsupportedTableError(f"the table property {key} = {text!r}: not a positive number")
+    if (value := whole_number(text, 1)) is None:
+        raise UnsupportedTableError(
+            f"the table property {key} = {text[:40]!r}: not a positive number of 64 bits"
+        )
     return value
 
 
@@ -134,12 +134,11 @@ def _level(given: Mapping[str, str], codec: str) -> int | None:
         return None
     if text is None:
         return _GZIP_LEVEL if codec == "gzip" else None
-    try:
+    if re.fullmatch(r"[+-]?[0-9]{1,4}", text.strip()):
         return int(text)
-    except ValueError:
-        raise UnsupportedTableError(
-            f"the table property write.parquet.compression-level = {text!r}: not a number"
-        ) from None
+    raise UnsupportedTableError(
+        f"the table property write.parquet.compression-level = {text[:40]!r}: not a level"
+    )
 
 
 def _bloom_filters(properties: Mapping[str, str]) -> tuple[BloomFilter, ...]:

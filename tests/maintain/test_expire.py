@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+import icesql
 from icesql.commit.append import commit_append
 from icesql.commit.change import change_table
 from icesql.commit.refs import create_ref, rollback_to_snapshot
@@ -293,3 +294,23 @@ def test_a_file_that_is_added_again_while_its_snapshots_expire_stays(catalog, mo
     done = expire_snapshots(catalog, table, older_than_ms=1 << 50, retain_last=1)
     assert Path(file.path).exists()
     assert live(done.table) == {"a", "b", "c"}
+
+
+def test_a_property_that_keeps_none_keeps_the_heads(tmp_path: Path) -> None:
+    with icesql.connect(warehouse=str(tmp_path)) as con:
+        con.execute("CREATE SCHEMA s")
+        con.execute(
+            "CREATE TABLE s.t (a INT) TBLPROPERTIES ('history.expire.min-snapshots-to-keep' = '0', "
+            "'history.expire.max-snapshot-age-ms' = '0')"
+        )
+        for number in range(3):
+            con.execute(f"INSERT INTO s.t VALUES ({number})")
+            if number == 0:
+                con.execute("ALTER TABLE s.t CREATE BRANCH dev")
+        con.execute("ALTER TABLE s.t CREATE TAG v2")
+        con.execute("CALL system.expire_snapshots('s.t', older_than => now())").fetchall()
+        assert con.execute("SELECT count(*) FROM s.t.snapshots").fetchone() == (2,)
+        assert con.execute("SELECT count(*) FROM s.t VERSION AS OF 'dev'").fetchone() == (1,)
+        assert con.execute("SELECT count(*) FROM s.t").fetchone() == (3,)
+        with pytest.raises(icesql.ProgrammingError, match="retain_last is 0"):
+            con.execute("CALL system.expire_snapshots('s.t', retain_last => 0)")

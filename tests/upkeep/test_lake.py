@@ -438,6 +438,30 @@ def test_call_maintains_one_table(lake: Path) -> None:
             con.execute("CALL system.maintain('ns.small', policy => map('orphan_age', '1h'))")
 
 
+@pytest.mark.parametrize(
+    ("actions", "planned", "said"),
+    [
+        (["compact", "expire"], "snapshots 6 → those made now", "snapshots 6 → 1 (1 made now)"),
+        (["expire"], "snapshots 6 → 1", "snapshots 6 → 1"),
+        (["compact"], "", "snapshots 6 → 7 (1 made now)"),
+    ],
+)
+def test_the_report_counts_the_snapshots_that_are_left(
+    one: Any, tmp_path: Path, actions: list[str], planned: str, said: str
+) -> None:
+    one.execute(
+        "ALTER TABLE ns.t SET TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '0', "
+        "'history.expire.min-snapshots-to-keep' = '1')"
+    )
+    dry = str(one.maintain(["ns.t"], actions=actions, dry_run=True))
+    assert planned in dry
+    text = str(one.maintain(["ns.t"], actions=actions))
+    assert f"{said}\n" in text
+    assert "made snapshots" not in text
+    count = one.execute("SELECT count(*) FROM ns.t.snapshots").fetchone()[0]
+    assert said.partition("→ ")[2].startswith(str(count))
+
+
 def test_windows_are_kept(one: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from datetime import UTC, datetime
 

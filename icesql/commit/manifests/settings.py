@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from icesql.errors import ProgrammingError
 from icesql.iceberg.manifest.writing.container import manifest_codec
+from icesql.iceberg.metadata.property_numbers import number_property
 
 _TARGET: Final = "commit.manifest.target-size-bytes"
 _LEAST: Final = "commit.manifest.min-count-to-merge"
@@ -29,18 +29,9 @@ class ManifestSettings(Struct, frozen=True):
     def of(cls, properties: Mapping[str, str]) -> ManifestSettings:
         """Raises ProgrammingError for a property with an invalid value."""
         return cls(
-            _number(properties, _TARGET, 8 << 20),
-            _number(properties, _LEAST, 100),
+            number_property(properties, _TARGET, 8 << 20),
+            number_property(properties, _LEAST, 100),
             properties.get(_MERGE, "true").lower() != "false",
             manifest_codec(properties),
-            _number(properties, _PARTITIONS, 0),
+            number_property(properties, _PARTITIONS, 0),
         )
-
-
-def _number(properties: Mapping[str, str], name: str, default: int) -> int:
-    text = properties.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit()):
-        raise ProgrammingError(f"property {name} is {text!r}; it has to be a number from 0 on")
-    return int(text)

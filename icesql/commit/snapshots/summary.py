@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.metadata.property_numbers import whole_number
 
 _TOTALS: Final = {
     "total-records": ("added-records", "deleted-records"),
@@ -81,10 +82,7 @@ def totals(previous: Mapping[str, str] | None, counted: Mapping[str, str]) -> di
 
 
 def _number(text: str | None) -> int | None:
-    try:
-        return None if text is None else int(text)
-    except ValueError:
-        return None
+    return whole_number(text)
 
 
 def _plus(counts: dict[str, int], key: str, number: int) -> None:

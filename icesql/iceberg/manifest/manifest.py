@@ -22,6 +22,7 @@ from icesql.iceberg.manifest.partition_values import PartitionFields
 from icesql.iceberg.manifest.reader import as_written, read_columns
 from icesql.iceberg.manifest.schema import by_field_id
 from icesql.iceberg.metadata.json_fields import Malformed
+from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot, has_files
 from icesql.iceberg.types import IcebergType
 
@@ -490,8 +491,7 @@ def _live_files(manifests: Sequence[ManifestFile]) -> int | None:
 
 
 def _summary_total(summary: Mapping[str, str], name: str) -> int | None:
-    text = summary.get(name, "")
-    return int(text) if text.isdecimal() else None
+    return whole_number(summary.get(name))
 
 
 def check_content(file: AvroFile, manifest: ManifestFile) -> None:

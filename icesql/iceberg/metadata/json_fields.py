@@ -15,6 +15,8 @@ _INT_LIMIT: Final = {32: 1 << 31, 64: 1 << 63}
 
 _EXACT_FLOATS: Final = 1 << 53
 _INTEGER: Final = re.compile(r"-?[0-9]{1,40}", re.ASCII)
+# The first days of the years 2 and 9999 in milliseconds: no zone moves them out of Python's times.
+_TIMES: Final = (-62_104_060_800_000, 253_370_764_800_000)
 # How writers spell "no snapshot": -1, also as a number without sign.
 _NO_ID: Final = (-1, (1 << 64) - 1)
 
@@ -77,6 +79,11 @@ def as_int(value: Any, where: str, bits: int = 64) -> int:
     if not -limit <= number < limit:
         raise Malformed(f"{where} is {number}, which does not fit {bits} bits")
     return number
+
+
+def as_time(value: Any, where: str) -> int:
+    """Milliseconds since 1970, moved into the years 2 to 9998. Raises Malformed."""
+    return min(max(as_int(value, where), _TIMES[0]), _TIMES[1])
 
 
 def as_number(value: Any, where: str) -> int:

@@ -11,15 +11,15 @@ from icesql.errors import CorruptFileError
 from icesql.iceberg.metadata.json_fields import (
     Malformed,
     as_id,
-    as_int,
     as_list,
     as_object,
     as_text,
+    as_time,
     optional_id,
     optional_int,
     optional_text,
+    required,
     required_id,
-    required_int,
     text_map,
 )
 
@@ -141,7 +141,7 @@ def parse_snapshot(fields: Mapping[str, Any]) -> Snapshot:
         snapshot_id=snapshot_id,
         parent_snapshot_id=optional_id(fields, "parent-snapshot-id", where),
         sequence_number=optional_int(fields, "sequence-number", where) or 0,
-        timestamp_ms=required_int(fields, "timestamp-ms", where),
+        timestamp_ms=as_time(required(fields, "timestamp-ms", where), f"{where} timestamp-ms"),
         manifest_list=manifest_list,
         manifests=None
         if manifest_list is not None
@@ -189,7 +189,7 @@ def parse_snapshot_log(entries: Any) -> tuple[SnapshotLogEntry, ...]:
         fields = as_object(each, "snapshot-log entry")
         log.append(
             SnapshotLogEntry(
-                as_int(fields.get("timestamp-ms"), "snapshot-log timestamp-ms"),
+                as_time(fields.get("timestamp-ms"), "snapshot-log timestamp-ms"),
                 as_id(fields.get("snapshot-id"), "snapshot-log snapshot-id"),
             )
         )

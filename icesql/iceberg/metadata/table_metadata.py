@@ -20,6 +20,7 @@ from icesql.iceberg.metadata.json_fields import (
     as_list,
     as_object,
     as_text,
+    as_time,
     goes_on,
     load_json,
     objects,
@@ -281,7 +282,7 @@ def _parse(
         format_version=version,
         table_uuid=optional_text(node, "table-uuid", "metadata"),
         location=_location(required_text(node, "location", "metadata")),
-        last_updated_ms=optional_int(node, "last-updated-ms", "metadata") or 0,
+        last_updated_ms=as_time(node.get("last-updated-ms") or 0, "metadata last-updated-ms"),
         last_sequence_number=optional_int(node, "last-sequence-number", "metadata") or 0,
         schemas=schemas,
         current_schema_id=current_schema_id,
@@ -399,7 +400,7 @@ def _metadata_log(node: Mapping[str, Any]) -> tuple[MetadataLogEntry, ...]:
             fields = as_object(each, where)
             entries.append(
                 MetadataLogEntry(
-                    required_int(fields, "timestamp-ms", where),
+                    as_time(required(fields, "timestamp-ms", where), f"{where} timestamp-ms"),
                     required_text(fields, "metadata-file", where),
                 )
             )

@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from icesql.iceberg.metadata.json_writer import schema_json
+from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.schema import Schema
 
 _HISTORY: Final = "version.history.num-entries"
@@ -72,8 +73,8 @@ def view_document(
     log = [*known.get("version-log", [])]
     if current != known.get("current-version-id"):
         log.append({"timestamp-ms": now_ms, "version-id": current})
-    text = str(properties.get(_HISTORY, ""))
-    most = max(int(text), 1) if text.isdigit() else _HISTORY_DEFAULT
+    found = whole_number(str(properties.get(_HISTORY, "")))
+    most = _HISTORY_DEFAULT if found is None else max(found, 1)
     newest = sorted(each["version-id"] for each in versions if each["version-id"] != current)
     kept = {current, *(newest[-(most - 1) :] if most > 1 else ())}
     return {

@@ -16,6 +16,7 @@ from icesql.iceberg.metadata.json_fields import (
     as_list,
     as_object,
     as_text,
+    as_time,
     load_json,
     objects,
     optional_text,
@@ -101,7 +102,7 @@ def _parse(node: Mapping[str, Any]) -> ViewMetadata:
     return ViewMetadata(
         uuid=required_text(node, "view-uuid", "view"),
         version_id=current,
-        timestamp_ms=required_int(version, "timestamp-ms", "version"),
+        timestamp_ms=as_time(required(version, "timestamp-ms", "version"), "version timestamp-ms"),
         schema=parse_schema(schema),
         representations=tuple(representations),
         default_catalog=optional_text(version, "default-catalog", "version") or None,

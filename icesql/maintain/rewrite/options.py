@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from icesql.errors import ProgrammingError, similar_names
+from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 
 Strategy = Literal["binpack", "sort", "zorder"]
@@ -61,6 +62,8 @@ class RewriteOptions(Struct, frozen=True):
         return int(self.target_file_size_bytes + half)
 
 
+# Floats beyond it would be no sizes any more, times a size.
+_LARGEST: Final = 1e18
 _NAMES: Final = {
     name.replace("_", "-")
     .replace("partial-progress-", "partial-progress."): name
@@ -98,14 +101,7 @@ def rewrite_options(
 
 
 def _table_target(metadata: TableMetadata) -> int:
-    text = metadata.properties.get(_TARGET, str(512 << 20))
-    try:
-        return int(text)
-    except ValueError as error:
-        raise ProgrammingError(
-            f"the table property {_TARGET} is {text!r}, not a number of bytes; "
-            "the option target-file-size-bytes overrides it"
-        ) from error
+    return number_property(metadata.properties, _TARGET, 512 << 20)
 
 
 def _value(name: str, text: str) -> Any:
@@ -126,16 +122,12 @@ def _value(name: str, text: str) -> Any:
                 raise ProgrammingError(f"option {name} is {text!r}; it can be {', '.join(_ORDERS)}")
             return word
         case "delete-ratio-threshold" | "compression-factor":
-            return _number(name, text, float)
+            try:
+                return min(float(text.strip()), _LARGEST)
+            except ValueError as error:
+                raise ProgrammingError(f"option {name} is {text!r}, not a number") from error
         case _:
-            return _number(name, text, int)
-
-
-def _number(name: str, text: str, kind: type[int] | type[float]) -> int | float:
-    try:
-        return kind(text.strip())
-    except ValueError as error:
-        raise ProgrammingError(f"option {name} is {text!r}, not a number") from error
+            return number_property({name: text}, name, 0, kind="option")
 
 
 def _check(options: RewriteOptions, metadata: TableMetadata) -> None:

@@ -14,6 +14,7 @@ from icesql.commit.retries import check_retries
 from icesql.errors import CorruptFileError, ProgrammingError, UnsupportedTableError
 from icesql.iceberg.metadata.file_names import is_gzipped
 from icesql.iceberg.metadata.name_mapping import PROPERTY, parse_name_mapping
+from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.maintain.delete_files import delete_granularity
 from icesql.maintain.expiry_plan import check_ages
@@ -49,15 +50,11 @@ def check_properties(given: Mapping[str, str]) -> None:
     except (UnsupportedTableError, CorruptFileError) as error:
         raise ProgrammingError(f"cannot set a property that icesql cannot use: {error}") from error
     for name in _NUMBERS:
-        _check(given, name, _is_number, "a number from 0 on")
+        number_property(given, name, 0)
     for name in _POSITIVE:
-        _check(given, name, lambda text: _is_number(text) and int(text) > 0, "a number from 1 on")
+        number_property(given, name, 1, least=1)
     for name in FORMATS:
         _check(given, name, lambda text: text.lower() in _FILES, "parquet, orc or avro")
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
 
 
 def _check(given: Mapping[str, str], name: str, fits: Callable[[str], bool], wanted: str) -> None:

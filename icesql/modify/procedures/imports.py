@@ -23,6 +23,7 @@ from icesql.errors import (
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes.updates import SetProperties, Update
 from icesql.iceberg.metadata.name_mapping import PROPERTY
+from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.maintain.content_files import live_paths
 from icesql.maintain.importing.folders import FoundFile, find_files
 from icesql.maintain.procedures.plan import Plan, Rows, Step
@@ -203,8 +204,8 @@ def register_table(call: Call) -> Plan:
         snapshot = table.metadata.current_snapshot
         if snapshot is None:
             return Rows([(None, None, None)])
-        counts = (snapshot.summary.get(each, "") for each in ("total-records", "total-data-files"))
-        numbers = (int(each) if each.isdigit() else None for each in counts)
+        counts = (snapshot.summary.get(each) for each in ("total-records", "total-data-files"))
+        numbers = map(whole_number, counts)
         return Rows([(snapshot.snapshot_id, *numbers)])
 
     return Plan(steps, run)

@@ -11,6 +11,7 @@ from icesql.commit import refs
 from icesql.commit.change import MakeUpdates, change_table
 from icesql.errors import SnapshotNotFoundError
 from icesql.iceberg.metadata.changes.updates import SetSnapshotRef, Update
+from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.maintain.procedures.plan import Plan, Rows, Step
@@ -132,12 +133,11 @@ def _picked(call: Call, catalog: Catalog, table: Table, picked: Snapshot) -> Pla
         steps = [Step("set", "branch", MAIN, description)]
     else:
         reason = f"the files that snapshot {picked.snapshot_id} added are added to main"
-        records = picked.summary.get("added-records", "")
-        size = picked.summary.get("added-files-size", "")
+        records, size = map(picked.summary.get, ("added-records", "added-files-size"))
         steps = [
             Step(
                 "write", "snapshot", "(a new one)", reason,
-                int(size) if size.isdigit() else None, int(records) if records.isdigit() else None,
+                whole_number(size), whole_number(records),
             )
         ]  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import Final
 from icesql.catalog.table import Table
 from icesql.commit.snapshots.engine import engine_summary
 from icesql.errors import SnapshotNotFoundError
+from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.maintain.procedures.plan import Plan, Rows, Step
 from icesql.modify.procedures.call import Call
@@ -32,12 +33,11 @@ def compute_table_stats(call: Call) -> Plan:
         )
         return Rows([(path,)])
 
-    rows = found.summary.get("total-records", "")
     names = ", ".join(each.name for each in columns)
     steps = [
         Step(
             "read", "snapshot", str(found.snapshot_id), f"the live values of {names}",
-            None, int(rows) if rows.isdigit() else None,
+            None, whole_number(found.summary.get("total-records")),
         ),
         Step("write", "statistics file", "(new)", f"a sketch for each of {len(columns)} columns"),
     ]  # fmt: skip

@@ -11,6 +11,7 @@ from icesql.context import QueryContext
 from icesql.errors import found_at
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.partition_type import united_partition_type
+from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.transforms import parse_transform
@@ -288,5 +289,4 @@ def _detail(table: Table, query: QueryContext) -> tuple[Any, ...]:
 
 
 def _number(summary: Mapping[str, str], name: str) -> int | None:
-    text = summary.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+    return whole_number(summary.get(name))

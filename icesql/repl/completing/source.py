@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.config import time_zone
 from icesql.dbapi.connection import macros_of
+from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.repl.cells import text_of
 from icesql.repl.completing.names import Known
 from icesql.repl.history.graph import Commit, age
@@ -133,9 +134,9 @@ class ConnectionSource:
 def _told(commit: Commit) -> str:
     counts = commit.summary
     rows = [
-        f"{sign}{int(counts[name]):,}"
+        f"{sign}{count:,}"
         for name, sign in (("added-records", "+"), ("deleted-records", "-"))
-        if str(counts.get(name, "0")).isdigit() and int(counts.get(name, "0"))
+        if (count := whole_number(str(counts.get(name))))
     ]
     return " ".join((commit.operation or "?", *rows))
 

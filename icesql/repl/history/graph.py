@@ -11,6 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from icesql.iceberg.metadata.property_numbers import whole_number
+
 _CURRENT, _LIVE, _GONE = "●", "○", "✗"
 _HERE = "*"  # where the mark of a snapshot comes
 _ROWS: Final = (("added-records", "+"), ("deleted-records", "-"))
@@ -142,9 +144,9 @@ def _with_notes(line: str, rail: str, notes: Sequence[str], width: int) -> Itera
 def _words(commit: Commit, now: datetime) -> tuple[str, str, str, str, str]:
     """Id, age, time, operation and rows."""
     rows = " ".join(
-        f"{sign}{int(commit.summary[name]):,}"
+        f"{sign}{count:,}"
         for name, sign in _ROWS
-        if commit.summary.get(name, "0").isdigit() and int(commit.summary.get(name, "0"))
+        if (count := whole_number(commit.summary.get(name)))
     )
     moment = commit.committed_at.astimezone(now.tzinfo or UTC)
     return (

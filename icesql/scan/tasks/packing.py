@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from icesql.config import Settings
 from icesql.errors import ProgrammingError
+from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.scan.tasks.split import merge_adjacent, split_file
 from icesql.scan.tasks.task import FileScanTask, content_bytes
 
@@ -56,20 +57,15 @@ class Packing(Struct, frozen=True):
 def _chosen(setting: int | None, properties: Mapping[str, str], name: str, default: int) -> int:
     if setting is not None:
         return setting
-    text = properties.get(name)
-    if text is None:
-        return default
+    option = {
+        TARGET_SIZE: "split_target_size",
+        LOOKBACK: "split_lookback",
+        OPEN_FILE_COST: "split_open_file_cost",
+    }[name]
     try:
-        return int(text)
-    except ValueError as error:
-        option = {
-            TARGET_SIZE: "split_target_size",
-            LOOKBACK: "split_lookback",
-            OPEN_FILE_COST: "split_open_file_cost",
-        }[name]
-        raise ProgrammingError(
-            f'table property {name} is "{text}", not a number; SET {option} overrides it'
-        ) from error
+        return number_property(properties, name, default)
+    except ProgrammingError as error:
+        raise ProgrammingError(f"{error}; SET {option} overrides it") from error
 
 
 def pack_files(

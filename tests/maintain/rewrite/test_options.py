@@ -62,7 +62,7 @@ def test_every_option_is_read_by_its_name(metadata):
     [
         ({"min-imput-files": "2"}, "no option 'min-imput-files'.*did you mean min-input-files"),
         ({"var-length-contribution": "2"}, "no option"),
-        ({"min-input-files": "many"}, "'many', not a number"),
+        ({"min-input-files": "many"}, "'many'; it has to be a number"),
         ({"min-input-files": "0"}, "min-input-files must be > 0"),
         ({"rewrite-all": "yes"}, "it can be true or false"),
         ({"target-file-size-bytes": "0"}, "target-file-size-bytes must be > 0"),

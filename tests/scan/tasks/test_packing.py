@@ -134,10 +134,10 @@ def test_a_setting_wins_over_the_property_and_that_over_the_default() -> None:
     ("properties", "message"),
     [
         ({TARGET_SIZE: "0"}, r"Split size must be > 0: 0"),
-        ({TARGET_SIZE: "-5"}, r"Split size must be > 0: -5"),
+        ({TARGET_SIZE: "-5"}, r"target-size is '-5'; it has to be a number from 0"),
         ({LOOKBACK: "0"}, r"Split planning lookback must be > 0: 0"),
-        ({OPEN_FILE_COST: "-1"}, r"File open cost must be >= 0: -1"),
-        ({TARGET_SIZE: "128MB"}, r'read\.split\.target-size is "128MB".*SET split_target_size'),
+        ({OPEN_FILE_COST: "-1"}, r"open-file-cost is '-1'; it has to"),
+        ({TARGET_SIZE: "128MB"}, r"read\.split\.target-size is '128MB'.*SET split_target_size"),
     ],
 )
 def test_unusable_properties_are_named(properties: dict[str, str], message: str) -> None:

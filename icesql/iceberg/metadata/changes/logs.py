@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
 
+from icesql.iceberg.metadata.property_numbers import whole_number
+
 _PREVIOUS_VERSIONS: Final = "write.metadata.previous-versions-max"
 _DEFAULT_PREVIOUS: Final = 100
 
@@ -58,7 +60,5 @@ def next_snapshot_log(
 
 
 def _number(text: str | None, default: int) -> int:
-    try:
-        return default if text is None else int(text)
-    except ValueError:
-        return default
+    found = whole_number(text)
+    return default if found is None else found
