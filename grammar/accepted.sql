@@ -91,6 +91,7 @@ SHOW CATALOGS LIKE 'p%';
 SHOW SCHEMAS IN catalog;
 SHOW SNAPSHOTS sales.orders;
 SHOW SNAPSHOTS FROM iceberg_scan('/data/t');
+SHOW SNAPSHOTS EXTENDED FROM sales.orders;
 SHOW REFS sales.orders;
 SHOW BRANCHES FROM sales.orders;
 SHOW TAGS sales.orders;

@@ -255,7 +255,11 @@ def _doctor(options: argparse.Namespace) -> int:
 
         text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False)
     elif output_format == "html":
-        text = found.page() if isinstance(found, CatalogDiagnosis) else found._repr_html_()
+        from icesql.storage.credentials import redact_urls
+
+        place = redact_urls(options.warehouse or options.uri or options.catalog or "")
+        place = os.path.abspath(place) if os.path.isdir(place) else place
+        text = found.page(place) if isinstance(found, CatalogDiagnosis) else found._repr_html_()
     else:
         text = str(found)
     out.write(f"{text}\n")

@@ -134,7 +134,7 @@ def _trips(days: Sequence[int], *, tips: bool) -> pa.Table:
 def _show_history(connection: Connection, out: Writer) -> None:
     print("\ndemo.trips, partitioned by day(pickup_at), has this history:\n", file=out)
     with connection.execute("SHOW SNAPSHOTS FROM demo.trips") as cursor:
-        _write(cursor, out, ("committed_at", "snapshot_id", "operation", "refs", "total_records"))
+        _write(cursor, out)
 
 
 def _show_undo(connection: Connection, out: Writer) -> None:
@@ -156,11 +156,9 @@ def _show_undo(connection: Connection, out: Writer) -> None:
                 print(cursor.message, file=out)
 
 
-def _write(cursor: Cursor, out: Writer, only: Sequence[str] | None = None) -> None:
+def _write(cursor: Cursor, out: Writer) -> None:
     columns = [str(column[0]) for column in cursor.description or ()]
-    places = [columns.index(name) for name in only or columns]
-    rows = ([row[place] for place in places] for row in cursor)
-    write_rows(out, "table", [columns[place] for place in places], rows, Style())
+    write_rows(out, "table", columns, cursor, Style())
 
 
 def _saved(connection: Connection, report: ScanReport) -> str:

@@ -464,11 +464,16 @@ class MissingExtraError(OperationalError):
 
     def __init__(self, what: str, *, extra: str | None = None, hint: str = "") -> None:
         self.what, self.extra = what, extra
-        install = f"; install it with: pip install 'icesql[{extra}]'" if extra else ""
+        install = f"; install it with: pip install '.[{extra}]'" if extra else ""
         super().__init__(f"{what} is not available{install}{_hint(hint)}")
 
 
 # ------------------------------------------------------------------ wording
+
+NO_CATALOG: Final = (
+    "no catalog; name one with --warehouse, --uri or --catalog "
+    "(in Python: arguments of connect), or read a path with iceberg_scan('path')"
+)
 
 
 def similar_names(name: str, candidates: Iterable[str], most: int = 3) -> tuple[str, ...]:

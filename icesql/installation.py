@@ -20,7 +20,7 @@ def installation() -> Iterator[tuple[str, str | None, str]]:
     for extra, packages in sorted(_extras().items()):
         missing = [name for name in packages if not _version(name)]
         there = ", ".join(f"{name} {_version(name)}" for name in packages if _version(name))
-        advice = f"pip install 'icesql[{extra}]'" if missing else ""
+        advice = f"pip install '.[{extra}]'" if missing else ""
         yield f"extra {extra}", there or None, advice
     yield "java", *_java()
 

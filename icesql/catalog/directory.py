@@ -153,6 +153,11 @@ class DirectoryCatalog:
                 "folder is found by its folder"
             )
         storage = Storage(self.properties, cache=self.cache)
+        if _is_table(folder):
+            raise CatalogError(
+                f"{name} already exists; CREATE TABLE IF NOT EXISTS leaves it as it is, "
+                "CREATE OR REPLACE TABLE makes it anew"
+            )
         check_empty(folder, storage, name)
         return Place(folder, storage)
 

@@ -471,7 +471,7 @@ def place_of(catalog: SqliteCatalog, identifier: Sequence[str], change: TableCha
     wanted, name = tuple(identifier), ".".join(identifier)
     with _opened(catalog.file) as database:
         if catalog._row(database, wanted) is not None:
-            raise CatalogError(f"there is a table or view {name} already")
+            raise CatalogError(f"{name} already exists")
     if wanted[:-1] and wanted[:-1] not in catalog.namespaces():
         raise CatalogError(
             f"namespace {'.'.join(wanted[:-1])} not found in catalog {catalog.name}; "

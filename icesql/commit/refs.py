@@ -57,7 +57,7 @@ def create_ref(
         if known is not None and if_exists == "keep":
             return ()
         if known is not None and if_exists == "fail" and not must_exist:
-            raise ProgrammingError(f"{kind} {name!r} exists already")
+            raise ProgrammingError(f"{kind} {name!r} already exists")
         wanted = base.current_snapshot_id if snapshot_id is None else snapshot_id
         if wanted is None:
             raise ProgrammingError(f"cannot make {kind} {name!r}: the table has no snapshot yet")
@@ -88,7 +88,7 @@ def create_branch_of_empty(
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
         if name in base.metadata.refs:
-            raise ProgrammingError(f"{base.metadata.refs[name].kind} {name!r} exists already")
+            raise ProgrammingError(f"{base.metadata.refs[name].kind} {name!r} already exists")
 
     operation = _EmptyBranch(table, FileChanges("append", branch=name), query, validate=check)
     operation.retention = retention

@@ -32,6 +32,10 @@ class ArrowRows(ABC):
         with self._at_work():
             return self._rows().arrow_reader().read_all()
 
+    def fetch_arrow_table(self) -> pa.Table:
+        """``arrow()``, as other drivers call it."""
+        return self.arrow()
+
     def arrow_reader(self) -> pa.RecordBatchReader:
         """All rows as a stream of record batches; memory stays bounded.
 
@@ -92,3 +96,7 @@ class ArrowRows(ABC):
         with self._at_work():
             result = self._rows()
             return data_frame(result.arrow_reader().read_all(), result.columns)
+
+    def fetchdf(self) -> pandas.DataFrame:
+        """``df()``, as other drivers call it."""
+        return self.df()

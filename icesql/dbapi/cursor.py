@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 from icesql.context import QueryContext
 from icesql.dbapi.arrow_rows import ArrowRows
 from icesql.dbapi.query_log import log_scans
-from icesql.dbapi.script import Script
+from icesql.dbapi.script import Script, check_text
 from icesql.errors import (
+    NO_CATALOG,
     InterfaceError,
     ProgrammingError,
     QueryCancelledError,
+    TableNotFoundError,
+    Warning,
     place,
     printable,
 )
@@ -96,6 +100,9 @@ class Cursor(ArrowRows):
                     "use execute_script() for several"
                 )
             self._run(script, started)
+            if self._outcome is not None and self._outcome.notes == (NO_CATALOG,):
+                # An empty list alone would read as an empty catalog.
+                warnings.warn(NO_CATALOG, Warning, stacklevel=3)
         return self
 
     def executemany(
@@ -107,6 +114,7 @@ class Cursor(ArrowRows):
         """
         with self._running:
             self._check_open()
+            check_text(sql)
             _insert_many(self, sql, parameters)
 
     def _run(self, script: Script, started: float) -> None:
@@ -359,6 +367,10 @@ class _Work:
         if not isinstance(error, Exception):
             return
         place(error, cursor._sql)
+        if isinstance(error, TableNotFoundError) and error.table.isidentifier():
+            from icesql.dbapi.registered import name_rows
+
+            name_rows(error)
         cursor._session.clean(error)
         # Whatever an engine raises when its result goes away.
         own = isinstance(error, InterfaceError | QueryCancelledError)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from icesql.dbapi.held_rows import as_arrow
-from icesql.errors import ProgrammingError, similar_names
+from icesql.errors import ProgrammingError, TableNotFoundError, similar_names
 from icesql.query.views.temporary import Temporary, TemporaryTable
 
 if TYPE_CHECKING:
@@ -50,6 +52,22 @@ def unregister(session: Session, name: str) -> None:
         raise ProgrammingError(f'nothing is registered as "{name}"{hint}')
     made.forget(name)
     session.pipeline.drop_prepared()
+
+
+def name_rows(error: TableNotFoundError) -> None:
+    """Say how SQL reads rows of the program, where the one that called has a variable of that name.
+
+    Nothing but the names of its variables is looked at.
+    """
+    frame = sys._getframe(1)
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] == "icesql":
+        frame = frame.f_back
+    name = error.table
+    value = frame.f_locals.get(name, frame.f_globals.get(name))
+    if value is not None and not callable(value) and not isinstance(value, ModuleType):
+        error.similar = ()
+        error.hint = f'for the variable of the program: register("{name}", {name}) first'
+        error.args = (error._message(),)
 
 
 def tables_of(session: Session, tables: Mapping[str, Any] | None) -> dict[str, TemporaryTable]:

@@ -7,11 +7,18 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from icesql.context import QueryContext
+from icesql.errors import ProgrammingError
 
 if TYPE_CHECKING:
     from icesql.context import Progress
     from icesql.session.outcome import Outcome, Parameters
     from icesql.session.session import Session
+
+
+def check_text(sql: object) -> None:
+    """Raise ProgrammingError for a statement that is no text."""
+    if not isinstance(sql, str):
+        raise ProgrammingError(f"a statement is a text of SQL, not {type(sql).__name__}")
 
 
 class Script:
@@ -29,6 +36,7 @@ class Script:
         tables: Mapping[str, Any] | None = None,
     ) -> None:
         session.check_open()
+        check_text(sql)
         self._tables: Mapping[str, Any] = {}
         if tables:
             from icesql.dbapi.registered import tables_of

@@ -151,7 +151,7 @@ def _current(rows: Rows, relation: Any) -> tuple[datetime, dict[str, str]] | Non
     """The time and the summary of the current snapshot; None for a view and an empty table."""
     if relation.is_view:
         return None
-    for at, *_, refs, _, summary in rows(f"SHOW SNAPSHOTS FROM {relation.render()}"):
+    for at, *_, refs, _, summary in rows(f"SHOW SNAPSHOTS EXTENDED FROM {relation.render()}"):
         if "main" in (refs or "").split(", "):
             return at, json.loads(summary)
     return None

@@ -13,6 +13,7 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 import icesql
 from icesql.dbt.names import begins_transaction, literal
+from icesql.modify.modified import PENDING
 
 if TYPE_CHECKING:
     from icesql.dbt.credentials import IcesqlCredentials
@@ -44,6 +45,8 @@ class IcesqlCursor:
                     self._last, first = cursor, False
                     if cursor.message:
                         self.message, self.rowcount = cursor.message, cursor.rowcount
+                if self._connection._session.state.transaction is None:
+                    self.message = self.message.replace(PENDING, "committed")
                 return self
             except BaseException as error:
                 if not self._connection.closed:

@@ -161,11 +161,11 @@ class CatalogDiagnosis(Struct, frozen=True):
             "tables": [each.to_dict() for each in self.tables],
         }
 
-    def page(self) -> str:
-        """A whole HTML page, which loads nothing and runs nothing."""
+    def page(self, place: str = "") -> str:
+        """A whole HTML page, which loads nothing and runs nothing; it says ``place`` and time."""
         from icesql.doctor.report import as_page
 
-        return as_page(self)
+        return as_page(self, place)
 
     def __str__(self) -> str:
         from icesql.doctor.report import catalog_as_text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import textwrap
+from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Final
 
 from icesql.doctor.finding import WEIGHTS, CatalogDiagnosis, Diagnosis, Finding, Gain
@@ -85,28 +87,34 @@ def catalog_as_text(found: CatalogDiagnosis) -> str:
 def catalog_as_html(found: CatalogDiagnosis) -> str:
     """One HTML table with a row for each table of the catalog."""
     rows = "".join(map(_row, found.tables))
-    heads = ("table", "findings", "what", "files", "bytes", "requests", "seconds of planning")
+    heads = ("files", "bytes", "requests", "seconds of planning")
     return (
         f"<table><caption>{_escaped(_heading(found))}</caption><thead><tr>"
-        + "".join(f"<th>{each}</th>" for each in heads)
+        "<th>table</th><th>findings</th><th>what</th>"
+        + "".join(f"<th>{each} that would be saved</th>" for each in heads)
         + f"</tr></thead><tbody>{rows}</tbody></table>"
     )
 
 
-def as_page(found: CatalogDiagnosis) -> str:
-    """The table of the catalog, and below it the findings of each of its tables."""
+def as_page(found: CatalogDiagnosis, place: str = "") -> str:
+    """The table of the catalog, and below it the findings of each of its tables.
+
+    ``place`` says where the catalog is.
+    """
+    about = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, icesql {version('icesql')}"
     parts = (
-        f"<details><summary>{_escaped(each.table)} ({_weights(each)})</summary>{as_html(each)}"
+        f"<details open><summary>{_escaped(each.table)} ({_weights(each)})</summary>{as_html(each)}"
         "</details>"
         for each in found.tables
         if each.findings
     )
-    title = _escaped(f"icesql doctor: {found.catalog}")
+    title = _escaped(f"icesql doctor: {place or found.catalog}")
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f"<title>{title}</title><style>{_STYLE}</style></head><body><h1>{title}</h1>"
+        f"<p>{about}</p>"
         f"{catalog_as_html(found)}{''.join(parts)}</body></html>"
     )
 

@@ -79,7 +79,7 @@ def create(statement: CreateTable, services: StatementServices) -> Modified:
     if statement.if_not_exists or statement.or_replace:
         before = _existing(catalog, identifier)
         if before is not None and statement.if_not_exists:
-            return Modified(note=f"{statement.table.text} exists already; nothing was done")
+            return Modified(note=f"{statement.table.text} already exists; nothing was done")
         if before is not None:
             check_writable(before.storage)
     if statement.must_exist and before is None:
@@ -307,7 +307,7 @@ def create_namespace(statement: CreateNamespace, services: StatementServices) ->
     make_missing_catalog(services.state.names, statement.parts)
     catalog, namespace = namespace_place(services.state.names, statement.parts)
     if statement.if_not_exists and _has_namespace(catalog, namespace):
-        return Modified(note=f"{'.'.join(namespace)} exists already; nothing was done")
+        return Modified(note=f"{'.'.join(namespace)} already exists; nothing was done")
     catalog.create_namespace(namespace)
     return Modified()
 

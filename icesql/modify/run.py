@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from icesql.access import Access
-from icesql.errors import AccessDeniedError
+from icesql.errors import AccessDeniedError, TableNotFoundError
 from icesql.modify.modified import Modified
 from icesql.modify.present import check_present
 from icesql.modify.services import StatementServices
+from icesql.modify.targets import as_staged, find_named
 from icesql.modify.transactions import as_pending, check_statement
 from icesql.sql.statement import Write
 from icesql.sql.writes import statements as w
@@ -19,6 +20,8 @@ from icesql.sql.writes.procedures.call import CallProcedure
 
 def modify(statement: Write, services: StatementServices) -> Modified:
     """What the statement has done. Raises AccessDeniedError where the connection only reads."""
+    if isinstance(statement, w.IfExists):
+        return _if_exists(statement, services)
     if isinstance(statement, CallProcedure) and statement.explain:
         from icesql.modify.procedures.run import call
 
@@ -28,7 +31,21 @@ def modify(statement: Write, services: StatementServices) -> Modified:
     if not (isinstance(statement, CallProcedure) or _saves_rows(statement)):
         check_present(services.query.settings)
     check_statement(statement, services.state)
-    return as_pending(_done(statement, services), services.state)
+    done = _done(statement, services)
+    if done.snapshot_id is not None and not isinstance(statement, CallProcedure):
+        done = as_staged(done, getattr(statement, "table", None), services)
+    return as_pending(done, services.state)
+
+
+def _if_exists(statement: w.IfExists, services: StatementServices) -> Modified:
+    try:
+        return modify(statement.change, services)
+    except TableNotFoundError:
+        try:
+            find_named(statement.table, services)
+        except TableNotFoundError:
+            return Modified(note=f"there is no {statement.table.text}; nothing was done")
+        raise
 
 
 def _done(statement: Write, services: StatementServices) -> Modified:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from icesql.catalog.targets import table_to_change
 from icesql.commit.snapshots.branches import Branch, Staged
 from icesql.errors import (
@@ -15,6 +17,7 @@ from icesql.errors import (
     similar_names,
 )
 from icesql.iceberg.metadata.table_metadata import MAIN
+from icesql.modify.modified import Modified
 from icesql.modify.services import StatementServices
 from icesql.sql.writes.statements import TableName
 from icesql.storage.new_file import check_writable
@@ -99,3 +102,22 @@ def _of_session(table: Table, services: StatementServices) -> Branch:
         return settings.wap_branch
     assert settings.wap_id is not None
     return Staged(settings.wap_id)
+
+
+def as_staged(done: Modified, name: TableName | None, services: StatementServices) -> Modified:
+    """What a statement has done, with a note where write-audit-publish keeps its rows from main."""
+    settings = services.query.settings
+    if name is None or (settings.wap_id is None and settings.wap_branch is None):
+        return done
+    _, table, branch = find_named(name, services)
+    to = MAIN if branch is not None else _of_session(table, services)
+    if to == MAIN:
+        return done
+    if isinstance(to, Staged):
+        where = f"staged as wap.id {to.wap_id}, which no query reads"
+        publish = f"system.publish_changes('{table.name}', '{to.wap_id}')"
+    else:
+        where = f"in branch {to} alone"
+        publish = f"system.fast_forward('{table.name}', 'main', '{to}')"
+    notes = done.note, f"{where}: CALL {publish} publishes it"
+    return replace(done, note="; ".join(filter(None, notes)))

@@ -47,7 +47,7 @@ def create_view(statement: CreateStoredView, services: StatementServices) -> Mod
         raise refused(catalog, "CREATE VIEW")
     old = held.load_view(identifier)
     if old is not None and statement.if_not_exists:
-        return Modified(note=f"{statement.view.text} exists already; nothing was done")
+        return Modified(note=f"{statement.view.text} already exists; nothing was done")
     if old is None and statement.alters:
         raise _missing(statement.view)
     if old is not None and not statement.or_replace:

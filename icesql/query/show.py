@@ -10,8 +10,8 @@ from icesql.catalog.identifiers import listed_name
 from icesql.catalog.view import with_views
 from icesql.config import time_zone
 from icesql.context import QueryContext
-from icesql.errors import UnsupportedSqlError
 from icesql.iceberg.metadata.property_numbers import whole_number
+from icesql.errors import NO_CATALOG, UnsupportedSqlError
 from icesql.query.like import is_like
 from icesql.query.show_rows.of_session import of_session
 from icesql.query.show_rows.of_table import described, found_table, of_table, transforms_by_column
@@ -46,9 +46,13 @@ def show(
         case kinds.ShowNamespaces(parent, like):
             rows = _namespaces(names, parent, like)
             return [("namespace", "varchar")], rows, _why_empty(rows, names, like)
-        case kinds.ShowSnapshots(reference):
+        case kinds.ShowSnapshots(reference, extended):
             rows = _snapshots(found_table(reference, names, query, "SHOW SNAPSHOTS"), query)
-            return *_wide(_SNAPSHOT_COLUMNS, rows), ()
+            if extended:
+                return *_wide(_SNAPSHOT_COLUMNS, rows), ()
+            # As many columns as 80 cells hold.
+            columns = [_SNAPSHOT_COLUMNS[place] for place in _SHORT]
+            return *_wide(columns, [tuple(row[place] for place in _SHORT) for row in rows]), ()
         case kinds.ShowRefs(reference):
             refs = _refs(found_table(reference, names, query, "SHOW REFS"))
             return *_wide(_REF_COLUMNS, refs), ()
@@ -105,10 +109,7 @@ def _why_empty(rows: Rows, names: SearchPath, like: str | None) -> tuple[str, ..
         return ()
     catalog = names.catalog
     if catalog is None:
-        return (
-            "no catalog; name one with --warehouse, --uri or --catalog "
-            "(in Python: arguments of connect), or read a path with iceberg_scan('path')",
-        )
+        return (NO_CATALOG,)
     hint = getattr(catalog, "empty_hint", None)  # of catalogs that keep names apart
     return (hint(),) if hint is not None and not catalog.namespaces() else ()
 
@@ -183,9 +184,10 @@ _SNAPSHOT_COLUMNS: Columns = (
     ("parent_id", "bigint"),
     ("operation", "varchar"),
     ("refs", "varchar"),
-    ("total_records", "bigint"),
+    ("records", "bigint"),
     ("summary", "varchar"),
 )
+_SHORT = (0, 1, 3, 4, 5)
 
 
 def _snapshots(table: Table, query: QueryContext) -> Rows:

@@ -24,6 +24,7 @@ from icesql.sql.time_travel import (
     BranchAt,
     SnapshotId,
     VersionText,
+    is_back,
 )
 
 if TYPE_CHECKING:
@@ -103,7 +104,9 @@ def _pinned(table: Table, query: QueryContext) -> SelectedSnapshot:
     ref, micros = query.settings.snapshot_ref, query.settings.snapshot_micros
     shown = f"SNAPSHOT TIME {query.settings.snapshot_time}"
     if ref is not None:
-        if micros is None:
+        if is_back(ref) and micros is None and ref not in table.metadata.refs:
+            found = _earlier(table, table.metadata.current_snapshot, -int(ref), query)
+        elif micros is None:
             found = _by_version(table, ref, query)
         else:
             found = _branch_at(table, BranchAt(ref, AsOf(micros, shown)), query)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
+from datetime import datetime
+from typing import Any
 
 from msgspec import Struct
 
 from icesql.engine.values import json_of as json_of
-from icesql.engine.values import text_of as text_of
+from icesql.engine.values import text_of as whole_text
 from icesql.errors import printable as printable
 
 
@@ -16,6 +18,15 @@ class Style(Struct, frozen=True):
 
     width: int | None = None
     colour: bool = False
+
+
+def text_of(value: Any) -> str:
+    """One value as people read it; a time without the digits and minutes that are zero."""
+    if type(value) is not datetime:
+        return whole_text(value)
+    exact = "auto" if value.microsecond % 1000 or not value.microsecond else "milliseconds"
+    text = value.isoformat(" ", exact)
+    return text.removesuffix(":00") if value.tzinfo is not None else text
 
 
 def display_width(text: str) -> int:

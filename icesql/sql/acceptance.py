@@ -84,7 +84,8 @@ REFUSED_STATEMENTS: Final[dict[str, str]] = {
     **dict.fromkeys(("CACHE", "UNCACHE"), "CREATE TEMP TABLE t AS SELECT … keeps rows"),
     **dict.fromkeys(("GRANT", "REVOKE"), "rights are the catalog's and the store's own"),
     "RESTORE": "ROLLBACK TABLE t TO SNAPSHOT 812… or CALL system.rollback_to_timestamp(…)",
-    "UNDROP": "CALL system.register_table('t', 'metadata.json') makes a table of files that stay",
+    "UNDROP": "CALL system.register_table('t', 'FILE') brings a table back; FILE is the newest "
+    "….metadata.json in the folder metadata of the table, which DROP TABLE has named",
     "LIST": "",
     "MSCK": "a table knows its partitions; CALL system.add_files('t', '`parquet`.`folder`') adds "
     "files to it",

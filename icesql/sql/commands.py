@@ -152,8 +152,9 @@ class _Reader:
                 parent = self.name() if self.skip("FROM", "IN") else None
                 return self._ended(ShowNamespaces(parent, self.like()))
             case "SNAPSHOTS":
+                extended = self.is_word("EXTENDED") and bool(self.word())
                 self.skip("FROM", "IN", "OF")
-                return ShowSnapshots(self.table("SHOW SNAPSHOTS"))
+                return ShowSnapshots(self.table("SHOW SNAPSHOTS"), extended)
             case "REFS":
                 self.skip("FROM", "IN", "OF")
                 return ShowRefs(self.table("SHOW REFS"))

@@ -243,9 +243,10 @@ class ShowNamespaces(Struct, frozen=True):
 
 
 class ShowSnapshots(Struct, frozen=True):
-    """SHOW SNAPSHOTS [FROM] table."""
+    """SHOW SNAPSHOTS [EXTENDED] [FROM] table; ``extended`` adds parents and summaries."""
 
     reference: TableReference
+    extended: bool = False
 
 
 class ShowRefs(Struct, frozen=True):

@@ -98,6 +98,11 @@ _TIME: Final = re.compile(
 )
 
 
+def is_back(text: str) -> bool:
+    """Whether a text is a number of commits to go back: ``-1``."""
+    return re.fullmatch(r"-[1-9]\d{0,8}", text) is not None
+
+
 def is_time(text: str) -> bool:
     """Whether a text that may be a version or a time is a time."""
     return _TIME.match(text) is not None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
-from weakref import WeakSet
+from typing import Any, Final
+from weakref import WeakKeyDictionary, WeakSet
 
 from sqlalchemy.engine import URL, Connection, default
 
@@ -84,6 +86,10 @@ class IcesqlDialect(IcesqlReflection):
         self._json_serializer, self._json_deserializer = json_serializer, json_deserializer
         self.purge = purge
         self._answered: WeakSet[icesql.Connection] = WeakSet()
+        # Those whose owner asked for AUTOCOMMIT: rollback() surprises nobody there.
+        self._wanted: WeakSet[icesql.Connection] = WeakSet()
+        # What each connection has committed by itself since COMMIT or ROLLBACK was last said.
+        self._committed: WeakKeyDictionary[icesql.Connection, set[str]] = WeakKeyDictionary()
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
@@ -149,6 +155,14 @@ class IcesqlDialect(IcesqlReflection):
     def set_isolation_level(self, dbapi_connection: Any, level: Any) -> None:
         """See ``get_isolation_level_values``."""
         dbapi_connection.autocommit = level == "AUTOCOMMIT"
+        if dbapi_connection.autocommit:
+            self._wanted.add(_own(dbapi_connection))
+
+    def reset_isolation_level(self, dbapi_conn: Any) -> None:
+        """Back to the level of the engine."""
+        super().reset_isolation_level(dbapi_conn)
+        if self._on_connect_isolation_level is None:
+            self._wanted.discard(_own(dbapi_conn))
 
     def get_default_isolation_level(self, dbapi_conn: Any) -> Any:
         """AUTOCOMMIT."""
@@ -170,14 +184,14 @@ class IcesqlDialect(IcesqlReflection):
             return
         instant = None if context is None else context.execution_options.get("as_of")
         if instant is None:
-            cursor.execute(statement, parameters)
+            self._execute(cursor, statement, parameters)
             return
         text = instant if isinstance(instant, str) else instant.isoformat(" ")
         connection = cursor.connection
         before = connection.settings.snapshot_time
         connection.execute(f"SET SNAPSHOT TIME = {literal(text)}").close()
         try:
-            cursor.execute(statement, parameters)
+            self._execute(cursor, statement, parameters)
         finally:
             back = (
                 "RESET SNAPSHOT TIME"
@@ -185,6 +199,45 @@ class IcesqlDialect(IcesqlReflection):
                 else f"SET SNAPSHOT TIME = {literal(before)}"
             )
             connection.execute(back).close()
+
+    def _execute(self, cursor: Any, statement: str, parameters: Any) -> None:
+        try:
+            cursor.execute(statement, parameters)
+        except icesql.NotSupportedError as error:
+            if "PURGE" in str(error) and statement.lstrip().upper().startswith("DROP TABLE"):
+                hint = "in SQLAlchemy ?purge=true of the URL, or Table(…, icesql_purge=True)"
+                raise icesql.NotSupportedError(f"{error}; {hint}") from error
+            raise
+        self._note(cursor, statement)
+
+    def do_executemany(
+        self, cursor: Any, statement: str, parameters: Any, context: Any | None = None
+    ) -> None:
+        """Run an INSERT with several sets of values: one commit."""
+        cursor.executemany(statement, parameters)
+        self._note(cursor, statement)
+
+    def _note(self, cursor: Any, statement: str) -> None:
+        said = _CHANGE.match(statement)
+        if said and cursor.rowcount > 0 and cursor.connection.autocommit:
+            self._committed.setdefault(cursor.connection, set()).add(" ".join(said[0].split()))
+
+    def do_commit(self, dbapi_connection: Any) -> None:
+        """Commit what a transaction has changed, if one is open."""
+        self._committed.pop(_own(dbapi_connection), None)
+        dbapi_connection.commit()
+
+    def do_rollback(self, dbapi_connection: Any) -> None:
+        """Roll a transaction back, if one is open. Warns of changes that were committed before."""
+        stay = self._committed.pop(_own(dbapi_connection), None)
+        dbapi_connection.rollback()
+        if stay and _own(dbapi_connection) not in self._wanted:
+            warnings.warn(
+                f"rollback() undoes nothing: {', '.join(sorted(stay))} was committed when "
+                'it ran; isolation_level="SNAPSHOT" begins a transaction with the first change',
+                icesql.Warning,
+                stacklevel=2,
+            )
 
     def do_ping(self, dbapi_connection: Any) -> bool:
         """Whether a connection works. Its catalog, which opens late, is asked the first time."""
@@ -202,3 +255,14 @@ class IcesqlDialect(IcesqlReflection):
     def is_disconnect(self, e: Any, connection: Any, cursor: Any) -> bool:
         """A connection that was closed, or made before a fork, is not used again."""
         return isinstance(e, icesql.InterfaceError) and "connection" in str(e)
+
+
+_CHANGE: Final = re.compile(
+    r"\s*(?:INSERT\s+INTO|DELETE\s+FROM|UPDATE|MERGE\s+INTO)\s+\S+", re.IGNORECASE
+)
+
+
+def _own(dbapi_connection: Any) -> icesql.Connection:
+    """The connection of icesql in one that SQLAlchemy's pool lends."""
+    own: icesql.Connection = getattr(dbapi_connection, "dbapi_connection", dbapi_connection)
+    return own

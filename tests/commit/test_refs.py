@@ -51,7 +51,7 @@ def test_refs_are_made_replaced_and_dropped(catalog) -> None:
     }  # fmt: skip
     assert table.metadata.refs["b"].min_snapshots_to_keep == 3
     for make, told in (
-        (create_ref("v1", "tag"), "exists already"), (create_ref("v1", "branch"), "is a tag"),
+        (create_ref("v1", "tag"), "already exists"), (create_ref("v1", "branch"), "is a tag"),
         (create_ref("n", "tag", must_exist=True), "to replace"), (drop_ref("main", "branch"), "main"),
         (drop_ref("v1", "branch"), "no branch"), (drop_ref("n", "tag"), "no tag"),
     ):  # fmt: skip

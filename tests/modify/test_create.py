@@ -106,7 +106,7 @@ def test_as_select(con: icesql.Connection) -> None:
     assert empty.rowcount == 0
     assert con.execute("SELECT count(*) FROM s.e").fetchall() == [(0,)]
     again = con.execute("CREATE TABLE IF NOT EXISTS s.t AS SELECT 1 AS z")
-    assert again.notes == ["s.t exists already; nothing was done"]
+    assert again.notes == ["s.t already exists; nothing was done"]
 
 
 @BOTH

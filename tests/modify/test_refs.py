@@ -95,7 +95,7 @@ def test_what_each_statement_makes(con: icesql.Connection, table: None) -> None:
 @pytest.mark.parametrize(
     ("sql", "kind", "message"),
     [
-        ("ALTER TABLE s.t CREATE BRANCH main", "ProgrammingError", "exists already"),
+        ("ALTER TABLE s.t CREATE BRANCH main", "ProgrammingError", "already exists"),
         ("ALTER TABLE s.t CREATE TAG main", "ProgrammingError", "is a branch"),
         ("ALTER TABLE s.t REPLACE TAG x", "ProgrammingError", "no tag 'x'"),
         ("ALTER TABLE s.t DROP TAG x", "ProgrammingError", "no tag 'x'"),

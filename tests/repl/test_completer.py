@@ -320,6 +320,25 @@ def test_an_answer_that_comes_just_too_late_is_shown() -> None:
     assert asyncio.run(found()) == ["sales.orders"]
 
 
+def test_what_comes_later_joins_what_is_shown() -> None:
+    class Halting(Source):
+        def tables(self, catalog: str | None = None) -> list[str]:
+            time.sleep(0.2)
+            return super().tables(catalog)
+
+    async def found() -> list[str]:
+        completer = SqlCompleter(Names(Halting(), patience=0.05))
+        document = Document("SELECT * FROM ")
+        return [
+            each.text async for each in completer.get_completions_async(document, CompleteEvent())
+        ]
+
+    shown = asyncio.run(found())
+    # The catalogs answer at once, the tables after the first look.
+    assert {"archive.", "sales.orders"} <= set(shown)
+    assert len(shown) == len(set(shown))
+
+
 @pytest.mark.parametrize(
     ("dialect", "name", "about"),
     [

@@ -54,7 +54,7 @@ def said(source: str, *missing: str, **environment: str) -> str:
 def test_what_is_missing_names_the_extra(spark_here: None, source: str, missing: str) -> None:
     text = said(source, missing)
     assert text.startswith("MissingExtraError")
-    assert "pip install 'icesql[spark]'" in text
+    assert "pip install '.[spark]'" in text
 
 
 @needs("4.0", why="a package for clients of Spark Connect alone")

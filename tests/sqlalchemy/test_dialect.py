@@ -350,7 +350,7 @@ def test_a_table_is_made_filled_and_dropped(lake: Engine) -> None:
         icesql_partitioned_by=["days(at)", "bucket(4, id)"],
         icesql_properties={"write.parquet.compression-codec": "gzip"},
     )
-    with lake.connect() as connection:
+    with lake.begin() as connection:
         metadata.create_all(connection)
         added = connection.execute(
             table.insert(), [{"id": 1, "page": "/"}, {"id": 2, "page": "/a"}]
@@ -431,7 +431,7 @@ def test_operators_that_the_engine_spells_otherwise(lake: Engine) -> None:
 def test_json_lies_in_a_text(lake: Engine) -> None:
     value = {"a b": [1, {'it\'s "x"': "é"}], "n": 1.5, "t": True, "z": None}
     table = Table("t", MetaData(), Column("id", types.Integer), Column("j", types.JSON))
-    with lake.connect() as connection:
+    with lake.begin() as connection:
         table.create(connection)
         connection.execute(table.insert(), [{"id": 1, "j": value}, {"id": 2, "j": None}])
 
@@ -462,3 +462,49 @@ def test_pandas_writes_through_it(lake: Engine) -> None:
     assert list(read.columns) == ["id", "page", "price"]
     assert read["price"].tolist() == [1.5, 2.0]
     assert read["page"].isna().tolist() == [False, True]
+
+
+def test_rollback_names_what_it_cannot_undo(lake: Engine) -> None:
+    table = Table("t", MetaData(), Column("id", types.Integer))
+    table.create(lake)
+    change = table.insert().values(id=1)
+    with lake.connect() as connection:
+        connection.execute(change)
+        with pytest.warns(icesql.Warning, match=r"INSERT INTO t was committed.*SNAPSHOT"):
+            connection.rollback()
+        connection.rollback()  # nothing since
+        connection.execute(table.insert(), [{"id": 2}, {"id": 3}])
+        with pytest.warns(icesql.Warning, match="INSERT INTO t was committed"):
+            connection.rollback()
+        connection.execute(change)
+        connection.commit()
+        connection.rollback()
+        assert connection.scalar(select(func.count()).select_from(table)) == 4
+    # Nobody who has asked for it is warned, and what SNAPSHOT rolls back is gone.
+    for level, rows in (("AUTOCOMMIT", 5), ("SNAPSHOT", 5)):
+        with lake.connect().execution_options(isolation_level=level) as connection:
+            connection.execute(change)
+            connection.rollback()
+            assert connection.scalar(select(func.count()).select_from(table)) == rows
+    with lake.connect() as connection:
+        connection.execute(change)
+        with pytest.warns(icesql.Warning, match="INSERT"):
+            connection.rollback()
+
+
+def test_to_sql_and_drop_all_say_how_the_url_allows_purge(tmp_path: Path) -> None:
+    engine = create_engine(f"icesql:///{tmp_path}")
+    with engine.begin() as connection:
+        connection.execute(text("CREATE SCHEMA app"))
+    table = Table("t", MetaData(), Column("id", types.Integer), schema="app")
+    table.create(engine)
+    frame = pandas.DataFrame({"id": [1]})
+    for run in (
+        lambda: table.metadata.drop_all(engine),
+        lambda: frame.to_sql("t", engine, schema="app", index=False, if_exists="replace"),
+    ):
+        with pytest.raises(exc.NotSupportedError, match=r"\?purge=true of the URL"):
+            run()
+    engine = create_engine(f"icesql:///{tmp_path}?purge=true")
+    frame.to_sql("t", engine, schema="app", index=False, if_exists="replace")
+    assert pandas.read_sql("SELECT id FROM app.t", engine)["id"].to_list() == [1]

@@ -239,7 +239,7 @@ class RestCatalog(RestNames):
         except Refusal as error:
             if error.status == 409:
                 name = ".".join(wanted)
-                raise CatalogError(f"there is a table or view {name} already") from error
+                raise CatalogError(f"{name} already exists") from error
             raise
         loaded: LoadedTable = self._client.decoded(answer.body, LoadedTable)
         made = table_of(wanted, loaded, self._owner(wanted, loaded.location))

@@ -203,7 +203,7 @@ def rename(server: Server, identifier: Sequence[str], new: Sequence[str]) -> Non
         server.send("POST", "tables", "rename", body=body)
     except Refusal as error:
         if error.status == 409:
-            raise CatalogError(f"there is a table or view {'.'.join(new)} already") from error
+            raise CatalogError(f"{'.'.join(new)} already exists") from error
         _raise(error, ".".join(identifier))
 
 
@@ -214,7 +214,7 @@ def create_namespace(server: Server, namespace: Sequence[str]) -> None:
         server.send("POST", "namespaces", body={"namespace": [*namespace], "properties": {}})
     except Refusal as error:
         if error.status == 409:
-            raise CatalogError(f"namespace {'.'.join(namespace)} exists already") from error
+            raise CatalogError(f"namespace {'.'.join(namespace)} already exists") from error
         raise
 
 

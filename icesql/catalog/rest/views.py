@@ -98,7 +98,7 @@ def create_view(server: Server, identifier: Identifier, new: NewView) -> None:
     except Refusal as error:
         if error.status == 409:
             name = ".".join(identifier)
-            raise CatalogError(f"there is a table or view {name} already") from error
+            raise CatalogError(f"{name} already exists") from error
         raise
 
 
@@ -145,7 +145,7 @@ def rename_view(server: Server, identifier: Identifier, new: Identifier) -> None
         server.send("POST", "views", "rename", body=body)
     except Refusal as error:
         if error.status == 409:
-            raise CatalogError(f"there is a table or view {'.'.join(new)} already") from error
+            raise CatalogError(f"{'.'.join(new)} already exists") from error
         raise
 
 

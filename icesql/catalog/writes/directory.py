@@ -376,7 +376,7 @@ def create_namespace(folder: str, namespace: Identifier) -> None:
         os.makedirs(os.path.dirname(folder), exist_ok=True)
         os.mkdir(folder)
     except FileExistsError as error:
-        raise CatalogError(f"namespace {'.'.join(namespace)} exists already") from error
+        raise CatalogError(f"namespace {'.'.join(namespace)} already exists") from error
     except OSError as error:
         raise storage_error(folder, error) from error
 

@@ -263,7 +263,7 @@ def location_of_new(foreign: Any, kind: str, identifier: Sequence[str], asked: s
     if kind != "sql":
         raise NotSupportedError(f"not supported: new tables in a catalog of type {kind}: {name}")
     if foreign.table_exists(tuple(identifier)):
-        raise CatalogError(f"there is a table {name} already")
+        raise CatalogError(f"{name} already exists")
     if not foreign.namespace_exists(tuple(identifier[:-1])):
         raise CatalogError(f"namespace {'.'.join(identifier[:-1])} not found")
     return str(foreign._resolve_table_location(asked, ".".join(identifier[:-1]), identifier[-1]))

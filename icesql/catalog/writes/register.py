@@ -54,7 +54,7 @@ def register(
             "whether the table is there before running the statement again"
         )
     if isinstance(found, Conflict):
-        raise CatalogError(f"there is a table or view {name} already")
+        raise CatalogError(f"{name} already exists")
     try:
         return query.wait_for(lambda: catalog.load(identifier))
     except Error:

@@ -144,7 +144,7 @@ class JdbcCatalog(Struct, frozen=True):
                     (".".join(new[:-1]), new[-1], *self._key(identifier)),
                 ).rowcount
             except sqlite3.IntegrityError as error:
-                raise CatalogError(f"there is a table or view {'.'.join(new)} already") from error
+                raise CatalogError(f"{'.'.join(new)} already exists") from error
             if changed != 1:
                 raise TableNotFoundError(".".join(identifier))
 
@@ -156,7 +156,7 @@ class JdbcCatalog(Struct, frozen=True):
         with self._changing() as database:
             _make_namespaces(database)
             if self._holds(database, text):
-                raise CatalogError(f"namespace {text} exists already")
+                raise CatalogError(f"namespace {text} already exists")
             database.execute(
                 "INSERT INTO iceberg_namespace_properties VALUES (?, ?, 'exists', 'true')",
                 (self.name, text),

@@ -75,7 +75,7 @@ def rename_view(catalog: SqliteCatalog, identifier: Identifier, new: Identifier)
             ).rowcount
             database.execute("COMMIT")
     except sqlite3.IntegrityError as error:
-        raise CatalogError(f"there is a table or view {'.'.join(new)} already") from error
+        raise CatalogError(f"{'.'.join(new)} already exists") from error
     except sqlite3.Error as error:
         raise CatalogError(f"SQLite catalog {jdbc.file}: {error}") from error
     if changed != 1:
@@ -159,7 +159,7 @@ def _set(jdbc: JdbcCatalog, identifier: Identifier, old: str | None, new: str) -
                 raise CommitConflictError(f"the view {text} was changed meanwhile; run it again")
             ended = _committed(database, new)
     except sqlite3.IntegrityError as error:
-        raise CatalogError(f"there is a table or view {text} already") from error
+        raise CatalogError(f"{text} already exists") from error
     except sqlite3.Error as error:
         raise CatalogError(f"SQLite catalog {jdbc.file}: {error}") from error
     if isinstance(ended, Conflict):

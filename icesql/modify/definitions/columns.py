@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, cast
 
 from icesql.commit.change import change_table
+from icesql.errors import ColumnNotFoundError
 from icesql.iceberg import types as t
 from icesql.iceberg.evolution import schema_changes as evolve
 from icesql.iceberg.metadata.changes.columns import schema_updates
@@ -45,6 +46,8 @@ def _changed(
     schema: Schema, last_id: int, change: ColumnChange, services: StatementServices
 ) -> tuple[Schema, int]:
     path = change.path
+    if change.lenient and _is_there(schema, path) == (change.kind == "add"):
+        return schema, last_id
     match change.kind:
         case "add":
             return _added(schema, last_id, change, services)
@@ -66,6 +69,14 @@ def _changed(
                 own = schema.find_field(".".join(path), case_sensitive=False)
                 value = default_value(change.column, own.type, services)
             return evolve.set_default(schema, path, value), last_id
+
+
+def _is_there(schema: Schema, path: tuple[str, ...]) -> bool:
+    try:
+        schema.find_field(".".join(path), case_sensitive=False)
+    except ColumnNotFoundError:
+        return False
+    return True
 
 
 def _field(change: ColumnChange, services: StatementServices) -> t.NestedField:

@@ -46,7 +46,21 @@ def change_layout(
     return Modified()
 
 
+def _left(statement: ChangeLayout, metadata: TableMetadata) -> ChangeLayout:
+    """What IF [NOT] EXISTS leaves to be done."""
+    history = _history(metadata, metadata.format_version)
+    names = {each.name for each in history.spec.fields if each.transform != "void"}
+
+    def is_there(term: PartitionTerm) -> bool:
+        found = _dropped(term, history)
+        return found in names if isinstance(found, str) else _named(found, history) is not None
+
+    add = tuple(each for each in statement.add if not (each.name in names or is_there(each)))
+    return replace(statement, add=add, drop=tuple(filter(is_there, statement.drop)))
+
+
 def _updates(statement: ChangeLayout, metadata: TableMetadata) -> list[u.Update]:
+    statement = _left(statement, metadata) if statement.lenient else statement
     properties = dict(statement.properties)
     found = property_updates(metadata, properties, statement.unset, if_exists=True)
     version = max(
@@ -64,14 +78,18 @@ def _updates(statement: ChangeLayout, metadata: TableMetadata) -> list[u.Update]
     return found
 
 
-def _spec(statement: ChangeLayout, metadata: TableMetadata, version: int) -> PartitionSpec:
-    history = SpecHistory(
+def _history(metadata: TableMetadata, version: int) -> SpecHistory:
+    return SpecHistory(
         version,
         metadata.schema,
         metadata.spec,
         metadata.specs,
         metadata.last_partition_id,
     )
+
+
+def _spec(statement: ChangeLayout, metadata: TableMetadata, version: int) -> PartitionSpec:
+    history = _history(metadata, version)
     wanted = statement.add
     drop = [_dropped(each, history) for each in statement.drop]
     if statement.partitioning is not None:

@@ -44,6 +44,9 @@ def drop_table(statement: DropTable, services: StatementServices) -> Modified:
         tell=notes.append,
         query=services.query,
     )
+    if not statement.purge:
+        again = f"('{name.text}', '{table.metadata_location}')"
+        notes.append(f"its files stay: CALL system.register_table{again} brings the table back")
     return Modified(note="; ".join(notes))
 
 

@@ -48,9 +48,9 @@ class SqlCompleter(Completer):
         The thread is none of the event loop's, which would wait for it when the prompt ends.
         """
         began = time.monotonic()
-        found: list[Completion] = []
+        shown: set[str] = set()
         try:
-            while not found:
+            while True:
                 given_up = self._names.given_up
                 asked = _Asked(self, document, event)
                 while not asked.done:
@@ -59,13 +59,14 @@ class SqlCompleter(Completer):
                     if not _still_typed(document) or waited > _LONGEST_WAIT:
                         return
                     self._tell(waited > _TOLD_AFTER)
-                found = asked.found
+                for each in asked.found:
+                    if each.text not in shown:
+                        shown.add(each.text)
+                        yield each
                 if self._names.given_up == given_up:
                     break  # that is all; else an answer may have come meanwhile
         finally:
             self._tell(False)
-        for each in found:
-            yield each
 
     def _tell(self, is_asking: bool) -> None:
         if self.is_asking != is_asking:

@@ -127,8 +127,9 @@ class ConnectionSource:
         return sorted(found, key=lambda each: each.committed_at, reverse=True)[:_MOST_SNAPSHOTS]
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
-        with self._connection.cursor() as cursor:
-            return cursor.execute(sql).fetchall()
+        # As a script: an empty list is no reason to warn at the prompt.
+        with next(self._connection.execute_script(sql)) as cursor:
+            return cursor.fetchall()
 
 
 def _told(commit: Commit) -> str:

@@ -20,7 +20,7 @@ def snapshots_of(connection: Connection, table: str) -> list[Commit]:
     A query over them would start an engine, which costs far more than to read them all.
     """
     with connection.cursor() as cursor:
-        rows = cursor.execute(f"SHOW SNAPSHOTS FROM {table}").fetchall()
+        rows = cursor.execute(f"SHOW SNAPSHOTS EXTENDED FROM {table}").fetchall()
         names = [column[0] for column in cursor.description or ()]
     found = []
     for row in rows:

@@ -18,7 +18,9 @@ _PATIENCE_SECONDS: Final = 2.0
 
 
 def travel(shell: Shell, argument: str | None) -> None:
-    """A quoted text or one that begins with a digit is a time, another a ref.
+    """A quoted text, one that begins with a digit and one that says a time is a time.
+
+    ``-2`` is each table's second commit before its current one; any other text is a ref.
 
     Raises ProgrammingError for a ref that no table has, as far as the catalog says in a moment.
     """
@@ -26,16 +28,20 @@ def travel(shell: Shell, argument: str | None) -> None:
         at = shell.travels_to() or "off: tables are read as they are"
         shell.say(f"at is {at}")
         return
+    from icesql.sql.time_travel import is_back, is_time
+
     connection, text = shell.connection, argument.strip("'")
-    is_time = argument.startswith("'") or text[:1].isdigit()
+    says_time = argument.startswith("'") or text[:1].isdigit()
+    says_time = (says_time or is_time(text)) and not is_back(text)
     unset = ["snapshot_time", "snapshot_ref"]
     if argument.lower() != "off":
         # A snapshot id is as good as a ref.
-        if is_time and not (text.isdecimal() and len(text) > 8):
+        if says_time and not (text.isdecimal() and len(text) > 8):
             connection.execute(f"SET SNAPSHOT TIME = '{_quoted(text)}'")
             unset = ["snapshot_ref"]
         else:
-            note = _checked(connection, text, [each.table_name for each in shell.reports])
+            recent = [each.table_name for each in shell.reports]
+            note = "" if is_back(text) else _checked(connection, text, recent)
             connection.execute(f"SET snapshot_ref = '{_quoted(text)}'")
             unset = ["snapshot_time"]
             if note:

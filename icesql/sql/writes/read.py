@@ -32,6 +32,7 @@ from icesql.sql.writes.rows import read_copy_from, read_insert
 from icesql.sql.writes.statements import (
     AlterColumns,
     CreateTable,
+    IfExists,
     RenameTable,
     SetProperties,
     TableName,
@@ -124,9 +125,17 @@ def _constant(tokens: Sequence[Token], read_query: ReadQuery) -> Query:
 
 
 def _read_alter(words: Words, constant: ReadConstant, read_query: ReadQuery) -> Write:
-    words.skip("IF", "EXISTS")
+    exists = words.skip("IF", "EXISTS")
     at = words.here
     table = TableName(words.name("a table"), at)
+    change = _read_change(words, table, constant, read_query)
+    return IfExists(table, change) if exists else change
+
+
+def _read_change(
+    words: Words, table: TableName, constant: ReadConstant, read_query: ReadQuery
+) -> Write:
+    """What follows ALTER TABLE and its name."""
     here = words.here
     if words.skip("RENAME", "TO"):
         new = words.name("a table")

@@ -121,12 +121,20 @@ class SetProperties(Write, frozen=True):
     if_exists: bool = False
 
 
+class IfExists(Write, frozen=True):
+    """ALTER TABLE IF EXISTS: a change of a table that may not be there."""
+
+    table: TableName
+    change: Write
+
+
 class ColumnChange(Struct, frozen=True):
     """What ALTER TABLE does to one column, by its path.
 
     ``kind`` is "add", "drop", "rename", "type", "optional", "required", "default", "comment" or
     "move"; ``column`` has the type, default or comment, ``text`` the new name. ``place`` is
-    "first", "after" or "before", the last two with a ``sibling``.
+    "first", "after" or "before", the last two with a ``sibling``. ``lenient``: IF EXISTS, for
+    "add" IF NOT EXISTS; nothing is done where the column is not there, or is there already.
     """
 
     kind: str
@@ -135,6 +143,7 @@ class ColumnChange(Struct, frozen=True):
     text: str = ""
     place: str = ""
     sibling: str = ""
+    lenient: bool = False
 
 
 class AlterColumns(Write, frozen=True):

@@ -198,7 +198,7 @@ def u_assert():
 
 def test_names_come_and_go(catalog, server) -> None:
     catalog.create_namespace(("a",))
-    with pytest.raises(CatalogError, match="exists already"):
+    with pytest.raises(CatalogError, match="already exists"):
         catalog.create_namespace(("a",))
     create(catalog)
     with pytest.raises(CatalogError, match="not empty"):

@@ -191,7 +191,7 @@ def test_namespaces_of_a_folder_come_and_go(tmp_path) -> None:
     catalog = directory(tmp_path)
     catalog.create_namespace(("a", "b"))
     assert catalog.namespaces() == [("a",), ("a", "b")]
-    with pytest.raises(CatalogError, match="exists already"):
+    with pytest.raises(CatalogError, match="already exists"):
         catalog.create_namespace(("a",))
     with pytest.raises(CatalogError, match="not empty"):
         catalog.drop_namespace(("a",))
@@ -348,7 +348,7 @@ def test_namespaces_are_rows(tmp_path) -> None:
         tmp_path, "SELECT * FROM iceberg_namespace_properties"
     )
     assert ("a", "b") in catalog.namespaces()
-    with pytest.raises(CatalogError, match="exists already"):
+    with pytest.raises(CatalogError, match="already exists"):
         catalog.create_namespace(("a", "b"))
     with pytest.raises(CatalogError, match="namespace zz not found"):
         stage_table(catalog, ("zz", "t"), SCHEMA)

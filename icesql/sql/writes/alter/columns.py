@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from icesql.sql.positions import syntax_error
 from icesql.sql.writes.definitions import ReadConstant, read_column, read_type
 from icesql.sql.writes.statements import (
@@ -29,13 +31,16 @@ def read_column_changes(words: Words, constant: ReadConstant) -> tuple[ColumnCha
         words.index += 1
         found = _several(words, lambda: ColumnChange("drop", words.name("a column")))
     elif words.skip("RENAME", "COLUMN"):
+        exists = words.skip("IF", "EXISTS")
         path = words.name("a column")
         words.need("TO")
-        found = (ColumnChange("rename", path, text=words.identifier("a column")),)
+        new = words.identifier("a column")
+        found = (ColumnChange("rename", path, text=new, lenient=exists),)
     elif words.peek() in ("ALTER", "CHANGE"):
         words.index += 1
         words.skip("COLUMN")
-        found = (_alter(words, constant),)
+        exists = words.skip("IF", "EXISTS")
+        found = (replace(_alter(words, constant), lenient=exists),)
     else:
         return None
     words.end()
@@ -67,13 +72,19 @@ def read_comment(words: Words) -> AlterColumns | SetProperties:
 def _several(words: Words, read: Callable[[], ColumnChange]) -> tuple[ColumnChange, ...]:
     if not words.skip("COLUMNS"):
         words.skip("COLUMN")
+    of_all = _unless(words)
     in_brackets = words.skip("(")
-    found = [read()]
-    while words.skip(","):
-        found.append(read())
+    found: list[ColumnChange] = []
+    while not found or words.skip(","):
+        lenient = _unless(words) or of_all
+        found.append(replace(read(), lenient=lenient))
     if in_brackets:
         words.need(")")
     return tuple(found)
+
+
+def _unless(words: Words) -> bool:
+    return words.skip("IF", "NOT", "EXISTS") or words.skip("IF", "EXISTS")
 
 
 def _add(words: Words, constant: ReadConstant) -> ColumnChange:

@@ -25,7 +25,8 @@ class ChangeLayout(Write, frozen=True):
 
     ``partitioning`` and ``ordering`` are the whole of it, None as it is; ``add`` and ``drop`` are
     single partition fields, those to drop by their name or their transform. ``distribution`` is
-    the ``write.distribution-mode`` that goes with an order.
+    the ``write.distribution-mode`` that goes with an order. ``lenient``: of ``add`` what
+    is not there counts, of ``drop`` what is there.
     """
 
     table: TableName
@@ -36,6 +37,7 @@ class ChangeLayout(Write, frozen=True):
     distribution: Distribution | None = None
     properties: tuple[tuple[str, str], ...] = ()
     unset: tuple[str, ...] = ()
+    lenient: bool = False
 
 
 class SetIdentifierFields(Write, frozen=True):
@@ -50,9 +52,11 @@ def read_layout(words: Words, table: TableName) -> ChangeLayout | SetIdentifierF
     """What follows ALTER TABLE and its name; None for what concerns no layout."""
     found: ChangeLayout | SetIdentifierFields
     if words.skip("ADD", "PARTITION", "FIELD"):
-        found = ChangeLayout(table, add=(_named_term(words),))
+        unless = words.skip("IF", "NOT", "EXISTS")
+        found = ChangeLayout(table, add=(_named_term(words),), lenient=unless)
     elif words.skip("DROP", "PARTITION", "FIELD"):
-        found = ChangeLayout(table, drop=(read_term(words),))
+        exists = words.skip("IF", "EXISTS")
+        found = ChangeLayout(table, drop=(read_term(words),), lenient=exists)
     elif words.skip("REPLACE", "PARTITION", "FIELD"):
         gone = read_term(words)
         words.need("WITH")
