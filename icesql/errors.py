@@ -257,13 +257,21 @@ class ColumnNotFoundError(_InSql, ProgrammingError):
         offset: int | None = None,
     ) -> None:
         self.column, self.table, self.similar = column, table, tuple(similar)
-        self.offset, self.position = offset, None
+        self.offset, self.position, self.hint = offset, None, ""
         super().__init__(self._message())
+
+    def place(self, sql: str) -> None:
+        """Turn the offset into a position in ``sql``; a text in double quotes gets its hint."""
+        quoted = self.offset is not None and sql[self.offset : self.offset + 1] == '"'
+        if quoted and not (self.hint or self.similar):
+            self.hint = "a text stands in single quotes, a name in double ones"
+        super().place(sql)
 
     def _message(self) -> str:
         table = f" in table {repr_name(self.table)}" if self.table else ""
         near = _did_you_mean(map(repr_name, self.similar))
-        return f"column {repr_name(self.column)} not found{table}{self._where()}{near}"
+        where = self._where()
+        return f"column {repr_name(self.column)} not found{table}{where}{near}{_hint(self.hint)}"
 
 
 class AmbiguousColumnError(_InSql, ProgrammingError):

@@ -16,10 +16,12 @@ from icesql.dbapi.query_log import log_scans
 from icesql.dbapi.script import Script, check_text
 from icesql.errors import (
     NO_CATALOG,
+    ColumnNotFoundError,
     InterfaceError,
     ProgrammingError,
     QueryCancelledError,
     TableNotFoundError,
+    UnsupportedSqlError,
     Warning,
     place,
     printable,
@@ -366,6 +368,10 @@ class _Work:
             clear()
         if not isinstance(error, Exception):
             return
+        if isinstance(error, UnsupportedSqlError | ColumnNotFoundError | TableNotFoundError):
+            from icesql.sql.remedies import add_remedy
+
+            add_remedy(error, cursor._sql, own=not cursor._session.dialect)
         place(error, cursor._sql)
         if isinstance(error, TableNotFoundError) and error.table.isidentifier():
             from icesql.dbapi.registered import name_rows

@@ -265,6 +265,9 @@ def check_spark_functions(tree: exp.Expr) -> None:
             continue
         near = similar_names(name, sorted(names), 1)
         hint = f"did you mean {near[0]}()?" if near else "it is not in the table of its functions"
+        from icesql.sql.remedies import meaning
+
+        hint = meaning(name, SPARK) or hint
         raise unsupported(f"the function {name}() in Spark's dialect", node, hint)
 
 
@@ -425,8 +428,11 @@ def _check_table_function(inner: exp.Func, node: exp.Expr) -> str:
 def _check_function(name: str, node: exp.Expr) -> None:
     reason = None if name.lower() in _TABLE_FUNCTIONS else refusal(name)
     if reason is not None:
-        near = () if is_known(name) else similar_names(name, known_names(), 1)
-        hint = f"did you mean {near[0]}()?" if near else reason
+        from icesql.sql.remedies import meaning
+
+        means = "" if is_known(name) else meaning(name)
+        near = () if is_known(name) or means else similar_names(name, known_names(), 1)
+        hint = means or (f"did you mean {near[0]}()?" if near else reason)
         raise unsupported(f"the function {name.lower()}()", node, hint)
 
 

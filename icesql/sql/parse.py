@@ -22,6 +22,7 @@ from icesql.errors import (
     placing,
     position,
     shifted,
+    similar_names,
 )
 from icesql.sql.acceptance import (
     CHANGES_ROWS,
@@ -99,6 +100,11 @@ _OF_THE_CLOCK = "ago"
 # What begins a query beside SELECT and its like; see ``show_statements.differences``.
 _COMPARED = ("DIFF", "BLAME")
 _FEW_TOKENS = 200
+# What there is to make, change and drop.
+_MADE = (
+    "TABLE", "VIEW", "SCHEMA", "NAMESPACE", "DATABASE", "BRANCH", "TAG", "MACRO", "FUNCTION",
+    "INDEX", "SEQUENCE", "TEMP", "TEMPORARY", "EXTERNAL", "UNIQUE",
+)  # fmt: skip
 # How many words before the place that DuckDB names another mistake may be that it means.
 _NEAR = 3
 _SPARK = ("spark", "spark2", "databricks", "hive")
@@ -126,6 +132,20 @@ def parse(
             return with_room(lambda: _parse_all(sql, dialect, parameters, files, copies, known))
         except RecursionError:
             raise too_deep(None) from None
+        except (SqlSyntaxError, UnsupportedSqlError) as error:
+            from icesql.sql.remedies import add_remedy
+
+            add_remedy(error, sql, own=isinstance(reading(dialect), Icesql))
+            raise
+
+
+def parses(sql: str) -> bool:
+    """Whether a text in icesql's own dialect is read without an error."""
+    try:
+        _parse_all(sql, None, None, True, True, {})
+    except (Error, RecursionError):
+        return False
+    return True
 
 
 def _parse_all(
@@ -282,6 +302,10 @@ def _explained_evolution(statement: Statement, at: Token) -> Explain:
 
 def _refused(first: str, tokens: Sequence[Token]) -> UnsupportedSqlError:
     """The error for a statement of other systems, by its first word, with what to write instead."""
+    second = tokens[1].text.upper() if len(tokens) > 1 else ""
+    near = similar_names(second, _MADE, 1) if first in ("CREATE", "DROP", "ALTER") else ()
+    if near and second not in _MADE:
+        return unsupported(f"{first} {second}", tokens[1].start, f"did you mean {near[0]}?")
     words = [token.text.upper() for token in tokens[1:5]] if first == "CREATE" else []
     made = [hint for word, hint in CREATED.items() if word in words]
     return unsupported(first, tokens[0].start, (*made, REFUSED_STATEMENTS[first])[0])
@@ -301,7 +325,12 @@ def _written(
             return read_created(tokens, sql, inner)
     from icesql.sql.writes.read import read_write
 
-    return read_write(tokens, sql, inner.query, read_text, inner.text_alone)
+    written = read_write(tokens, sql, inner.query, read_text, inner.text_alone)
+    if written is not None and inner.is_own:
+        from icesql.sql.writes.read import check_names
+
+        check_names(written, sql)
+    return written
 
 
 def _check_copy(tokens: Sequence[Token], *, files: bool, copies: bool) -> None:
@@ -788,6 +817,7 @@ class _Inner:
 
     def __init__(self, parse: _Parse) -> None:
         self._parse = parse
+        self.is_own = isinstance(parse._reader, Icesql)
 
     def query(self, tokens: Sequence[Token]) -> Query:
         """See ``Readers``."""

@@ -2,50 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import types
 from sqlalchemy.sql import compiler, elements
 
+from icesql.sql.reserved import reserved
 from icesql.sqlalchemy.time_travel import TravelledTable
-
-# What DuckDB reserves beyond the words that SQLAlchemy quotes for every database.
-_RESERVED: Final = frozenset(
-    [
-        "anti",
-        "array",
-        "as",
-        "asc_p",
-        "asof",
-        "at",
-        "attach",
-        "by",
-        "describe",
-        "desc_p",
-        "glob",
-        "isnull",
-        "lambda",
-        "lateral",
-        "map",
-        "notnull",
-        "pivot",
-        "pivot_longer",
-        "pivot_wider",
-        "positional",
-        "qualify",
-        "returning",
-        "sample",
-        "semi",
-        "show",
-        "struct",
-        "summarize",
-        "tablesample",
-        "try_cast",
-        "unpivot",
-        "variadic",
-        "window",
-    ]
-)
 
 
 class IcesqlCompiler(compiler.SQLCompiler):
@@ -172,7 +135,7 @@ class IcesqlTypeCompiler(compiler.GenericTypeCompiler):
 class IcesqlIdentifierPreparer(compiler.IdentifierPreparer):
     """Names in double quotes; a schema of several parts is quoted part by part."""
 
-    reserved_words = compiler.IdentifierPreparer.reserved_words | _RESERVED
+    reserved_words = compiler.IdentifierPreparer.reserved_words | reserved()
 
     def quote_schema(self, schema: str) -> str:
         """``catalog.namespace`` with each part quoted where it has to be."""

@@ -130,7 +130,7 @@ def test_many_values_are_estimated(count: int) -> None:
 
 def test_distinct_values_of_live_rows(con: icesql.Connection, tmp_path: Path) -> None:
     con.execute(
-        "CREATE TABLE s.t (i INT, l BIGINT, s VARCHAR, d DECIMAL(9, 2), at TIMESTAMP, day DATE, "
+        'CREATE TABLE s.t (i INT, l BIGINT, s VARCHAR, d DECIMAL(9, 2), "at" TIMESTAMP, day DATE, '
         "x DOUBLE, ok BOOLEAN, u UUID, b BLOB, st STRUCT<a INT>) "
         "TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')"
     )

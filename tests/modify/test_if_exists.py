@@ -50,9 +50,9 @@ def test_each_form_is_done_once_and_then_nothing(tmp_path: Path, dialect: str | 
             con.execute(f"ALTER TABLE IF EXISTS {table} {form}")
             after = versions(tmp_path, number)
             con.execute(f"ALTER TABLE {table} {form}") if "RENAME" not in form else None
-            if (after > before) != changes or versions(tmp_path, number) != after:
-                if "TYPE" not in form:  # the type that it has is written again
-                    wrong.append((form, before, after, versions(tmp_path, number)))
+            twice = versions(tmp_path, number) != after
+            if (after > before) != changes or twice:
+                wrong.append((form, before, after, versions(tmp_path, number)))
             note = con.execute(f"ALTER TABLE IF EXISTS s.nope {form}").notes
             assert note == ["there is no s.nope; nothing was done"]
     assert wrong == []
@@ -81,7 +81,8 @@ def test_what_is_not_about_columns(tmp_path: Path) -> None:
         assert con.execute("SHOW COLUMNS FROM s.t").fetchall()[1][0] == "b"
 
 
-def test_a_missing_table_of_its_own_query_is_still_an_error(tmp_path: Path) -> None:
-    with icesql.connect(warehouse=tmp_path, read_only=True) as con:
-        with pytest.raises(icesql.AccessDeniedError):
-            con.execute("ALTER TABLE IF EXISTS s.nope ADD COLUMN b INT")
+def test_who_only_reads_is_refused_first(tmp_path: Path) -> None:
+    con = icesql.connect(warehouse=tmp_path, read_only=True)
+    with pytest.raises(icesql.AccessDeniedError):
+        con.execute("ALTER TABLE IF EXISTS s.nope ADD COLUMN b INT")
+    con.close()

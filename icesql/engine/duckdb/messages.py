@@ -79,7 +79,7 @@ def programming_error(text: str, at: int | None) -> Error:
         hint = f"did you mean {near[0]}()?" if near else ""
         return UnsupportedSqlError(f"the function {found[1]}()", hint=hint, offset=at)
     if found := re.match(_NO_FUNCTION, text):
-        return placed(ProgrammingError, *_no_function(found[1]), at)
+        return placed(ProgrammingError, *_no_function(found[1], text), at)
     if found := re.match(_NO_MACRO, text):
         what = f"{found[1]}() does not take these arguments"
         return placed(ProgrammingError, what, "CAST them, or give other ones", at)
@@ -94,6 +94,9 @@ def programming_error(text: str, at: int | None) -> Error:
             f"add it to GROUP BY, or use any_value({found[1]})",
             at,
         )
+    if text.startswith("Window functions are not supported here"):
+        hint = "write OVER (…) behind it, in SELECT, QUALIFY or ORDER BY"
+        return placed(ProgrammingError, "a window function needs OVER", hint, at)
     if text.startswith("WHERE clause cannot contain aggregates"):
         return placed(ProgrammingError, "WHERE cannot contain aggregates", "use HAVING", at)
     return placed(ProgrammingError, *_shortened(text), at)
@@ -118,15 +121,25 @@ def placed(kind: Callable[[str], Error], what: str, hint: str, at: int | None) -
     return error
 
 
-def _no_function(call: str) -> tuple[str, str]:
+def _no_function(call: str, text: str) -> tuple[str, str]:
     name, _, rest = call.partition("(")
     arguments = _typed(rest.removesuffix(")"))
     name = name.strip('"')
     if re.fullmatch(_OPERATORS, name):
         listed = " and ".join(arguments.split(", ")) if arguments.count(", ") == 1 else arguments
-        return f"the operator {name} does not take {listed}", "CAST one side to another type"
+        # Dates and intervals are added, too.
+        is_text = name == "+" and "VARCHAR" in arguments and not re.search("INT|DAT", arguments)
+        hint = "|| joins texts" if is_text else "CAST one side to another type"
+        return f"the operator {name} does not take {listed}", hint
     if not arguments:
         return f"{name}() needs arguments", ""
+    given = arguments.count(", ") + 1
+    forms = re.findall(rf"(?m)^\s*{re.escape(name)}\((.*)\) -> ", text)
+    counts = sorted({each.count(",") + bool(each) for each in forms})
+    if forms and given not in counts and not re.search(r"\.\.\.|[([]", "".join(forms) + rest[:-1]):
+        takes = " or ".join(map(str, counts)) if counts != [0] else "none"
+        plural = "s" * (given != 1)
+        return f"{name}() does not take {given} argument{plural}", f"it takes {takes}"
     return f"{name}() does not take ({arguments})", "CAST an argument, or give other ones"
 
 

@@ -14,6 +14,7 @@ from icesql.iceberg import types as t
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionField
 from icesql.iceberg.schema import Schema
+from icesql.sql.reserved import reserved
 from icesql.storage.credentials import masked, redact_urls
 
 _TYPES: Final[dict[type[t.IcebergType], str]] = {
@@ -131,8 +132,9 @@ def spark_type(node: t.IcebergType) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as Spark writes it: in backticks unless it is plain."""
-    if re.fullmatch(r"[a-zA-Z0-9_]+", name) and not name.isdigit():
+    """A name as Spark writes it: in backticks unless it is plain, to icesql's own dialect, too."""
+    plain = re.fullmatch(r"[a-zA-Z0-9_]+", name) and not name.isdigit()
+    if plain and name.lower() not in reserved():
         return name
     return "`" + name.replace("`", "``") + "`"
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from icesql.errors import similar_names
+from icesql.sql.function_table import SPARK
 from icesql.sql.grammar import folder
 from icesql.sql.positions import unsupported
 from icesql.sql.spark_text.lexer import Piece, calls
@@ -63,6 +64,9 @@ def check_calls(tokens: Sequence[Piece], tree: exp.Expr) -> None:
             raise unsupported(f"a qualified function {name}()", each.start)
         near = similar_names(name, _known_names(), 1) if known is None else ()
         reason = f"did you mean {near[0]}()?" if near else _REASONS.get(known or "", _UNKNOWN)
+        from icesql.sql.remedies import meaning
+
+        reason = (known is None and meaning(name, SPARK)) or reason
         raise unsupported(f"the function {name}()", each.start, reason)
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlglot.tokens import Token, TokenType
 
+from icesql.errors import similar_names
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.writes.definitions import (
@@ -166,30 +167,89 @@ def _read_with(words: Words, clauses: Clauses) -> None:
             case "PARTITIONING" | "SORTED_BY" as word:
                 words.index += 1
                 words.need("=")
-                texts = _array(words)
+                texts = [] if words.skip("DEFAULT") else _array(words)
                 if word == "PARTITIONING":
                     clauses.is_partitioned = True
                     clauses.partitioning = tuple(term_of_text(text, at) for text in texts)
                 else:
                     clauses.is_ordered = True
                     clauses.ordering = tuple(_sort_term(text, at) for text in texts)
-            case _ if words.peek(2) == "DEFAULT" and words.peek(1) == "=":
-                clauses.unset.append(words.identifier("a property"))
-                words.index += 2
-            case _:
-                key, value = _with_pair(words)
-                match key.lower():
-                    case "location":
+            case "PARQUET_BLOOM_FILTER_COLUMNS" | "ORC_BLOOM_FILTER_COLUMNS" as word:
+                words.index += 1
+                words.need("=")
+                if words.peek() == "DEFAULT":
+                    raise unsupported(f"{word.lower()} = DEFAULT", at, "UNSET TBLPROPERTIES (…)")
+                clauses.properties += _bloom_filters(word, _array(words))
+            case "EXTRA_PROPERTIES":
+                words.index += 1
+                words.need("=")
+                clauses.properties += _map(words)
+            case word if word and words.peek(1) == "=":
+                if words.peek(2) == "DEFAULT":
+                    if word == "FORMAT_VERSION":
+                        raise unsupported("format_version = DEFAULT", at, "write 2 or 3")
+                    words.index += 3
+                    clauses.unset.append(_property_of_trino(word, at))
+                else:
+                    _, value = _with_pair(words)
+                    if word == "LOCATION":
                         clauses.location = value
-                    case "format_version":
-                        clauses.properties.append(("format-version", value))
-                    case "format":
-                        clauses.properties.append(("write.format.default", value.lower()))
-                    case _:
-                        clauses.properties.append((key, value))
+                    else:
+                        value = value.lower() if word == "FORMAT" else value
+                        clauses.properties.append((_property_of_trino(word, at), value))
+            case _:
+                clauses.properties.append(_with_pair(words))
         if not words.skip(","):
             break
     words.end()
+
+
+# Trino's properties by Iceberg's; it knows no others, and neither does this form of a statement.
+_OF_TRINO: Final = {
+    "FORMAT": "write.format.default",
+    "FORMAT_VERSION": "format-version",
+    "MAX_COMMIT_RETRY": "commit.retry.num-retries",
+    "DELETE_AFTER_COMMIT_ENABLED": "write.metadata.delete-after-commit.enabled",
+    "MAX_PREVIOUS_VERSIONS": "write.metadata.previous-versions-max",
+    "OBJECT_STORE_LAYOUT_ENABLED": "write.object-storage.enabled",
+    "DATA_LOCATION": "write.data.path",
+    "ORC_BLOOM_FILTER_FPP": "write.orc.bloom.filter.fpp",
+    "COMMENT": "comment",
+}
+
+
+def _property_of_trino(word: str, at: int) -> str:
+    found = _OF_TRINO.get(word)
+    if found is not None:
+        return found
+    name = word.lower()
+    if word == "COMPRESSION_CODEC":
+        hint = "name the format: \"write.parquet.compression-codec\" = 'zstd'"
+    else:
+        near = similar_names(word, _OF_TRINO, 1)
+        meant = f"did you mean {near[0].lower()}? " if near else ""
+        hint = f'{meant}in quotes it is a property of that very name: "{name}" = …'
+    raise unsupported(f"the table property {name}", at, hint)
+
+
+def _bloom_filters(word: str, columns: Sequence[str]) -> list[tuple[str, str]]:
+    if word.startswith("ORC"):
+        return [("write.orc.bloom.filter.columns", ",".join(columns))]
+    return [(f"write.parquet.bloom-filter-enabled.column.{each}", "true") for each in columns]
+
+
+def _map(words: Words) -> list[tuple[str, str]]:
+    """``MAP(ARRAY['key'], ARRAY['value'])``."""
+    at = words.here
+    words.need("MAP")
+    words.need("(")
+    keys = _array(words)
+    words.need(",")
+    values = _array(words)
+    words.need(")")
+    if len(keys) != len(values):
+        raise syntax_error("a MAP has as many values as keys", at)
+    return list(zip(keys, values, strict=True))
 
 
 def _with_pair(words: Words) -> tuple[str, str]:

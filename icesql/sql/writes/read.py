@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import unsupported
+from icesql.sql.reserved import check_name
 from icesql.sql.statement import Query, Write
 from icesql.sql.writes.alter.columns import read_column_changes, read_comment
 from icesql.sql.writes.alter.layout import read_layout
@@ -164,6 +165,20 @@ def _read_change(
     shown = f"ALTER TABLE … {words.peek()} {words.peek(1)}".strip()
     hint = _INSTEAD.get(words.peek().partition(" ")[0]) or _INSTEAD.get(words.peek(1))
     raise unsupported(shown, here, hint or "columns, names and properties are changed")
+
+
+def check_names(statement: Write, sql: str) -> None:
+    """Refuse new columns that no query of icesql's own dialect could name without quotes."""
+    match statement:
+        case IfExists(change=change):
+            check_names(change, sql)
+        case CreateTable(columns=columns, query=None):
+            for each in columns:
+                check_name(each.name, each.offset, sql)
+        case AlterColumns(changes=changes):
+            for change in changes:
+                if change.kind in ("add", "rename") and len(change.path) == 1:
+                    check_name(change.text or change.path[0], change.offset, sql)
 
 
 _INSTEAD: Final = {

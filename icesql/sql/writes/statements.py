@@ -133,7 +133,8 @@ class ColumnChange(Struct, frozen=True):
 
     ``kind`` is "add", "drop", "rename", "type", "optional", "required", "default", "comment" or
     "move"; ``column`` has the type, default or comment, ``text`` the new name. ``place`` is
-    "first", "after" or "before", the last two with a ``sibling``. ``lenient``: IF EXISTS, for
+    "first", "after" or "before", the last two with a ``sibling``. ``offset`` is that of
+    a new name. ``lenient``: IF EXISTS, for
     "add" IF NOT EXISTS; nothing is done where the column is not there, or is there already.
     """
 
@@ -144,6 +145,7 @@ class ColumnChange(Struct, frozen=True):
     place: str = ""
     sibling: str = ""
     lenient: bool = False
+    offset: int | None = None
 
 
 class AlterColumns(Write, frozen=True):

@@ -74,7 +74,7 @@ def test_an_error_of_the_engine_is_told_in_the_words_of_the_user(
         ("Binder Error: something about q.c0 and __scan_1", "the engine refuses this"),
         ("Binder Error: No function matches the given name and argument types 'pi(INTEGER_LITERAL)'"
          ". You might need to add explicit type casts.\n\tCandidate functions:\n\tpi() -> DOUBLE",
-         "pi() does not take (INTEGER); CAST an argument, or give other ones"),
+         "pi() does not take 1 argument; it takes none"),
         ("Binder Error: Macro lpad() does not support the supplied arguments. You might …",
          "lpad() does not take these arguments; CAST them, or give other ones"),
         ("Invalid Input Error: no luck, or SET error_on_division_by_zero=false to get it.",

@@ -63,12 +63,12 @@ def test_the_statement_is_the_one_of_spark(connection: Any) -> None:
 CREATE TABLE t (
   id BIGINT NOT NULL,
   `odd name` STRING COMMENT 'it\\'s',
-  at TIMESTAMP,
+  `at` TIMESTAMP,
   s STRUCT<a: INT NOT NULL, d: DECIMAL(9,2)>,
   l ARRAY<STRING>,
   m MAP<STRING, DOUBLE>)
 USING iceberg
-PARTITIONED BY (bucket(16, id), days(at), truncate(4, `odd name`))
+PARTITIONED BY (bucket(16, id), days(`at`), truncate(4, `odd name`))
 COMMENT 'two words'
 LOCATION 's3://key:***@bucket/t'
 TBLPROPERTIES (
@@ -133,7 +133,7 @@ def test_partitions_are_spelled_as_in_paths(tmp_path: Path) -> None:
 def test_extended_has_the_parts_of_spark(connection: Any) -> None:
     rows = {row[0]: row[1] for row in connection.execute("DESCRIBE EXTENDED t").fetchall()}
     assert rows["s"] == "struct<a: int not null, d: decimal(9,2)>"
-    assert (rows["Part 0"], rows["Part 1"]) == ("bucket(16, id)", "days(at)")
+    assert (rows["Part 0"], rows["Part 1"]) == ("bucket(16, id)", "days(`at`)")
     assert (rows["Name"], rows["Provider"]) == ("t", "iceberg")
 
 

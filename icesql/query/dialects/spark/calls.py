@@ -16,6 +16,7 @@ from icesql.query.dialects.templates import filled
 from icesql.query.dialects.types import SqlType
 from icesql.sql.function_table import SPARK
 from icesql.sql.positions import unsupported
+from icesql.sql.remedies import meaning
 
 DIALECT: Final = "Spark's dialect"
 # Fewer conversions are better: each step of this row is a wider type.
@@ -40,6 +41,7 @@ def find(name: str, given: Sequence[SqlType], at: exp.Expr) -> Match:
     if rows is None:
         near = similar_names(name.lower(), list(functions(SPARK)), 1)
         hint = f"did you mean {near[0]}()?" if near else "it is not in the table of its functions"
+        hint = meaning(name, SPARK) or hint
         raise unsupported(f"the function {name.lower()}() in {DIALECT}", at, hint)
     if not takes_count(rows, len(given)):
         counts = sorted({len(row.takes) for row in rows})

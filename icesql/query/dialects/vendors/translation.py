@@ -21,6 +21,7 @@ from icesql.query.dialects.vendors import operators
 from icesql.query.dialects.vendors.builders import BUILDERS
 from icesql.query.dialects.vendors.types import common, converted, type_of, type_of_column, word
 from icesql.sql.positions import unsupported
+from icesql.sql.remedies import meaning
 
 NAMES: Final = {"trino": "Trino", "snowflake": "Snowflake"}
 _WRAPPERS: Final = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Window)
@@ -208,7 +209,8 @@ class Translation(Queries):
             raise unsupported(
                 f"the function {name}() in {self.dialect_name}",
                 node,
-                "icesql translates the functions of its table for this dialect and no others",
+                meaning(name, self.dialect)
+                or "icesql translates the functions of its table for this dialect and no others",
             )
         match = self._match(node, name, forms)
         row = match.row

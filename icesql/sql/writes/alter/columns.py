@@ -34,8 +34,9 @@ def read_column_changes(words: Words, constant: ReadConstant) -> tuple[ColumnCha
         exists = words.skip("IF", "EXISTS")
         path = words.name("a column")
         words.need("TO")
+        at = words.here
         new = words.identifier("a column")
-        found = (ColumnChange("rename", path, text=new, lenient=exists),)
+        found = (ColumnChange("rename", path, text=new, lenient=exists, offset=at),)
     elif words.peek() in ("ALTER", "CHANGE"):
         words.index += 1
         words.skip("COLUMN")
@@ -92,7 +93,8 @@ def _add(words: Words, constant: ReadConstant) -> ColumnChange:
     words.index -= 1  # the last name is that of the definition
     column = read_column(words, constant)
     place, sibling = _position(words)
-    return ColumnChange("add", path, column, place=place, sibling=sibling)
+    at = column.offset
+    return ColumnChange("add", path, column, place=place, sibling=sibling, offset=at)
 
 
 def _position(words: Words) -> tuple[str, str]:

@@ -1,0 +1,182 @@
+"""Mistakes that people bring from other systems, each with its remedy, as data."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+
+import pytest
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+
+import icesql
+from icesql.errors import Error, SqlSyntaxError
+from icesql.sql.engine_functions import is_known
+from icesql.sql.grammar import folder
+from icesql.sql.parse import parse
+from icesql.sql.remedies import _sections, meaning
+from icesql.sql.reserved import reserved
+
+MISTAKES = [
+    tuple(line.split("\t"))
+    for line in Path(__file__).with_name("remedies.tsv").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lake")
+    with icesql.connect(warehouse=folder) as con:
+        con.execute("CREATE SCHEMA s")
+        con.execute("CREATE TABLE s.t (a VARCHAR, b VARCHAR, id INT)")
+        con.execute("INSERT INTO s.t VALUES ('x', 'y', 1)")
+    return folder
+
+
+@pytest.mark.parametrize("dialect", sorted({dialect for dialect, *_ in MISTAKES}))
+def test_each_mistake_is_told_its_remedy(lake: Path, dialect: str) -> None:
+    wrong = []
+    with icesql.connect(warehouse=lake, dialect=dialect.replace("own", "") or None) as con:
+        for spoken, text, remedy in MISTAKES:
+            if spoken != dialect:
+                continue
+            try:
+                con.execute(text).fetchall()
+                wrong.append((text, "it runs"))
+            except icesql.Error as error:
+                if not re.search(remedy, str(error)) or "unexpected error" in str(error):
+                    wrong.append((text, str(error)))
+    assert wrong == []
+
+
+VALUES = ("'2026-01-31'", "'x'", "3", "0.5", "true", "DATE '2026-01-31'", "'{\"x\": 1}'", "['p']")
+
+
+def runs(con: icesql.Connection, text: str) -> bool:
+    """Whether an expression of a, b and c runs with some values of them."""
+    for a in VALUES:
+        for b in VALUES:
+            named = {"a": a, "b": b, "c": b}
+            parts = re.split(r"('[^']*'|\b[abc]\b(?!\())", text)
+            sql = "".join(named.get(part, part) for part in parts)
+            with contextlib.suppress(icesql.Error):
+                con.execute(f"SELECT {sql}").fetchall()
+                return True
+    return False
+
+
+def test_what_is_written_instead_of_a_function_runs(lake: Path) -> None:
+    functions = _sections()["functions"]
+    # ISNULL is a word of the engine, which is no function.
+    assert [name for name in functions if is_known(name)] == ["isnull"]
+    with icesql.connect(warehouse=lake) as con:
+        assert [name for name, text in functions.items() if not runs(con, text)] == []
+
+
+def test_meaning_comes_from_the_tables_of_other_systems() -> None:
+    for name, text in (
+        ("nvl", "write coalesce(a, b)"),
+        ("NVL2", "write CASE WHEN a IS NOT NULL THEN b ELSE c END"),
+        ("charindex", "write strpos(b, a)"),
+        ("approx_distinct", "write approx_count_distinct(a)"),
+        ("iff", "write CASE WHEN a THEN b ELSE c END"),
+    ):
+        assert meaning(name) == text
+    assert "--dialect" in meaning("posexplode_outer") or meaning("posexplode_outer") == ""
+    assert meaning("nothing_of_that_name") == ""
+    assert meaning("iif", "snowflake") == "did you mean iff()?"
+
+
+@pytest.mark.parametrize("section", ["any", "own"])
+def test_each_row_of_words_is_an_expression(section: str) -> None:
+    for words, remedy in _sections()[section].items():
+        assert re.compile(words)
+        assert remedy
+
+
+# ------------------------------------------------------------------ reserved words
+
+
+def candidates() -> set[str]:
+    """All words that the engine, sqlglot or the grammar know."""
+    import duckdb
+
+    with duckdb.connect() as engine:
+        rows = engine.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall()
+    tokens = (folder() / "tokens.lark").read_text(encoding="utf-8")
+    found = {row[0] for row in rows} | set(re.findall(r"/([a-z_]+)\\b/i", tokens))
+    return found | {word.lower() for word in DuckDB.Tokenizer.KEYWORDS if word.isidentifier()}
+
+
+def is_readable(word: str) -> bool:
+    """Whether the reader takes the word for a column wherever one may stand."""
+    for form in (
+        "SELECT {} FROM t", "SELECT a FROM t WHERE {} > 1", "SELECT a FROM t WHERE a = {}",
+        "SELECT a FROM t ORDER BY {}", "SELECT a FROM s.t WHERE {} IS NULL",
+    ):  # fmt: skip
+        try:
+            (query,) = parse(form.format(word))
+        except Error:
+            return False
+        if word not in {column.name.lower() for column in query.tree.find_all(exp.Column)}:  # type: ignore[union-attr]
+            return False
+    return True
+
+
+def test_the_reserved_words_are_those_that_the_reader_cannot_name() -> None:
+    assert {word for word in candidates() if not is_readable(word)} == reserved()
+
+
+def test_a_column_of_a_reserved_word_is_refused_where_it_is_made(tmp_path: Path) -> None:
+    with icesql.connect(warehouse=tmp_path) as con:
+        con.execute("CREATE SCHEMA s")
+        con.execute("CREATE TABLE s.t (a INT, o STRUCT(x INT))")
+        for word in sorted(reserved()):
+            constraint = word in ("like", "check", "constraint", "foreign", "primary", "unique")
+            for form in (
+                "CREATE TABLE s.u (id INT, {} INT)", "ALTER TABLE s.t ADD COLUMN {} INT",
+                "ALTER TABLE s.t RENAME COLUMN a TO {}",
+                "ALTER TABLE IF EXISTS s.t ADD COLUMN IF NOT EXISTS {} INT",
+            ):  # fmt: skip
+                with pytest.raises(icesql.Error) as caught:
+                    con.execute(form.format(word))
+                told = f'write "{word}"' in str(caught.value)
+                assert told or constraint, (form.format(word), caught.value)
+        # In quotes each can be one, and so can a word that is not reserved.
+        con.execute('CREATE TABLE s.q ("at" INT, "order" INT, year INT, date INT)')
+        con.execute('ALTER TABLE s.q ADD COLUMN "end" INT')
+        con.execute('ALTER TABLE s.q RENAME COLUMN "end" TO "group"')
+        con.execute('SELECT "at", "order", "group", year, date FROM s.q WHERE "at" > 1')
+        # What has such a name already, or takes one from elsewhere, goes on.
+        con.execute("ALTER TABLE s.q RENAME COLUMN at TO since")
+        con.execute("ALTER TABLE s.q DROP COLUMN order")
+        con.execute('CREATE TABLE s.c AS SELECT 1 AS "at"')
+        con.execute("CREATE TABLE s.l LIKE s.c")
+        con.execute("ALTER TABLE s.t ADD COLUMN o.at INT")
+    for dialect in ("spark", "trino", "snowflake"):
+        with icesql.connect(warehouse=tmp_path, dialect=dialect) as con:
+            con.execute(f"CREATE TABLE s.{dialect} (at INT)")
+
+
+def test_a_query_that_meets_one_is_told_to_quote_it(lake: Path) -> None:
+    advised = (
+        "SELECT id FROM s.t WHERE at > 1", "SELECT at FROM s.t", "SELECT id, order FROM s.t",
+        "SELECT id FROM s.t ORDER BY at DESC", "SELECT sum(end) FROM s.t",
+        "SELECT from FROM s.t", "DELETE FROM s.t WHERE at = 1",
+        "UPDATE s.t SET id = 1 WHERE desc = 2", "SELECT CASE WHEN end > 1 THEN 2 END FROM s.t",
+        "SELECT group FROM s.t GROUP BY group",
+    )  # fmt: skip
+    with icesql.connect(warehouse=lake) as con:
+        for sql in advised:
+            with pytest.raises(SqlSyntaxError) as caught:
+                con.execute(sql)
+            assert re.search(r'a word of SQL, is "\w+"', str(caught.value)), (sql, caught.value)
+        for sql in (
+            "SELECT FROM s.t", "SELECT id FROM WHERE id = 1", "SELECT id FROM s.t WHERE",
+            "SELECT id FROM s.t ORDER id", "SELECT id FROM s.t GROUP id", "SELECT id s.t FROM",
+        ):  # fmt: skip
+            with pytest.raises(SqlSyntaxError) as caught:
+                con.execute(sql)
+            assert "a word of SQL" not in str(caught.value), (sql, caught.value)
