@@ -10,8 +10,8 @@ from icesql.catalog.identifiers import listed_name
 from icesql.catalog.view import with_views
 from icesql.config import time_zone
 from icesql.context import QueryContext
-from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.errors import NO_CATALOG, UnsupportedSqlError
+from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.query.like import is_like
 from icesql.query.show_rows.of_session import of_session
 from icesql.query.show_rows.of_table import described, found_table, of_table, transforms_by_column

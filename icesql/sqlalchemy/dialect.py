@@ -160,7 +160,7 @@ class IcesqlDialect(IcesqlReflection):
 
     def reset_isolation_level(self, dbapi_conn: Any) -> None:
         """Back to the level of the engine."""
-        super().reset_isolation_level(dbapi_conn)
+        super().reset_isolation_level(dbapi_conn)  # type: ignore[no-untyped-call]
         if self._on_connect_isolation_level is None:
             self._wanted.discard(_own(dbapi_conn))
 
