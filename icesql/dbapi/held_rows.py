@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from weakref import WeakSet
 
+from icesql.dbapi.narrowed import narrow_type, narrowed
 from icesql.engine.temporary import apart
 from icesql.errors import DataError, Error, ProgrammingError
 
@@ -21,11 +22,12 @@ _READ: Final[WeakSet[Any]] = WeakSet()
 def as_arrow(rows: Any, check: Callable[[int], None]) -> tuple[tuple[str, ...], Any, int]:
     """Names of the columns, which differ in any case, the rows, and how many bytes were copied.
 
-    Arrow data is taken as it is; a dataset stays one, whose files are read with the columns and
-    filters of each query; a LazyFrame is run and a reader read to its end, once. ``check`` is told
-    how many bytes that came to, and raises where they are too many. Raises ProgrammingError for
-    what is no table and for a reader that was read before, DataError for values that Arrow has none
-    for and for rows whose library fails to make them.
+    Arrow data is taken as it is, but for types that no engine scans (``narrowed``); a dataset stays
+    one, whose files are read with the columns and filters of each query; a LazyFrame is run and a
+    reader read to its end, once. ``check`` is told how many bytes that came to, and raises where
+    they are too many. Raises ProgrammingError for what is no table and for a reader that was read
+    before, DataError for values that Arrow or no engine has and for rows whose library fails to
+    make them.
     """
     import pyarrow as pa
 
@@ -36,6 +38,13 @@ def as_arrow(rows: Any, check: Callable[[int], None]) -> tuple[tuple[str, ...], 
         elif isinstance(rows, pa.RecordBatch):
             table = pa.Table.from_batches([rows])
         elif _is(rows, "pyarrow.dataset", "Dataset"):
+            for each in rows.schema:
+                if narrow_type(each.type) != each.type:
+                    raise DataError(
+                        f'column "{each.name}" of the dataset has the type {each.type}, which '
+                        f"cannot be read there; give dataset.to_table(), or CAST it to "
+                        f"{narrow_type(each.type)} in the files"
+                    )
             return tuple(_named_apart(rows.schema.names)), rows, 0
         elif _is(rows, "pandas", "DataFrame"):
             table = pa.Table.from_pandas(rows, preserve_index=False)
@@ -63,8 +72,10 @@ def as_arrow(rows: Any, check: Callable[[int], None]) -> tuple[tuple[str, ...], 
         raise
     except Exception as error:  # of whatever library makes the rows
         raise DataError(f"these rows cannot be read as Arrow: {error}") from error
-    names = _named_apart(table.column_names)
-    return tuple(names), table.rename_columns(names), copied
+    names, read = _named_apart(table.column_names), narrowed(table)
+    if read is not table:
+        check(copied := copied + read.nbytes)
+    return tuple(names), read.rename_columns(names), copied
 
 
 def _begin(reader: Any) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas
 import polars
 import pyarrow as pa
@@ -226,3 +228,65 @@ def test_the_tables_of_a_connection_are_those_of_the_session_too(
     assert [connection.columns(name) for name in connection.tables()[:2]] == [["id"], ["a"]]
     connection.unregister("frame")
     assert connection.tables() == ["kept", *stored]
+
+
+HALF = np.array([1.5, -2.25], dtype=np.float16)
+WIDE = [decimal.Decimal("1.50"), None]
+
+
+@pytest.mark.parametrize(
+    ("given", "column", "wanted"),
+    [
+        (pa.array(HALF), "FLOAT", [1.5, -2.25]),
+        (pa.array(HALF), "DOUBLE", [1.5, -2.25]),
+        (pa.chunked_array([pa.array(HALF), pa.array(HALF[:0])]), "FLOAT", [1.5, -2.25]),
+        (pa.array([HALF, None]), "FLOAT[]", [[1.5, -2.25], None]),
+        (pa.array([{"a": HALF}, None], pa.struct([("a", pa.list_(pa.float16()))])),
+         "STRUCT(a FLOAT[])", [{"a": [1.5, -2.25]}, None]),
+        (pa.array([[("k", HALF[0])], None], pa.map_(pa.string(), pa.float16())),
+         "MAP(VARCHAR, FLOAT)", [[("k", 1.5)], None]),
+        (pa.array([HALF, HALF], pa.list_(pa.float16(), 2)), "FLOAT[]", [[1.5, -2.25]] * 2),
+        (pa.array(WIDE, pa.decimal256(50, 2)), "DECIMAL(10, 2)", WIDE),
+        (pa.array(WIDE, pa.decimal256(12, 2)), "DECIMAL(12, 2)", WIDE),
+        (pa.array(WIDE, pa.decimal256(76, 30)), "DECIMAL(10, 2)", WIDE),
+        (pa.array([WIDE, None], pa.list_(pa.decimal256(50, 2))), "DECIMAL(10, 2)[]", [WIDE, None]),
+    ],
+)  # fmt: skip
+def test_types_that_no_engine_scans(
+    tmp_path: Path, given: Any, column: str, wanted: list[Any]
+) -> None:
+    held = pa.table({"n": [1, 2], "v": given})
+    with icesql.connect(warehouse=tmp_path) as con:
+        con.execute("CREATE SCHEMA s")
+        con.execute(f"CREATE TABLE s.t (n INT, v {column})")
+        for rows in (held, held.to_reader(), Streamed(held)):
+            con.execute("INSERT INTO s.t SELECT * FROM f", tables={"f": rows})
+            found = con.execute("SELECT v FROM s.t ORDER BY n").fetchall()
+            assert [value for (value,) in found] == wanted
+            con.execute("DELETE FROM s.t")
+        con.register("held", held)
+        assert con.execute("SELECT count(v) FROM held").fetchone() == (2 - wanted.count(None),)
+
+
+@pytest.mark.parametrize("bad", [0, 1, 6, 99])
+@pytest.mark.parametrize("nested", [False, True])
+def test_digits_that_do_not_fit_are_named(fresh: icesql.Connection, bad: int, nested: bool) -> None:
+    values: list[Any] = [decimal.Decimal(number) for number in range(100)]
+    values[bad] = decimal.Decimal(10) ** 40
+    kind = pa.decimal256(60, 2)
+    made = (
+        pa.array([[each] for each in values], pa.list_(kind)) if nested else pa.array(values, kind)
+    )
+    for give in (lambda held: fresh.register("held", held), lambda held: fresh.execute(
+        "SELECT 1 FROM held", tables={"held": held}
+    )):  # fmt: skip
+        with pytest.raises(
+            icesql.DataError, match=rf'row {bad + 1}, column "v": .* CAST the column'
+        ):
+            give(pa.table({"v": made}))
+
+
+def test_such_types_of_a_dataset_are_named(fresh: icesql.Connection) -> None:
+    held = ds.dataset(pa.table({"v": pa.array(HALF)}))
+    with pytest.raises(icesql.DataError, match=r'column "v" of the dataset .* CAST it to float'):
+        fresh.register("held", held)
