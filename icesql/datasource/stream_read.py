@@ -151,6 +151,7 @@ class StreamPlanning:
         if options.stream_from_timestamp is not None:
             for snapshot in history:
                 if snapshot.timestamp_ms >= options.stream_from_timestamp:
+                    self._check_start(table, history, snapshot)
                     return Offset(snapshot.snapshot_id, 0)
             return None
         if isinstance(options.stream_from, int):
@@ -164,7 +165,25 @@ class StreamPlanning:
             return Offset(options.stream_from, 0)
         if options.stream_from == "latest":
             return self._end_of(history)
-        return Offset(history[0].snapshot_id, 0) if history else EMPTY
+        if not history:
+            return EMPTY
+        self._check_start(table, history, history[0])
+        return Offset(history[0].snapshot_id, 0)
+
+    def _check_start(self, table: Table, history: Sequence[Snapshot], start: Snapshot) -> None:
+        """Raise SnapshotNotFoundError for a start where rows of before are expired snapshots'."""
+        if start is not history[0] or start.parent_snapshot_id is None:
+            return
+        raise SnapshotNotFoundError(
+            f"snapshot {start.parent_snapshot_id}, the parent of the oldest one, in the history of "
+            f"{self._request.options.branch or MAIN}",
+            table=table.name,
+            **_reach(history),
+            hint="it is expired, and a stream cannot deliver the rows that came before: read the "
+            f'table as of snapshot-id {start.snapshot_id}, and stream on with option("stream-from-'
+            f'timestamp", {start.timestamp_ms + 1}); option("stream-from", "{start.snapshot_id}") '
+            "goes without them",
+        )
 
     def _newest(self, table: Table, history: Sequence[Snapshot]) -> Offset:
         try:

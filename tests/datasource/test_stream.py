@@ -84,6 +84,29 @@ def test_latest_holds_what_it_found_until_rows_come(query: Any, table: TableWrit
     assert stream.restart().run() == [[5]]
 
 
+@pytest.mark.parametrize("start", [{}, {"stream_from": "earliest"}, {"stream_from_timestamp": 0}])
+def test_a_start_before_an_expired_history_says_what_it_lacks(
+    query: Any, table: TableWriter, start: dict[str, Any]
+) -> None:
+    """Also of a compaction that the history begins with, of which no row would come."""
+    begun = query(**start)
+    begun.run()
+    expire(table, 1000)
+    for _ in range(2):
+        with pytest.raises(SnapshotNotFoundError, match=r"1000, the parent .*came before: read"):
+            query(**start).run()
+    append(table, (5,))
+    assert begun.run() == [[1, 2, 3, 4], [5]]  # one that is past it needs nothing of it
+    assert query(stream_from="1001").run() == [[4, 5]]
+    assert query(stream_from="latest").run() == []
+    later = table.snapshots[0]["timestamp-ms"] + 1
+    assert query(stream_from_timestamp=later).run() == [[5]]
+    table.commit([table.data_file(rows(1, 2, 3, 4, 5))], list(table.live), "replace")
+    expire(table, 1001, 1002)
+    with pytest.raises(SnapshotNotFoundError, match="the parent of the oldest one"):
+        query(**start).run()
+
+
 def test_an_unknown_start_is_an_error(query: Any) -> None:
     with pytest.raises(SnapshotNotFoundError, match=r"snapshot 77 \(stream-from\).*newest: 1001"):
         query(stream_from=77).run()
