@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Final, Literal
@@ -57,6 +57,7 @@ from icesql.storage.reroot import is_local
 from icesql.storage.roots import Roots
 
 _CHUNK: Final = 8 << 20
+_SIZES: Final = ("total-files-size", "added-files-size", "removed-files-size")
 _AT_ONCE_HERE, _AT_ONCE_IN_STORES = 4, 16
 # The first bytes of each format; a path may lead to any file of the machine.
 _BEGINNINGS: Final = {
@@ -144,6 +145,10 @@ class _Copy:
         self._passed: list[ManifestFile] = []
         self._by_key: dict[str, str] | None = None
         self._lock = threading.Lock()
+        # Of delete manifests by their paths: live or removed, by which snapshot, how much longer.
+        self._longer: dict[str, list[tuple[bool, int | None, int]]] = {}
+        self._held: Mapping[int, Snapshot] = {}
+        self._sizes: dict[int, Mapping[str, str]] = {}
         self.copied = self.copied_bytes = self.rewritten = self.present = 0
 
     # ------------------------------------------------------------------ the whole
@@ -177,6 +182,7 @@ class _Copy:
                     self._copy_statistics(each)
                 pool.wait()
         self._check_needed()
+        self._sizes = {id_: self._sizes_of(each) for id_, each in metadata.snapshots.items()}
         document = self._relocated(self._document)
         self._write_metadata(final, document, self._is_gzipped)
         self._write_hint(final)
@@ -208,6 +214,7 @@ class _Copy:
         folder = self._folder
         found = find_current_metadata(f"{folder.location}/metadata", folder.storage)
         held = {} if found is None else read_metadata(found, folder.storage).snapshots
+        self._held = held
         if self._since == "latest":
             if found is None:
                 raise SnapshotNotFoundError(
@@ -286,6 +293,55 @@ class _Copy:
 
         edited = edit_manifest_list(data, self._source.location(path), change)
         self._write(self._moved.path(path), edited)
+
+    def _sizes_of(self, snapshot: Snapshot) -> dict[str, str]:
+        """The sums of file sizes in the summary of a snapshot, as they are in the copy."""
+        held = self._held.get(snapshot.snapshot_id)
+        if held is not None:
+            return {name: held.summary[name] for name in _SIZES if name in held.summary}
+        longer = dict.fromkeys(_SIZES, 0)
+        for manifest in self._manifests_of(snapshot)[0]:
+            for is_live, by, difference in self._longer_files(manifest):
+                longer["total-files-size"] += difference if is_live else 0
+                if by == snapshot.snapshot_id:
+                    longer["added-files-size" if is_live else "removed-files-size"] += difference
+        return {
+            name: str(int(snapshot.summary[name]) + difference)
+            for name, difference in longer.items()
+            if difference and snapshot.summary.get(name, "").isdecimal()
+        }
+
+    def _longer_files(self, manifest: ManifestFile) -> list[tuple[bool, int | None, int]]:
+        """The delete files of a manifest that have another length in the copy."""
+        path = manifest.manifest_path
+        if manifest.content is ManifestContent.DATA:
+            return []
+        if path not in self._longer:
+            both: list[list[ListedPath]] = []
+            for storage, place in (
+                (self._source, path),
+                (self._folder.storage, self._moved.path(path)),
+            ):
+                data = storage.read(place, most=sizes.most_of_manifest(None))
+                listed: list[ListedPath] = []
+                both.append(listed)
+
+                def note(each: ListedPath, listed: list[ListedPath] = listed) -> NewPath:
+                    listed.append(each)
+                    return NewPath(each.path, each.referenced)
+
+                edit_manifest(data, place, manifest.content, note)
+            self._longer[path] = [
+                (
+                    new.is_live,
+                    new.snapshot_id or manifest.added_snapshot_id,
+                    new.length - old.length,
+                )
+                for old, new in zip(*both, strict=True)
+                # Summaries count the blob of a vector, which is as long as it was.
+                if new.length != old.length and new.file_format != "PUFFIN"
+            ]
+        return self._longer[path]
 
     def _copy_manifest(self, manifest: ManifestFile) -> None:
         path = manifest.manifest_path
@@ -465,7 +521,11 @@ class _Copy:
             found = moved.path(f"{folder.rstrip('/')}/x").removesuffix("/x")
             return found if found != location and not moved.is_outside(found) else None
 
-        return relocated_document(document, location, moved.path, moved.metadata_path, place)
+        made = relocated_document(document, location, moved.path, moved.metadata_path, place)
+        for snapshot in made.get("snapshots", ()):
+            if isinstance(summary := snapshot.get("summary"), dict):
+                summary.update(self._sizes.get(snapshot.get("snapshot-id"), {}))
+        return made
 
     def _write_metadata(self, path: str, document: dict[str, Any], gzipped: bool) -> None:
         folder = self._folder

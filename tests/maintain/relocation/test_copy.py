@@ -150,6 +150,62 @@ def test_again_only_what_is_new_is_copied(table: Any, tmp_path: Path) -> None:
     assert history(target) == before
 
 
+def _sums(folder: Path | str) -> dict[int, tuple[dict[str, str], int, int, int]]:
+    """The sizes in the summary of each snapshot, and those of its files: all, added, removed."""
+    found = {}
+    with icesql.connect() as con:
+        con.register_table("t", str(folder))
+        for id_, summary in con.execute("SELECT snapshot_id, summary FROM t.snapshots").fetchall():
+            entries = con.execute(
+                "SELECT status, snapshot_id, coalesce(data_file.content_size_in_bytes, "
+                f"data_file.file_size_in_bytes) FROM t.entries FOR VERSION AS OF {id_}"
+            ).fetchall()
+            found[id_] = (
+                dict(summary),
+                sum(size for status, _, size in entries if status < 2),
+                sum(size for status, by, size in entries if status == 1 and by == id_),
+                sum(size for status, by, size in entries if status == 2 and by == id_),
+            )
+    return found
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_summaries_have_the_sizes_of_the_copys_files(tmp_path: Path, version: int) -> None:
+    source, target = tmp_path / "wh", tmp_path / "a much longer place than that of the table" / "t"
+    source.mkdir()
+    with icesql.connect(warehouse=str(source)) as con:
+        con.execute("CREATE SCHEMA s")
+        con.execute(
+            "CREATE TABLE s.t (id INT, p INT) PARTITIONED BY (p) TBLPROPERTIES ("
+            f"'format-version' = '{version}', 'write.delete.mode' = 'merge-on-read')"
+        )
+        table = source / "s" / "t"
+        con.execute("INSERT INTO s.t SELECT range, range % 2 FROM range(100)")
+        steps = [
+            "DELETE FROM s.t WHERE id % 7 = 1", "DELETE FROM s.t WHERE id % 5 = 1",
+            "INSERT INTO s.t VALUES (500, 1)",
+            "CALL system.rewrite_position_delete_files('s.t', options => map('rewrite-all', 'true'))",
+            "DELETE FROM s.t WHERE id = 4", "CALL system.rewrite_manifests('s.t')",
+            "CALL system.rewrite_data_files('s.t', options => map('rewrite-all', 'true'))",
+        ]  # fmt: skip
+        for number, step in enumerate(steps):
+            con.execute(step)
+            copied(table, target, **({"since": "latest"} if number % 2 else {}))
+        before, rows_before = _sums(table), history(table)
+        for each in (target, tmp_path / "at once"):
+            copied(table, each)
+            assert history(each) == rows_before
+            assert {*_sums(each)} == {*before}
+            for id_, (summary, total, added, removed) in _sums(each).items():
+                assert int(summary["total-files-size"]) == total
+                assert int(summary.get("added-files-size", 0)) == added
+                assert int(summary.get("removed-files-size", 0)) == removed
+                of_source = before[id_][0]
+                assert {k: v for k, v in summary.items() if not k.endswith("-files-size")} == {
+                    k: v for k, v in of_source.items() if not k.endswith("-files-size")
+                }
+
+
 def test_a_file_that_went_away_in_the_copy_comes_back(tmp_path: Path) -> None:
     table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
     copied(table.folder, target)
