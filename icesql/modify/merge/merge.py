@@ -25,7 +25,7 @@ from icesql.modify.merge.changes import MergeChanges
 from icesql.modify.merge.evolution import merge_evolution
 from icesql.modify.merge.in_tasks import MergedRows, RepeatedRow, all_matches, variants_of
 from icesql.modify.merge.keys import matching_filter, table_columns
-from icesql.modify.merge.relation import Part, Relation, merge_relation
+from icesql.modify.merge.relation import Part, Relation, merge_relation, volatile_condition
 from icesql.modify.merge.source import SourcePart, SourceRows, read_source
 from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import NewRows
@@ -89,6 +89,8 @@ class _Merge:
             source = read_source(result, SOURCE, services.query, table)
         try:
             return self._merged(source, Place(catalog, table, branch, read_before))
+        except ProgrammingError as error:
+            raise (volatile_condition(error) or error) from error.__cause__
         finally:
             for each in source.staged:
                 remove_file(table.storage, each)

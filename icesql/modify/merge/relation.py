@@ -22,6 +22,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from icesql.errors import ProgrammingError, UnsupportedSqlError
 from icesql.iceberg.schema import Schema
 from icesql.modify.merge.source import SourceRows
 from icesql.modify.merge.values import (
@@ -45,6 +46,17 @@ _ACTION: Final = "__do"
 # Dialects that are not translated, and functions whose value is another one each time.
 _OWN: Final = ("", "icesql", "duckdb")
 _VOLATILE: Final = re.compile(r"\b(rand|uuid|shuffle|nextval|uniform)", re.IGNORECASE)
+
+
+def volatile_condition(error: ProgrammingError) -> UnsupportedSqlError | None:
+    """What DuckDB's error of a clause whose condition is another one each time means; else None."""
+    if "has side effects" not in str(error) or f'"{_ACTION}' not in str(error):
+        return None
+    return UnsupportedSqlError(
+        "a condition of a MERGE clause with a value that is another one each time, as of "
+        "random() or uuid()",
+        hint="make it a column of the source: USING (SELECT *, random() AS r FROM …)",
+    )
 
 
 class Action(Struct, frozen=True):

@@ -176,6 +176,32 @@ def test_the_source_is_asked_once(filled: icesql.Connection) -> None:
     assert filled.execute("SELECT count(*) > 200 FROM s.t").fetchone() == (True,)
 
 
+@pytest.mark.parametrize("call", ["random() < 0.5", "uuid()::VARCHAR <> ''", "random() + t.k > 0"])
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "WHEN MATCHED AND {} THEN DELETE",
+        "WHEN MATCHED AND {} THEN UPDATE SET a = 1 WHEN MATCHED THEN DELETE",
+        "WHEN NOT MATCHED BY SOURCE AND {} THEN DELETE",
+        "WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE AND {} THEN UPDATE SET a = 2",
+    ],
+)
+def test_a_condition_that_is_another_one_each_time_is_refused(
+    filled: icesql.Connection, clause: str, call: str
+) -> None:
+    before = rows(filled)
+    with pytest.raises(
+        errors.UnsupportedSqlError, match=r"random\(\) or uuid\(\); make it a column"
+    ):
+        filled.execute(f"MERGE INTO s.t USING (SELECT 2 AS i) s ON t.k = s.i {clause.format(call)}")
+    assert rows(filled) == before
+    filled.execute(
+        "MERGE INTO s.t USING (SELECT 2 AS i, random() AS r) s ON t.k = s.i "
+        "WHEN MATCHED AND r < 2 THEN DELETE"
+    )
+    assert len(rows(filled)) == len(before) - 1
+
+
 def test_a_large_source_waits_on_disk(
     con: icesql.Connection, tmp_path: Path, monkeypatch: Any
 ) -> None:
