@@ -127,7 +127,6 @@ class _FileReader:
                 opened.fields,
                 constants,
                 self._location,
-                floor_nanos=opened.floor_nanos,
                 missing_is_null=opened.missing_is_null,
             )
 

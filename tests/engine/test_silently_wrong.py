@@ -292,6 +292,37 @@ def test_nanoseconds_arrive_whole(tmp_path, reader):
 
 
 @pytest.mark.parametrize("reader", READERS)
+def test_no_filter_loses_nanoseconds_under_microseconds(tmp_path, reader):
+    """A value is the microsecond below it, to the bounds of row groups as well."""
+    base = 1_700_000_000_000_000_000
+    nanos = [base + each for each in (-2_001, -1, 0, 1, 999, 1_000, 1_999, 2_001)]
+    nanos += [-1_001, -1_000, -1, 0, 1]
+    table = TableWriter(tmp_path, [column(1, "id", "int"), column(2, "ts", "timestamp")])
+    ids = [{"PARQUET:field_id": str(field_id)} for field_id in (1, 2)]
+    data = pa.table(
+        [pa.array(range(len(nanos)), pa.int32()), pa.array(nanos, pa.timestamp("ns"))],
+        schema=pa.schema(
+            [
+                pa.field("id", pa.int32(), metadata=ids[0]),
+                pa.field("ts", pa.timestamp("ns"), metadata=ids[1]),
+            ]
+        ),
+    )
+    path = f"{tmp_path}/data/nanos.parquet"
+    pq.write_table(data, path, row_group_size=2, version="2.6")
+    table.commit([table.existing_file(path, path, len(nanos))])
+    micros = [each // 1000 for each in nanos]
+    for micro in sorted({each + step for each in micros for step in (-1, 0, 1)}):
+        for word, holds in (("<", int.__lt__), ("<=", int.__le__), ("=", int.__eq__),
+                            (">", int.__gt__), (">=", int.__ge__), ("<>", int.__ne__)):  # fmt: skip
+            sql = f"SELECT id FROM t WHERE ts {word} make_timestamp({micro}) ORDER BY id"
+            expected = [(at,) for at, each in enumerate(micros) if holds(each, micro)]
+            assert query(table, sql, reader)[0] == expected, sql
+    sql = "SELECT min(epoch_us(ts)), max(epoch_us(ts)), count(DISTINCT ts) FROM t"
+    assert query(table, sql, reader)[0] == [(min(micros), max(micros), len(set(micros)))]
+
+
+@pytest.mark.parametrize("reader", READERS)
 def test_columns_that_only_differ_in_case_are_two_columns(tmp_path, reader):
     table = TableWriter(tmp_path, [column(1, "a", "int"), column(2, "A", "int")])
     table.commit([table.data_file([{"a": 1, "A": 2}])])

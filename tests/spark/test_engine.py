@@ -127,6 +127,45 @@ def test_a_corrupt_file_is_the_icesql_error(spark: Any, tmp_path: Path) -> None:
         assert "Py4J" not in str(caught.value)
 
 
+BYTES = [{"id": 1, "name": "s", "required": False, "type": "string"},
+         {"id": 2, "name": "b", "required": False, "type": "fixed[4]"}]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"compression": "brotli"},
+        {"use_dictionary": False, "column_encoding": {"b": "BYTE_STREAM_SPLIT"}},
+    ],
+    ids=["brotli", "byte_stream_split"],
+)
+def test_what_spark_or_duckdb_cannot_decode_is_read(
+    spark: Any, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    table = TableWriter(tmp_path, BYTES)
+    rows = [{"s": f"s{at}", "b": at.to_bytes(4, "big")} for at in range(100)]
+    table.commit([table.data_file(rows, **options)])
+    spark.register_table("t", table.metadata_path)
+    assert spark.execute("SELECT s FROM t ORDER BY s LIMIT 2").fetchall() == [("s0",), ("s1",)]
+    assert spark.execute("SELECT count(DISTINCT b), max(s) FROM t").fetchall() == [(100, "s99")]
+
+
+def test_paths_hold_any_character(spark: Any, tmp_path: Path) -> None:
+    for at, name in enumerate(["a b", "p%20q", "x#y", "q?z", "ünï", "a:b=1", "n\nl", "g*[l]{x},"]):
+        # The folder of the table, and one beside it.
+        folder = tmp_path / f"{at}" / name
+        table = TableWriter(folder, FIELDS)
+        beside = tmp_path / f"beside-{at}" / name / "a.parquet"
+        beside.parent.mkdir(parents=True)
+        files = [table.data_file([{"x": 1, "k": "a", "d": 1}])]
+        files += [table.data_file([{"x": 2, "k": "b", "d": 2}], path=str(beside))]
+        table.commit(files)
+        spark.register_table("t", table.metadata_path)
+        assert spark.execute("SELECT x FROM t ORDER BY x").fetchall() == [(1,), (2,)], name
+        assert spark.execute("SELECT k FROM t WHERE x > 1").fetchall() == [("b",)], name
+        assert spark.execute("SELECT max(k) FROM t").fetchall() == [("b",)], name
+
+
 def test_errors_of_the_data_are_data_errors(spark: Any, all_types: str) -> None:
     spark.register_table("t", all_types)
     with pytest.raises(icesql.DataError):

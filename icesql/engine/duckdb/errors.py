@@ -34,6 +34,7 @@ _WIDE: Final = r"Could not cast value (-?[0-9]{39}) to DECIMAL\(38,0\)"
 # What ``relations.changes`` raises where rows cannot be paired.
 _PAIRED: Final = "icesql:changes:"
 _MISSING: Final = r"No such file|No files found"
+_UNREACHABLE: Final = r"Too many open files|Permission denied|Input/output error|Stale file handle"
 
 
 def is_fatal(error: BaseException) -> bool:
@@ -126,4 +127,6 @@ def _file_error(text: str, file_names: Iterable[str]) -> Error | None:
     path = next((part for part in re.findall(r'["\']([^"\']+)["\']', text) if named in part), named)
     if re.search(_MISSING, text):
         return StorageError(path, VANISHED)
+    if (found := re.search(_UNREACHABLE, text)) is not None:
+        return StorageError(path, found[0])
     return CorruptFileError(path, text)

@@ -178,7 +178,7 @@ def _file_error(text: str) -> Error | None:
     kind, problem = _deepest(text)
     if "FILE_NOT_EXIST" in text or found[1] is None:
         return StorageError(path, "no such file")
-    if _UNREACHABLE.search(kind):
+    if _UNREACHABLE.search(kind) or "Too many open files" in problem:
         return StorageError(path, problem)
     return CorruptFileError(path, problem)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,7 @@ from icesql.engine.duckdb.allowed_folders import folders_read
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import Element, FooterCache
 from icesql.engine.duckdb.relations.grouping import group_files
+from icesql.engine.duckdb.relations.relation import escape_glob
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.engine.spark.releases import reads_widened_columns
 from icesql.iceberg import types as t
@@ -33,6 +35,13 @@ _TYPES = (
     | t.StringType
     | t.BinaryType
 )
+_PLAIN_PATH: Final = re.compile(r"(?:[a-z0-9]+:/*)?[A-Za-z0-9_./=+@~ -]+")
+# Of column chunks: what every Spark since 3.5 reads.
+_CODECS: Final = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4_RAW")
+_OTHER_CHUNKS: Final = (
+    f"SELECT count(*) FROM parquet_metadata(?) WHERE compression NOT IN {_CODECS} OR "
+    "(contains(encodings, 'BYTE_STREAM_SPLIT') AND type NOT IN ('FLOAT', 'DOUBLE'))"
+)
 # Types that a column of another type may have been widened to.
 _PHYSICAL: Final[dict[type[t.IcebergType], str]] = {t.LongType: "INT64", t.DoubleType: "DOUBLE"}
 
@@ -47,7 +56,7 @@ def readable_folders(plans: Sequence[ScanPlan], settings: Settings) -> set[str]:
 
 
 def is_spark_readable(
-    plan: ScanPlan, cursor: Any, footers: FooterCache, query: QueryContext
+    plan: ScanPlan, cursor: Any, footers: FooterCache, frames: ReaderFrames, query: QueryContext
 ) -> bool:
     """Whether Spark's reader returns the rows of a scan exactly; checks the footers last."""
     columns = plan.scan.projection.fields
@@ -58,7 +67,7 @@ def is_spark_readable(
     paths = {task.data_file.path for task in plan.files}
     if len(paths) < len(plan.files):
         return False  # Spark reads a path that it is given twice once
-    if not all(map(_is_readable_path, paths)):
+    if not all(_is_readable_path(plan.context.storage.location(path)) for path in paths):
         return False
     groups = group_files(plan.files, plan.context, query.settings)
     if any(group.name != grouping.DUCKDB for group in groups):
@@ -68,7 +77,9 @@ def is_spark_readable(
     confirmed = RelationBuilder(cursor, footers, query, []).confirm(plan.context, groups)
     if any(group.name != grouping.DUCKDB for group in confirmed):
         return False
-    return reads_widened_columns() or not _has_widened_columns(plan, footers)
+    if not reads_widened_columns() and _has_widened_columns(plan, footers):
+        return False
+    return frames.are_plain(plan, cursor)
 
 
 def _has_widened_columns(plan: ScanPlan, footers: FooterCache) -> bool:
@@ -103,9 +114,12 @@ def _is_readable_column(column: t.NestedField) -> bool:
     )
 
 
-def _is_readable_path(path: str) -> bool:
-    # Spark takes paths for patterns, and hides files whose names begin like this.
-    return not path.rsplit("/", 1)[-1].startswith(("_", ".")) and not set(path) & set("*?[]{}\\%")
+def _is_readable_path(location: str) -> bool:
+    # Spark takes paths for patterns and for URIs, in the encoding of the JVM, and hides files whose
+    # names begin like this.
+    return not location.rsplit("/", 1)[-1].startswith(("_", ".")) and bool(
+        _PLAIN_PATH.fullmatch(location)
+    )
 
 
 def _free_of_nan(plan: ScanPlan) -> bool:
@@ -126,6 +140,26 @@ class ReaderFrames:
 
     def __init__(self) -> None:
         self._frames: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+        self._plain: set[tuple[str, int]] = set()
+
+    def are_plain(self, plan: ScanPlan, cursor: Any) -> bool:
+        """Whether Spark knows the codecs and encodings of all files; ``cursor`` is DuckDB's."""
+        import duckdb
+
+        files = {
+            (plan.context.storage.location(each.data_file.path), each.data_file.file_size_in_bytes)
+            for each in plan.files
+        }
+        unknown = files - self._plain
+        if unknown:
+            paths = [escape_glob(path) for path, _ in unknown]
+            try:
+                if cursor.execute(_OTHER_CHUNKS, [paths]).fetchone() != (0,):
+                    return False
+            except duckdb.Error:  # icesql's own reader has the words for it
+                return False
+            self._plain |= unknown
+        return True
 
     def frame(self, session: Any, plan: ScanPlan) -> Any:
         """The scan as a DataFrame over the files that survived pruning."""

@@ -153,7 +153,7 @@ class Scans:
         for index, (plan, name) in enumerate(zip(self._plans, names, strict=True)):
             self._query.check()
             if SPARK_READER in self.ways and is_spark_readable(
-                plan, cursor, self._footers, self._query
+                plan, cursor, self._footers, self._frames, self._query
             ):
                 way, frame = SPARK_READER, self._frames.frame(self._session, plan)
             else:
@@ -204,7 +204,7 @@ class Scans:
         if plan.metadata is not None:
             return TASKS, self._metadata_frame(plan, plan.metadata)
         if SPARK_READER in self.ways and is_spark_readable(
-            plan, cursor, self._footers, self._query
+            plan, cursor, self._footers, self._frames, self._query
         ):
             return SPARK_READER, self._frames.frame(self._session, plan)
         if FRAGMENTS in self.ways:

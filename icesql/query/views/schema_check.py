@@ -61,11 +61,11 @@ def select_list(
             f'the view "{view}" says that it has the columns {said}, but its query gives {given}; '
             "replace the view in the system that made it"
         )
-    named = [each.strip() for each in properties.get(_QUERY_COLUMNS, "").split(",")]
+    named = query_names(properties)
     chosen: list[tuple[str, str, str]] = []
     differences = []
     for index, (field, (name, kind)) in enumerate(zip(fields, found, strict=True)):
-        renamed = len(named) == len(fields) and named[index].lower() == name.lower()
+        renamed = len(named) == len(fields) and _is_called(name.lower(), named, index)
         wanted = engine_name(field.type)
         if name.lower() != field.name.lower() and not renamed:
             differences.append(f'"{field.name}" is called "{name}" by its query')
@@ -80,6 +80,19 @@ def select_list(
     if all(name == own and not cast for name, cast, own in chosen):
         return None
     return chosen
+
+
+def query_names(properties: Mapping[str, str]) -> list[str]:
+    """The names, in lower case, that Spark says the columns of a view's query have."""
+    return [each.strip().lower() for each in properties.get(_QUERY_COLUMNS, "").split(",")]
+
+
+def _is_called(name: str, named: Sequence[str], index: int) -> bool:
+    """Whether a column of the query has its name; DuckDB numbers a name that comes again."""
+    wanted = named[index]
+    if name == wanted or len(set(named)) == len(named):
+        return name == wanted
+    return re.fullmatch(rf"{re.escape(wanted)}(_\d+)+", name) is not None
 
 
 def engine_name(node: t.IcebergType) -> str:

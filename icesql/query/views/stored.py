@@ -24,7 +24,7 @@ from icesql.query.dialects.spark.instants import written
 from icesql.query.dialects.translate import translate
 from icesql.query.nested_names import name_nested_queries
 from icesql.query.views.expansion import MARK, expand, meant, quoted_name
-from icesql.query.views.schema_check import select_list
+from icesql.query.views.schema_check import query_names, select_list
 from icesql.query.views.temporary import View
 from icesql.sql.parse import parse, parse_expanded
 from icesql.sql.parser.dialect import promised_name
@@ -121,7 +121,13 @@ class StoredViews:
         if listed is None:
             return view
         items = ", ".join(self._item(*each) for each in listed)
-        return replace(view, before=f"SELECT {items} FROM (", after="\n) AS view_query")
+        names = query_names(stored.metadata.properties)
+        places = ""
+        if len(set(names)) < len(names):
+            # Each engine numbers a name that comes again in its own way.
+            quoted = ", ".join(quoted_name(name, self._dialect) for name, _, _ in listed)
+            places = f"({quoted})"
+        return replace(view, before=f"SELECT {items} FROM (", after=f"\n) AS view_query{places}")
 
     def _item(self, name: str, kind: str, called: str) -> str:
         column = quoted_name(name, self._dialect)

@@ -26,32 +26,27 @@ _TEXTS = frozenset({pa.string(), pa.large_string(), pa.string_view()})
 _BYTES = frozenset({pa.binary(), pa.large_binary(), pa.binary_view()})
 
 
-def leaf_reader(
-    source: pa.DataType, target: t.IcebergType, *, floor_nanos: bool = False
-) -> ArrayReader | None:
+def leaf_reader(source: pa.DataType, target: t.IcebergType) -> ArrayReader | None:
     """How arrays of ``source`` become ``arrow_type(target)``; None when they cannot.
 
-    The reader raises pa.ArrowInvalid for a value that the target cannot hold. ``floor_nanos``
-    rounds nanoseconds down to the table's microseconds, as Java does for ORC; otherwise a value
-    that would lose digits is refused.
+    The reader raises pa.ArrowInvalid for a value that the target cannot hold. Nanoseconds under a
+    type of microseconds are the microsecond below, as in Java's ORC reader and in PyIceberg.
     """
     if isinstance(source, pa.BaseExtensionType):
-        inner = leaf_reader(source.storage_type, target, floor_nanos=floor_nanos)
+        inner = leaf_reader(source.storage_type, target)
         return None if inner is None else _after(_storage, inner)
     if isinstance(source, pa.DictionaryType):
-        inner = leaf_reader(source.value_type, target, floor_nanos=floor_nanos)
+        inner = leaf_reader(source.value_type, target)
         return None if inner is None else _after(_decoded, inner)
     if isinstance(source, pa.RunEndEncodedType):
-        inner = leaf_reader(source.value_type, target, floor_nanos=floor_nanos)
+        inner = leaf_reader(source.value_type, target)
         return None if inner is None else _after(pc.run_end_decode, inner)
     if pa.types.is_null(source) or isinstance(target, t.UnknownType):
         return lambda array: pa.nulls(len(array), arrow_type(target))
-    return _plain_reader(source, target, floor_nanos)
+    return _plain_reader(source, target)
 
 
-def _plain_reader(
-    source: pa.DataType, target: t.IcebergType, floor_nanos: bool
-) -> ArrayReader | None:
+def _plain_reader(source: pa.DataType, target: t.IcebergType) -> ArrayReader | None:
     wanted = arrow_type(target)
     match target:
         case t.BooleanType() if source == wanted:
@@ -71,9 +66,9 @@ def _plain_reader(
         case t.TimeType():
             return _time_reader(source)
         case t.TimestampType() | t.TimestampNanoType():
-            return _timestamp_reader(source, wanted, floor_nanos, dates=True)
+            return _timestamp_reader(source, wanted, dates=True)
         case t.TimestamptzType() | t.TimestamptzNanoType():
-            return _timestamp_reader(source, wanted, floor_nanos, dates=False)
+            return _timestamp_reader(source, wanted, dates=False)
         case t.StringType():
             return _text_reader(source)
         case t.UUIDType():
@@ -116,11 +111,13 @@ def _time_reader(source: pa.DataType) -> ArrayReader | None:
     wanted = pa.time64("us")
     if source == pa.int64():
         return lambda array: array.view(wanted)
+    if source == pa.time64("ns"):
+        return lambda array: _thousandths(array).view(wanted)
     return _caster(source, wanted) if pa.types.is_time(source) else None
 
 
 def _timestamp_reader(
-    source: pa.DataType, wanted: pa.DataType, floor_nanos: bool, *, dates: bool
+    source: pa.DataType, wanted: pa.DataType, *, dates: bool
 ) -> ArrayReader | None:
     if source == pa.int64():
         return lambda array: array.view(wanted)
@@ -134,7 +131,7 @@ def _timestamp_reader(
         # The stored number is kept and the file's zone dropped: the table type decides. The unit
         # is the array's own: INT96 comes in the unit that was asked for.
         counted = array.view(pa.timestamp(array.type.unit))
-        if floor_nanos and counted.type.unit == "ns" and wanted.unit == "us":
+        if counted.type.unit == "ns" and wanted.unit == "us":
             return _thousandths(counted).view(wanted)
         return counted.cast(pa.timestamp(wanted.unit)).view(wanted)
 

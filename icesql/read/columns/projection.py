@@ -51,7 +51,6 @@ def column_reader(
     constants: Mapping[int, Any],
     path: str,
     *,
-    floor_nanos: bool = False,
     missing_is_null: bool = False,
 ) -> ColumnReader:
     """The reader of a top-level table column; ``constants`` are identity partition values by id.
@@ -60,7 +59,7 @@ def column_reader(
     the stored type cannot be read as the table's. ``missing_is_null`` is for files read by a name
     mapping, which ignores required columns: a column it does not name is NULL.
     """
-    build = _Builder(constants, path, floor_nanos, missing_is_null)
+    build = _Builder(constants, path, missing_is_null)
     source = _find(column, fields)
     if source is None:
         return ColumnReader(column, None, None, build.absent(column, column.name))
@@ -74,7 +73,6 @@ def _find(column: t.NestedField, fields: Sequence[FileField]) -> FileField | Non
 class _Builder(Struct, frozen=True):
     constants: Mapping[int, Any]
     path: str
-    floor_nanos: bool
     missing_is_null: bool
 
     def absent(self, column: t.NestedField, name: str) -> Filler:
@@ -127,7 +125,7 @@ class _Builder(Struct, frozen=True):
             case t.VariantType():
                 reader = variant_reader(source.type, binary=type.binary)
             case _:
-                reader = leaf_reader(source.type, type, floor_nanos=self.floor_nanos)
+                reader = leaf_reader(source.type, type)
         if reader is None and self.missing_is_null:
             raise TypeMismatchError(
                 f'column "{name}" cannot be read from {self.path}: the file has no field ids, and '

@@ -226,7 +226,6 @@ class EqualityGroup(Struct, frozen=True):
                     opened.fields,
                     constants,
                     location,
-                    floor_nanos=opened.floor_nanos,
                     missing_is_null=opened.missing_is_null,
                 )
                 for key in self.columns

@@ -29,8 +29,6 @@ from icesql.scan.tasks.task import ScanContext
 class AvroFileReader:
     """An open Avro file."""
 
-    floor_nanos = False
-
     def __init__(self, file: DataFile, context: ScanContext) -> None:
         self.path = context.storage.location(file.path)
         self._data_file = file

@@ -30,7 +30,6 @@ class OrcFileReader:
     """An open ORC file."""
 
     # Java keeps the microseconds of an ORC timestamp, which has nanoseconds.
-    floor_nanos = True
 
     def __init__(self, file: DataFile, context: ScanContext) -> None:
         self.path = context.storage.location(file.path)

@@ -32,8 +32,6 @@ from icesql.scan.tasks.task import ScanContext
 class ParquetFileReader:
     """An open Parquet file."""
 
-    floor_nanos = False
-
     def __init__(self, file: DataFile, context: ScanContext) -> None:
         self.path = context.storage.location(file.path)
         self._stream, self._stored = open_data_stream(file, context)

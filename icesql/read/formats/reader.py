@@ -31,11 +31,10 @@ class FileBatch(Struct, frozen=True):
 class FileReader(Protocol):
     """An open data or delete file.
 
-    ``floor_nanos`` and ``missing_is_null`` are those of ``column_reader``.
+    ``missing_is_null`` is that of ``column_reader``.
     """
 
     fields: tuple[FileField, ...]
-    floor_nanos: bool
     missing_is_null: bool
 
     def batches(

@@ -47,6 +47,10 @@ def folder(warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "renamed": metadata({"spark": "SELECT id, region FROM orders"},
                             {"a": "long", "b": "string"},
                             properties={"spark.query-column-names": "id,region"}),
+        "twice": metadata({"spark": "SELECT o.id, p.id, o.region, p.ID FROM orders o "
+                                    "JOIN orders p ON o.id = p.id"},
+                          {"a": "long", "b": "long", "c": "string", "d": "long"},
+                          properties={"spark.query-column-names": "id,id,region,ID"}),
         "wider": metadata({"duckdb": "SELECT 1::INTEGER AS i, sum(id) AS s, 1::FLOAT AS f, "
                                      "1.5::DECIMAL(5, 2) AS d, NULL AS t FROM orders"},
                           {"i": "long", "s": "long", "f": "double", "d": "decimal(9, 3)",
@@ -101,6 +105,8 @@ def rows(connection: Any, sql: str) -> list[Any]:
         ("shop.nested", "SELECT max(trunc(amount))::INTEGER FROM shop.orders WHERE id > 1"),
         ("shop.opened", "SELECT count(*) FROM shop.orders VERSION AS OF 'opening'"),
         ("shop.renamed", "SELECT id, region FROM shop.orders"),
+        # Columns of one name go by their places.
+        ("shop.twice", "SELECT id, id, region, id FROM shop.orders"),
         ("shop.home", "SELECT id FROM shop.orders"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -175,14 +175,20 @@ def test_int96_keeps_nanoseconds_for_a_nanosecond_column(tmp_path: Path) -> None
     assert batch.column(0).cast(pa.int64()).to_pylist() == [1_000_000_001]
 
 
-def test_nanoseconds_that_microseconds_cannot_hold_are_refused(tmp_path: Path) -> None:
+def test_nanoseconds_under_a_type_of_microseconds_are_the_microsecond_below(
+    tmp_path: Path,
+) -> None:
     stored = arrow_field("c", pa.timestamp("ns"), 1)
-    whole_micros = pa.array([1000], pa.timestamp("ns"))
-    assert read_one(tmp_path, stored, whole_micros, column(1, "c", TIMESTAMP)) == [
-        datetime(1970, 1, 1, 0, 0, 0, 1)
+    values = pa.array([1000, 1, -1, None], pa.timestamp("ns"))
+    assert read_one(tmp_path, stored, values, column(1, "c", TIMESTAMP)) == [
+        datetime(1970, 1, 1, 0, 0, 0, 1),
+        datetime(1970, 1, 1),
+        datetime(1969, 12, 31, 23, 59, 59, 999999),
+        None,
     ]
-    with pytest.raises(CorruptFileError, match='column "c"'):
-        read_one(tmp_path, stored, pa.array([1], pa.timestamp("ns")), column(1, "c", TIMESTAMP))
+    stored = arrow_field("c", pa.time64("ns"), 1)
+    times = read_one(tmp_path, stored, pa.array([1999], pa.time64("ns")), column(1, "c", TIME))
+    assert times == [time(0, 0, 0, 1)]
 
 
 def test_a_type_that_cannot_be_the_tables_is_an_error(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.duckdb.arrow_stream import ArrowStream
-from icesql.engine.duckdb.bad_file import name_bad_file
+from icesql.engine.duckdb.bad_file import is_reading_problem, name_bad_file
 from icesql.engine.duckdb.described import register, with_relations
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.instance import InstancePool
@@ -23,6 +23,7 @@ from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.sql.splice import filled
 from icesql.engine.duckdb.tasks.task_relation import task_relation
 from icesql.engine.spark.task_memory import TaskMemory
+from icesql.errors import Error
 from icesql.scan.tasks.task import CombinedScanTask
 
 if TYPE_CHECKING:
@@ -56,15 +57,29 @@ class FragmentJob(Struct, frozen=True):
     memory: TaskMemory = TaskMemory()
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
-        """The rows of the fragment. Raises icesql errors."""
-        import duckdb
+        """The rows of the fragment. Raises icesql errors.
 
+        What DuckDB's reader cannot read, such as an encoding that it lacks, ``read/`` may.
+        """
         settings = replace(
             Settings(),
             timezone=self.timezone,
             threads=1,
             memory_limit=self.memory.limit(),
         )
+        has_rows = False
+        try:
+            for batch in self._rows(settings):
+                has_rows = True
+                yield batch
+        except Error as error:
+            if has_rows or not is_reading_problem(error):
+                raise
+            yield from self._rows(replace(settings, local_reader="arrow"))
+
+    def _rows(self, settings: Settings) -> Iterator[pa.RecordBatch]:
+        import duckdb
+
         query = QueryContext(settings=settings)
         folders = {
             os.path.dirname(path)
@@ -87,8 +102,9 @@ class FragmentJob(Struct, frozen=True):
                 for file in task.tasks
             ]
             found = translate(error, names)
-            # DuckDB does not always say which file is bad.
-            name_bad_file(found, [task for _, task in self.tables], query)
+            if settings.local_reader == "arrow" or not is_reading_problem(found):
+                # DuckDB does not always say which file is bad.
+                name_bad_file(found, [task for _, task in self.tables], query)
             raise found from error
         finally:
             for stream in streams:
