@@ -24,7 +24,8 @@ from icesql.errors import (
     StorageError,
 )
 from icesql.iceberg.metadata.changes.requirements import requirements_for
-from icesql.iceberg.metadata.changes.updates import Update
+from icesql.iceberg.metadata.changes.updates import AddPartitionSpec, AddSchema, Update
+from icesql.iceberg.partition_names import check_partition_names, shared_names
 from icesql.storage.new_file import check_writable, remove_file
 from icesql.storage.roots import Roots
 
@@ -197,6 +198,13 @@ def _made(
     updates = tuple(operation.updates(base, attempt, moment))
     if not updates:
         return None
+    schemas = [each.schema for each in updates if isinstance(each, AddSchema)]
+    specs = [each.spec for each in updates if isinstance(each, AddPartitionSpec)]
+    if schemas or specs:
+        # A catalog that makes the metadata itself need not refuse what Java could not load.
+        old, before = base.metadata.schemas.values(), base.metadata.specs.values()
+        known = shared_names(old, before)
+        check_partition_names((*old, *schemas), (*before, *specs), known)
     query.report(Progress(COMMITTING, attempt))
     needed = requirements_for(base.metadata, updates)
     return TableChange(updates, needed, base.storage, moment)

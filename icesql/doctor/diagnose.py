@@ -19,6 +19,7 @@ _EXAMINATIONS: Final = (
     files.small_files, files.delete_files, bounds.overlap, bounds.missing_bounds,
     bounds.missing_nan_counts, files.skew, metadata.manifests, metadata.snapshots,
     metadata.metadata_files, metadata.metadata_size, metadata.orphans,
+    metadata.partition_names, metadata.flink_streams,
 )  # fmt: skip
 
 

@@ -16,7 +16,10 @@ from icesql.doctor.statement import Statement, call, constant, set_properties
 from icesql.errors import Error
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.property_numbers import whole_number
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.iceberg.partition_names import shared_names
 from icesql.scan.report_text import bytes_text
+from icesql.sql.table_name import name_text
 
 _FEWEST_MANIFESTS: Final = 10
 _FEWEST_SNAPSHOTS: Final = 5
@@ -27,6 +30,7 @@ _ORPHANS: Final = re.compile(
     r"(\d+) of (\d+) files in .* are orphans, (.+?)(?:, (\d+) more are too young)?", re.DOTALL
 )
 _MOST_ASKED: Final = 20
+_RECENT: Final = 50
 _MOST_LISTED: Final = 200_000
 _MANIFEST_BYTES: Final = 8 << 20
 
@@ -89,6 +93,43 @@ def _clustering(facts: Facts, after: int) -> Iterator[Finding]:
 def manifests_read(spread: Sequence[int], places: int) -> float:
     """How many manifests hold files of a partition, on average."""
     return sum(spread) / max(places, 1)
+
+
+def partition_names(facts: Facts, ask: Ask) -> Iterator[Finding]:
+    """Columns with the name of a partition field, which Java's engines refuse to load."""
+    metadata = facts.table.metadata
+    schema = metadata.schema
+    for (name, column), field in shared_names([schema], metadata.specs.values()).items():
+        if column in field.source_ids:
+            continue  # it loads
+        around = [each.name for each in reversed(schema.ancestors(column))]
+        path = name_text((*around, schema.field_by_id[column].name))
+        new = name_text([f"{schema.field_by_id[column].name}_column"])
+        yield Finding(
+            "partition names",
+            "high",
+            f'column {path} has the name of the partition field "{name}" ({field.transform})',
+            "Spark, Trino, Flink and all that load tables with Iceberg's Java library refuse this "
+            "one; RENAME or DROP of the column mends it",
+            Statement(f"ALTER TABLE {name_text(facts.parts)} RENAME COLUMN {path} TO {new}"),
+        )
+
+
+def flink_streams(facts: Facts, ask: Ask) -> Iterator[Finding]:
+    """Streams whose upserts an expiry would stop."""
+    if note := flink_note(facts.table.metadata):
+        yield Finding("flink upserts", "low", "Flink writes into this table of version 3", note)
+
+
+def flink_note(metadata: TableMetadata) -> str:
+    """What an expiry does to a stream of Flink, "" where none wrote lately."""
+    newest = sorted(metadata.snapshots.values(), key=lambda each: -each.timestamp_ms)[:_RECENT]
+    if metadata.format_version < 3 or not any("flink.job-id" in each.summary for each in newest):
+        return ""
+    return (
+        "an expiry of snapshots stops Flink's upserts into tables of version 3: the next "
+        "checkpoint with a deletion vector fails, also after a restart"
+    )
 
 
 def snapshots(facts: Facts, ask: Ask) -> Iterator[Finding]:

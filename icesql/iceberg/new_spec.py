@@ -13,6 +13,7 @@ from msgspec import Struct
 from icesql.errors import ProgrammingError, TypeMismatchError
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.sort_order import UNSORTED, SortField, SortOrder
+from icesql.iceberg.partition_names import check_partition_names
 from icesql.iceberg.partitioning import FIRST_FIELD_ID, PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import (
@@ -92,12 +93,7 @@ def check_partition_field(
             f'a table cannot be partitioned by the values of "{source.name}" of type '
             f"{source.type}, which Iceberg's libraries store in different ways; bucket[N] can"
         )
-    column = schema.find_column(field.name, case_sensitive=True)
-    is_own = column is not None and column.field_id == field.source_id
-    if column is not None and not (is_own and isinstance(transform, Identity)):
-        raise ProgrammingError(
-            f'partition field "{field.name}" has the name of a column; give it another (AS name)'
-        )
+    check_partition_names([schema], [PartitionSpec(0, (field,))])
     for each in others:
         if each.name.lower() == field.name.lower():
             raise ProgrammingError(f'two partition fields are called "{field.name}"')

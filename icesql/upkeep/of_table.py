@@ -21,6 +21,7 @@ from icesql.context import QueryContext
 from icesql.doctor.diagnose import error_text
 from icesql.doctor.facts import Answer, Facts
 from icesql.doctor.mending import Examined, examine_history
+from icesql.doctor.metadata import flink_note
 from icesql.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -153,6 +154,8 @@ class _Work:
                 for measure, value in each.promise.items():
                     # What one action leaves, another may have promised to take.
                     self.predicted[measure] = min(self.predicted.get(measure, value), value)
+        if "expire" in self._planned(wanted) and (warning := flink_note(table.metadata)):
+            doubt = "; ".join(filter(None, (doubt, warning)))
         if run.dry_run:
             self.reports += [self._report(each, "planned") for _, each in wanted if each]
             planned = any(each.status == "planned" for each in self.reports)

@@ -203,8 +203,11 @@ def test_a_partition_column_goes_once_it_is_dropped_from_the_spec(con: icesql.Co
     con.execute("INSERT INTO s.t VALUES (3, 'z')")
     con.execute("ALTER TABLE s.t DROP COLUMN c")
     con.execute("INSERT INTO s.t VALUES (4)")
-    con.execute("ALTER TABLE s.t ADD COLUMN c VARCHAR")
-    found: list[tuple[Any, ...]] = con.execute("SELECT a, c FROM s.t ORDER BY a").fetchall()
+    # Java binds the older spec to the columns of now, and would load the table no more.
+    with pytest.raises(ProgrammingError, match='"c" .identity. has the name of a column'):
+        con.execute("ALTER TABLE s.t ADD COLUMN c VARCHAR")
+    con.execute("ALTER TABLE s.t ADD COLUMN d VARCHAR")
+    found: list[tuple[Any, ...]] = con.execute("SELECT a, d FROM s.t ORDER BY a").fetchall()
     assert found == [(1, None), (2, None), (3, None), (4, None)]
 
 

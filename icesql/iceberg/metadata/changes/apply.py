@@ -23,6 +23,7 @@ from icesql.iceberg.metadata.json_writer import (
 from icesql.iceberg.metadata.schema_json import parse_schema
 from icesql.iceberg.metadata.sort_order import SortOrder, parse_sort_orders
 from icesql.iceberg.metadata.table_metadata import NEWEST_FORMAT
+from icesql.iceberg.partition_names import check_partition_names, shared_names
 from icesql.iceberg.partitioning import FIRST_FIELD_ID, PartitionSpec, parse_spec
 from icesql.iceberg.schema import Schema
 
@@ -107,6 +108,7 @@ class _Builder:
         self._properties = dict(as_object(node.get("properties") or {}, "properties"))
         self._snapshots = SnapshotChanges(node, self._now_ms)
         self._added: dict[str, int] = {}
+        self._base = [*self._schemas], [*self._specs]
 
     # ------------------------------------------------------------------ updates
 
@@ -227,6 +229,7 @@ class _Builder:
                 raise ProgrammingError(f"table metadata needs a {key}")
         schema, spec = self._current_schema(), self._default_spec()
         self._check_types(schema)
+        self._check_names()
         given = {
             each["field-id"]
             for one in map(spec_json, self._parsed_specs())
@@ -278,6 +281,13 @@ class _Builder:
 
     def _parsed_specs(self) -> list[PartitionSpec]:
         return [parse_spec(each) for each in self._specs]
+
+    def _check_names(self) -> None:
+        """Refuse names that this change alone gives to a partition field and to a column."""
+        if self._is_new or not {"schema", "spec"}.isdisjoint(self._added):
+            old, specs = self._base
+            known = shared_names(map(parse_schema, old), map(parse_spec, specs))
+            check_partition_names(map(parse_schema, self._schemas), self._parsed_specs(), known)
 
     def _check_types(self, schema: Document) -> None:
         if self._is_new or "schema" in self._added:
