@@ -204,7 +204,7 @@ def test_a_partition_column_goes_once_it_is_dropped_from_the_spec(con: icesql.Co
     con.execute("ALTER TABLE s.t DROP COLUMN c")
     con.execute("INSERT INTO s.t VALUES (4)")
     # Java binds the older spec to the columns of now, and would load the table no more.
-    with pytest.raises(ProgrammingError, match='"c" .identity. has the name of a column'):
+    with pytest.raises(errors.ProgrammingError, match=r'"c" .identity. has the name of a column'):
         con.execute("ALTER TABLE s.t ADD COLUMN c VARCHAR")
     con.execute("ALTER TABLE s.t ADD COLUMN d VARCHAR")
     found: list[tuple[Any, ...]] = con.execute("SELECT a, d FROM s.t ORDER BY a").fetchall()
