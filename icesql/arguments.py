@@ -103,6 +103,20 @@ COMMANDS: Final[dict[str, Command]] = {
             "icesql restore s3://backup/orders AS sales.orders_again --catalog prod",
         ),
     ),
+    "undo": Command(
+        "take the last commit to a table back",
+        "TABLE",
+        1,
+        "Sets main, or --branch, to the snapshot before its last one. Shows what that commit did, "
+        "to how many rows, when and by which engine, and asks; without a terminal it wants --yes. "
+        "Columns and properties stay as they are, and nothing is deleted: it prints the statement "
+        "that goes forward again. Again, it takes the commit before back.",
+        (
+            "icesql undo sales.orders --catalog prod",
+            "icesql undo sales.orders --branch audit --yes --warehouse ./warehouse",
+            "icesql undo sales.orders --catalog prod --snapshot 8124430912 --yes",
+        ),
+    ),
     "maintain": Command(
         "do what tables need: compact, convert deletes, expire and more",
         "[TABLE ... | --all]",
@@ -165,12 +179,12 @@ COMMANDS: Final[dict[str, Command]] = {
 SHELLS: Final = ("bash", "zsh", "fish")
 _EVERY: Final = frozenset(COMMANDS)
 _RUN: Final = frozenset({"query", "shell"})
-_CONNECT: Final = _RUN | {"doctor", "maintain", "config", "mcp", "copy", "restore"}
+_CONNECT: Final = _RUN | {"doctor", "maintain", "config", "mcp", "copy", "restore", "undo"}
 # Options that may stand before another word without taking it.
 _SWITCHES: Final = frozenset(
     {"--overwrite", "--verbose", "--continue-on-error", "--no-ping", "--debug", "--service",
      "--all", "--dry-run", "--no-tables-by-path", "--no-files", "--verify", "--read-only",
-     "--help", "-h", "--version"}
+     "--help", "-h", "--version", "--yes"}
 )  # fmt: skip
 
 _DESCRIPTION = """\
@@ -260,6 +274,8 @@ def _check_words(parser: argparse.ArgumentParser, options: argparse.Namespace) -
         parser.error(f"completion takes one of {', '.join(SHELLS)}")
     if command in ("copy", "restore"):
         options.words = _copy_words(parser, command, words)
+    if command == "undo" and not words:
+        parser.error("undo takes the name of a table")
     if command == "query" and words:
         if options.statements or options.file:
             parser.error("statements stand behind query, -c or -f, not behind several of them")
@@ -294,6 +310,9 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
         parser.error("--fail-on goes with doctor and a table, or with --all")
     if command != "copy" and options.verify:
         parser.error("--verify goes with copy")
+    for name in ("branch", "snapshot", "yes"):
+        if getattr(options, name) and command != "undo":
+            parser.error(f"--{name} goes with undo")
     for name in ("policy", "dry_run", "budget", "history", "actions"):
         if getattr(options, name) and command != "maintain":
             parser.error(f"--{name.replace('_', '-')} goes with maintain")
@@ -501,6 +520,15 @@ def _add_ways(how: _Group) -> None:
         help="what was finished, so that a run that was killed goes on "
         "(~/.local/state/icesql/maintain.jsonl)",
     )
+    how.add("--branch", of={"undo"}, metavar="NAME", help="the branch whose commit it is (main)")
+    how.add(
+        "--snapshot",
+        of={"undo"},
+        type=int,
+        metavar="ID",
+        help="the commit to take back: a conflict where it is not the last one any more",
+    )
+    how.add("--yes", of={"undo"}, action="store_true", help="take it back without a question")
     how.add("--debug", action="store_true", help="errors with their traceback")
 
 

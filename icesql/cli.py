@@ -107,6 +107,8 @@ def _run(options: argparse.Namespace) -> int:
             return _doctor(options)
         if options.command == "maintain":
             return _maintain(options)
+        if options.command == "undo":
+            return _undo(options)
         script = _relocation(options) or _script(options)
         _add_config(options)
         return _run_on_connection(script, options)
@@ -331,6 +333,26 @@ def _maintain(options: argparse.Namespace) -> int:
         text = str(done)
     Output(sys.stdout).write(f"{text}\n")
     return done.exit_code
+
+
+def _undo(options: argparse.Namespace) -> int:
+    from icesql.repl.undo import undo
+
+    _add_config(options)
+    if options.read_only is None:
+        options.read_only = False  # whoever types this command wants a change
+    options.dialect = None
+    out = Output(sys.stdout)
+    with _connect(options) as connection:
+        done = undo(
+            connection,
+            options.words[0],
+            lambda line: out.write(f"{one_line(line)}\n"),
+            branch=options.branch,
+            head=options.snapshot,
+            agreed=options.yes,
+        )
+    return OK if done else FAILED
 
 
 def _mcp(options: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from icesql.commit.result import CommitResult
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.snapshots.branches import moved_ref
 from icesql.context import QueryContext
-from icesql.errors import ProgrammingError, SnapshotNotFoundError
+from icesql.errors import CommitConflictError, ProgrammingError, SnapshotNotFoundError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes.updates import RemoveSnapshotRef, SetSnapshotRef, Update
 from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
@@ -135,6 +135,26 @@ def rollback_to_snapshot(snapshot_id: int) -> MakeUpdates:
                 "set_current_snapshot goes to any snapshot"
             )
         return _to(base, MAIN, snapshot_id)
+
+    return updates
+
+
+def step_back(branch: str, head: int, snapshot_id: int) -> MakeUpdates:
+    """Set a branch from its head to an ancestor.
+
+    Raises CommitConflictError where its head is another one by now.
+    """
+
+    def updates(base: TableMetadata) -> Sequence[Update]:
+        known = base.refs.get(branch)
+        now = None if known is None else known.snapshot_id
+        if now != head:
+            raise CommitConflictError(
+                f"{branch} is no longer at snapshot {head}, which was to be taken back, but at "
+                f"{now}; nothing was changed, look again"
+            )
+        _snapshot(base, snapshot_id)
+        return _to(base, branch, snapshot_id)
 
     return updates
 

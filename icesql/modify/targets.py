@@ -56,7 +56,7 @@ def find_named(name: TableName, services: StatementServices) -> tuple[Catalog, T
         try:
             catalog, table = services.query.wait_for(lambda: table_to_change(names, name.parts))
         except TableNotFoundError:
-            parts, branch = _with_branch(name.parts)
+            parts, branch = with_branch(name.parts)
             if branch is None or name.branch is not None:
                 raise
             catalog, table = services.query.wait_for(lambda: table_to_change(names, parts))
@@ -65,7 +65,7 @@ def find_named(name: TableName, services: StatementServices) -> tuple[Catalog, T
     return catalog, table, branch
 
 
-def _with_branch(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
+def with_branch(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
     """A name without the branch that it ends in: ``t.branch_x``, or ``"t@x"`` in quotes."""
     before, last = parts[:-1], parts[-1]
     if before and last.lower().startswith(_BRANCH) and len(last) > len(_BRANCH):

@@ -37,6 +37,7 @@ COMMANDS: Final[dict[str, _Usage]] = {
     "partitions": _Usage("TABLE", "the partitions of a table"),
     "diff": _Usage("TABLE A [B]", "the rows that differ between two versions"),
     "changes": _Usage("TABLE A [B]", "what commits did to the rows between two versions"),
+    "undo": _Usage("TABLE", "take the last commit to a table back, after a question"),
     "at": _Usage("[TIME|REF|off]", "read every table as it was then, or at a branch or tag"),
     "explain": _Usage("[QUERY]", "how a query is run: this one, or the last"),
     "last": _Usage("", "what the last statement read"),

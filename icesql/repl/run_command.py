@@ -17,6 +17,7 @@ from icesql.repl.history.of_table import history_lines
 from icesql.repl.history.travel import travel
 from icesql.repl.places import place_in_file
 from icesql.repl.results import TEXT_FORMATS, format_for
+from icesql.repl.undo import undo
 from icesql.repl.variables import variable_name, variable_value
 from icesql.scan.report_text import scan_lines
 
@@ -41,6 +42,10 @@ def run_command(shell: Shell, command: Command) -> bool:
             shell.tell(laid_out(manual(topic), shell.display.columns(), colour=False))
         case Command("snapshots", str(table)):
             shell.tell(history_lines(shell.connection, table, shell.display.columns()))
+        case Command("undo", str(table)):
+            name = table.removesuffix("--yes").rstrip()
+            undo(shell.connection, name, shell.say, agreed=name != table)
+            shell.forget_names()
         case Command("at", argument):
             travel(shell, argument)
         case Command("conninfo"):

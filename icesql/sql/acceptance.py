@@ -28,10 +28,10 @@ COMMAND_WORDS: Final = (
 WRITE_WORDS: Final = (
     "CREATE", "DROP", "ALTER", "COMMENT", "INSERT", "COPY", "DELETE", "UPDATE", "TRUNCATE",
     "CALL", "MERGE", "OPTIMIZE", "VACUUM", "ANALYZE", "REPLACE", "ROLLBACK", "BEGIN", "START",
-    "COMMIT",
+    "COMMIT", "RESTORE",
 )  # fmt: skip
 # Statements of these that EXPLAIN takes, too.
-EXPLAINED_WRITES: Final = ("CALL", "OPTIMIZE", "VACUUM", "ROLLBACK", "ALTER")
+EXPLAINED_WRITES: Final = ("CALL", "OPTIMIZE", "VACUUM", "ROLLBACK", "RESTORE", "ALTER")
 CHANGES_ROWS: Final = ("INSERT", "DELETE", "UPDATE", "MERGE")
 EXPLAIN_HINT: Final = (
     "EXPLAIN takes a query, CALL or a change WITH SCHEMA EVOLUTION: EXPLAIN SELECT … with the same "
@@ -83,7 +83,6 @@ REFUSED_STATEMENTS: Final[dict[str, str]] = {
     "REFRESH": "each statement reads a table as it is now",
     **dict.fromkeys(("CACHE", "UNCACHE"), "CREATE TEMP TABLE t AS SELECT … keeps rows"),
     **dict.fromkeys(("GRANT", "REVOKE"), "rights are the catalog's and the store's own"),
-    "RESTORE": "ROLLBACK TABLE t TO SNAPSHOT 812… or CALL system.rollback_to_timestamp(…)",
     "UNDROP": "CALL system.register_table('t', 'FILE') brings a table back; FILE is the newest "
     "….metadata.json in the folder metadata of the table, which DROP TABLE has named",
     "LIST": "",

@@ -51,7 +51,7 @@ REFUSED = [
     ("duckdb", "EXPORT DATABASE 'x'", "--output"),
     ("duckdb", "ATTACH 'x.db'", "--warehouse"),
     ("spark", "CACHE TABLE demo.t", "CREATE TEMP TABLE"),
-    ("databricks", "RESTORE TABLE demo.t TO VERSION AS OF 1", "ROLLBACK TABLE t TO SNAPSHOT"),
+    ("databricks", "RESTORE TABLE demo.t TO TIMESTAMP AS OF '2026-01-31'", "rollback_to_timestamp"),
     ("databricks", "VACUUM demo.t", "expire_snapshots"),
     ("databricks", "CREATE TABLE demo.x SHALLOW CLONE demo.t", "SHALLOW"),
     ("trino", "SHOW STATS FOR demo.t", "STATS"),

@@ -270,7 +270,7 @@ _ALL: Final = (
     ),
     Procedure(
         "rollback_to_snapshot",
-        "sets main back to a snapshot that led to it",
+        "sets main back to a snapshot that led to it; -1 is one commit back, also of t.branch_x",
         (_TABLE, _required("snapshot_id", "bigint")),
         _MOVED,
     ),

@@ -24,7 +24,8 @@ class Call(Struct, frozen=True):
     """The checked arguments of a CALL, and where its names are looked up.
 
     ``catalog`` is what stands before ``system``, "" for nothing. ``explain``: nothing may be
-    changed, and all that is planned is told. ``now_ms`` is when the statement began.
+    changed, and all that is planned is told. ``now_ms`` is when the statement began, ``head`` the
+    snapshot that its branch must be at; None: any.
     """
 
     arguments: Arguments
@@ -32,6 +33,7 @@ class Call(Struct, frozen=True):
     now_ms: int
     catalog: str = ""
     explain: bool = False
+    head: int | None = None
 
     def __getitem__(self, name: str) -> Any:
         """The value of a parameter, None for one that was not given."""

@@ -15,13 +15,42 @@ from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.maintain.procedures.plan import Plan, Rows, Step
+from icesql.modify.procedures import undo
 from icesql.modify.procedures.call import Call
+from icesql.modify.targets import with_branch
 from icesql.scan.incremental import ancestors
+from icesql.sql.table_name import name_text
 
 
 def rollback_to_snapshot(call: Call) -> Plan:
-    """Set ``main`` back to an ancestor."""
-    return _moved(call, refs.rollback_to_snapshot(call["snapshot_id"]))
+    """Set ``main`` back to an ancestor; -1 is the parent of the head, also of a branch."""
+    wanted = call["snapshot_id"]
+    if wanted < 0:  # some writers give snapshots negative ids
+        catalog, table, branch = call.branch_target()
+        if table.metadata.snapshot(wanted) is None:
+            return _stepped_back(call, catalog, table, branch, -wanted)
+    return _moved(call, refs.rollback_to_snapshot(wanted))
+
+
+def _stepped_back(call: Call, catalog: Catalog, table: Table, branch: str, commits: int) -> Plan:
+    parts = call.table_name().parts
+    name = name_text(parts if branch == MAIN else with_branch(parts)[0])
+    found = undo.taken_back(table, name, branch, commits)
+    head, target = found[0].snapshot_id, found[-1].snapshot_id
+    if call.head is not None:
+        refs.step_back(branch, call.head, target)(table.metadata)
+    note = undo.described(table, name, branch, found, call.services.query)
+    steps = [Step("set", "branch", branch, _from_to(head, target, _told(table.metadata, target)))]
+    steps += [
+        Step("keep", "snapshot", str(each.snapshot_id), "until it expires") for each in found[:-1]
+    ]
+
+    def run() -> Rows:
+        make = refs.step_back(branch, head, target)
+        change_table(catalog, table, make, query=call.services.query)
+        return Rows([(head, target)], note)
+
+    return Plan(steps, run, note)
 
 
 def rollback_to_timestamp(call: Call) -> Plan:

@@ -87,7 +87,8 @@ def call(statement: CallProcedure, services: StatementServices) -> Modified:
     bound = bind(procedure, _with_whole_names(given), zone=zone, now_ms=now_ms)
     catalog = statement.name[0] if len(statement.name) > 2 else ""
     arguments = _with_tables(bound, services)
-    plan = PLANNERS[procedure.name](Call(arguments, services, now_ms, catalog, statement.explain))
+    given_call = Call(arguments, services, now_ms, catalog, statement.explain, statement.head)
+    plan = PLANNERS[procedure.name](given_call)
     if statement.explain:
         rows = [
             (each.action, each.what, each.name, each.bytes, each.records, each.reason)

@@ -26,6 +26,7 @@ from icesql.sql.writes.procedures.call import read_call
 from icesql.sql.writes.procedures.maintenance import (
     read_execute,
     read_optimize,
+    read_restore,
     read_rollback,
     read_vacuum,
 )
@@ -98,6 +99,8 @@ def read_write(
             return read_analyze(words)
         case "ROLLBACK" if words.skip("TABLE"):
             return read_rollback(words)
+        case "RESTORE":
+            return read_restore(words)
         case "ALTER" if words.skip("TABLE"):
             return _read_alter(words, constant, read_query)
         case "ALTER" if words.skip("VIEW"):

@@ -57,12 +57,16 @@ class CallArgument(Struct, frozen=True):
 
 
 class CallProcedure(Write, frozen=True):
-    """CALL [catalog.]system.procedure(…); ``explain`` only shows what it would do."""
+    """CALL [catalog.]system.procedure(…); ``explain`` only shows what it would do.
+
+    ``head`` is the snapshot that the branch must be at, where a person saw what is taken back.
+    """
 
     name: tuple[str, ...]
     arguments: tuple[CallArgument, ...]
     offset: int
     explain: bool = False
+    head: int | None = None
 
 
 # ------------------------------------------------------------------ CALL

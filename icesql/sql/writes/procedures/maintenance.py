@@ -110,10 +110,13 @@ def read_rollback(words: Words) -> CallProcedure:
     if words.skip("SNAPSHOT"):
         token = words.token
         is_text = token is not None and token.token_type == TokenType.STRING
-        text = words.text() if is_text else str(words.number())
-        if not (text.isascii() and text.isdigit()):
+        text = words.text() if is_text else str(_version(words))
+        if not (text.isascii() and text.removeprefix("-").isdigit()):
             raise syntax_error(f"{text!r} is no id of a snapshot", here, ("a number",))
         given.append(_argument("snapshot_id", int(text), here))
+        name = "rollback_to_snapshot"
+    elif words.skip("VERSION"):
+        given.append(_argument("snapshot_id", _version(words), here))
         name = "rollback_to_snapshot"
     else:
         words.need("TIMESTAMP")
@@ -121,6 +124,28 @@ def read_rollback(words: Words) -> CallProcedure:
         name = "rollback_to_timestamp"
     words.end()
     return _call(name, given, at)
+
+
+def read_restore(words: Words) -> CallProcedure:
+    """The statement after RESTORE, as Delta Lake has it; -1 is one commit back."""
+    at = words.here
+    words.skip("TABLE")
+    given = [_table(words)]
+    words.need("TO")
+    here = words.here
+    if words.peek() == "TIMESTAMP":
+        hint = "CALL system.rollback_to_timestamp('t', TIMESTAMP '…') goes to what was before it"
+        raise unsupported("RESTORE … TO TIMESTAMP AS OF", here, hint)
+    for word in ("VERSION", "AS", "OF"):
+        words.need(word)
+    given.append(_argument("snapshot_id", _version(words), here))
+    words.end()
+    return _call("rollback_to_snapshot", given, at)
+
+
+def _version(words: Words) -> int:
+    """The id of a snapshot, or -1 for one commit back."""
+    return -words.number() if words.skip("-") else words.number()
 
 
 def read_execute(words: Words, table: TableName, read_query: ReadQuery) -> CallProcedure:

@@ -1,0 +1,140 @@
+"""Commits back: what they take back, in words, or why there is nothing to go back to."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from icesql.catalog.table import Table
+from icesql.commit.snapshots.branches import branch_head
+from icesql.context import QueryContext
+from icesql.errors import ProgrammingError, SnapshotNotFoundError
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import MAIN
+from icesql.query.snapshot_selection import instant_text
+from icesql.scan.incremental import REPLACE, ancestors
+from icesql.sql.table_name import name_text
+
+_ROWS: Final = (
+    ("added-records", "added"),
+    ("deleted-records", "deleted"),
+    ("added-position-deletes", "deleted by position"),
+    ("added-equality-deletes", "deletes by key"),
+)
+
+
+def taken_back(table: Table, name: str, branch: str, commits: int) -> tuple[Snapshot, ...]:
+    """The last commits of a branch, latest first, and behind them the snapshot before.
+
+    ``name`` is the table's, as SQL writes it. Raises ProgrammingError and SnapshotNotFoundError,
+    with the remedy, where there is none before.
+    """
+    history = ancestors(table, branch_head(table.metadata, branch)[0])[::-1]
+    if len(history) > commits:
+        return history[: commits + 1]
+    first = history[-1] if history else None
+    if first is not None and first.parent_snapshot_id is not None:
+        raise SnapshotNotFoundError(
+            f"snapshot {first.parent_snapshot_id}, which is before {first.snapshot_id},",
+            table=table.name,
+            hint=f"it has expired, so nothing goes back to it; {_kept(table, first)}",
+        )
+    before = _replaced(table, first)
+    if before is not None:
+        raise ProgrammingError(
+            f"{table.name} was replaced (CREATE OR REPLACE TABLE), which is no commit to take "
+            f"back: its columns are others. CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} "
+            f"VERSION AS OF {before.snapshot_id} makes it of the rows before"
+        )
+    if first is None:
+        raise ProgrammingError(f"{table.name} has no snapshot yet: there is nothing to take back")
+    raise ProgrammingError(
+        f"{table.name} has no earlier snapshot than {first.snapshot_id}, its first: DELETE FROM "
+        "takes its rows away, and DROP TABLE the table"
+    )
+
+
+def described(
+    table: Table, name: str, branch: str, found: tuple[Snapshot, ...], query: QueryContext
+) -> str:
+    """What is taken back, what stays, and the statement that goes forward again."""
+    *undone, target = found
+    texts = [f"takes back {_described(table, each, query)}" for each in undone]
+    head = undone[0].snapshot_id
+    if all(each.operation == REPLACE for each in undone):
+        texts.append("it wrote files anew, as compaction does, so no row changes")
+        below = enumerate(ancestors(table, target)[::-1], len(undone) + 1)
+        for number, each in below:
+            if each.operation != REPLACE:
+                texts.append(
+                    f"the last change of rows lies below it: {_described(table, each, query)}, "
+                    f"which rollback_to_snapshot(…, -{number}) takes back, too"
+                )
+                break
+    quoted = name.replace("'", "''")
+    forward = f"CALL system.set_current_snapshot('{quoted}', {head})"
+    if branch != MAIN:
+        forward = f"ALTER TABLE {name} REPLACE BRANCH {name_text([branch])} AS OF VERSION {head}"
+    texts += (
+        f"{branch} goes to snapshot {target.snapshot_id}",
+        "columns and properties stay as they are",
+        f"forward again: {forward}",
+    )
+    return "; ".join(texts)
+
+
+def _described(table: Table, snapshot: Snapshot, query: QueryContext) -> str:
+    """Such as ``delete of 2026-11-19 14:02:11 UTC by icesql 0.1 (rows 9 → 7: 2 deleted), …``."""
+    summary = snapshot.summary
+    counts = [f"{summary[key]} {what}" for key, what in _ROWS if summary.get(key, "0") != "0"]
+    rows = "no row changed" if snapshot.operation == REPLACE else ", ".join(counts)
+    parent = snapshot.parent_snapshot_id
+    before = None if parent is None else table.metadata.snapshot(parent)
+    totals = [_live_rows(each) for each in (before, snapshot) if each is not None]
+    if len(totals) == 2 and None not in totals and counts and snapshot.operation != REPLACE:
+        rows = f"rows {totals[0]} → {totals[1]}: {rows}"
+    engine = " ".join(filter(None, map(summary.get, ("engine-name", "engine-version"))))
+    when = instant_text(snapshot.timestamp_ms, query)
+    return (
+        f"{snapshot.operation or 'a commit'} of {when} by {engine or 'an unnamed engine'} "
+        f"({rows or 'no count of rows'}), snapshot {snapshot.snapshot_id}"
+    )
+
+
+def _live_rows(snapshot: Snapshot) -> int | None:
+    """The rows of a snapshot as its summary counts them; None where it does not tell."""
+    total, by_position, by_key = (
+        snapshot.summary.get(f"total-{each}", "")
+        for each in ("records", "position-deletes", "equality-deletes")
+    )
+    if by_key.strip("0") or not re.fullmatch(r"\d{1,19} \d{1,19}", f"{total} {by_position}"):
+        return None
+    return int(total) - int(by_position)
+
+
+def _replaced(table: Table, first: Snapshot | None) -> Snapshot | None:
+    """The last snapshot of the table that a CREATE OR REPLACE left behind."""
+    heads = [branch_head(table.metadata, each)[0] for each in table.metadata.refs if each != MAIN
+             and table.metadata.refs[each].kind == "branch"]  # fmt: skip
+    elsewhere = {each.snapshot_id for head in heads for each in ancestors(table, head)}
+    before = [
+        each
+        for each in table.metadata.snapshots.values()
+        if each.snapshot_id not in elsewhere and "wap.id" not in each.summary
+    ]
+    older = [each for each in before if first is None or _age(each) < _age(first)]
+    return max(older, key=_age, default=None)
+
+
+def _age(snapshot: Snapshot) -> tuple[int, int]:
+    return snapshot.sequence_number, snapshot.timestamp_ms
+
+
+def _kept(table: Table, first: Snapshot) -> str:
+    """What is left of the time before a snapshot."""
+    kept = {name: table.metadata.snapshot(each.snapshot_id) for name, each in
+            table.metadata.refs.items()}  # fmt: skip
+    names = [repr(name) for name, each in kept.items() if each and _age(each) < _age(first)]
+    if names:
+        return f"kept from before are {', '.join(names)}: set_current_snapshot takes one"
+    return "a copy has the rows of its time: icesql restore"

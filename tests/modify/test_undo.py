@@ -1,0 +1,299 @@
+"""One commit back: by CALL, in other systems' words, by the command and in the shell."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql import errors
+from icesql.repl import undo as undo_module
+from icesql.repl.undo import undo
+from tests.repl.in_terminal import spawned
+from tests.warm import icesql as command
+
+FORMS = (
+    "CALL system.rollback_to_snapshot('{t}', -1)",
+    "CALL system.rollback_to_snapshot(table => '{t}', snapshot_id => -1)",
+    "ROLLBACK TABLE {t} TO VERSION -1",
+    "ROLLBACK TABLE {t} TO SNAPSHOT -1",
+    "ROLLBACK TABLE {t} TO SNAPSHOT '-1'",
+    "RESTORE TABLE {t} TO VERSION AS OF -1",
+    "RESTORE {t} TO VERSION AS OF -1",
+    "ALTER TABLE {t} EXECUTE rollback_to_snapshot(-1)",
+)
+
+
+def ids(con: icesql.Connection, of: str = "s.t") -> list[int]:
+    return [row[0] for row in con.execute(f"SELECT i FROM {of} ORDER BY i")]
+
+
+def head(con: icesql.Connection, ref: str = "main") -> int:
+    found = con.execute(f"SELECT snapshot_id FROM s.t.refs WHERE name = '{ref}'").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+@pytest.fixture
+def table(con: icesql.Connection) -> icesql.Connection:
+    con.execute("CREATE TABLE s.t AS SELECT * FROM (VALUES (1), (2), (3)) v(i)")
+    con.execute("INSERT INTO s.t VALUES (4)")
+    con.execute("DELETE FROM s.t WHERE i < 3")
+    return con
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_twice_is_two_steps_back_and_no_more(table: icesql.Connection, form: str) -> None:
+    before = head(table)
+    cursor = table.execute(form.format(t="s.t"))
+    assert cursor.fetchall() == [(before, head(table))]
+    (note,) = cursor.notes
+    assert f"snapshot {before}" in note
+    assert re.search(r"overwrite of \d{4}-\d\d-\d\d .* UTC by icesql 0", note)
+    assert "rows 4 → 2" in note
+    assert "columns and properties stay" in note
+    assert ids(table) == [1, 2, 3, 4]
+    forward = note.partition("forward again: ")[2]
+    assert forward == f"CALL system.set_current_snapshot('s.t', {before})"
+    table.execute(form.format(t="s.t"))
+    assert ids(table) == [1, 2, 3]
+    with pytest.raises(errors.ProgrammingError, match=r"no earlier snapshot than \d+, its first"):
+        table.execute(form.format(t="s.t"))
+    assert ids(table) == [1, 2, 3]
+    table.execute(forward)
+    assert ids(table) == [3, 4]
+
+
+def test_several_commits_at_once(table: icesql.Connection) -> None:
+    cursor = table.execute("CALL system.rollback_to_snapshot('s.t', -2)")
+    assert cursor.notes[0].count("takes back ") == 2
+    assert ids(table) == [1, 2, 3]
+
+
+def test_explain_looks_and_changes_nothing(table: icesql.Connection) -> None:
+    before = head(table)
+    cursor = table.execute("EXPLAIN RESTORE TABLE s.t TO VERSION AS OF -1")
+    steps = [row[:3] for row in cursor.fetchall()]
+    assert steps == [("set", "branch", "main"), ("keep", "snapshot", str(before))]
+    assert f"forward again: CALL system.set_current_snapshot('s.t', {before})" in cursor.notes[0]
+    assert (head(table), ids(table)) == (before, [3, 4])
+
+
+@pytest.mark.parametrize("form", FORMS[:3])
+def test_a_branch_goes_back_alone(table: icesql.Connection, form: str) -> None:
+    table.execute("ALTER TABLE s.t CREATE BRANCH audit")
+    table.execute("INSERT INTO s.t.branch_audit VALUES (9)")
+    main, audit = head(table), head(table, "audit")
+    (note,) = table.execute(form.format(t="s.t.branch_audit")).notes
+    assert (head(table), head(table, "audit")) == (main, main)
+    assert ids(table, "s.t VERSION AS OF 'audit'") == [3, 4]
+    table.execute(note.partition("forward again: ")[2])
+    assert head(table, "audit") == audit
+
+
+@pytest.mark.parametrize(
+    ("mode", "version"),
+    [
+        ("copy-on-write", 1), ("copy-on-write", 2), ("copy-on-write", 3), ("merge-on-read", 2),
+        ("merge-on-read", 3),
+    ],
+)  # fmt: skip
+def test_rows_are_those_of_the_version_before(
+    con: icesql.Connection, mode: str, version: int
+) -> None:
+    con.execute(
+        f"CREATE TABLE s.t (i INT) TBLPROPERTIES ('format-version' = '{version}', "
+        f"'write.delete.mode' = '{mode}', 'write.update.mode' = '{mode}')"
+    )
+    con.execute("INSERT INTO s.t VALUES (1), (2), (3)")
+    for change, count in (
+        ("DELETE FROM s.t WHERE i = 2", "rows 3 → 2"),
+        ("UPDATE s.t SET i = 7 WHERE i = 1", "rows 3 → 3"),
+        ("INSERT INTO s.t VALUES (8)", "rows 3 → 4"),
+    ):
+        con.execute(change)
+        before = ids(con, "s.t VERSION AS OF -1")
+        (note,) = con.execute("CALL system.rollback_to_snapshot('s.t', -1)").notes
+        assert count in note
+        assert ids(con) == before == [1, 2, 3]
+
+
+def test_a_compaction_is_named_with_the_mistake_below_it(table: icesql.Connection) -> None:
+    mistake = head(table)
+    table.execute("CALL system.rewrite_data_files('s.t', options => map('rewrite-all', 'true'))")
+    cursor = table.execute("CALL system.rollback_to_snapshot('s.t', -1)")
+    assert "takes back replace of" in cursor.notes[0]
+    assert "no row changes" in cursor.notes[0]
+    assert re.search(
+        rf"the last change of rows lies below it: overwrite .*, snapshot {mistake}, which "
+        r"rollback_to_snapshot\(…, -2\) takes back",
+        cursor.notes[0],
+    )
+    assert ids(table) == [3, 4]
+    table.execute("CALL system.rollback_to_snapshot('s.t', -1)")
+    assert ids(table) == [1, 2, 3, 4]
+
+
+def test_an_expired_parent_is_refused_with_what_is_kept(table: icesql.Connection) -> None:
+    table.execute("ALTER TABLE s.t CREATE TAG loaded AS OF VERSION -2")
+    expire = "CALL system.expire_snapshots('s.t', now(), 1)"
+    table.execute(expire)
+    with pytest.raises(errors.SnapshotNotFoundError, match=r"has expired.*'loaded'.*set_current"):
+        table.execute("CALL system.rollback_to_snapshot('s.t', -1)")
+    table.execute("ALTER TABLE s.t DROP TAG loaded")
+    table.execute(expire)
+    with pytest.raises(errors.SnapshotNotFoundError, match=r"has expired.*icesql restore"):
+        table.execute("CALL system.rollback_to_snapshot('s.t', -1)")
+    assert ids(table) == [3, 4]
+
+
+@pytest.mark.parametrize("made", ["AS SELECT 'x' AS word", "(word VARCHAR)"])
+def test_a_replaced_table_is_refused_with_the_statement_that_brings_it_back(
+    table: icesql.Connection, made: str
+) -> None:
+    table.execute(f"CREATE OR REPLACE TABLE s.t {made}")
+    with pytest.raises(errors.ProgrammingError, match="CREATE OR REPLACE TABLE") as caught:
+        table.execute("CALL system.rollback_to_snapshot('s.t', -1)")
+    remedy = re.search(r"CREATE OR REPLACE TABLE s\.t AS .* VERSION AS OF \d+", str(caught.value))
+    assert remedy is not None
+    table.execute(remedy[0])
+    assert ids(table) == [3, 4]
+
+
+def test_a_table_without_snapshots(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t (i INT)")
+    with pytest.raises(errors.ProgrammingError, match="no snapshot yet"):
+        con.execute("CALL system.rollback_to_snapshot('s.t', -1)")
+
+
+def test_columns_and_properties_stay(table: icesql.Connection) -> None:
+    table.execute("ALTER TABLE s.t ADD COLUMN more INT")
+    table.execute("ALTER TABLE s.t SET TBLPROPERTIES ('a' = 'b')")
+    table.execute("CALL system.rollback_to_snapshot('s.t', -1)")
+    row = table.execute("SELECT * FROM s.t WHERE i = 1").fetchone()
+    assert row == (1, None)
+
+
+# ------------------------------------------------------------------ the command and the shell
+
+
+def test_another_writer_between_the_look_and_the_rollback(
+    table: icesql.Connection, catalog: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def agrees(_: int) -> bool:
+        with icesql.connect(**catalog) as other:
+            other.execute("INSERT INTO s.t VALUES (5)")
+        return True
+
+    monkeypatch.setattr(undo_module, "_agrees", agrees)
+    with pytest.raises(errors.CommitConflictError, match="no longer at snapshot"):
+        undo(table, "s.t", print)
+    assert ids(table) == [3, 4, 5]
+
+
+def test_a_commit_between_the_load_and_the_swap_is_a_conflict(
+    table: icesql.Connection, catalog: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from icesql.modify.procedures import refs
+
+    change = refs.change_table
+
+    def late(*given: Any, **named: Any) -> Any:
+        with icesql.connect(**catalog) as other:
+            other.execute("INSERT INTO s.t VALUES (5)")
+        return change(*given, **named)
+
+    monkeypatch.setattr(refs, "change_table", late)
+    with pytest.raises(errors.CommitConflictError, match="no longer at snapshot"):
+        table.execute("CALL system.rollback_to_snapshot('s.t', -1)")
+    assert ids(table) == [3, 4, 5], "what another one committed is not taken back"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    with icesql.connect(warehouse=folder) as con:
+        con.execute("CREATE SCHEMA s")
+        con.execute('CREATE TABLE s."it\'s" AS SELECT 1 AS i')
+        con.execute('INSERT INTO s."it\'s" VALUES (2)')
+        con.execute("CREATE TABLE s.t AS SELECT 1 AS i")
+        con.execute("INSERT INTO s.t VALUES (2)")
+        con.execute("DELETE FROM s.t WHERE i = 1")
+    return folder
+
+
+def now(lake: Path, what: str = "s.t") -> list[int]:
+    with icesql.connect(warehouse=lake) as con:
+        return ids(con, what)
+
+
+def test_the_command_asks_and_says_what_it_takes_back(lake: Path) -> None:
+    asked = command("--warehouse", lake, "undo", "s.t")
+    assert asked.returncode == 1
+    assert "--yes" in asked.stderr
+    assert "takes back" in asked.stdout
+    assert now(lake) == [2]
+    last = re.search(r"--snapshot (\d+)", asked.stderr)
+    assert last is not None
+    done = command("undo", "s.t", "--warehouse", lake, "--yes", "--snapshot", last[1])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "forward again: CALL system.set_current_snapshot" in done.stdout
+    assert now(lake) == [1, 2]
+    again = command("undo", "s.t", "--warehouse", lake, "--yes", "--snapshot", last[1])
+    assert again.returncode == 1
+    assert "nothing was changed" in again.stderr
+    assert now(lake) == [1, 2]
+    assert command("undo", "s.t", "--warehouse", lake, "--yes").returncode == 0
+    assert now(lake) == [1]
+    end = command("undo", "s.t", "--warehouse", lake, "--yes")
+    assert end.returncode == 1
+    assert "no earlier snapshot" in end.stderr
+
+
+def test_the_command_takes_a_branch_and_odd_names(lake: Path) -> None:
+    with icesql.connect(warehouse=lake) as con:
+        con.execute('ALTER TABLE s.t CREATE BRANCH "a.b"')
+        con.execute('UPDATE s.t."branch_a.b" SET i = 9')
+    done = command("undo", "s.t", "--branch", "a.b", "--warehouse", lake, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert now(lake, "s.t VERSION AS OF 'a.b'") == now(lake) == [2]
+    done = command("undo", 's."it\'s"', "--branch", "main", "--warehouse", lake, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert now(lake, 's."it\'s"') == [1]
+    missing = command("undo", "s.t", "--branch", "none", "--warehouse", lake, "--yes")
+    assert missing.returncode == 1
+    assert "branch 'none' not found" in missing.stderr
+
+
+def test_the_command_line_of_undo(lake: Path) -> None:
+    for arguments in (["undo"], ["undo", "a", "b"], ["-c", "SELECT 1", "--yes"]):
+        assert command("--warehouse", lake, *arguments).returncode == 2
+    reads = command("undo", "s.t", "--warehouse", lake, "--yes", "--read-only")
+    assert reads.returncode == 1
+    assert "only reads" in reads.stderr
+    assert now(lake) == [2]
+    assert "icesql undo" in command("help", "undo").stdout
+
+
+def test_the_shell_asks(lake: Path, tmp_path: Path) -> None:
+    child = spawned(tmp_path, "--warehouse", str(lake))
+    try:
+        child.send("\\undo s.t\r")
+        child.expect_exact("take it back? [y/N]")
+        child.send("n\r")
+        child.expect_exact("nothing was changed")
+        child.send("\\undo s.t;\r")
+        child.expect_exact("take it back? [y/N]")
+        child.send("y\r")
+        child.expect_exact("is as it was before snapshot")
+        child.send("\\undo s.t --yes\r")
+        child.expect_exact("is as it was before snapshot")
+        child.send("\\undo s.t\r")
+        child.expect_exact("no earlier snapshot")
+    finally:
+        child.close(force=True)
+    assert now(lake) == [1]
