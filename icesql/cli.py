@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import re
 import sys
 from contextlib import redirect_stderr, suppress
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
@@ -132,9 +133,10 @@ def _run(options: argparse.Namespace) -> int:
 
 def _run_on_connection(script: str | None, options: argparse.Namespace) -> int:
     """Run a script, or the shell; whatever ends it, nothing is committed by that."""
-    from icesql.repl.signals import unwind_on_signals
+    if script is None or re.search(r"\b(BEGIN|START)\b", script, re.IGNORECASE):
+        from icesql.repl.signals import unwind_on_signals
 
-    unwind_on_signals()
+        unwind_on_signals()  # others have no transaction
     connection = _connect(options)
     try:
         if script is not None:
