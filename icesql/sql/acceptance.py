@@ -14,6 +14,7 @@ from sqlglot import exp
 from icesql.errors import similar_names
 from icesql.sql.engine_functions import is_file_function, is_known, known_names, refusal
 from icesql.sql.function_table import SPARK, function_names
+from icesql.sql.parser.own_calls import WHOLE
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.show_statements.pivots import check_pivot
 
@@ -255,6 +256,12 @@ def check_tree(
                 pass
 
 
+_OF_VARIANTS: Final = frozenset(
+    {"parse_json", "try_parse_json", "variant_get", "try_variant_get", "schema_of_variant",
+     "schema_of_variant_agg", "is_variant_null", "to_variant_object", "is_valid_variant"}
+)  # fmt: skip
+
+
 def check_spark_functions(tree: exp.Expr) -> None:
     """Refuse functions that the table of Spark's dialect has not. Raises UnsupportedSqlError."""
     names = function_names(SPARK)
@@ -266,7 +273,7 @@ def check_spark_functions(tree: exp.Expr) -> None:
         hint = f"did you mean {near[0]}()?" if near else "it is not in the table of its functions"
         from icesql.sql.remedies import meaning
 
-        hint = meaning(name, SPARK) or hint
+        hint = WHOLE if name in _OF_VARIANTS else meaning(name, SPARK) or hint
         raise unsupported(f"the function {name}() in Spark's dialect", node, hint)
 
 

@@ -59,6 +59,7 @@ NTZ: Final = SqlType("timestamp_ntz")
 MONTHS: Final = SqlType("interval year to month")
 TIME_SPAN: Final = SqlType("interval day to second")
 UUID: Final = SqlType("uuid")
+VARIANT: Final = SqlType("variant")
 NULL: Final = SqlType("null")
 UNKNOWN: Final = SqlType("unknown")
 
@@ -106,6 +107,10 @@ _ICEBERG: Final[dict[type, SqlType]] = {
     t.DateType: DATE,
     t.TimestampType: NTZ,
     t.TimestamptzType: TIMESTAMP,
+    # Spark has no type of nanoseconds. The engine compares them with the others exactly.
+    t.TimestampNanoType: NTZ,
+    t.TimestamptzNanoType: TIMESTAMP,
+    t.VariantType: VARIANT,
     t.StringType: STRING,
     t.BinaryType: BINARY,
     t.FixedType: BINARY,

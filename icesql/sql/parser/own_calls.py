@@ -49,6 +49,12 @@ _QUERIES: Final = frozenset({TokenType.SELECT, TokenType.WITH, TokenType.VALUES,
 _BEFORE_QUERIES: Final = frozenset({*_QUANTIFIERS, "ARRAY", "EXISTS"})
 
 
+WHOLE: Final = "a variant is a whole value here; in DuckDB's dialect CAST(v AS JSON) is its JSON"
+_VALUE_ENDS: Final = (
+    TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET,
+)  # fmt: skip
+
+
 def hide_calls(tokens: Sequence[Token], reader: Dialect, dialect: str = "") -> list[Token]:
     """The tokens with the names of calls hidden from sqlglot; ``show_calls`` undoes it.
 
@@ -58,6 +64,8 @@ def hide_calls(tokens: Sequence[Token], reader: Dialect, dialect: str = "") -> l
     for token in tokens:
         if token.text.startswith(_HIDDEN):
             raise unsupported(f'the name "{token.text}"', token, "it is reserved")
+    if dialect == SPARK:
+        _check_paths(tokens)
     parser: Any = reader.parser_class
     hidden = {*parser.FUNCTIONS, *parser.FUNCTION_PARSERS} - _SYNTAX
     hidden = (hidden | _QUANTIFIERS) - _SPARK_SYNTAX if dialect == SPARK else hidden - _OTHER_SYNTAX
@@ -77,6 +85,21 @@ def hide_calls(tokens: Sequence[Token], reader: Dialect, dialect: str = "") -> l
                     token.comments,
                 )
     return made
+
+
+def _check_paths(tokens: Sequence[Token]) -> None:
+    """Refuse ``v:a``, which sqlglot takes for a column and a parameter; not ``struct<a:int>``."""
+    nested = 0
+    for at, token in enumerate(tokens[:-1]):
+        if token.token_type == TokenType.LT and tokens[at - 1].text.upper() in _NESTED:
+            nested += 1
+        elif nested:
+            nested -= token.text.count(">")
+        elif token.token_type == TokenType.COLON and at:
+            before, after = tokens[at - 1], tokens[at + 1]
+            if before.token_type in _VALUE_ENDS and before.end + 1 == token.start:
+                path = f"a path into a variant ({before.text}:{after.text})"
+                raise unsupported(f"{path} in Spark's dialect", before, WHOLE)
 
 
 def _is_call(tokens: Sequence[Token], at: int) -> bool:

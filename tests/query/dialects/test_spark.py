@@ -204,6 +204,101 @@ def test_the_first_and_the_last_day_are_constants_in_every_zone(tmp_path: Path, 
             assert connection.execute(expire).fetchall()
 
 
+def of_version_3(folder: Path) -> Path:
+    """A table with the types of version 3 that Spark's dialect has no literals for."""
+    with icesql.connect(warehouse=str(folder), timezone="UTC") as connection:
+        connection.execute("CREATE SCHEMA n").close()
+        connection.execute(
+            "CREATE TABLE n.t (id INT, a TIMESTAMP_NS, z TIMESTAMPTZ_NS, v VARIANT) "
+            "WITH ('format-version' = '3')"
+        ).close()
+        connection.execute(
+            "INSERT INTO n.t SELECT i, TIMESTAMP_NS '2020-06-01 23:59:59.123456789' + to_days(i), "
+            "(TIMESTAMP_NS '2020-06-01 23:59:59.123456789' + to_days(i))::TIMESTAMPTZ, "
+            "'{\"a\": 1}'::JSON::VARIANT FROM range(3) r(i)"
+        ).close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def version_3(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return of_version_3(tmp_path_factory.mktemp("version_3"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (
+            "SELECT id FROM n.t WHERE a < TIMESTAMP '2020-06-02 23:59:59.123457' ORDER BY id",
+            [(0,), (1,)],
+        ),
+        ("SELECT id FROM n.t WHERE a > TIMESTAMP_NTZ '2020-06-03 23:59:59.123456'", [(2,)]),
+        ("SELECT id FROM n.t WHERE z <= '2020-06-02 00:00:00'", [(0,)]),
+        ("SELECT id FROM n.t WHERE CAST(a AS DATE) = DATE '2020-06-02'", [(1,)]),
+        ("SELECT id FROM n.t WHERE CAST(a AS TIMESTAMP) < TIMESTAMP '2020-06-02 00:00:00'", [(0,)]),
+        ("SELECT CAST(max(a) AS STRING) FROM n.t", [("2020-06-03 23:59:59.123456789",)]),
+        ("SELECT year(a), hour(z), date_format(a, 'MM') FROM n.t WHERE id = 0", [(2020, 23, "06")]),
+        ("SELECT id FROM n.t WHERE date_trunc('HOUR', z) = '2020-06-02 23:00:00'", [(1,)]),
+        (
+            "SELECT count(*) FROM n.t WHERE a + INTERVAL 1 DAY < TIMESTAMP '2020-06-03 00:00:00'",
+            [(1,)],
+        ),
+    ],
+)
+def test_columns_of_nanoseconds_are_times(version_3: Path, sql: str, expected: Any) -> None:
+    with icesql.connect(warehouse=str(version_3), dialect="spark", timezone="UTC") as connection:
+        assert connection.execute(sql).fetchall() == expected
+
+
+def test_rows_are_deleted_by_nanoseconds(tmp_path: Path) -> None:
+    folder = of_version_3(tmp_path)
+    for zone in ("America/New_York", "UTC"):
+        with icesql.connect(warehouse=str(folder), dialect="spark", timezone=zone) as connection:
+            connection.execute(
+                "DELETE FROM n.t WHERE a < TIMESTAMP_NTZ '2020-06-02 00:00:00'"
+            ).close()
+            assert connection.execute("SELECT id FROM n.t ORDER BY id").fetchall() == [(1,), (2,)]
+            hours = connection.execute(
+                "SELECT date_trunc('HOUR', z) FROM n.t ORDER BY id"
+            ).fetchall()
+            assert [each[0].minute for each in hours] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "expression", "said"),
+    [
+        *(("spark", f"{name}(v)", f"function {name}()") for name in (
+            "parse_json", "schema_of_variant", "is_variant_null", "to_variant_object", "to_json")),
+        ("spark", "variant_get(v, '$.a', 'int')", "function variant_get()"),
+        ("spark", "try_variant_get(v, '$.a', 'int')", "function try_variant_get()"),
+        ("spark", "v:a", "a path into a variant (v:a)"),
+        ("spark", "v:a.b[0]::string", "a path into a variant (v:a)"),
+        ("spark", "CASE WHEN v:a = 1 THEN 1 END", "a path into a variant (v:a)"),
+        ("spark", "CAST(v AS STRING)", "a cast of variant to string"),
+        ("spark", "CAST(1 AS VARIANT)", "a cast to VARIANT"),
+        ("snowflake", "v:a", "a path into a value (v:a.b)"),
+        ("snowflake", "v::INT", "a cast of a variant"),
+        ("snowflake", "v::VARCHAR", "a cast of a variant"),
+        ("snowflake", "parse_json('1')", "function parse_json()"),
+    ],
+)  # fmt: skip
+def test_parts_of_variants_are_refused_by_name(
+    version_3: Path, dialect: str, expression: str, said: str
+) -> None:
+    with (
+        icesql.connect(warehouse=str(version_3), dialect=dialect) as connection,
+        pytest.raises(UnsupportedSqlError, match=re.escape(said)) as caught,
+    ):
+        connection.execute(f"SELECT {expression} FROM n.t")
+    assert "did you mean" not in str(caught.value)
+
+
+def test_a_type_of_a_struct_is_no_path(spark: icesql.Connection) -> None:
+    sql = "SELECT CAST(named_struct('a', 1) AS STRUCT<a:BIGINT>).a"
+    assert spark.execute(sql).fetchall() == [(1,)]
+    assert spark.execute("SELECT :a, abs(:a)", {"a": 1}).fetchall() == [(1, 1)]
+
+
 def test_conditions_of_spark_prune(tmp_path: Path) -> None:
     write(tmp_path)
     with icesql.connect(warehouse=str(tmp_path), dialect="spark") as connection:

@@ -49,7 +49,7 @@ _FIRST_IN_ZONE: Final = (
 # A part of a day goes back by the time passed on the clock, which keeps the offset of the instant.
 _PART: Final = (
     "list_transform([{'clock': date_trunc($1, CAST($2 AS TIMESTAMP)), "
-    "'back': make_timestamptz(epoch_us($2) - epoch_us(CAST($2 AS TIMESTAMP)) "
+    "'back': make_timestamptz(epoch_us(CAST($2 AS TIMESTAMPTZ)) - epoch_us(CAST($2 AS TIMESTAMP)) "
     "+ epoch_us(date_trunc($1, CAST($2 AS TIMESTAMP))))}], lambda own_part: "
     "CASE WHEN CAST(own_part.back AS TIMESTAMP) = own_part.clock THEN own_part.back "
     f"ELSE {FIRST_INSTANT}(own_part.clock) END)[1]"
@@ -58,7 +58,8 @@ _DAYS: Final = f"{FIRST_INSTANT}(date_trunc($1, CAST($2 AS TIMESTAMP)))"
 _PARTS_OF_A_DAY: Final = ("hour", "minute", "second", "millisecond", "microsecond")
 # The offset stays where the clock shows the time twice.
 _MOVED: Final = (
-    "list_transform([{'offset': epoch_us(CAST($1 AS TIMESTAMP)) - epoch_us($1), "
+    "list_transform([{'offset': "
+    "epoch_us(CAST($1 AS TIMESTAMP)) - epoch_us(CAST($1 AS TIMESTAMPTZ)), "
     "'clock': CAST($1 AS TIMESTAMP) %s $2}], lambda own_move: "
     "CASE WHEN epoch_us(own_move.clock) - epoch_us(CAST(own_move.clock AS TIMESTAMPTZ)) "
     "= own_move.offset THEN CAST(own_move.clock AS TIMESTAMPTZ) "

@@ -284,6 +284,8 @@ def cast(
     wanted, given = type_of_cast(to), self.type(value)
     if wanted is None or wanted.kind in ("array", "map"):
         raise self.refuse(f"a cast to {to.sql(dialect=self.dialect)}", node)
+    if given == t.VARIANT:
+        raise self.refuse("a cast of a variant", node)
     function = "TRY_CAST" if safe else "CAST"
     match word(wanted):
         case "integer":
