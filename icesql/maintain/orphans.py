@@ -6,7 +6,7 @@ Source: Java ``DeleteOrphanFilesSparkAction``.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Final
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from icesql.errors import CorruptFileError, NotSupportedError, StorageError
 from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_metadata
 from icesql.maintain.neighbours import refuse_neighbours
 from icesql.maintain.referenced import Prefixes, Referenced, referenced_paths, wanted_name
+from icesql.maintain.relocation.staged import STAGED_LIST, STAGING
 from icesql.storage import sizes
 from icesql.storage.listing import ListedFile, list_files
 from icesql.storage.new_file import check_writable
@@ -129,6 +130,7 @@ def _refuse_others(table: Table, files: Sequence[ListedFile], query: QueryContex
     log = table.metadata.metadata_log
     since = min((each.timestamp_ms for each in log), default=table.metadata.last_updated_ms)
     later: dict[str, set[str]] = {}
+    staged = {each.names[:-1] for each in files if each.names[-1] == STAGED_LIST}
     for each in files:
         if _METADATA.fullmatch(each.names[-1]) is None:
             continue
@@ -141,7 +143,7 @@ def _refuse_others(table: Table, files: Sequence[ListedFile], query: QueryContex
                 f"metadata of {kind} {uuid}, this table is {own[1]}; give a folder of this table "
                 "alone as location, or remove the other's metadata first if it was dropped"
             )
-        if owner == own:
+        if owner == own and not _is_staged(each, staged):
             found = _written_after(table.storage, each.path, since)
             if found is not None and found.last_updated_ms > table.metadata.last_updated_ms:
                 raise _copied(table, each)
@@ -152,8 +154,15 @@ def _refuse_others(table: Table, files: Sequence[ListedFile], query: QueryContex
     # One alone may be of a commit that failed; what was built upon it is another's history.
     built_upon = {name for names in later.values() for name in names}
     for each in files:
-        if each.names[-1] in later and each.names[-1] in built_upon:
+        is_later = each.names[-1] in later and each.names[-1] in built_upon
+        if is_later and not _is_staged(each, staged):
             raise _copied(table, each)
+
+
+def _is_staged(file: ListedFile, staged: Set[tuple[str, ...]]) -> bool:
+    """Whether a file was made by rewrite_table_path, to be copied elsewhere: no table is there."""
+    above = [file.names[:length] for length in range(1, len(file.names))]
+    return any(each in staged or each[-1].startswith(STAGING) for each in above)
 
 
 def _written_after(storage: Storage, path: str, since_ms: int) -> TableMetadata | None:

@@ -332,12 +332,30 @@ def test_partitions_of_another_spec(tmp_path: Path) -> None:
     assert plainly(catalog) == before
 
 
-@pytest.mark.parametrize("count", [-1, 1 << 50])
-def test_a_number_of_rows_that_cannot_be_is_refused(tmp_path: Path, count: int) -> None:
+def test_a_number_of_rows_that_cannot_be_is_refused(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
     file = table.data_file(rows(0, 10))
-    file.record["record_count"] = count
+    file.record["record_count"] = 1 << 50
     table.commit([file])
     table.commit([table.equality_deletes([{"id": 3}], [1])])
     with pytest.raises(icesql.Error, match="rows"):
         converted(catalog_of(table))
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_file_without_a_number_of_rows_is_converted(tmp_path: Path, version: int) -> None:
+    table = new_table(tmp_path, version)
+    files = [table.data_file(rows(0, 10)), table.data_file(rows(10, 10))]
+    files[0].record["record_count"] = -1
+    table.commit(files)
+    table.commit([table.equality_deletes([{"id": 4}, {"id": 15}], [1])])
+    catalog = catalog_of(table)
+    with icesql.connect(warehouse=catalog.folder) as con:
+        con.execute("CALL system.convert_equality_deletes('ns.t')").fetchall()
+        assert len(con.execute("SELECT id FROM ns.t").fetchall()) == 18
+        assert con.execute(
+            "SELECT count(*) FROM ns.t.delete_files WHERE content = 2"
+        ).fetchone() == (0,)
+        assert [each.status for each in con.maintain(["ns.t"], actions=["convert"]).tables] == [
+            "nothing"
+        ]

@@ -520,3 +520,31 @@ def test_a_path_that_no_file_system_can_hold_is_needed_and_nowhere() -> None:
     # A partition value with a NUL in it, in a path that is a URI.
     found = Referenced(Storage(), Prefixes(), ["file:///nowhere/s=%00/x.parquet"])
     assert found.count == 1
+
+
+@pytest.mark.parametrize("more", ["", ", staging_location => '{folder}/metadata/mine'"])
+def test_staged_metadata_of_a_copy_stops_no_later_look(tmp_path: Path, more: str) -> None:
+    import icesql
+
+    folder = tmp_path / "s" / "t"
+    orphans = "CALL system.remove_orphan_files('s.t', dry_run => {}, older_than => now() - INTERVAL 4 DAY)"
+    with icesql.connect(warehouse=str(tmp_path)) as con:
+        con.execute("CREATE SCHEMA s")
+        con.execute("CREATE TABLE s.t (a INT)")
+        con.execute("INSERT INTO s.t VALUES (1)")
+        con.execute(
+            f"CALL system.rewrite_table_path('s.t', source_prefix => '{folder}', "
+            f"target_prefix => 's3://b/t'{more.format(folder=folder)})"
+        )
+        con.execute("INSERT INTO s.t VALUES (2)")
+        assert con.execute(orphans.format("true")).fetchall() == []  # they are young
+        staged = [
+            each for each in folder.rglob("*") if "staging" in str(each) or "mine" in str(each)
+        ]
+        for each in staged:
+            os.utime(each, (0, 0))
+        gone = {row[0] for row in con.execute(orphans.format("false")).fetchall()}
+        assert {str(each) for each in staged if each.suffix == ".json"} <= {
+            each.removeprefix("file://") for each in gone
+        }
+        assert con.execute("SELECT count(*) FROM s.t").fetchone() == (2,)

@@ -418,3 +418,22 @@ def test_folders_register_nothing(con: icesql.Connection, tmp_path: Path) -> Non
     file = max(tmp_path.rglob("*.metadata.json"))
     with pytest.raises(errors.NotSupportedError, match="catalog of kind directory"):
         con.execute(f"CALL system.register_table('s.v', '{file}')")
+
+
+@pytest.mark.parametrize("name", ["x.csv", "notes.txt", "000000_0", "a.orc"])
+def test_another_file_in_the_folder_is_refused_in_words(
+    con: icesql.Connection, tmp_path: Path, name: str
+) -> None:
+    con.execute("CREATE TABLE s.t (i BIGINT)")
+    parquet(tmp_path / "in/x.parquet", i=[1])
+    (tmp_path / "in" / name).write_text("i\n1\n")
+    with pytest.raises(icesql.ProgrammingError, match=rf"{name} is no Parquet file, and add_files"):
+        add(con, tmp_path / "in")
+    (tmp_path / "in" / name).rename(tmp_path / "in" / f"_{name}")
+    assert add(con, tmp_path / "in") == [(1, 1)]
+
+
+def test_a_parquet_file_of_any_name_is_added(con: icesql.Connection, tmp_path: Path) -> None:
+    con.execute("CREATE TABLE s.t (i BIGINT)")
+    parquet(tmp_path / "in/x.parquet", i=[1]).rename(tmp_path / "in" / "000000_0")
+    assert add(con, tmp_path / "in") == [(1, 1)]

@@ -1,4 +1,4 @@
-"""Which data files of a branch equality deletes apply to; no file is opened."""
+"""Which data files of a branch equality deletes apply to, told by metadata."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from icesql.iceberg.metadata_columns import POS, SNAPSHOT_ID
 from icesql.iceberg.schema import Schema
 from icesql.maintain.others import equality_deletes
 from icesql.maintain.rewrite.plan import branch_head
+from icesql.maintain.rewrite.task import read_live_rows
 from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
-from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
+from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext, distinct_deletes
 from icesql.storage.new_file import check_writable
 
 # Bytes of memory for each row of a file: its mark, and its position once it is to be deleted.
@@ -64,8 +65,8 @@ def plan_conversion(
 ) -> ConversionPlan:
     """The files that may hold a row of ``row_filter``, which names fields of the current schema.
 
-    Raises ProgrammingError for a branch that does not exist, UnsupportedTableError for a data file
-    that does not say how many rows it has, or says more than fit ``memory_limit``.
+    A file that does not say how many rows it has is read. Raises ProgrammingError for a branch that
+    does not exist, UnsupportedTableError for a file of more rows than fit ``memory_limit``.
     """
     check_writable(table.storage)
     start = branch_head(table.metadata, branch)
@@ -81,7 +82,8 @@ def plan_conversion(
         for each in found.files
         if each.data_file.path not in repeated
     ]
-    tasks = tuple(each for each in files if equality_deletes(each))
+    context = replace(found.context, projection=Schema((SNAPSHOT_ID, POS)))
+    tasks = tuple(_counted(each, context, query) for each in files if equality_deletes(each))
     for each in tasks:
         # Metadata may say anything.
         most = query.settings.memory_limit // _BYTES_OF_ROW
@@ -94,5 +96,13 @@ def plan_conversion(
             )
     key_of = table.storage.same_file_key
     looked_at = frozenset(key_of(each.data_file.path) for each in files)
-    context = replace(found.context, projection=Schema((SNAPSHOT_ID, POS)))
     return ConversionPlan(table, branch, start, context, tasks, looked_at)
+
+
+def _counted(task: FileScanTask, context: ScanContext, query: QueryContext) -> FileScanTask:
+    """The task of a file that does not say how many rows it has, with their number."""
+    if task.data_file.record_count >= 0:
+        return task
+    scan = CombinedScanTask((replace(task, deletes=()),), context)
+    count = sum(int(each.num_rows) for each in read_live_rows(scan, query))
+    return replace(task, data_file=replace(task.data_file, record_count=count))

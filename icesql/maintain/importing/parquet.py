@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
-from icesql.errors import DataError, IntegrityError, NotSupportedError
+from icesql.errors import DataError, IntegrityError, NotSupportedError, ProgrammingError
 from icesql.iceberg import types as t
 from icesql.iceberg.avro_name import avro_name
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
@@ -59,7 +59,8 @@ def mapping_of(table: Table) -> NameMapping:
 def data_file(table: Table, storage: Storage, found: FoundFile, mapping: NameMapping) -> DataFile:
     """The file as the current spec of the table has it.
 
-    Raises CorruptFileError for what is no Parquet file, TypeMismatchError for columns of other
+    Raises ProgrammingError for a file of another format, CorruptFileError for a Parquet file that
+    cannot be read, TypeMismatchError for columns of other
     types, NotSupportedError for one with field ids of another table, DataError where a column
     says other than its folder, IntegrityError where a required one is missing or has NULL.
     """
@@ -70,6 +71,13 @@ def data_file(table: Table, storage: Storage, found: FoundFile, mapping: NameMap
         mapping,
     )  # fmt: skip
     with storage.open_known(found.path, found.size) as stream, decoding(found.path):
+        if not found.path.lower().endswith((".parquet", ".parq")):
+            if stream.read(4) not in (b"PAR1", b"PARE"):
+                raise ProgrammingError(
+                    f"{found.path} is no Parquet file, and add_files adds all files of a folder; "
+                    "move it away, give it a name that begins with _, or add files one by one"
+                )
+            stream.seek(0)
         file = pq.ParquetFile(stream)
         footer, arrow = file.metadata, file.schema_arrow
     own = arrow_fields(arrow, FIELD_ID)

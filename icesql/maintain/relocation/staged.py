@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -37,7 +37,8 @@ from icesql.storage import sizes
 from icesql.storage.new_file import NewFile
 from icesql.storage.open import Storage
 
-_LIST = "file-list"
+STAGED_LIST: Final = "file-list"
+STAGING: Final = "copy-table-staging-"
 
 
 class PathRewrite(Struct, frozen=True):
@@ -107,7 +108,7 @@ class _Staging:
             if reroot is None
             else f"{reroot.folder}/metadata"
         )
-        return f"{folder}/copy-table-staging-{uuid.uuid4()}"
+        return f"{folder}/{STAGING}{uuid.uuid4()}"
 
     def run(self) -> StagedPaths:
         """Write everything; the list comes last."""
@@ -258,7 +259,7 @@ class _Staging:
         self._pairs[place] = new
 
     def _write_list(self) -> str:
-        path = f"{self._folder}/{_LIST}"
+        path = f"{self._folder}/{STAGED_LIST}"
         with NewFile(self._storage, path) as new:
             for pair in self._pairs.items():
                 if any("," in each or not each.isprintable() for each in pair):
