@@ -85,7 +85,24 @@ def _abandon_output() -> None:
 # ------------------------------------------------------------------ running
 
 
+def _say_error(options: argparse.Namespace, error: BaseException, place: str = "") -> None:
+    """An error on standard error: a line of text, or of JSON with ``--format json``."""
+    own = isinstance(error, Error) and not isinstance(error, InternalError)
+    text = f"{error}" if own else f"{type(error).__name__}: {error}"
+    if options.format != "json":
+        say(f"error: {place}: {text}" if place else f"error: {text}")
+        return
+    import json
+
+    at = getattr(error, "position", None) or (getattr(error, "line", None), None)
+    found = {"type": type(error).__name__, "message": text, "line": at[0], "column": at[1]}
+    said = {"error": {key: each for key, each in {**found, "place": place or None}.items() if each}}
+    say(json.dumps(said, ensure_ascii=False))
+
+
 def _run(options: argparse.Namespace) -> int:
+    if options.debug:
+        os.environ["ICESQL_TRACEBACK"] = "1"
     try:
         if options.command == "help":
             return _help(options)
@@ -122,11 +139,11 @@ def _run(options: argparse.Namespace) -> int:
             say(traceback.format_exc())
         elif not isinstance(error, Error) or isinstance(error, InternalError):
             # Report a bug like any error, on standard error.
-            say(f"error: {type(error).__name__}: {error}")
+            _say_error(options, error)
             say("this is a bug in icesql; --debug shows where")
         else:
-            say(f"error: {error}")
-            if error.topic and sys.stderr.isatty():
+            _say_error(options, error)
+            if error.topic and sys.stderr.isatty() and options.format != "json":
                 say(f"more about it: icesql help {error.topic}")
         return FAILED
 
@@ -504,7 +521,7 @@ def _run_statements(
         from icesql.repl.places import place_in_file
 
         place = place_in_file(options.file, script, number, error, options.dialect)
-        say(f"error: {place}: {error}")
+        _say_error(options, error, place)
         return FAILED
     return FAILED if _rolled_back(connection) else OK
 
@@ -539,7 +556,7 @@ def _run_each(
             raise
         except Error as error:
             line = getattr(error, "line", None) or first + 1
-            say(f"error: {name}:{line}, statement {number}: {error}")
+            _say_error(options, error, f"{name}:{line}, statement {number}")
             connection._session.fail_transaction()
             code = FAILED
     return FAILED if _rolled_back(connection) else code

@@ -25,7 +25,7 @@ _OTHER_NAMES: Final = {
 }
 # Variables of icesql and its tests that are not settings.
 _OTHER_VARIABLES: Final = frozenset(
-    ("CONFIG", "JVM_ARCHIVE", "CORPUS", "HISTORIES", "PREDICATES", "DAMAGES", "HALTS")
+    ("CONFIG", "TRACEBACK", "JVM_ARCHIVE", "CORPUS", "HISTORIES", "PREDICATES", "DAMAGES", "HALTS")
 )
 # What every pod is given beside a service that is called icesql.
 _OF_KUBERNETES: Final = r"(?:\w{1,200}_)?(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\d+_\w+)?)"

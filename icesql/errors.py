@@ -525,6 +525,22 @@ def _snippet(sql: str | None, position: tuple[int, int] | None) -> str:
     return f"\n  {left}{right}\n  {' ' * _cells(left)}^"
 
 
+def mark_in(error: Error, sql: str) -> str:
+    """The line of ``sql`` at an error's place and a mark below; "" where the message has one."""
+    at = place_of(error, sql)
+    if at is None or isinstance(error, SqlSyntaxError):
+        return ""
+    return _cut_around_caret(_snippet(sql, at)).removeprefix("\n")
+
+
+def place_of(error: BaseException, sql: str) -> tuple[int, int] | None:
+    """The line and the column that an error has in ``sql``, from 1."""
+    if isinstance(error, _InSql):
+        return error.position
+    offset = getattr(error, "sql_offset", None)
+    return None if offset is None else position(sql, offset)
+
+
 def _cut_around_caret(message: str) -> str:
     """The message with a short last line: a long one would wrap, its caret under another line."""
     head, _, caret = message.rpartition("\n")

@@ -559,3 +559,16 @@ def test_an_error_in_standard_input_says_so() -> None:
     done = icesql("--continue-on-error", stdin="SELECT 1 AS a;\nSELECT nope;\n")
     assert done.returncode == 1
     assert done.stderr.startswith("error: standard input:2, statement 2: ")
+
+
+@pytest.mark.parametrize("more", [(), ("--continue-on-error",)])
+def test_errors_are_json_where_rows_are(more: tuple[str, ...], warehouse: Path) -> None:
+    sql = "SELECT nope\nFROM shop.orders"
+    done = icesql("--warehouse", str(warehouse), "--format", "json", *more, "-c", sql)
+    told = json.loads(done.stderr)["error"]
+    assert done.returncode == 1
+    assert told["type"] == "ColumnNotFoundError"
+    assert (told["line"], told["column"]) == (1, 8)
+    assert told["message"].startswith('column "nope" not found')
+    done = icesql("--warehouse", "/nowhere", "--format", "json", "-c", "SHOW TABLES")
+    assert json.loads(done.stderr)["error"]["message"]

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from icesql.dbapi.one_frame import one_frame
 from icesql.errors import MissingExtraError, ProgrammingError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class ArrowRows(ABC):
     def _at_work(self) -> AbstractContextManager[None]:
         """Context manager whose errors are reported as the cursor's."""
 
+    @one_frame
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table."""
         with self._at_work():
@@ -36,6 +38,7 @@ class ArrowRows(ABC):
         """``arrow()``, as other drivers call it."""
         return self.arrow()
 
+    @one_frame
     def arrow_reader(self) -> pa.RecordBatchReader:
         """All rows as a stream of record batches; memory stays bounded.
 
@@ -69,6 +72,7 @@ class ArrowRows(ABC):
         with self._at_work():
             return arrow_schema(self._rows().columns).__arrow_c_schema__()
 
+    @one_frame
     def pl(self) -> polars.DataFrame:
         """All rows as a Polars DataFrame. Raises MissingExtraError without Polars."""
         try:
@@ -81,6 +85,7 @@ class ArrowRows(ABC):
             result = self._rows()
             return polars_frame(polars, result.arrow_reader().read_all(), result.columns)
 
+    @one_frame
     def df(self) -> pandas.DataFrame:
         """All rows as a pandas DataFrame.
 

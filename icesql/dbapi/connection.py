@@ -14,6 +14,7 @@ from icesql.access import Access, Place
 from icesql.catalog.identifiers import listed_name
 from icesql.config import Settings, unknown_variables
 from icesql.dbapi.cursor import Cursor, leave_rows, run_next
+from icesql.dbapi.one_frame import one_frame
 from icesql.dbapi.script import Script
 from icesql.errors import (
     DatabaseError,
@@ -101,6 +102,7 @@ class Connection:
         self._cursors.add(cursor)
         return cursor
 
+    @one_frame
     def execute(
         self,
         sql: str,
@@ -111,6 +113,7 @@ class Connection:
         """A new cursor that has executed ``sql``; ``tables`` are as in ``Cursor.execute``."""
         return self.cursor().execute(sql, parameters, tables=tables)
 
+    @one_frame
     def execute_script(self, sql: str, parameters: Parameters = None) -> Iterator[Cursor]:
         """Run statements separated by ``;``, each when its cursor is asked for; one cursor each.
 
@@ -125,6 +128,7 @@ class Connection:
         self._session.check_open()
         self._session.state.names.register(name, path)
 
+    @one_frame
     def register(self, name: str, rows: Any) -> None:
         """Let ``name`` mean rows that the program holds, in the place of what had the name.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from icesql.context import QueryContext
 from icesql.dbapi.arrow_rows import ArrowRows
+from icesql.dbapi.one_frame import mark, one_frame
 from icesql.dbapi.query_log import log_scans
 from icesql.dbapi.script import Script, check_text
 from icesql.errors import (
@@ -75,6 +76,7 @@ class Cursor(ArrowRows):
 
     # ------------------------------------------------------------------ execute
 
+    @one_frame
     def execute(
         self,
         sql: str,
@@ -107,6 +109,7 @@ class Cursor(ArrowRows):
                 warnings.warn(NO_CATALOG, Warning, stacklevel=3)
         return self
 
+    @one_frame
     def executemany(
         self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]
     ) -> None:
@@ -144,10 +147,12 @@ class Cursor(ArrowRows):
             rows = self._fetch(1)
         return rows[0] if rows else None
 
+    @one_frame
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """At most ``size`` (``arraysize``) further rows; empty at the end."""
         return self._fetch(self.arraysize if size is None else size)
 
+    @one_frame
     def fetchall(self) -> list[Row]:
         """All further rows."""
         return self._fetch(None)
@@ -377,6 +382,7 @@ class _Work:
             from icesql.dbapi.registered import name_rows
 
             name_rows(error)
+        mark(error, cursor._sql)
         cursor._session.clean(error)
         # Whatever an engine raises when its result goes away.
         own = isinstance(error, InterfaceError | QueryCancelledError)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from icesql.context import QueryContext
+from icesql.dbapi.one_frame import mark
 from icesql.errors import ProgrammingError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Script:
         try:
             self._statements = session.read(sql, parameters)
         except Exception as error:  # each goes on, whatever it is, once it is clean
+            mark(error, sql)
             session.clean(error)
             raise
 

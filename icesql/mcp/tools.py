@@ -165,7 +165,10 @@ class Tools:
         Views, variables, transactions and the like would stay in the connection, which all agents
         share: the tables of one would no longer be those of the others.
         """
-        for read in self._connection._session.parse(sql):
+        statements = self._connection._session.parse(sql)
+        if len(statements) != 1:
+            raise ProgrammingError(f"a call runs one statement, not {len(statements)}")
+        for read in statements:
             if not isinstance(read, Query | Explain | Shown):
                 raise ProgrammingError(
                     "this tool only reads, and leaves nothing behind: send one query (SELECT, "

@@ -229,7 +229,7 @@ def test_changes_are_what_came_and_went(pinned: icesql.Connection) -> None:
         ("explain_query", {"sql": "EXPLAIN ANALYZE SELECT 1"}, "syntax error"),
         ("explain_query", {"sql": "SHOW ALL"}, "syntax error"),
         ("query", {"sql": "SELECT * FROM read_csv('/etc/passwd')"}, "read_csv() (line 1"),
-        ("query", {"sql": "COPY (SELECT 1) TO '/tmp/x.csv'"}, "copy_to"),
+        ("query", {"sql": "COPY (SELECT 1) TO '/tmp/x.csv'"}, "COPY"),
         ("query", {"sql": "SELECT * FROM iceberg_scan('/srv/secret')"}, "path"),
         ("query", {"sql": "SELECT * FROM shop.orders"}, "estimate_query"),
         ("describe_table", {"table": "shop.nothing"}, "not found"),
@@ -376,3 +376,48 @@ def test_the_command_serves_http_to_this_machine_alone(warehouse: Path) -> None:
                 assert answer.status in (403, 421)
         finally:
             process.terminate()
+
+
+def test_each_parameter_is_described_and_no_other_is_taken(pinned: icesql.Connection) -> None:
+    listed = talk(pinned, lambda client: client.list_tools())
+    for tool in listed.tools:
+        assert tool.input_schema["additionalProperties"] is False
+        for name, parameter in tool.input_schema["properties"].items():
+            assert parameter["description"].endswith("."), (tool.name, name)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("query", {}, "query needs sql: One SELECT"),
+        (
+            "query",
+            {"sql": "SELECT 1", "max_row": 5},
+            "no parameter 'max_row'; it has sql, max_rows",
+        ),
+        ("query", {"sql": 5}, "sql of query has to be a text"),
+        ("query", {"sql": None}, "sql of query has to be a text"),
+        ("query", {"sql": "SELECT 1", "max_rows": "ten"}, "max_rows of query has to be a whole"),
+        ("query", {"sql": "SELECT 1", "max_rows": True}, "has to be a whole number"),
+        ("query", {"sql": "SELECT 1; SELECT 2"}, "a call runs one statement, not 2"),
+        ("query", {"sql": ""}, "a call runs one statement, not 0"),
+        ("estimate_query", {"sql": "SELECT 1; SELECT 2"}, "one"),
+        ("changes", {"table": "shop.orders"}, "changes needs from_version: Changes after"),
+        ("drop_table", {"table": "shop.orders"}, "no tool 'drop_table'; there are list_tables"),
+        ("query", {"sql": "SELECT * FROM '/etc/passwd'"}, "."),
+        ("query", {"sql": "SELECT * FROM iceberg_scan('/x')"}, "access denied"),
+        ("query", {"sql": "INSERT INTO shop.orders VALUES (1)"}, "only reads"),
+        ("query", {"sql": "SET max_scan_files = 100"}, "only reads"),
+        ("query", {"sql": "SELECT posexplode(1)"}, "posexplode"),
+        ("query", {"sql": "SELECT nope FROM shop.orders"}, "nope"),
+    ],
+)
+def test_what_is_wrong_with_a_call_is_said_in_words_that_help(
+    pinned: icesql.Connection, tool: str, arguments: dict[str, Any], told: str
+) -> None:
+    result = call(pinned, tool, **arguments)
+    text = str(result.content[0].text)
+    assert result.is_error
+    assert told in text
+    for never in ("pydantic", "http", "execute_script", " --", "connect(", "raise max_", "pip "):
+        assert never not in text, text

@@ -128,7 +128,11 @@ def _no_function(call: str, text: str) -> tuple[str, str]:
     if re.fullmatch(_OPERATORS, name):
         listed = " and ".join(arguments.split(", ")) if arguments.count(", ") == 1 else arguments
         # Dates and intervals are added, too.
-        is_text = name == "+" and "VARCHAR" in arguments and not re.search("INT|DAT", arguments)
+        is_text = (
+            name == "+"
+            and "VARCHAR" in arguments
+            and not re.search("INTERVAL|DATE|TIME", arguments)
+        )
         hint = "|| joins texts" if is_text else "CAST one side to another type"
         return f"the operator {name} does not take {listed}", hint
     if not arguments:
