@@ -30,6 +30,8 @@ _OTHER_VARIABLES: Final = frozenset(
 # What every pod is given beside a service that is called icesql.
 _OF_KUBERNETES: Final = r"(?:\w{1,200}_)?(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\d+_\w+)?)"
 
+# Of ``conflict_retries``: more would only hide that two writers never agree.
+_MOST_RETRIES: Final = 100
 _GROUPS: Final = "sys/fs/cgroup"
 # Control groups of version 1 say "no limit" with a number of this size.
 _UNLIMITED: Final = 1 << 60
@@ -81,6 +83,12 @@ def _positive(text: str) -> int:
     if value <= 0:
         raise ValueError(f"{text!r} is not a positive number")
     return value
+
+
+def _retries(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= _MOST_RETRIES):
+        raise ValueError(f"{text!r} is no whole number from 0 to {_MOST_RETRIES}")
+    return int(text)
 
 
 def _time_zone(text: str) -> str:
@@ -223,6 +231,7 @@ class Settings(Struct, frozen=True):
     partition_overwrite_mode: str = "static"
     snapshot_ref: str | None = None
     delete_below: str | None = None
+    conflict_retries: int = 3
 
     @property
     def snapshot_pinned(self) -> bool:
@@ -356,5 +365,6 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "partition_overwrite_mode": _one_of("static", "dynamic"),
     "snapshot_ref": _optional(str),
     "delete_below": _optional(str),
+    "conflict_retries": _retries,
 }
 assert set(_PARSERS) == set(Settings.__struct_fields__)

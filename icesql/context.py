@@ -131,6 +131,8 @@ class QueryContext(Struct):
     meanwhile: Callable[[], object] | None = None
     # Tables that are open already, where queries of one statement must see one moment of them.
     opened: dict[Any, Any] | None = None
+    # What was bound of this statement that gives another answer each time, such as ``random()``.
+    once: set[str] = field(default_factory=set)
     # How long commits are tried, in seconds, where properties of the table do not say; None is the
     # time that maintenance has.
     commit_seconds: float | None = 60.0

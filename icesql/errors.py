@@ -439,6 +439,15 @@ class CommitConflictError(OperationalError):
     """Another writer committed first; the table is as that writer left it."""
 
     topic = "several writers"
+    # Refused for what the other did to rows or files: the statement, evaluated again, may succeed.
+    _rows_changed = False
+
+
+def rows_changed(message: str) -> CommitConflictError:
+    """The conflict of a statement that may succeed when it is evaluated again."""
+    error = CommitConflictError(message)
+    error._rows_changed = True
+    return error
 
 
 class CommitStateUnknownError(OperationalError):

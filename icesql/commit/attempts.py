@@ -15,6 +15,7 @@ from icesql.catalog.targets import load_to_change
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
 from icesql.commit.outcomes.requests import OpenRequests, Sent, files_of
 from icesql.commit.retries import RetryPolicy
+from icesql.commit.turns import Turn
 from icesql.context import COMMITTING, NOT_COMMITTED, Progress, QueryContext
 from icesql.errors import (
     CommitConflictError,
@@ -95,22 +96,31 @@ def commit(catalog: Catalog, table: Table, operation: Operation, query: QueryCon
 def _tried(catalog: Catalog, table: Table, operation: Operation, query: QueryContext) -> Table:
     sent = OpenRequests()
     try:
-        return _until_known(catalog, table, operation, query, sent)
+        with Turn(catalog, table, query) as turn:
+            return _until_known(catalog, table, operation, query, sent, turn)
     except CommitStateUnknownError:
         raise
     except BaseException as error:
         if not sent:
+            if isinstance(error, CommitConflictError) and sent.was_unknown:
+                error._rows_changed = False  # nobody evaluates the statement again
             raise
         # Whatever it is that ended the attempts: a request may be applied, or be so later.
         raise _unknown(table, operation, sent) from error
 
 
 def _until_known(
-    catalog: Catalog, table: Table, operation: Operation, query: QueryContext, sent: OpenRequests
+    catalog: Catalog,
+    table: Table,
+    operation: Operation,
+    query: QueryContext,
+    sent: OpenRequests,
+    turn: Turn,
 ) -> Table:
     policy = RetryPolicy.of(table.metadata.properties, query.commit_seconds)
     others = _Others(table)
     busy = 0
+    turn.take()
     # The table may be of long ago: what its statement read, and wrote files for, since then.
     base, attempt = _same_table(table, load_to_change(catalog, table.identifier)), 0
     while True:
@@ -131,6 +141,7 @@ def _until_known(
             if attempt > 1:
                 operation.failed()  # what the attempts before wrote is of no use
             return base
+        turn.leave()
         if isinstance(outcome, Done):
             return _finished(catalog, base, operation)
         is_last = policy.is_last(attempt)
@@ -149,6 +160,7 @@ def _until_known(
             if not sent:
                 query.report(Progress(NOT_COMMITTED, attempt, detail=others.waited_for))
             wait(policy.wait_seconds(attempt), query)
+        turn.take()
         base = others.seen(refreshed(catalog, table))
         if sent.are_applied(base) or _has_snapshot(base, operation):
             return _finished(catalog, base, operation)  # an attempt that was thought lost

@@ -25,7 +25,7 @@ from icesql.commit.snapshots.summary import SummaryCounts, totals
 from icesql.commit.validation.live_rows import LiveRows
 from icesql.commit.validation.planned import check_planned
 from icesql.context import QueryContext
-from icesql.errors import CommitConflictError, StorageError, UnsupportedTableError
+from icesql.errors import CommitConflictError, StorageError, UnsupportedTableError, rows_changed
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.writing.list_writer import ListHeader
@@ -304,7 +304,7 @@ class SnapshotOperation:
                 found[key] = found.get(key, 0) + 1
         missing = self._changes.removed_keys - found.keys()
         if missing:
-            raise CommitConflictError(
+            raise rows_changed(
                 f"the file {min(missing)[0]} is no longer part of the table: another commit "
                 "rewrote or deleted it; run the statement again"
             )
@@ -312,7 +312,7 @@ class SnapshotOperation:
         read = Counter(map(file_key, data))
         for key, times in read.items():
             if found[key] > times:
-                raise CommitConflictError(
+                raise rows_changed(
                     f"the file {key[0]} is part of the table {found[key]} times, and this change "
                     f"has read it {times} times; run the statement again"
                 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from icesql.access import Access
-from icesql.errors import AccessDeniedError, TableNotFoundError
+from icesql.context import Progress
+from icesql.errors import AccessDeniedError, CommitConflictError, TableNotFoundError
 from icesql.modify.modified import Modified
 from icesql.modify.present import check_present
 from icesql.modify.services import StatementServices
@@ -31,7 +32,7 @@ def modify(statement: Write, services: StatementServices) -> Modified:
     if not (isinstance(statement, CallProcedure) or _saves_rows(statement)):
         check_present(services.query.settings)
     check_statement(statement, services.state)
-    done = _done(statement, services)
+    done = _again(statement, services)
     if done.snapshot_id is not None and not isinstance(statement, CallProcedure):
         done = as_staged(done, getattr(statement, "table", None), services)
     return as_pending(done, services.state)
@@ -46,6 +47,34 @@ def _if_exists(statement: w.IfExists, services: StatementServices) -> Modified:
         except TableNotFoundError:
             return Modified(note=f"there is no {statement.table.text}; nothing was done")
         raise
+
+
+def _again(statement: Write, services: StatementServices) -> Modified:
+    """The statement done, evaluated whole once more where others changed its rows meanwhile.
+
+    It is then as if it had begun after them, at the time that it began. What changes one table, is
+    a commit by itself and gives the same answer each time can be; nothing was committed of it.
+    """
+    query, most = services.query, 0
+    if isinstance(statement, w.Delete | w.Update | Merge) and services.state.transaction is None:
+        most = query.settings.conflict_retries
+    for number in range(most + 1):
+        try:
+            return _done(statement, services)
+        except CommitConflictError as error:
+            if not most or not error._rows_changed:
+                raise
+            if query.once:
+                raise CommitConflictError(
+                    f"{error}; it is not planned again because of {max(query.once)}"
+                ) from error
+            if number == most:
+                raise CommitConflictError(
+                    f"{error}; it was planned {most + 1} times, SET conflict_retries allows more"
+                ) from error
+            query.check()
+            query.report(Progress("planning again", number + 1, most))
+    raise AssertionError
 
 
 def _done(statement: Write, services: StatementServices) -> Modified:

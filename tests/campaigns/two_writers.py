@@ -13,10 +13,11 @@ for it writes the rows that they delete anew), and Java where ``--java`` names a
 PySpark. REST is behind a gateway that loses, repeats and delays what is sent.
 
 A model applies what was committed, in its order, by what the statement's isolation allows (the
-table in the manual's chapter Write). After each commit and each step the table has the model's rows, and in version 3
-row ids that are unique and stay; at the end so has every snapshot that is retained, by PyIceberg
-and Java too. What was refused has changed nothing. One seed gives one history. Exits with 1 if
-anything was wrong.
+table in the manual's chapter Write). A statement that is planned again has to be what it is after
+the commits before that. After each commit and each step the table has the model's rows, and in
+version 3 row ids that are unique and stay; at the end so has every snapshot that is retained, by
+PyIceberg and Java too. What was refused has changed nothing. One seed gives one history. Exits with
+1 if anything was wrong.
 """
 
 from __future__ import annotations

@@ -199,6 +199,7 @@ def test_rows_that_come_meanwhile(
             return real(*given, **more)
 
         monkeypatch.setattr(module, name, meanwhile)
+    con.execute("SET conflict_retries = 0")
     if isolation == "serializable":
         with pytest.raises(errors.CommitConflictError):
             con.execute("DELETE FROM s.t WHERE i = 5")

@@ -102,6 +102,7 @@ def test_files_that_another_writer_rewrites(
         return real(*given, **more)
 
     monkeypatch.setattr(module, "commit_overwrite", meanwhile)
+    con.execute("SET conflict_retries = 0")
     with pytest.raises(errors.CommitConflictError):
         con.execute("DELETE FROM s.t WHERE p = 'a'")
     assert con.execute("SELECT count(*) FROM s.t").fetchone() == (30,)

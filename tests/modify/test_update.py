@@ -311,6 +311,7 @@ def test_a_row_that_another_writer_changes(
             return real(*given, **more)
 
         monkeypatch.setattr(module, name, meanwhile)
+    con.execute("SET conflict_retries = 0")
     with pytest.raises(errors.CommitConflictError, match="run the statement again"):
         con.execute("UPDATE s.t SET x = -6 WHERE i = 5")
     assert [r[2] for r in rows(con) if r[0] == 5] == [-5]

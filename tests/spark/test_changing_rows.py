@@ -3,6 +3,7 @@ same."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -322,3 +323,45 @@ def test_the_source_of_a_merge_never_comes_to_the_driver(
             )
     assert on_disk(tmp_path / "spark") == {Path(path).name for (path,) in named}
     assert came == []
+
+
+@pytest.mark.parametrize("joins", ["tasks", "Spark"])
+def test_what_lost_to_another_writer_is_planned_again(
+    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joins: str
+) -> None:
+    """As on this machine: with the time of the first attempt, and without its files."""
+    if joins == "Spark":
+        monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
+    from icesql.commit import attempts
+
+    own, begun = attempts._tried, list[datetime]()
+
+    with connect(warehouse=str(tmp_path)) as con, icesql.connect(warehouse=str(tmp_path)) as other:
+        other.execute("CREATE SCHEMA s")
+        other.execute("CREATE TABLE s.t (id BIGINT, v BIGINT, seen TIMESTAMP)")
+        other.execute("CREATE TABLE s.u AS SELECT 3 AS id")
+        other.execute("INSERT INTO s.t SELECT range, 0, NULL FROM range(10)")
+
+        def tried(*given: Any) -> Any:
+            monkeypatch.setattr(attempts, "_tried", own)
+            begun.append(datetime.now(UTC))
+            other.execute("UPDATE s.t SET v = 5 WHERE id IN (3, 4)")
+            other.execute("INSERT INTO s.u VALUES (4)")
+            return own(*given)
+
+        con.execute("SET engine = 'spark'")
+        monkeypatch.setattr(attempts, "_tried", tried)
+        changed = con.execute(
+            "UPDATE s.t SET v = v + 1, seen = now()::TIMESTAMP WHERE id IN (SELECT id FROM s.u)"
+        ).fetchall()
+        assert changed[0][0] == 2
+        found = other.execute("SELECT id, v, seen FROM s.t WHERE v > 0 ORDER BY id").fetchall()
+        assert [row[:2] for row in found] == [(3, 6), (4, 6)]
+        assert all(row[2].replace(tzinfo=UTC) < begun[0] for row in found)
+        known = other.execute("SELECT DISTINCT file_path FROM s.t.all_files").fetchall()
+        names = {Path(row[0]).name for row in known}
+        assert {each.name for each in (tmp_path / "s" / "t").rglob("*.parquet")} == names
+        monkeypatch.setattr(attempts, "_tried", tried)
+        with pytest.raises(icesql.errors.CommitConflictError, match="not planned again"):
+            con.execute("DELETE FROM s.t WHERE id < 5 AND random() < 2")
+        assert other.execute("SELECT count(*) FROM s.t").fetchone() == (10,)

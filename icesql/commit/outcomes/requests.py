@@ -78,6 +78,8 @@ class OpenRequests:
 
     def __init__(self) -> None:
         self._open: list[Sent] = []
+        # Whether the outcome of one was ever open, were it known by now.
+        self.was_unknown = False
         self.reason = ""
 
     def __bool__(self) -> bool:
@@ -86,6 +88,7 @@ class OpenRequests:
     def add(self, sent: Sent, reason: str) -> None:
         """Add a request; ``reason`` says what is known of it."""
         self._open.append(sent)
+        self.was_unknown |= not sent.is_refused
         self.reason = reason
 
     def are_applied(self, table: Table) -> bool:

@@ -14,7 +14,7 @@ from icesql.catalog.table import Table
 from icesql.commit.validation.history import APPEND, DELETE, OVERWRITE, REPLACE, History
 from icesql.commit.validation.validation import Validation
 from icesql.context import QueryContext
-from icesql.errors import CommitConflictError
+from icesql.errors import rows_changed
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ADDED, DELETED, ManifestEntries
@@ -206,7 +206,7 @@ class _Checks:
         return [index for index in indexes if mask[index]]
 
     def _refuse(self, what: str) -> NoReturn:
-        raise CommitConflictError(
+        raise rows_changed(
             f"another commit to {self._history.table.name} conflicts with this statement: {what}; "
             "nothing was changed, run the statement again"
         )

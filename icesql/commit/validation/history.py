@@ -11,7 +11,7 @@ from typing import Final
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
-from icesql.errors import CommitConflictError, CorruptFileError
+from icesql.errors import CorruptFileError, rows_changed
 from icesql.iceberg.expressions.predicate import Predicate
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
@@ -101,14 +101,14 @@ def _since(
             continue
         snapshot = table.metadata.snapshot(current)
         if snapshot is None:
-            raise CommitConflictError(
+            raise rows_changed(
                 f"what happened to {table.name} since the statement read it is not known any "
                 f"more: snapshot {current} is expired; run the statement again"
             )
         found.append(snapshot)
         current = snapshot.parent_snapshot_id
     if current is None and start_id is not None:
-        raise CommitConflictError(
+        raise rows_changed(
             f"the snapshot {start_id} that the statement read is not part of {table.name} any "
             "more; run the statement again"
         )

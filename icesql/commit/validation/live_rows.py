@@ -33,7 +33,7 @@ from icesql.commit.files import FileChanges, FileKey, file_key
 from icesql.commit.manifests.filtering import may_hold
 from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.manifests.store import ManifestStore
-from icesql.errors import CommitConflictError, Error, InternalError
+from icesql.errors import Error, InternalError, rows_changed
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
@@ -93,7 +93,7 @@ class LiveRows:
         if problem is None:
             return
         if moved:
-            raise CommitConflictError(
+            raise rows_changed(
                 f"another commit to {self._table.name} conflicts with this statement: {problem}; "
                 "nothing was changed, run the statement again"
             )

@@ -17,6 +17,7 @@ from icesql.errors import (
     CommitConflictError,
     ProgrammingError,
     UnsupportedSqlError,
+    rows_changed,
     similar_names,
 )
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Predicate
@@ -204,7 +205,7 @@ class _Merge:
         ]
         for each in others:
             if each.table.metadata_location != scan.table.metadata_location:
-                raise ProgrammingError(
+                raise rows_changed(
                     f"{scan.table.name} changed while it was read; run the statement again"
                 )
         check_same_columns(scan.table, place.table)

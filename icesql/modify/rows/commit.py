@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from icesql.commit.rows import commit_overwrite, commit_row_delta
-from icesql.errors import CommitConflictError
+from icesql.errors import rows_changed
 from icesql.iceberg.schema import Schema
 from icesql.modify.engine_name import SUMMARY
 from icesql.modify.modified import Modified
@@ -109,7 +109,7 @@ def files_of(
     found = [each for each in planned.files if each.data_file.path in paths]
     refuse_repeated(found, target.table.name)
     if len(found) != len(paths):
-        raise CommitConflictError(
+        raise rows_changed(
             f"{target.table.name} changed while it was read; run the statement again"
         )
     return found, planned.context

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from icesql.errors import CommitConflictError
+from icesql.errors import rows_changed
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
@@ -55,9 +55,7 @@ def planned_files(table: Table, snapshot: Snapshot | None, query: QueryContext) 
         for task in planned.files:
             if task.data_file.path == path:
                 return task, replace(planned.context, projection=projection)
-        raise CommitConflictError(
-            f"{table.name} changed while it was read; run the statement again"
-        )
+        raise rows_changed(f"{table.name} changed while it was read; run the statement again")
 
     return file_of
 

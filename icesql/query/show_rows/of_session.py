@@ -51,6 +51,7 @@ _DESCRIPTIONS: Final = {
     "wap_branch": "writes and reads go to this branch, where the table allows it",
     "partition_overwrite_mode": "what INSERT OVERWRITE replaces: static (by PARTITION) or dynamic",
     "delete_below": "folders, with commas, beside a table's own where maintenance may delete files",
+    "conflict_retries": "how often a DELETE, UPDATE or MERGE that lost to another is planned again",
 }
 # What a client whose settings are locked need not know of the machine.
 _FOLDERS: Final = ("temp_directory", "cache_directory", "delete_below")

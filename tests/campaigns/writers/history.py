@@ -86,6 +86,7 @@ class History:
         warehouse = self.warehouse
         warehouse.forget(self.namespace)
         self.own = warehouse.connect(through_gateway=True)
+        self.own.progress = self._progressed
         self.other = warehouse.connect()
         self.reader = warehouse.connect()
         try:
@@ -108,6 +109,18 @@ class History:
                 warehouse.gateway.down = 0
         self.outcome.moments += self.moments.counts
         return self.outcome
+
+    def _progressed(self, progress: Any) -> None:
+        """A statement that is planned again reads what is there now, and nothing of before."""
+        if progress.stage != "planning again" or self._statement is None:
+            return
+        self._tell("   planned again")
+        self.outcome.kinds[f"{self._statement.kind} planned again"] += 1
+        self._candidates = {
+            (name, branch): [rows]
+            for name, table in self.tables.items()
+            for branch, rows in {**dict.fromkeys(["main"], ()), **table.rows}.items()
+        }
 
     def _tell(self, text: str) -> None:
         self.outcome.told.append(text)

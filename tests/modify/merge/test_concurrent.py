@@ -65,6 +65,7 @@ def test_what_comes_meanwhile(
 
         monkeypatch.setattr(module, name, meanwhile)
     clauses = clauses.replace("INSERT *", "INSERT (k, a) VALUES (k + 100, n)")
+    parts.execute("SET conflict_retries = 0")
     if conflicts:
         with pytest.raises(errors.CommitConflictError):
             parts.execute(SOURCE + clauses)

@@ -1,0 +1,318 @@
+"""A DELETE, UPDATE or MERGE that lost to another writer is evaluated whole again.
+
+What is left is what a serial order leaves: the other's commit, then the statement, at the time at
+which it began.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import icesql
+from icesql.catalog.writes.change import Unknown
+from icesql.commit import attempts
+from icesql.errors import CommitConflictError
+
+Before = Callable[..., list[int]]
+MODES = ("copy-on-write", "merge-on-read")
+
+
+@pytest.fixture
+def other(catalog: dict[str, Any], con: icesql.Connection) -> Iterator[icesql.Connection]:
+    """Another connection to the same catalog."""
+    with icesql.connect(**catalog) as connection:
+        yield connection
+
+
+@pytest.fixture
+def before(monkeypatch: pytest.MonkeyPatch) -> Before:
+    """Do something before so many commits begin, and count all of them."""
+    own = attempts._tried
+
+    def install(action: Callable[[], Any], times: int = 1) -> list[int]:
+        counted, inside = [0], []
+
+        def tried(*given: Any) -> Any:
+            if not inside:
+                counted[0] += 1
+                inside.append(1)
+                try:
+                    if counted[0] <= times:
+                        action()
+                finally:
+                    inside.clear()
+            return own(*given)
+
+        monkeypatch.setattr(attempts, "_tried", tried)
+        return counted
+
+    return install
+
+
+def make(con: icesql.Connection, mode: str = MODES[0], version: int = 2, more: str = "") -> None:
+    modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
+    con.execute(
+        f"CREATE TABLE s.t (id INT, v INT{more}) "
+        f"TBLPROPERTIES ({modes}, 'format-version' = '{version}')"
+    )
+    columns = "range, 0" if not more else "range, 0, NULL"
+    con.execute(f"INSERT INTO s.t SELECT {columns} FROM range(6)")
+
+
+def rows(con: icesql.Connection, what: str = "*") -> list[tuple[Any, ...]]:
+    return con.execute(f"SELECT {what} FROM s.t ORDER BY ALL").fetchall()
+
+
+def left_over(con: icesql.Connection) -> set[str]:
+    """Data files beside the table that none of its snapshots has."""
+    known = {row[0] for row in con.execute("SELECT file_path FROM s.t.all_files").fetchall()}
+    folder = Path(next(iter(known)).removeprefix("file://")).parent
+    names = {Path(each).name for each in known}
+    return {each.name for each in folder.glob("*.p*")} - names
+
+
+STATEMENTS = {
+    "delete": "DELETE FROM s.t WHERE v = 0 AND id < 3",
+    "update": "UPDATE s.t SET v = v + 1 WHERE id < 3",
+    "update from": "UPDATE s.t SET v = q.n FROM (SELECT max(v) + 1 AS n FROM s.t) AS q WHERE id < 3",
+    "merge": (
+        "MERGE INTO s.t AS t USING (SELECT * FROM (VALUES (2, 7), (9, 7)) AS w(id, v)) AS q "
+        "ON t.id = q.id WHEN MATCHED THEN UPDATE SET v = t.v + q.v WHEN NOT MATCHED THEN INSERT *"
+    ),
+    "merge of itself": (
+        "MERGE INTO s.t AS t USING (SELECT id + 1 AS id, v FROM s.t) AS q ON t.id = q.id "
+        "WHEN MATCHED THEN UPDATE SET v = q.v + 1 WHEN NOT MATCHED THEN INSERT *"
+    ),
+}
+OTHERS = {
+    "update": "UPDATE s.t SET v = 5 WHERE id IN (1, 2)",
+    "delete": "DELETE FROM s.t WHERE id = 1",
+    "insert": "INSERT INTO s.t VALUES (2, 9), (9, 1)",
+    "compaction": "CALL system.rewrite_data_files(table => 's.t', options => map('rewrite-all', 'true'))",
+}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", STATEMENTS)
+@pytest.mark.parametrize("another", OTHERS)
+def test_it_is_as_if_the_other_had_been_first(
+    con, other, before, mode: str, version: int, kind: str, another: str
+) -> None:
+    make(con, mode, version)
+    other.execute(OTHERS[another])
+    wanted: Any
+    try:
+        count = other.execute(STATEMENTS[kind]).fetchall()[0][0]
+        wanted = rows(other)
+    except icesql.ProgrammingError:  # two rows of the source match one of the table
+        wanted = None
+    con.execute("DROP TABLE s.t PURGE")
+    make(con, mode, version)
+    counted = before(lambda: other.execute(OTHERS[another]).fetchall())
+    if wanted is None:
+        with pytest.raises(icesql.ProgrammingError, match="several rows"):
+            con.execute(STATEMENTS[kind])
+        return
+    found = con.execute(STATEMENTS[kind]).fetchall()
+    assert rows(con) == wanted
+    assert counted[0] in (1, 2)
+    if counted[0] == 2:
+        assert found[0][0] == count, "the count is the last attempt's"
+    assert left_over(con) == set()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_without_retries_it_is_a_conflict(con, other, before, mode: str) -> None:
+    make(con, mode)
+    con.execute("SET conflict_retries = 0")
+    counted = before(lambda: other.execute(OTHERS["update"]))
+    with pytest.raises(CommitConflictError, match="run the statement again") as caught:
+        con.execute(STATEMENTS["update"])
+    assert "planned" not in str(caught.value)
+    assert counted == [1]
+    assert {row[1] for row in rows(con)} == {0, 5}
+    assert left_over(con) == set()
+
+
+@pytest.mark.parametrize("retries", [1, 2])
+def test_it_is_planned_again_so_often_and_no_more(con, other, before, retries: int) -> None:
+    make(con)
+    con.execute(f"SET conflict_retries = {retries}")
+    counted = before(lambda: other.execute("UPDATE s.t SET v = v + 10"), times=99)
+    with pytest.raises(CommitConflictError, match=f"it was planned {retries + 1} times"):
+        con.execute(STATEMENTS["update"])
+    assert counted == [retries + 1]
+    assert {row[1] for row in rows(con)} == {10 * (retries + 1)}
+    assert left_over(con) == set()
+
+
+@pytest.mark.parametrize("text", ["-1", "101", "two", "1.5", "", "٣"])
+def test_the_setting_takes_small_numbers(con, text: str) -> None:
+    with pytest.raises(icesql.ProgrammingError, match="conflict_retries"):
+        con.execute(f"SET conflict_retries = '{text}'")
+    con.execute("SET conflict_retries = 100")
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("DELETE FROM s.t WHERE id < 3 AND random() < 2", "random()"),
+        ("UPDATE s.t SET v = length(uuid()::VARCHAR) WHERE id < 3", "uuid()"),
+        ("DELETE FROM s.t WHERE id IN (SELECT id FROM s.t TABLESAMPLE 100%)", "TABLESAMPLE"),
+        ("DELETE FROM s.t WHERE id IN (SELECT id FROM drawn)", "random()"),
+        ("DELETE FROM s.t WHERE id < 3 AND chance() < 2", "random()"),
+        (
+            "MERGE INTO s.t AS t USING (SELECT 2 AS id, (random() * 0)::INT AS v) AS q "
+            "ON t.id = q.id WHEN MATCHED THEN UPDATE SET v = q.v",
+            "random()",
+        ),
+        (
+            "MERGE INTO s.t AS t USING (SELECT 2 AS id) AS q ON t.id = q.id "
+            "WHEN MATCHED THEN UPDATE SET v = (gen_random_uuid() IS NULL)::INT",
+            "uuid()",
+        ),
+    ],
+)
+def test_what_is_another_each_time_is_evaluated_once(
+    con, other, before, statement: str, named: str
+) -> None:
+    make(con)
+    con.execute("CREATE TEMP VIEW drawn AS SELECT id FROM s.t WHERE random() < 2")
+    con.execute("CREATE MACRO chance() AS random()")
+    counted = before(lambda: other.execute(OTHERS["update"]))
+    with pytest.raises(CommitConflictError, match="not planned again because of") as caught:
+        con.execute(statement)
+    assert named in str(caught.value)
+    assert counted == [1]
+    assert {row[1] for row in rows(con)} == {0, 5}
+
+
+@pytest.mark.parametrize("clock", ["now()", "current_timestamp", "localtimestamp"])
+def test_the_time_is_that_of_the_first_attempt(con, other, before, clock: str) -> None:
+    make(con, more=", seen TIMESTAMP")
+    moments: list[datetime] = []
+
+    def act() -> None:
+        moments.append(datetime.now(UTC))
+        other.execute(OTHERS["update"])
+
+    before(act)
+    con.execute(f"UPDATE s.t SET v = v + 1, seen = {clock}::TIMESTAMP WHERE id < 3")
+    found = rows(con)
+    assert [row[1] for row in found] == [1, 6, 6, 0, 0, 0]
+    assert all(row[2].replace(tzinfo=UTC) < moments[0] for row in found if row[2] is not None)
+    assert len({row[2] for row in found if row[2] is not None}) == 1
+
+
+def test_all_that_it_reads_is_read_again(con, other, before, tmp_path: Path) -> None:
+    make(con)
+    con.execute("CREATE TABLE s.u AS SELECT 0 AS id")
+    con.register("given", pa.table({"id": [1]}))
+    reader = pa.RecordBatchReader.from_batches(
+        pa.schema([("id", pa.int64())]), [pa.record_batch({"id": [2]})]
+    )
+    con.register("once", reader)
+
+    def act() -> None:
+        other.execute("UPDATE s.u SET id = 5")
+        other.execute("UPDATE s.t SET v = 5 WHERE id < 3")
+
+    before(act)
+    con.execute(
+        "DELETE FROM s.t WHERE id IN (SELECT id FROM s.u UNION ALL SELECT id FROM given "
+        "UNION ALL SELECT id FROM once)"
+    )
+    assert rows(con) == [(0, 5), (3, 0), (4, 0)]
+
+
+def test_files_are_read_again(con, other, before, tmp_path: Path) -> None:
+    make(con)
+    file = tmp_path / "ids.csv"
+    file.write_text("id\n1\n")
+
+    def act() -> None:
+        file.write_text("id\n2\n")
+        other.execute(OTHERS["update"])
+
+    before(act)
+    con.execute(f"DELETE FROM s.t WHERE id IN (SELECT id FROM read_csv('{file}'))")
+    assert rows(con, "id") == [(0,), (1,), (3,), (4,), (5,)]
+
+
+def test_an_error_is_that_of_the_last_attempt(con, other, before) -> None:
+    make(con)
+    before(lambda: other.execute("UPDATE s.t SET id = 1 WHERE id = 2"))
+    with pytest.raises(icesql.Error) as caught:
+        con.execute("UPDATE s.t SET v = 1 FROM (SELECT id FROM s.t) AS q WHERE t.id = q.id")
+    assert not isinstance(caught.value, CommitConflictError)
+    assert "matches several rows" in str(caught.value)
+    assert left_over(con) == set()
+
+
+def test_a_column_that_was_renamed_is_not_found(con, other, before) -> None:
+    make(con)
+
+    def act() -> None:
+        other.execute("ALTER TABLE s.t RENAME COLUMN v TO w")
+        other.execute("UPDATE s.t SET w = 5 WHERE id < 3")
+
+    before(act)
+    with pytest.raises(icesql.errors.ColumnNotFoundError):
+        con.execute(STATEMENTS["update"])
+
+
+def test_after_an_unknown_outcome_nothing_is_planned_again(
+    con, other, before, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(con)
+    monkeypatch.setattr(attempts, "_STATUS_WAIT_SECONDS", 0.0)
+    own, seen = attempts.swapped, list[int]()
+
+    def lost(catalog: Any, table: Any, base: Any, change: Any, sent: Any) -> Any:
+        if seen:
+            return own(catalog, table, base, change, sent)
+        seen.append(1)
+        other.execute(OTHERS["update"])
+        return Unknown("it hung up", is_busy=True)
+
+    monkeypatch.setattr(attempts, "swapped", lost)
+    counted = before(lambda: None)
+    with pytest.raises((CommitConflictError, icesql.errors.CommitStateUnknownError)) as caught:
+        con.execute(STATEMENTS["update"])
+    assert counted == [2], f"ours and the other's: {caught.value}"
+    assert {row[1] for row in rows(con)} == {0, 5}
+
+
+def test_nor_is_what_a_transaction_holds(con, other, before) -> None:
+    make(con)
+    con.execute("BEGIN")
+    con.execute(STATEMENTS["update"])
+    other.execute(OTHERS["update"])
+    with pytest.raises(CommitConflictError, match="run the transaction again"):
+        con.execute("COMMIT")
+    assert {row[1] for row in rows(con)} == {0, 5}
+
+
+def test_the_time_limit_covers_all_attempts(con, other, before) -> None:
+    make(con)
+    con.execute("SET query_timeout = 20")
+    begun = time.monotonic()
+
+    def act() -> None:
+        other.execute("UPDATE s.t SET v = v + 10")
+        left = begun + 20.5 - time.monotonic()
+        time.sleep(max(0.0, left))
+
+    counted = before(act, times=9)
+    with pytest.raises(icesql.errors.QueryCancelledError, match="query_timeout"):
+        con.execute(STATEMENTS["update"])
+    assert counted == [1]
+    assert {row[1] for row in rows(con)} == {10}
