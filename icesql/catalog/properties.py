@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from icesql.storage.reroot import split_path
+
 _OF_CATALOG: Final = frozenset(
-    {"uri", "warehouse", "type", "prefix", "token", "credential", "scope", "name", "auth", "ssl"}
-)
+    {"uri", "warehouse", "type", "prefix", "token", "credential", "scope", "name", "auth", "ssl",
+     "catalog"}
+)  # fmt: skip
 _OF_CATALOG_TOO: Final = ("header.", "oauth2", "rest.", "rest-", "auth.", "ssl.")
 
 
@@ -28,6 +32,61 @@ def of_storage(properties: Mapping[str, Any]) -> dict[str, str]:
 # What a server may say of its stores; which of this machine's users asks, it may not.
 _OF_STORES: Final = ("s3.", "client.", "gcs.", "adls.")
 _OF_MACHINE: Final = frozenset({"s3.profile-name", "client.profile-name"})
+
+_BY_SCHEME: Final = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), ("s3.", "client.")),
+    **dict.fromkeys(("gs", "gcs"), ("gcs.",)),
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), ("adls.",)),
+    "hdfs": ("hdfs.",),
+}
+# A catalog signs for its own tables only.
+_OF_SIGNERS: Final = ("s3.signer", "s3.remote-signing-enabled")
+# Properties that say where a store is, and who reads it.
+_PLACES: Final = (
+    "s3.endpoint", "s3.access-key-id", "client.access-key-id", "s3.profile-name",
+    "client.profile-name", "gcs.service.host", "gcs.oauth2.token", "adls.account-name",
+    "adls.account-host", "adls.connection-string", "adls.blob-storage-authority",
+    "adls.dfs-storage-authority", "hdfs.host",
+)  # fmt: skip
+# Without these a store would be looked for at its vendor's.
+ENDPOINTS: Final = (".endpoint", ".host", "-authority", "-host", ".connection-string")
+_AZURE: Final = r"\.(dfs|blob)\.core\.(windows\.net|usgovcloudapi\.net|chinacloudapi\.cn)"
+
+
+def of_store(properties: Mapping[str, Any], path: str) -> dict[str, str]:
+    """What of a catalog's properties opens ``path`` in the store of the catalog.
+
+    Nothing for a path of another scheme, or of another account or host where a path names one.
+    """
+    scheme, authority, _ = split_path(path)
+    names, host = _BY_SCHEME.get(scheme, ()), authority.rpartition("@")[2].lower()
+    found = {
+        key: value
+        for key, value in of_storage(properties).items()
+        if key.startswith(names) and not key.startswith(_OF_SIGNERS) and not names_code(key)
+    }
+    own = split_path(str(properties.get("warehouse") or ""))[1].rpartition("@")[2].lower()
+    if scheme == "hdfs":
+        node, port = found.get("hdfs.host", "").lower(), found.get("hdfs.port")
+        return found if host in {"", own, f"{node}:{port}" if port else node} else {}
+    if names == ("adls.",):
+        said = re.search(r"(?i)(?:^|;)AccountName=([^;]+)", found.get("adls.connection-string", ""))
+        account = found.get("adls.account-name") or (said[1] if said else "")
+        is_own = (
+            host == own
+            or host == found.get("adls.account-host", "").lower()
+            or bool(account and re.fullmatch(re.escape(account.lower()) + _AZURE, host))
+        )
+        return found if is_own or ("@" not in authority and account) else {}
+    return found
+
+
+def with_given(
+    own: Mapping[str, str], given: Mapping[str, str], more: Mapping[str, str]
+) -> dict[str, str]:
+    """``own`` with ``more`` on it; ``given`` in its place where ``more`` names another store."""
+    is_other = any(key in more and more[key] != own.get(key) for key in _PLACES)
+    return {**(given if is_other else own), **more}
 
 
 def names_code(name: str) -> bool:

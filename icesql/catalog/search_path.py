@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from icesql.access import Access
-from icesql.catalog.configuration import kind_of
+from icesql.catalog.configuration import configuration, kind_of
 from icesql.catalog.identifiers import listed_name
 from icesql.catalog.other_catalogs import OtherCatalogs
 from icesql.errors import (
+    AccessDeniedError,
     CatalogError,
     InterfaceError,
     ProgrammingError,
     TableNotFoundError,
     similar_names,
 )
+from icesql.storage.reroot import denied, is_local
+from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
@@ -127,6 +130,32 @@ class SearchPath:
         """The properties of the connection, by which tables are opened by path."""
         return self._given
 
+    def store_of(self, path: str, *, is_owners: bool = True) -> tuple[dict[str, str], bool]:
+        """The properties with which a path is opened.
+
+        Where True comes with them, those of the connection's configured catalog are among them: the
+        owner of the connection wrote the path, and it is one of the catalog's own store. They are
+        for the folder of the table there, whatever its metadata names. Raises CatalogError, and
+        AccessDeniedError for a path of another's that would be looked for where the store is not.
+        """
+        from icesql.catalog.properties import ENDPOINTS, of_storage, of_store
+
+        given, name = of_storage(self._given), self._given.get("catalog")
+        if name is None or is_local(path):
+            return given, False
+        said = {key: value for key, value in self._given.items() if value is not None}
+        found = {**of_store({**configuration().catalog(name), **said}, path), **given}
+        if found == given:
+            return given, False
+        if not is_owners and any(key.endswith(ENDPOINTS) for key in found.keys() - given.keys()):
+            raise AccessDeniedError(
+                "the store of the catalog opens no path of a view or of a service",
+                argument="tables_by_path",
+            )
+        if is_owners:
+            self._properties[path] = found
+        return (found, True) if is_owners else (given, False)
+
     @property
     def in_transaction(self) -> bool:
         """Whether tables are as an open transaction has changed them."""
@@ -201,8 +230,6 @@ class SearchPath:
 
     def is_near(self, parts: Sequence[str], path: str | None = None) -> bool:
         """Whether opening the table reads only files of this machine."""
-        from icesql.storage.reroot import is_local
-
         place = path or self._registered_path(parts)
         if place is not None:
             return is_local(place)
@@ -318,31 +345,27 @@ class SearchPath:
     def _table(self, parts: tuple[str, ...], path: str | None, view: PlaceOfView | None) -> Table:
         from icesql.catalog.open import denied_path, open_table
 
-        confine = self._access.confine
-        if path is not None:
-            allowed = self._access.tables_by_path
-            if allowed is False:
-                raise denied_path()
-            return open_table(
-                path,
-                name=parts[-1],
-                properties=self._given,
-                cache=self._cache,
-                within=None if allowed is True else allowed,
-                confine=confine,
-            )
         stored = view is not None and view.stored
-        registered = None if stored else self._registered_path(parts)
-        if registered is not None:
+        allowed = self._access.tables_by_path
+        if path is not None and allowed is False:
+            raise denied_path()
+        place = path or (None if stored else self._registered_path(parts))
+        if place is not None:
+            is_owners = path is None or not (stored or self._access.service)
+            properties, lent = self.store_of(place, is_owners=is_owners)
+            confine = self._access.confine
+            if lent and isinstance(confine, Roots) and not confine.hold(place):
+                raise denied(place)
             return open_table(
-                registered,
+                place,
                 name=parts[-1],
-                properties=self._given,
+                properties=properties,
                 cache=self._cache,
-                confine=confine,
+                within=allowed if path is not None and isinstance(allowed, Roots) else None,
+                confine=confine or lent,
             )
-        place = self.place if view is None else (view.catalog, view.namespace)
-        return self._catalog_table(parts, place, stored)[1]
+        here = self.place if view is None else (view.catalog, view.namespace)
+        return self._catalog_table(parts, here, stored)[1]
 
     def _seen(self, catalog: Catalog | None) -> Catalog | None:
         transaction = self._transaction()

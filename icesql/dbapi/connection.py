@@ -466,7 +466,7 @@ def connect(
         )
 
     source = {"session": spark, "master": master, "remote": remote}
-    given = {**(properties or {}), "uri": uri, "warehouse": warehouse}
+    given = {**(properties or {}), "uri": uri, "warehouse": warehouse, "catalog": catalog}
     session = Session(
         open_catalog, chosen, access=access, dialect=dialect, spark=source, properties=given
     )

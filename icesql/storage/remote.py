@@ -17,6 +17,7 @@ from icesql.storage.sizes import check_size
 from icesql.storage.stores.client import Body, StoreClient, shared_client
 from icesql.storage.stores.failures import RefusedError
 from icesql.storage.stores.options import is_plain_key
+from icesql.storage.stores.principal import ONE_STORE, identity, properties_at
 
 if TYPE_CHECKING:
     import threading
@@ -34,7 +35,6 @@ T = TypeVar("T")
 _USED_IN: Final[set[int]] = set()
 _WHOLE_BYTES: Final = 8 << 20
 _FOOTER_BYTES: Final = 128 << 10
-_ONE_STORE: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb"}
 
 
 class RemoteFiles:
@@ -56,14 +56,16 @@ class RemoteFiles:
     ) -> None:
         self.properties, self.blocks = properties, blocks
         self.lease, self.signer = lease, signer
-        self._opened = _Opened(properties, signer)
+        # What is open, by the prefix that properties are for, and the properties of them all.
+        self._opened: dict[str, _Opened] = {}
+        self._current_properties = properties
         # What a scan has already asked for, by URI and length.
         self._ahead: dict[tuple[str, int], StoredFile] = {}
         self._shelves: dict[str, tuple[Any, Shelf | None]] = {}
 
     def filesystem(self, uri: str) -> tuple[Any, str]:
         """The ``pyarrow.fs.FileSystem`` of ``uri`` and the path inside it."""
-        return self._current().arrow.filesystem(uri)
+        return self._current(uri).arrow.filesystem(uri)
 
     def get(
         self,
@@ -185,7 +187,7 @@ class RemoteFiles:
 
     def open(self, uri: str) -> BinaryIO:
         """The file as a seekable binary stream."""
-        opened = self._current()
+        opened = self._current(uri)
         if opened.client(uri)[0] is None:
             return opened.arrow.open(uri)
         return self.stream(uri, self.size(uri))
@@ -248,53 +250,54 @@ class RemoteFiles:
         store = self.blocks.store()
         # Asked for each of many files: what precedes the key says which store it is.
         end = uri.find("/", uri.find("://") + 3)
-        place = uri[:end] if end > 0 else uri
+        prefix, properties = properties_at(self.properties, uri)
+        place = prefix + " " + (uri[:end] if end > 0 else uri)
         known = self._shelves.get(place)
         if known is not None and known[0] is store:
             return known[1]
         shelf = None
         if store is not None:
-            from icesql.storage.stores.principal import identity
-
             scheme, authority, _ = split_path(uri)
-            shelf = store.shelf(
-                *identity(_ONE_STORE.get(scheme, scheme), authority, self.properties)
-            )
+            shelf = store.shelf(*identity(ONE_STORE.get(scheme, scheme), authority, properties))
         self._shelves[place] = store, shelf
         return shelf
 
-    def _current(self) -> _Opened:
-        """What is open with the properties of now."""
-        opened = self._opened
-        if self.lease is not None:
-            found = self.lease.current()
-            if found is not opened.properties:
-                self._opened = opened = _Opened(found, self.signer)
+    def _current(self, uri: str) -> _Opened:
+        """What is open with the properties of now for a place."""
+        found = self.properties if self.lease is None else self.lease.current()
+        if found is not self._current_properties:
+            self._current_properties, self._opened = found, {}
+        prefix, properties = properties_at(found, uri)
+        opened = self._opened.get(prefix)
+        if opened is None or opened.of is not found:
+            self._opened[prefix] = opened = _Opened(properties, self.signer, found)
         return opened
 
     def _allowed(self, uri: str, ask: Callable[[_Opened], T]) -> T:
         """What ``ask`` gives, once more with renewed credentials if the store refuses it."""
-        opened = self._current()
+        opened = self._current(uri)
         try:
             return ask(opened)
         except RefusedError as error:
             if self.lease is None:
                 raise
             try:
-                renewed = self.lease.renewed(opened.properties)
+                renewed = self.lease.renewed(opened.of)
             except CatalogError as failed:
                 problem = f"{error.problem}; no new credentials came: {failed}"
                 raise StorageError(uri, problem) from error
             if not renewed:
                 raise
-        return ask(self._current())
+        return ask(self._current(uri))
 
 
 class _Opened:
-    """The clients of one set of properties, by scheme and authority."""
+    """The clients of one set of properties, by scheme and authority; ``of`` is what has them."""
 
-    def __init__(self, properties: Mapping[str, str], signer: Signer | None) -> None:
-        self.properties, self.arrow = properties, ArrowFiles(properties)
+    def __init__(
+        self, properties: Mapping[str, str], signer: Signer | None, of: Mapping[str, str]
+    ) -> None:
+        self.properties, self.of, self.arrow = properties, of, ArrowFiles(properties)
         self._signer = signer
         self._clients: dict[tuple[str, str], StoreClient | None] = {}
 

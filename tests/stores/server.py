@@ -1,6 +1,6 @@
 """An S3 server for tests and benchmarks, in one process: a folder a bucket, faults on demand.
 
-It speaks GET (with Range), HEAD and ListObjectsV2 and checks no signature. Every request waits
+It speaks GET (with Range), HEAD, PUT (also in parts) and ListObjectsV2, and checks no signature. Every request waits
 ``latency`` seconds, every connection gives at most ``bandwidth`` bytes a second, and all of them
 are counted. ``Faults`` decides what goes wrong.
 """
@@ -38,6 +38,7 @@ class Request:
     query: dict[str, list[str]]
     sent: int = 0
     round: int = 1
+    body: bytes = b""
 
     @property
     def is_data(self) -> bool:
@@ -101,6 +102,7 @@ class Store:
         self.fault: Fault | None = None
         self.port = 0
         self._writers: set[asyncio.StreamWriter] = set()
+        self._parts: dict[tuple[str, int], bytes] = {}
 
     @property
     def endpoint(self) -> str:
@@ -164,7 +166,11 @@ class Store:
                 head = await reader.readuntil(b"\r\n\r\n")
                 request = _parsed(head)
                 if length := int(request.headers.get("content-length", 0)):
-                    await reader.readexactly(length)
+                    request.body = await reader.readexactly(length)
+                elif request.headers.get("transfer-encoding") == "chunked":
+                    while size := int(await reader.readuntil(b"\r\n"), 16):
+                        request.body += (await reader.readexactly(size + 2))[:-2]
+                    await reader.readuntil(b"\r\n")
                 request.round = self._answered + 1
                 self.requests.append(request)
                 self._at_once += 1
@@ -233,6 +239,8 @@ class Store:
         if "list-type" in request.query:
             return self._listed(request)
         path = self.folder / request.path.lstrip("/")
+        if request.method in ("PUT", "POST"):
+            return self._put(request, path)
         if request.method == "DELETE":
             path.unlink(missing_ok=True)
             return Answer(204, b"")
@@ -258,6 +266,27 @@ class Store:
             if not (self.folder / request.path.lstrip("/").partition("/")[0]).is_dir():
                 return error(404, "NoSuchBucket", "The specified bucket does not exist")
             return error(404, "NoSuchKey", "The specified key does not exist.")
+
+    def _put(self, request: Request, path: Path) -> Answer:
+        """PutObject, and the three steps of an upload in parts."""
+        body = request.body
+        if "aws-chunked" in request.headers.get("content-encoding", ""):
+            body = _unchunked(body)
+        key = escape(path.relative_to(self.folder).as_posix().partition("/")[2])
+        if request.method == "POST" and "uploads" in request.query:
+            text = "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>"
+            return Answer(200, text.encode())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if request.method == "POST":
+            parts = {number: data for (name, number), data in self._parts.items() if name == key}
+            path.write_bytes(b"".join(data for _, data in sorted(parts.items())))
+            text = '<CompleteMultipartUploadResult><ETag>"x"</ETag></CompleteMultipartUploadResult>'
+            return Answer(200, text.encode())
+        if number := request.query.get("partNumber"):
+            self._parts[key, int(number[0])] = body
+        else:
+            path.write_bytes(body)
+        return Answer(200, b"", {"ETag": '"x"'})
 
     def _listed(self, request: Request) -> Answer:
         bucket = request.path.strip("/")
@@ -287,6 +316,16 @@ class Store:
             f"{''.join(contents)}{prefixes}</ListBucketResult>"
         )
         return Answer(200, body.encode(), {"Content-Type": "application/xml"})
+
+
+def _unchunked(body: bytes) -> bytes:
+    """What is in ``aws-chunked`` chunks; their signatures and checksums are not looked at."""
+    found, place = [], 0
+    while size := int(body[place : body.index(b"\r\n", place)].partition(b";")[0], 16):
+        start = body.index(b"\r\n", place) + 2
+        found.append(body[start : start + size])
+        place = start + size + 2
+    return b"".join(found)
 
 
 def _parsed(head: bytes) -> Request:

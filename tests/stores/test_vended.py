@@ -16,6 +16,7 @@ import icesql
 from icesql.errors import StorageError
 from icesql.storage.stores import files
 from icesql.storage.stores.lease import expires_at
+from icesql.storage.stores.principal import VENDED, properties_at
 from tests.catalog.rest_server import Server, rest
 from tests.stores.server import Answer, Request, Store, error
 
@@ -253,3 +254,50 @@ def test_what_is_kept_on_disk_outlives_a_key(lend: Lend, lender: Lender, store: 
 )
 def test_when_credentials_expire(name: str, value: str, found: float | None) -> None:
     assert expires_at({name: value}) == found
+
+
+@pytest.mark.parametrize(
+    ("places", "reads"),
+    [
+        (("s3://lake/small/metadata/", "s3://lake/small/data"), True),
+        (("s3a://lake/", "s3://lake/small/data/"), True),
+        (("s3://lake/small/metadata", "s3://lake/large/"), False),
+        (("s3://lake/small/metadata", None), False),
+    ],
+)
+def test_credentials_open_nothing_outside_of_their_prefix(
+    places: tuple[str, str | None],
+    reads: bool,
+    lender: Lender,
+    lend: Lend,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    keys = [f"ASIA{number:016}" for number in range(len(places))]
+    lender.tables["lake", "small"]["storage-credentials"] = [
+        {"prefix": place, "config": {"s3.access-key-id": key, "s3.secret-access-key": f"of-{key}"}}
+        for place, key in zip(places, keys, strict=True)
+        if place is not None
+    ]
+    store.fault = None
+    connection = lend(**{"s3.access-key-id": "AKIAOFTHEUSER", "s3.secret-access-key": "own-secret"})
+    assert connection.execute(SQL).fetchall() == ROWS
+    for request in store.requests:
+        found = re.search(r"Credential=(\w+)/", request.headers["authorization"])
+        assert found is not None
+        signed = keys[request.is_data] if reads or not request.is_data else "AKIAOFTHEUSER"
+        assert found[1] == signed, request.path
+    assert any(each.is_data for each in store.requests)
+
+
+def test_a_path_with_dots_is_of_no_prefix() -> None:
+    vended = {"s3://lake/a": {"k": "lent"}, "s3://lake/a/b": {"k": "closer"}, "": {"k": "own"}}
+    properties = {VENDED: json.dumps(vended)}
+    for uri, key in {
+        "s3://lake/a/x": "lent", "s3n://lake/a/b/x": "closer", "s3://lake/c": "own", "gs://lake/a/x": "own",
+        "s3://lake/a/../c": "own", "s3://lake/a/%2e%2E/c": "own", "s3://lake/a/./c": "own",
+    }.items():  # fmt: skip
+        assert properties_at(properties, uri)[1] == {"k": key}, uri
+    assert properties_at({"k": "v"}, "s3://any") == ("", {"k": "v"})

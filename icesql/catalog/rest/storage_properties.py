@@ -14,7 +14,7 @@ from icesql.catalog.rest.origins import origin
 from icesql.errors import CatalogError
 from icesql.storage.credentials import is_secret, redact
 from icesql.storage.stores.client_options import is_signed_elsewhere
-from icesql.storage.stores.principal import PRINCIPAL
+from icesql.storage.stores.principal import PRINCIPAL, VENDED, begins
 
 # Where requests go that carry a secret as it is, not a signature; and those secrets.
 _ADDRESSES: Final = (
@@ -48,16 +48,29 @@ def storage_properties(
 
     ``given`` are the user's properties, ``properties`` those with the server's configuration,
     ``table`` those of the table's answer. Of several credentials the one with the longest prefix
-    of ``location`` counts; of a single one the prefix is taken for granted. Raises CatalogError
-    where the server would have a secret of the user's sent to an address of its own.
+    of ``location`` counts. They open what lies below their prefix, see ``properties_at``. Raises
+    CatalogError where the server would have a secret of the user's sent to an address of its own.
     """
     found = _of_catalog(properties) | of_server(table)
-    offered = list(vended)
-    fitting = [each for each in offered if _begins(location, each.prefix)]
-    fitting = fitting or (offered if len(offered) == 1 else [])
-    if fitting:
-        found |= of_server(max(fitting, key=lambda each: len(each.prefix)).config)
-    _check_addresses(name, given, found)
+    offered = {each.prefix: of_server(each.config) for each in vended}
+    prefix = max((each for each in offered if begins(location, each)), key=len, default=None)
+    # Of what the server says for the table, no key and no address is for other places.
+    elsewhere = {
+        key: value
+        for key, value in found.items()
+        if not (_is_of_user(key) or key in _ADDRESSES) or value == given.get(key)
+    }
+    found = _known(found if prefix is None else found | offered[prefix], given)
+    places = {each: _known(elsewhere | own, given) for each, own in offered.items()}
+    for each in (found, *places.values()):
+        _check_addresses(name, given, each)
+    if places:
+        found[VENDED] = msgspec.json.encode({"": elsewhere, **places}).decode()
+    return found
+
+
+def _known(found: dict[str, str], given: Mapping[str, Any]) -> dict[str, str]:
+    """The properties, with who asks the catalog where it lends or signs something."""
     if is_signed_elsewhere(found) or any(
         _is_of_user(key) and value != given.get(key) for key, value in found.items()
     ):
@@ -67,7 +80,7 @@ def storage_properties(
 
 def are_vended(properties: Mapping[str, str]) -> bool:
     """Whether ``storage_properties`` has credentials of the catalog in it."""
-    return PRINCIPAL in properties
+    return PRINCIPAL in properties or VENDED in properties
 
 
 def _is_of_user(key: str) -> bool:
@@ -75,7 +88,8 @@ def _is_of_user(key: str) -> bool:
 
 
 def _of_catalog(properties: Mapping[str, Any]) -> dict[str, str]:
-    return {key: value for key, value in of_storage(properties).items() if key != PRINCIPAL}
+    own = (PRINCIPAL, VENDED)
+    return {key: value for key, value in of_storage(properties).items() if key not in own}
 
 
 def _check_addresses(name: str, given: Mapping[str, Any], found: Mapping[str, str]) -> None:
@@ -104,15 +118,3 @@ def _principal(given: Mapping[str, Any]) -> str:
     shown = {key: value for key, value in given.items() if is_of_catalog(key)}
     data = msgspec.json.encode(sorted((key, repr(value)) for key, value in shown.items()))
     return hashlib.sha256(data).hexdigest()
-
-
-def _begins(location: str, prefix: str) -> bool:
-    return _plain(location).startswith(_plain(prefix))
-
-
-def _plain(location: str) -> str:
-    """s3a and s3n are s3 by other names."""
-    for scheme in ("s3a://", "s3n://"):
-        if location.startswith(scheme):
-            return "s3://" + location.removeprefix(scheme)
-    return location

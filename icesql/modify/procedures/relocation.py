@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec.structs import replace
 
 from icesql.catalog.open import open_table
-from icesql.catalog.properties import of_storage
+from icesql.catalog.properties import of_storage, with_given
+from icesql.catalog.rest.storage_properties import are_vended
 from icesql.catalog.table import Table, table_from_metadata
 from icesql.catalog.targets import new_place
 from icesql.catalog.writes.register import register
@@ -35,7 +36,7 @@ def copy(call: Call) -> Plan:
     confine = _check_access(call, call["location"])
     table, since = call.source(), _since(call)
     location = target_location(call["location"])
-    request = CopyRequest(location, since, _properties(call, table), confine)
+    request = CopyRequest(location, since, _properties(call, table, location), confine)
     query = call.services.query
 
     def run() -> Rows:
@@ -93,9 +94,10 @@ def restore(call: Call) -> Plan:
     """A table of a copy, once all of it was found and read."""
     confine = _check_access(call, call["location"])
     location, query = target_location(call["location"]), call.services.query
-    given = call["properties"] or {}
-    properties = {**of_storage(call.services.state.names.given), **given}
-    table = open_table(location, properties=properties, confine=confine or False)
+    own, lent = call.services.state.names.store_of(location)
+    given = of_storage(call.services.state.names.given)
+    properties = with_given(own, given, call["properties"] or {})
+    table = open_table(location, properties=properties, confine=confine or lent)
     steps = [Step("read", "table", location, "every file that it names")]
     named = None
     if call["table"] is not None:
@@ -153,14 +155,12 @@ def _since(call: Call) -> int | Literal["latest"] | None:
         raise call.wrong("since", problem) from None
 
 
-def _properties(call: Call, table: Table) -> dict[str, str]:
+def _properties(call: Call, table: Table, location: str) -> dict[str, str]:
     """How the store of a copy is opened: as the table's own is, unless told otherwise."""
-    storage = table.storage
-    # What a catalog lends for one table opens no other place.
-    own = (
-        storage.properties if storage.lease is None else of_storage(call.services.state.names.given)
-    )
-    return {**own, **(call["properties"] or {})}
+    own, names = table.storage.properties, call.services.state.names
+    if are_vended(own):  # what a catalog lends for one table opens no other place
+        own, _ = names.store_of(location)
+    return with_given(own, of_storage(names.given), call["properties"] or {})
 
 
 PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {

@@ -72,7 +72,8 @@ def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
         if virtual:
             kind, _, host = endpoint.partition("://")
             endpoint = f"{kind}://{bucket}.{host}"
-        options["endpoint"] = endpoint
+        # By the name that goes before the variables of the environment.
+        options["aws_endpoint_url_s3"] = endpoint
     provider: Callable[[], Any] | None = profile
     if anonymous:
         options["skip_signature"] = True

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import unquote
+
+import msgspec
 
 from icesql.storage.credentials import is_secret
 from icesql.storage.stores.client_options import is_signed_elsewhere
@@ -22,8 +26,43 @@ _STORES: Final = ("s3.", "client.", "gcs.", "adls.", "hdfs.")
 _LENT: Final = ("s3.session-token", "client.session-token", "gcs.oauth2.token")
 # Set with credentials that a catalog vends: a digest of what the user showed the catalog.
 PRINCIPAL: Final = "catalog.principal-key"
+# The properties that a catalog vends, as JSON by the prefix that they are for, and by "" those for
+# all other places.
+VENDED: Final = "catalog.vended-credentials"
+ONE_STORE: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb"}
 _CATALOG: Final = (PRINCIPAL, "uri", "warehouse", "prefix", "credential", "token", "scope", "type")
 _CHANGING: Final = ("expires", "timeout", "progress")
+
+
+def properties_at(properties: Mapping[str, str], uri: str) -> tuple[str, Mapping[str, str]]:
+    """The longest prefix of ``uri`` that credentials are vended for, and the properties there.
+
+    Credentials open nothing outside of their prefix. A path that a store may take for another one,
+    such as ``a/../b``, has no prefix but "".
+    """
+    held = properties.get(VENDED)
+    if held is None:
+        return "", properties
+    vended = _vended(held)
+    is_plain = not {".", ".."} & {*unquote(uri).split("/")}
+    fitting = [each for each in vended if is_plain and begins(uri, each)]
+    prefix = max(fitting, key=len, default="")
+    return prefix, vended[prefix]
+
+
+@functools.lru_cache(maxsize=16)
+def _vended(held: str) -> dict[str, dict[str, str]]:
+    return msgspec.json.decode(held, type=dict[str, dict[str, str]])
+
+
+def begins(location: str, prefix: str) -> bool:
+    """Whether a location begins with a prefix; s3a and s3n are s3 by other names."""
+    return _plain(location).startswith(_plain(prefix))
+
+
+def _plain(location: str) -> str:
+    scheme, sign, rest = location.partition("://")
+    return f"{ONE_STORE.get(scheme, scheme)}{sign}{rest}"
 
 
 def identity(scheme: str, authority: str, properties: Mapping[str, str]) -> tuple[str, ...]:
