@@ -63,12 +63,12 @@ def described(
     head = undone[0].snapshot_id
     if all(each.operation == REPLACE for each in undone):
         texts.append("it wrote files anew, as compaction does, so no row changes")
-        below = enumerate(ancestors(table, target)[::-1], len(undone) + 1)
-        for number, each in below:
+        for number, each in enumerate(ancestors(table, target)[::-1], 1):
             if each.operation != REPLACE:
+                commits = "1 commit" if number == 1 else f"{number} commits"
                 texts.append(
-                    f"the last change of rows lies below it: {_described(table, each, query)}, "
-                    f"which rollback_to_snapshot(…, -{number}) takes back, too"
+                    f"the last change of rows lies below it, {commits} further back: "
+                    f"{_described(table, each, query)}"
                 )
                 break
     quoted = name.replace("'", "''")
