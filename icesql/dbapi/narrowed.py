@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any, Final
 
 from icesql.errors import DataError
+from icesql.read.formats.file_fields import arrow_children
 
 _DIGITS: Final = 38
 
@@ -25,59 +27,44 @@ def narrow_type(kind: Any) -> Any:
     """The type that takes the place of an Arrow type, at any depth; itself for all others."""
     import pyarrow as pa
 
-    types = pa.types
     if kind == pa.float16():
         return pa.float32()
-    if types.is_decimal256(kind):
+    if pa.types.is_decimal256(kind):
         return pa.decimal128(min(kind.precision, _DIGITS), min(kind.scale, _DIGITS))
-    if isinstance(kind, pa.BaseExtensionType) or not types.is_nested(kind):
+    fields = () if isinstance(kind, pa.BaseExtensionType) else arrow_children(kind)
+    new = [each.with_type(narrow_type(each.type)) for each in fields]
+    if [each.type for each in new] == [each.type for each in fields]:
         return kind
-    if types.is_struct(kind):
-        return pa.struct([each.with_type(narrow_type(each.type)) for each in kind])
-    if types.is_map(kind):
-        fields = kind.key_field, kind.item_field
-        return pa.map_(*(each.with_type(narrow_type(each.type)) for each in fields))
-    if types.is_fixed_size_list(kind):
-        return pa.list_(_narrow(kind.value_field), kind.list_size)
-    if types.is_large_list(kind):
-        return pa.large_list(_narrow(kind.value_field))
-    if types.is_list(kind):
-        return pa.list_(_narrow(kind.value_field))
-    return kind
-
-
-def _narrow(field: Any) -> Any:
-    return field.with_type(narrow_type(field.type))
+    if pa.types.is_struct(kind):
+        return pa.struct(new)
+    if pa.types.is_map(kind):
+        return pa.map_(*new)
+    return pa.large_list(*new) if pa.types.is_large_list(kind) else pa.list_(*new)
 
 
 def _cast(field: Any, values: Any, kind: Any) -> Any:
     import numpy as np
     import pyarrow as pa
 
-    def cast(first: int, count: int) -> Any:
+    def cast(count: int) -> Any:
         # Taken: the cast of a slice looks at elements of lists outside of it, too.
-        return values.take(pa.array(np.arange(first, first + count))).cast(kind)
+        return values.take(pa.array(np.arange(count))).cast(kind)
 
-    def fits(first: int, count: int) -> bool:
+    def fails(count: int) -> bool:
         try:
-            cast(first, count)
+            cast(count)
         except pa.ArrowInvalid:
-            return False
-        return True
+            return True
+        return False
 
     try:
-        return cast(0, len(values))
+        return cast(len(values))
     except pa.ArrowInvalid as error:
-        first, count = 0, len(values)
-        while count > 1:  # the first half that has a value which does not fit
-            half = count // 2
-            first, count = (first + half, count - half) if fits(first, half) else (first, half)
+        row = bisect_left(range(len(values) + 1), True, key=fails)
         raise DataError(
-            f'row {first + 1}, column "{field.name}": a value of type {field.type} does not fit '
-            f"{kind}: {error}; CAST the column to a type with the digits that it needs"
+            f'row {row}, column "{field.name}": a value of type {field.type} does not fit {kind}: '
+            f"{error}; CAST the column to a type with the digits that it needs"
         ) from error
     except pa.ArrowNotImplementedError as error:
-        raise DataError(
-            f'column "{field.name}" has the type {field.type}, which cannot be read; CAST it to '
-            f"{kind}"
-        ) from error
+        problem = f'column "{field.name}" has the type {field.type}, which cannot be read'
+        raise DataError(f"{problem}; CAST it to {kind}") from error

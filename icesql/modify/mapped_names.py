@@ -8,6 +8,7 @@ values come back, or have a type that it has not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 
 from msgspec.structs import replace
 
@@ -29,8 +30,9 @@ def check_mapped_names(
     Raises ProgrammingError, and what planning and opening files do. Files are opened only where a
     name moves, those of all branches.
     """
-    texts = [each.properties.get(PROPERTY) for each in updates if isinstance(each, u.SetProperties)]
-    text, known = next((each for each in texts if each), None), base.properties.get(PROPERTY)
+    known = text = base.properties.get(PROPERTY)
+    for each in updates:
+        text = each.properties.get(PROPERTY, text) if isinstance(each, u.SetProperties) else text
     if text is None or known is None or text == known:
         return
     try:
@@ -39,12 +41,31 @@ def check_mapped_names(
         return  # no file can be read by it
     if not moved:
         return
+    from icesql.read.formats.file_fields import walk
+    from icesql.read.formats.open import open_reader
+
+    now = replace(table, metadata=base, planning=None)
     seen: set[str] = set()
-    for name, ref in sorted(base.refs.items()):
-        if ref.kind == "branch" and (snapshot := base.snapshots.get(ref.snapshot_id)) is not None:
-            known_table = replace(table, metadata=base, planning=None)
-            scan = TableScan(known_table, snapshot, base.schema, base.schema)
-            _check_files(scan, name, moved, seen, query)
+    for branch, ref in sorted(base.refs.items()):
+        snapshot = base.snapshots.get(ref.snapshot_id) if ref.kind == "branch" else None
+        planned = plan(TableScan(now, snapshot, base.schema, base.schema), query)
+        for file in (task.data_file for task in planned.files):
+            query.check()
+            if file.path in seen:
+                continue
+            seen.add(file.path)
+            with closing(open_reader(file, planned.context)) as opened:
+                # Missing columns of files that are read by the mapping are NULL.
+                fields = [*walk(opened.fields)] if opened.missing_is_null else []
+            for name in (each.name for each in fields if (each.field_id, each.name) in moved):
+                where = "" if branch == MAIN else f", branch => '{branch}'"
+                raise ProgrammingError(
+                    f'a column of {table.name} cannot get the name "{name}": files without field '
+                    f"ids, such as {file.path}, have values of another column under this name, "
+                    "which would become its values. Rewrite these files first: CALL system."
+                    f"rewrite_data_files('{table.name}', options => map('rewrite-all', 'true')"
+                    f"{where})"
+                )
 
 
 def _moved(
@@ -59,37 +80,3 @@ def _moved(
                 yield each.field_id, name
             elif other is not None:
                 yield from _moved(each.fields, other.fields)
-
-
-def _check_files(
-    scan: TableScan,
-    branch: str,
-    moved: set[tuple[int | None, str]],
-    seen: set[str],
-    query: QueryContext,
-) -> None:
-    from icesql.read.formats.file_fields import walk
-    from icesql.read.formats.open import open_reader
-
-    planned = plan(scan, query)
-    for task in planned.files:
-        query.check()
-        file = task.data_file
-        if file.path in seen:
-            continue
-        seen.add(file.path)
-        opened = open_reader(file, planned.context)
-        try:
-            # Missing columns of files that are read by the mapping are NULL.
-            fields = walk(opened.fields) if opened.missing_is_null else ()
-            name = next((each.name for each in fields if (each.field_id, each.name) in moved), None)
-        finally:
-            opened.close()
-        if name is not None:
-            where = "" if branch == MAIN else f", branch => '{branch}'"
-            raise ProgrammingError(
-                f'a column of {scan.table.name} cannot get the name "{name}": files without field '
-                f"ids, such as {file.path}, have values of another column under this name, which "
-                "would become its values. Rewrite these files first: CALL system.rewrite_data_files"
-                f"('{scan.table.name}', options => map('rewrite-all', 'true'){where})"
-            )

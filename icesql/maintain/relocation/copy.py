@@ -317,29 +317,17 @@ class _Copy:
         if manifest.content is ManifestContent.DATA:
             return []
         if path not in self._longer:
-            both: list[list[ListedPath]] = []
-            for storage, place in (
-                (self._source, path),
-                (self._folder.storage, self._moved.path(path)),
-            ):
-                data = storage.read(place, most=sizes.most_of_manifest(None))
-                listed: list[ListedPath] = []
-                both.append(listed)
-
-                def note(each: ListedPath, listed: list[ListedPath] = listed) -> NewPath:
-                    listed.append(each)
-                    return NewPath(each.path, each.referenced)
-
-                edit_manifest(data, place, manifest.content, note)
+            old = _listed_paths(self._source, path)
+            new = _listed_paths(self._folder.storage, self._moved.path(path))
             self._longer[path] = [
                 (
-                    new.is_live,
-                    new.snapshot_id or manifest.added_snapshot_id,
-                    new.length - old.length,
+                    now.is_live,
+                    now.snapshot_id or manifest.added_snapshot_id,
+                    now.length - was.length,
                 )
-                for old, new in zip(*both, strict=True)
+                for was, now in zip(old, new, strict=True)
                 # Summaries count the blob of a vector, which is as long as it was.
-                if new.length != old.length and new.file_format != "PUFFIN"
+                if now.length != was.length and now.file_format != "PUFFIN"
             ]
         return self._longer[path]
 
@@ -571,6 +559,19 @@ class _Copy:
                 continue
             gzipped = data.startswith(b"\x1f\x8b")
             self._write(new, metadata_bytes(self._relocated(document), gzipped=gzipped))
+
+
+def _listed_paths(storage: Storage, path: str) -> list[ListedPath]:
+    """What a delete manifest lists."""
+    found: list[ListedPath] = []
+
+    def note(each: ListedPath) -> NewPath:
+        found.append(each)
+        return NewPath(each.path, each.referenced)
+
+    data = storage.read(path, most=sizes.most_of_manifest(None))
+    edit_manifest(data, path, ManifestContent.DELETES, note)
+    return found
 
 
 def _name_of(path: str) -> str:
