@@ -408,6 +408,11 @@ class CorruptFileError(DataError):
 
 # ------------------------------------------------------------------ OperationalError
 
+TOO_MANY_FILES = (
+    "this process has too many open files: close some, or raise the limit (ulimit -n); "
+    "no file is damaged by it"
+)
+
 
 class CatalogError(OperationalError):
     """A catalog could not be opened or did not answer."""

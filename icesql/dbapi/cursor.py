@@ -27,6 +27,7 @@ from icesql.errors import (
     place,
     printable,
 )
+from icesql.session.foreign import own_error
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
@@ -373,20 +374,25 @@ class _Work:
             clear()
         if not isinstance(error, Exception):
             return
-        if isinstance(error, UnsupportedSqlError | ColumnNotFoundError | TableNotFoundError):
+        own = own_error(error)
+        shown = own or error
+        if isinstance(shown, UnsupportedSqlError | ColumnNotFoundError | TableNotFoundError):
             from icesql.sql.remedies import add_remedy
 
-            add_remedy(error, cursor._sql, own=not cursor._session.dialect)
-        place(error, cursor._sql)
-        if isinstance(error, TableNotFoundError) and error.table.isidentifier():
+            add_remedy(shown, cursor._sql, own=not cursor._session.dialect)
+        place(shown, cursor._sql)
+        if isinstance(shown, TableNotFoundError) and shown.table.isidentifier():
             from icesql.dbapi.registered import name_rows
 
-            name_rows(error)
-        mark(error, cursor._sql)
-        cursor._session.clean(error)
+            name_rows(shown)
+        mark(shown, cursor._sql)
+        cursor._session.clean(shown)
+        if own is not None:
+            cursor._session.clean(error)
+            raise own from error
         # Whatever an engine raises when its result goes away.
-        own = isinstance(error, InterfaceError | QueryCancelledError)
-        if not own and cursor.closed:
+        is_known = isinstance(error, InterfaceError | QueryCancelledError)
+        if not is_known and cursor.closed:
             raise InterfaceError("the cursor was closed while in use") from error
 
 

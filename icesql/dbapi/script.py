@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from icesql.context import QueryContext
 from icesql.dbapi.one_frame import mark
 from icesql.errors import ProgrammingError
+from icesql.session.foreign import own_error
 
 if TYPE_CHECKING:
     from icesql.context import Progress
@@ -49,7 +50,11 @@ class Script:
         except Exception as error:  # each goes on, whatever it is, once it is clean
             mark(error, sql)
             session.clean(error)
-            raise
+            own = own_error(error)
+            if own is None:
+                raise
+            session.clean(own)
+            raise own from error
 
     @property
     def sql(self) -> str:

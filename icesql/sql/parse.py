@@ -137,13 +137,18 @@ def parse(
 
             add_remedy(error, sql, own=isinstance(reading(dialect), Icesql))
             raise
+        except (Error, OSError, ImportError, MemoryError):
+            raise
+        except Exception as error:
+            # Such as an odd character, for which DuckDB's places do not agree with the text.
+            raise SqlSyntaxError("the statement cannot be read as SQL") from error
 
 
 def parses(sql: str) -> bool:
     """Whether a text in icesql's own dialect is read without an error."""
     try:
         _parse_all(sql, None, None, True, True, {})
-    except (Error, RecursionError):
+    except Exception:
         return False
     return True
 

@@ -82,8 +82,13 @@ class LocalEngine:
 
     def serialize(self, text: str, settings: Settings) -> str:
         """What the parser of the instance that runs queries reads in a text, as JSON."""
+        import duckdb
+
         with self._pool.parsing(settings) as cursor:
-            return serialized(cursor, text)
+            try:
+                return serialized(cursor, text)
+            except duckdb.Error as error:
+                raise translate(error, ()) from error
 
     def ask(
         self, sql: str, parameters: Sequence[Any], query: QueryContext

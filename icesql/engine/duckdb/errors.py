@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
@@ -9,6 +11,7 @@ from typing import Final, TypeVar
 from icesql.engine.duckdb.messages import data_error, programming_error, read
 from icesql.engine.duckdb.sql.size_guards import size_error
 from icesql.errors import (
+    TOO_MANY_FILES,
     CorruptFileError,
     DataError,
     Error,
@@ -127,6 +130,8 @@ def _file_error(text: str, file_names: Iterable[str]) -> Error | None:
     path = next((part for part in re.findall(r'["\']([^"\']+)["\']', text) if named in part), named)
     if re.search(_MISSING, text):
         return StorageError(path, VANISHED)
+    if os.strerror(errno.EMFILE) in text or os.strerror(errno.ENFILE) in text:
+        return StorageError(path, TOO_MANY_FILES)
     if (found := re.search(_UNREACHABLE, text)) is not None:
         return StorageError(path, found[0])
     return CorruptFileError(path, text)
