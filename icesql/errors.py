@@ -347,7 +347,12 @@ class SnapshotNotFoundError(_InSql, ProgrammingError):
 
 
 class UnsupportedSqlError(_InSql, NotSupportedError):
-    """A construct that icesql refuses by name and, where known, by position."""
+    """A construct that icesql refuses by name and, where known, by position.
+
+    ``of_files``: it would read files, or write them.
+    """
+
+    of_files = False
 
     def __init__(
         self,

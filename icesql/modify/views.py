@@ -23,6 +23,7 @@ from icesql.modify.engine_name import SUMMARY
 from icesql.modify.modified import Modified
 from icesql.modify.result_types import result_fields
 from icesql.modify.services import StatementServices
+from icesql.query.views.expansion import reads_variables
 from icesql.sql.writes.statements import TableName
 from icesql.sql.writes.views import AlterStoredView, CreateStoredView, DropStoredView
 
@@ -120,6 +121,11 @@ def _check_sources(
                 "files in a view of a catalog",
                 hint="COPY t FROM 'file'",
                 offset=query.files[0].offset,
+            )
+        if reads_variables(query):
+            raise UnsupportedSqlError(
+                "getvariable() in a view of a catalog, which only this session knows",
+                hint="CREATE TEMP VIEW",
             )
         for each in query.references:
             own = services.state.temporary.find(each.parts) is not None

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from msgspec.structs import replace
 
 from icesql.engine.static import StaticResult
-from icesql.errors import CorruptFileError, TableNotFoundError, UnsupportedTableError, placing
+from icesql.errors import (
+    AccessDeniedError,
+    CorruptFileError,
+    TableNotFoundError,
+    UnsupportedSqlError,
+    UnsupportedTableError,
+    placing,
+)
 from icesql.session.outcome import Outcome, Parameters
 from icesql.session.planning import engine_of, plans_to_read, send_reports
 from icesql.session.prepared import PreparedStatements, QueryText
@@ -75,14 +82,21 @@ class Pipeline:
         from icesql.sql.parse import parse
 
         access = self.state.access
-        return parse(
-            sql,
-            dialect=self.dialect,
-            parameters=parameters,
-            files=access.files is not False,
-            copies=access.copy_to is not False,
-            macros=self.state.macros,
-        )
+        try:
+            return parse(
+                sql,
+                dialect=self.dialect,
+                parameters=parameters,
+                files=access.files is not False,
+                copies=access.copy_to is not False,
+                macros=self.state.macros,
+            )
+        except UnsupportedSqlError as error:
+            if access.service and error.of_files:
+                raise AccessDeniedError(error.construct, argument="service") from None
+            if access.service and "iceberg_scan(" in error.hint:
+                raise UnsupportedSqlError(error.construct, position=error.position) from None
+            raise
 
     # Statement → outcome
 

@@ -15,7 +15,7 @@ from icesql.errors import similar_names
 from icesql.sql.engine_functions import is_file_function, is_known, known_names, refusal
 from icesql.sql.function_table import SPARK, function_names
 from icesql.sql.parser.own_calls import WHOLE
-from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.positions import of_files, syntax_error, unsupported
 from icesql.sql.show_statements.pivots import check_pivot
 
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
@@ -425,9 +425,11 @@ def _check_table_function(inner: exp.Func, node: exp.Expr) -> str:
     name = function_name(inner)
     if name not in _TABLE_FUNCTIONS and refusal(name, table=True) is not None:
         by_path = "iceberg_scan('path') reads an Iceberg table by its path"
-        of_files = "CSV, JSON and Parquet files are read, by read_csv() and its like"
-        hint = FILES_HINT if is_file_function(name) else of_files if name in _TEXTS else by_path
-        raise unsupported(f"the table function {name}()", node, hint)
+        others = "CSV, JSON and Parquet files are read, by read_csv() and its like"
+        hint = FILES_HINT if is_file_function(name) else others if name in _TEXTS else by_path
+        is_reader = name.startswith(("read_", "parquet_", "st_read")) or name.endswith("_scan")
+        refused = of_files if is_reader or hint is not by_path else unsupported
+        raise refused(f"the table function {name}()", node, hint)
     return name
 
 

@@ -69,7 +69,7 @@ from icesql.sql.parser.places import place_nodes
 from icesql.sql.parser.token_rewriting import rewrite_tokens
 from icesql.sql.parser.travel.clauses import cut_travels
 from icesql.sql.parser.words import check_comments, check_tokens
-from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.positions import of_files, syntax_error, unsupported
 from icesql.sql.reading.places import ParsedText
 from icesql.sql.reading.statement import NotParsed, engine_text, read_text
 from icesql.sql.references import take_references
@@ -342,9 +342,9 @@ def _check_copy(tokens: Sequence[Token], *, files: bool, copies: bool) -> None:
     """Refuse COPY of files that the connection may not read or write."""
     if _is_copy_from(tokens):
         if not files:
-            raise unsupported("COPY … FROM", tokens[0].start, FILES_HINT)
+            raise of_files("COPY … FROM", tokens[0].start, FILES_HINT)
     elif not copies:
-        raise unsupported("COPY", tokens[0].start, COPY_HINT)
+        raise of_files("COPY", tokens[0].start, COPY_HINT)
 
 
 def _check_encodable(sql: str) -> None:

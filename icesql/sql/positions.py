@@ -21,6 +21,13 @@ def unsupported(construct: str, at: Place, hint: str = "") -> UnsupportedSqlErro
     return UnsupportedSqlError(construct, hint=hint, offset=offset_of(at))
 
 
+def of_files(construct: str, at: Place, hint: str) -> UnsupportedSqlError:
+    """The same for what reads or writes files; to a service it is no matter of syntax."""
+    error = unsupported(construct, at, hint)
+    error.of_files = True
+    return error
+
+
 def syntax_error(problem: str, at: Place, expected: tuple[str, ...] = ()) -> SqlSyntaxError:
     """A SqlSyntaxError at a node, a token or a character offset."""
     return SqlSyntaxError(problem, expected=expected, offset=offset_of(at))

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.errors import ProgrammingError
+from icesql.query.constants.session_values import GETVARIABLE
 from icesql.query.views.temporary import View
 from icesql.sql.macros.sources import Piece, Sources
 from icesql.sql.parse import parse_expanded, query_tokens
@@ -174,6 +175,11 @@ class _Expansion:
             )
         if len(self._views) >= _MOST_VIEWS:
             raise ProgrammingError(f"the statement reads more than {_MOST_VIEWS} views")
+        if view.schema is not None and reads_variables(view.query):
+            raise ProgrammingError(
+                f'the view "{view.name}" calls getvariable(): a stored view does not see the '
+                "variables of a session; CREATE TEMP VIEW makes one that does"
+            )
         source = len(self._views)
         self._views.append(view)
         text = self._text(view.query, source, view.place, (*above, view.name.lower()))
@@ -183,6 +189,11 @@ class _Expansion:
         name = f"__view_{len(self._written)}"
         self._written.append((f"{name}({columns})" if columns else name, text))
         return name
+
+
+def reads_variables(query: Query) -> bool:
+    """Whether a query reads variables of the session, which are not for a stored view."""
+    return any(each.name.lower() == GETVARIABLE for each in query.tree.find_all(exp.Anonymous))
 
 
 def _wrapped(text: _Text, view: View, source: int) -> _Text:

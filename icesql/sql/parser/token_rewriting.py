@@ -16,7 +16,7 @@ from sqlglot.tokens import Token, TokenType
 from icesql.sql.acceptance import FILES_HINT, FORMATS_HINT
 from icesql.sql.files import reader_of
 from icesql.sql.parser.words import ENDS_CLAUSE
-from icesql.sql.positions import offset_of, unsupported
+from icesql.sql.positions import of_files, offset_of
 
 _AMOUNT: Final = r"(?<![0-9])[0-9]++(?:\.[0-9]++)?+\s*+[A-Za-z]"
 _ONE_AMOUNT: Final = (
@@ -69,7 +69,7 @@ def read_file(table: exp.Table, text: str, *, files: bool) -> None:
         hint = FILES_HINT if reader or not files else FORMATS_HINT
         if _is_metadata(text) or "://" in text:
             hint = f"a table's folder or its metadata file is read with iceberg_scan('{text}')"
-        raise unsupported(f"a file as a table: '{text}'", start, hint)
+        raise of_files(f"a file as a table: '{text}'", start, hint)
     function = exp.Anonymous(this=reader, expressions=[exp.Literal.string(text)])
     # As DuckDB has it: the file's name up to its first dot.
     stem = text.rsplit("/", 1)[-1].partition(".")[0] or text
