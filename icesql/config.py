@@ -225,6 +225,7 @@ class Settings(Struct, frozen=True):
     max_scan_files: int | None = None
     max_scan_bytes: int | None = None
     require_partition_filter: bool = False
+    max_statement_size: int | None = None
     snapshot_time: str | None = None
     wap_id: str | None = None
     wap_branch: str | None = None
@@ -359,6 +360,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "max_scan_files": _optional(_positive),
     "max_scan_bytes": _optional(parse_bytes),
     "require_partition_filter": _parse_flag,
+    "max_statement_size": _optional(parse_bytes),
     "snapshot_time": _optional(_instant),
     "wap_id": _optional(str),
     "wap_branch": _optional(str),

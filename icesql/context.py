@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar, cast
 
 from msgspec import Struct, field
 
 from icesql.config import Settings
-from icesql.errors import OperationalError, QueryCancelledError
+from icesql.errors import OperationalError, QueryCancelledError, ScanLimitError
 
 T = TypeVar("T")
 
@@ -21,6 +22,9 @@ _STEP_SECONDS: Final = 0.02
 _MOST_ABANDONED: Final = 256
 _abandoned: Final[set[BackgroundCall[Any]]] = set()
 _lock: Final = threading.Lock()
+# Of the tree of a text, by its words: numbers, names and signs (measured).
+_WORD_BYTES: Final = 2_000
+_reads: ContextVar[QueryContext | None] = ContextVar("icesql_reads", default=None)
 
 
 class BackgroundCall(Generic[T]):
@@ -111,6 +115,30 @@ class Progress(Struct, frozen=True):
     detail: str = ""
 
 
+def check_reading(words: int = 0) -> None:
+    """Look at the clock of the statement whose text is read; a text has so many ``words``.
+
+    Raises QueryCancelledError, and ScanLimitError where the tree of the text would not fit.
+    """
+    query = _reads.get()
+    if query is None:
+        return
+    query.check()
+    if words * _WORD_BYTES > query.settings.memory_limit:
+        raise ScanLimitError(
+            f"reading a statement of {words:,} words takes about {words * _WORD_BYTES >> 20:,} MB, "
+            "more than memory_limit; put rows into a file or a parameter, or raise memory_limit"
+        )
+
+
+def seconds_to_read() -> float | None:
+    """How many seconds are left to read a text in; None without a limit."""
+    query = _reads.get()
+    if query is None or query.deadline is None:
+        return None
+    return max(query.deadline - time.monotonic(), 0.0)
+
+
 class QueryContext(Struct):
     """Made by ``session`` for one statement and handed down; nothing about a query is global.
 
@@ -146,13 +174,27 @@ class QueryContext(Struct):
         cancel: threading.Event | None = None,
         progress: Callable[[Progress], None] | None = None,
         tables: Mapping[str, Any] | None = None,
+        since: float | None = None,
     ) -> QueryContext:
-        """That of a statement that starts now; its deadline follows ``query_timeout``."""
+        """That of a statement that starts now, or started at ``since`` on the monotonic clock.
+
+        Its deadline follows ``query_timeout``.
+        """
         limit = settings.query_timeout
-        deadline = None if limit is None else time.monotonic() + limit
+        begun = time.monotonic() if since is None else since
+        deadline = None if limit is None else begun + limit
         return cls(
             settings, cancel or threading.Event(), deadline, progress=progress, tables=tables or {}
         )
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """A block in which texts are read for this statement; see ``check_reading``."""
+        token = _reads.set(self)
+        try:
+            yield
+        finally:
+            _reads.reset(token)
 
     def check(self) -> None:
         """Raises QueryCancelledError once the query was cancelled or its time is over."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,7 @@ class Script:
 
             self._tables = tables_of(session, tables)
         self._session, self._sql, self._position = session, sql, 0
+        self._begun: float | None = time.monotonic()
         try:
             self._statements = session.read(sql, parameters)
         except Exception as error:  # each goes on, whatever it is, once it is clean
@@ -77,5 +79,7 @@ class Script:
         session.check_open()
         statement = self._statements[self._position]
         self._position += 1
-        query = QueryContext.begin(session.state.settings, cancel, progress, self._tables)
+        # The time in which the text was read is the first one's.
+        begun, self._begun = self._begun, None
+        query = QueryContext.begin(session.state.settings, cancel, progress, self._tables, begun)
         return session.execute(statement, query)

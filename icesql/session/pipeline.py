@@ -93,7 +93,8 @@ class Pipeline:
             )
         except UnsupportedSqlError as error:
             if access.service and error.of_files:
-                raise AccessDeniedError(error.construct, argument="service") from None
+                argument = "copy_to" if "copy_to" in error.hint else "files"
+                raise AccessDeniedError(error.construct, argument=argument) from None
             if access.service and "iceberg_scan(" in error.hint:
                 raise UnsupportedSqlError(error.construct, position=error.position) from None
             raise

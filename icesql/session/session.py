@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.access import Access
 from icesql.catalog.search_path import forget
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.engines import Engines
-from icesql.errors import InterfaceError, OperationalError
+from icesql.errors import InterfaceError, OperationalError, ScanLimitError
 from icesql.session.outcome import Outcome, Parameters
 from icesql.session.pipeline import Pipeline, Readable
 from icesql.session.prepared import QueryText
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from icesql.sql.statement import Statement
 
 _CACHE_BYTES = 128 << 20
+
+
+# Bytes of a text, where the setting max_statement_size does not say otherwise.
+_LONGEST_TEXT: Final = 16 << 20
+_SERVICE_TEXT: Final = 1 << 20
 
 
 class Session:
@@ -55,12 +60,14 @@ class Session:
 
     def read(self, sql: str, parameters: Parameters = None) -> list[Readable]:
         """The statements of a text, in order. Raises what ``parse`` raises."""
-        with self._reading():
+        self._check_size(sql)
+        with self._reading(QueryContext.begin(self.state.settings)):
             return self.pipeline.read(sql, parameters)
 
     def parse(self, sql: str, parameters: Parameters = None) -> list[Statement]:
         """The statements of a text, read anew, to look at them."""
-        with self._reading():
+        self._check_size(sql)
+        with self._reading(QueryContext.begin(self.state.settings)):
             return self.pipeline.parse(sql, parameters)
 
     def execute(self, statement: Readable, query: QueryContext) -> Outcome:
@@ -84,16 +91,30 @@ class Session:
                     "a statement of this transaction failed; ROLLBACK ends it and discards its "
                     "changes"
                 )
-        with self._reading():
+        with self._reading(query):
             if not query.settings.caches:
                 self.forget()
             if isinstance(statement, RowCount | QueryText):
                 return self.pipeline.execute(statement, query)
             return self.run_by_kind(statement, query)
 
-    def _reading(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def _reading(self, query: QueryContext) -> Iterator[None]:
         """A block in which texts are read by the parser of the engine that runs them."""
-        return reading_by(lambda text: self.engines.serialize(text, self.state.settings))
+        parser = reading_by(lambda text: self.engines.serialize(text, self.state.settings))
+        with parser, query.reading():
+            yield
+
+    def _check_size(self, sql: str) -> None:
+        """Refuse a long text before any work. Raises ScanLimitError."""
+        usual = _SERVICE_TEXT if self.state.access.service else _LONGEST_TEXT
+        limit = self.state.settings.max_statement_size or usual
+        size = len(sql) if sql.isascii() else len(sql.encode("utf-8", "surrogatepass"))
+        if size > limit:
+            raise ScanLimitError(
+                f"a statement of {size:,} bytes, where max_statement_size is {limit:,}; put rows "
+                "into a file or a parameter"
+            )
 
     def run_by_kind(self, statement: Readable, query: QueryContext) -> Outcome:
         """Run one statement by what ``session.statements.HANDLERS`` has for its kind."""

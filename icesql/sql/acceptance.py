@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from icesql.context import check_reading
 from icesql.errors import similar_names
 from icesql.sql.engine_functions import is_file_function, is_known, known_names, refusal
 from icesql.sql.function_table import SPARK, function_names
@@ -225,6 +226,7 @@ def check_tree(
     if not isinstance(tree, exp.Query):
         raise unsupported(_statement_name(tree), tree)
     for node in tree.walk():
+        check_reading()
         if files and _reads_files(node):
             continue
         if own and isinstance(node, exp.Pivot):

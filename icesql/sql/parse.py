@@ -14,6 +14,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType
 
+from icesql.context import check_reading
 from icesql.errors import (
     Error,
     ProgrammingError,
@@ -165,6 +166,7 @@ def _parse_all(
     _check_encodable(sql)
     check_brackets(sql, duckdb=isinstance(reader, Icesql))
     lists, tokens = _tokens(sql, reader)
+    check_reading(len(tokens))
     advice: list[tuple[int, int]] = []
     written = sql
     if "`" in sql or "/*+" in sql:

@@ -305,7 +305,7 @@ def test_no_statement_of_a_service_leaves_something_behind(tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [
         "[(1,)]", "AccessDeniedError", "UnsupportedSqlError", "AccessDeniedError",
-        "UnsupportedSqlError",
+        "AccessDeniedError",
     ]  # fmt: skip
     assert not (tmp_path / "left").exists()
     assert issubclass(AccessDeniedError, Error)

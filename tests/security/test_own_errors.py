@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import resource
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -163,3 +164,39 @@ def test_a_stored_view_does_not_see_variables(tmp_path: Path) -> None:
         for query in ("SELECT * FROM s.v", "WITH w AS (FROM s.v) SELECT * FROM w"):
             with pytest.raises(icesql.ProgrammingError, match="does not see"):
                 opened.execute(query).fetchall()
+
+
+@pytest.mark.parametrize("service", [False, True])
+def test_a_long_text_is_refused_before_any_work(service: bool, folder: Path) -> None:
+    limit = (1 if service else 16) << 20
+    with icesql.connect(warehouse=str(folder), service=service) as opened:
+        with pytest.raises(icesql.ScanLimitError, match="max_statement_size"):
+            opened.execute("SELECT 1 -- " + "x" * limit)
+        assert opened.execute("SELECT 1 -- " + "x" * (limit - 100)).fetchall() == [(1,)]
+    settings = {"max_statement_size": "100B"}
+    with icesql.connect(warehouse=str(folder), service=service, settings=settings) as opened:
+        with pytest.raises(icesql.ScanLimitError, match="100"):
+            opened.execute("SELECT 1 -- " + "é" * 50)
+        assert opened.execute("SELECT 1 -- " + "é" * 40).fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT " + ",".join(["a+1"] * 30_000) + " FROM s.t",
+        "SELECT * FROM (VALUES " + ",".join(f"({i})" for i in range(40_000)) + ")",
+        "SELECT a FROM s.t WHERE a IN (" + ",".join(f"{i}+1" for i in range(40_000)) + ")",
+    ],
+    ids=["columns", "values", "items"],
+)
+def test_a_text_is_read_within_time_and_memory(sql: str, folder: Path) -> None:
+    with icesql.connect(warehouse=str(folder), settings={"query_timeout": 0.5}) as opened:
+        start = time.process_time()
+        with pytest.raises(icesql.QueryCancelledError):
+            opened.execute(sql)
+        # Of the processor: on a busy machine other time passes as well.
+        assert time.process_time() - start < 1.5
+    with icesql.connect(warehouse=str(folder), settings={"memory_limit": "100MB"}) as opened:
+        with pytest.raises(icesql.ScanLimitError, match="memory"):
+            opened.execute(sql)
+        assert opened.execute("SELECT a FROM s.t").fetchall() == [(1,)]

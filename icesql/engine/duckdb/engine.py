@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from weakref import WeakSet
 
 from icesql.config import time_zone
-from icesql.context import Progress, QueryContext
+from icesql.context import Progress, QueryContext, check_reading, seconds_to_read
 from icesql.engine.chunk_sizes import MOST_ROWS, ChunkSize, are_many, batch_rows, batches
 from icesql.engine.duckdb.allowed_folders import folders_of_store
 from icesql.engine.duckdb.bad_file import (
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from icesql.storage.open import Storage
 
 _CLOSE_SECONDS: Final = 1.0
+_LONG_TEXT: Final = 20_000
 
 
 class LocalEngine:
@@ -85,10 +87,18 @@ class LocalEngine:
         import duckdb
 
         with self._pool.parsing(settings) as cursor:
+            left = seconds_to_read() if len(text) > _LONG_TEXT else None
+            timer = None if left is None else threading.Timer(left, cursor.interrupt)
             try:
+                if timer is not None:
+                    timer.start()
                 return serialized(cursor, text)
             except duckdb.Error as error:
+                check_reading()
                 raise translate(error, ()) from error
+            finally:
+                if timer is not None:
+                    timer.cancel()
 
     def ask(
         self, sql: str, parameters: Sequence[Any], query: QueryContext

@@ -45,6 +45,7 @@ _DESCRIPTIONS: Final = {
     "max_scan_files": "a query that would read more files is refused",
     "max_scan_bytes": "a query that would read more bytes is refused",
     "require_partition_filter": "on: refuse a query without a filter on the partition columns",
+    "max_statement_size": "bytes of a text; else 16 MB, and 1 MB for a service",
     "snapshot_time": "tables are read as they were at this time; also SET SNAPSHOT TIME",
     "snapshot_ref": "tables are read at this branch or tag of theirs",
     "wap_id": "writes are staged under this id until publish_changes, where the table allows it",

@@ -13,6 +13,7 @@ from typing import Any, Final
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
+from icesql.context import check_reading
 from icesql.sql.reading.data_types import TypeReader
 from icesql.sql.reading.places import Node, Word, words_of
 
@@ -112,6 +113,7 @@ class ExpressionReader(TypeReader):
         return self._read(found)
 
     def _read(self, found: Node) -> exp.Expr:
+        check_reading()
         match found["class"]:
             case "COMPARISON":
                 return self._comparison(found)

@@ -13,7 +13,7 @@ from icesql.engine.spark.sql.kinds import (
     refuse_rows,
     spelled,
 )
-from icesql.sql.user_pattern import read_pattern
+from icesql.user_pattern import read_pattern
 
 _CLASSES: Final = {
     "alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "upper": "A-Z", "lower": "a-z",

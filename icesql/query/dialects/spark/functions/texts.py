@@ -17,7 +17,7 @@ from icesql.query.dialects.spark.operators import literal_number
 from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
-from icesql.sql.user_pattern import UserPattern, read_pattern
+from icesql.user_pattern import UserPattern, read_pattern
 
 _SPECIAL: Final = re.compile(r"[\\^$.|?*+()\[\]{}]")
 _FORMAT: Final = re.compile(
