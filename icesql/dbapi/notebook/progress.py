@@ -67,6 +67,8 @@ def progress_html(progress: Progress) -> str:
     words = progress.stage
     if progress.stage != "running":
         words += f" {progress.done:,}" + (f"/{progress.total:,}" if progress.total else "")
+    if progress.detail:
+        words += f" · {progress.detail}"
     if progress.bytes_done:
         of = f" of {bytes_text(progress.bytes_total)}" if progress.bytes_total else ""
         words += f" · {bytes_text(progress.bytes_done)}{of}"

@@ -74,3 +74,8 @@ def test_the_progress_of_a_statement_is_cleared_when_it_waits(connection: Any) -
     connection.execute("SELECT id, count(*) FROM shop.orders GROUP BY id").fetchall()
     assert cell.shown
     assert cell.shown[-1] == ""
+
+
+def test_a_commit_says_for_whom_it_waits() -> None:
+    shown = progress_html(Progress("not committed", 7, detail="a <b> was first"))
+    assert "not committed 7 · a &lt;b&gt; was first" in shown
