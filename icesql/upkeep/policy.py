@@ -21,7 +21,8 @@ ACTIONS: Final = (
     "orphans",
 )  # fmt: skip
 DEFAULT_ACTIONS: Final = ("convert", "compact", "deletes", "manifests", "expire")
-LEAST_ORPHAN_AGE: Final = 3 * 86_400.0
+_DAY: Final = 86_400.0
+LEAST_ORPHAN_AGE: Final = 3 * _DAY
 
 
 class TablePolicy(Struct, frozen=True):
@@ -37,6 +38,7 @@ class TablePolicy(Struct, frozen=True):
     target_file_size: int | None = None
     compact_options: Mapping[str, str] = field(default_factory=dict)
     retention: float | None = None
+    short_retention: bool = False
     min_snapshots: int | None = None
     orphan_age: float = LEAST_ORPHAN_AGE
     windows: tuple[Window, ...] = ()
@@ -129,6 +131,7 @@ def _policy(path: str, text: str, document: dict[str, Any]) -> Policy:
     if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
         raise ProgrammingError(f"{path}: tables are written as [[tables]], each with a match")
     defaults = _values(path, text, "", document, ("tables", "history"))
+    _check_retention(f"{path}: ", defaults)
     rules = []
     for number, given in enumerate(tables, 1):
         where = f"[[tables]] {number}: "
@@ -140,7 +143,9 @@ def _policy(path: str, text: str, document: dict[str, Any]) -> Policy:
             raise ProgrammingError(
                 f"{path}: {where}match is a pattern of names such as 'sales.*', or a list of them"
             )
-        rules.append(Rule(tuple(listed), _values(path, text, where, given, ("match",))))
+        values = _values(path, text, where, given, ("match",))
+        _check_retention(f"{path}: {where}", {**defaults, **values})
+        rules.append(Rule(tuple(listed), values))
     return Policy(defaults, tuple(rules), history, path)
 
 
@@ -153,10 +158,20 @@ def values_of_texts(given: Mapping[str, str]) -> dict[str, Any]:
             value = [each.strip() for each in text.split(",") if each.strip()]
         elif key == "min_snapshots" and text.strip().isdigit():
             value = int(text)
-        elif key == "skip" and text.lower() in ("true", "false"):
+        elif key in ("skip", "short_retention") and text.lower() in ("true", "false"):
             value = text.lower() == "true"
         values |= _values("policy", "", "", {key: value}, ())
+    _check_retention("policy: ", values)
     return values
+
+
+def _check_retention(where: str, values: Mapping[str, Any]) -> None:
+    retention = values.get("retention")
+    if retention is not None and retention < _DAY and not values.get("short_retention"):
+        raise ProgrammingError(
+            f"{where}retention is less than a day: the snapshots that undo the mistakes of today "
+            "would go; short_retention = true allows it"
+        )
 
 
 def read_actions(names: Sequence[str]) -> tuple[str, ...]:
@@ -238,6 +253,7 @@ _KEYS: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
     "target_file_size": (_size, 'a size in quotes such as "256MB"'),
     "compact_options": (_options, "a table of options of rewrite_data_files"),
     "retention": (_seconds, 'a duration in quotes such as "7 days"'),
+    "short_retention": (_flag, "true or false"),
     "min_snapshots": (_count, "a number from 1 on"),
     "orphan_age": (_orphan_age, 'a duration in quotes such as "7 days", 3 days at least'),
     "windows": (_windows, 'a list of windows in quotes such as "22:00-06:00"'),

@@ -149,7 +149,7 @@ def test_a_past_that_nobody_gave_up_stays(one: Any) -> None:
 
 def test_of_policy_and_table_the_longer_time_counts(one: Any, tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
-    policy.write_text('retention = "0s"\nmin_snapshots = 2\n')
+    policy.write_text('retention = "0s"\nshort_retention = true\nmin_snapshots = 2\n')
     one.execute("ALTER TABLE ns.t SET TBLPROPERTIES ('history.expire.min-snapshots-to-keep' = '4')")
     done = one.maintain("ns.t", policy=policy, actions=["expire"]).tables[0]
     assert done.reached["snapshots"] == 4
@@ -429,7 +429,7 @@ def test_call_maintains_one_table(lake: Path) -> None:
         assert "damaged" in cursor.notes[0]
         chosen = con.execute(
             "CALL system.maintain('ns.partitioned', actions => array('expire', 'compact'), "
-            "policy => map('retention', '0s', 'min_snapshots', '2'))"
+            "policy => map('retention', '0s', 'short_retention', 'true', 'min_snapshots', '2'))"
         ).fetchall()
         assert [each[0] for each in chosen] == ["compact", "expire"]
         with pytest.raises(ProgrammingError, match="did you mean retention"):

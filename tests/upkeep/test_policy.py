@@ -75,6 +75,9 @@ def test_without_a_policy_nothing_is_lost() -> None:
         ("retension = '7 days'", "p.toml:1: unknown key 'retension'; did you mean retention?"),
         ("\nretention = 7", 'p.toml:2: retention is a duration in quotes such as "7 days", not 7'),
         ("retention = '7 lightyears'", "is not a duration"),
+        ("retention = '0 days'", "p.toml: retention is less than a day: the snapshots"),
+        ("retention = '23h'\nshort_retention = false", "retention is less than a day"),
+        ("[[tables]]\nmatch = 'a'\nretention = '1h'", "1: retention is less than a day"),
         ("actions = 'compact'", "actions is a list of convert, compact"),
         ("actions = ['vacuum']", "'vacuum' is no action"),
         ("actions = ['orphan']", "did you mean orphans?"),
@@ -119,7 +122,13 @@ def test_patterns_mean_whole_names_and_the_name_itself() -> None:
 
 def test_texts_of_a_call() -> None:
     policy = policy_of_texts(
-        ["expire"], {"retention": "1h", "min_snapshots": "3", "windows": "01:00-02:00, 03:00-04:00"}
+        ["expire"],
+        {
+            "short_retention": "true",
+            "retention": "1h",
+            "min_snapshots": "3",
+            "windows": "01:00-02:00, 03:00-04:00",
+        },
     )
     assert (policy.retention, policy.min_snapshots, len(policy.windows)) == (3600, 3, 2)
     with pytest.raises(ProgrammingError, match="min_snapshots"):
@@ -169,3 +178,14 @@ def test_an_action_is_spelled_for_any_name() -> None:
     )
     call = action.call(("ns", "it's"))
     assert call.arguments[0].value.parts == ("ns", "it's")
+
+
+def test_a_retention_below_a_day_wants_a_switch(tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text(
+        "short_retention = true\nretention = '0 days'\n[[tables]]\nmatch = 'a.*'\nretention = '1h'\n"
+    )
+    assert read_policy(str(file)).of(["a", "t"]).retention == 3600
+    with pytest.raises(ProgrammingError, match="retention is less than a day"):
+        policy_of_texts(["expire"], {"retention": "0s"})
+    assert policy_of_texts(["expire"], {"retention": "1 day"}).retention == 86_400
