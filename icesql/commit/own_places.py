@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Final, Literal
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from icesql.catalog.table import Catalog, Table, table_folder
-from icesql.errors import ProgrammingError
+from icesql.catalog.table import Catalog, Identifier, Table, table_folder
+from icesql.context import QueryContext
+from icesql.errors import (
+    CatalogError,
+    DataError,
+    NotSupportedError,
+    ProgrammingError,
+    StorageError,
+    TableNotFoundError,
+    UnsupportedTableError,
+)
+from icesql.storage.new_file import check_writable
 from icesql.storage.roots import Roots
 
 Class = Literal["own", "named", "elsewhere"]
 
 _MOST_LISTED: Final = 100
+_SECONDS_SEEN: Final = 60
+_PASSED_OVER: Final = (
+    CatalogError, StorageError, DataError, TableNotFoundError, UnsupportedTableError,
+)  # fmt: skip
+# When the tables of a catalog were looked at, and what tells each of them.
+_seen: WeakKeyDictionary[Catalog, tuple[float, dict[Identifier, frozenset[str]]]] = (
+    WeakKeyDictionary()
+)
 
 
 class OwnPlaces(Struct, frozen=True):
@@ -53,6 +75,45 @@ class OwnPlaces(Struct, frozen=True):
     def text(self) -> str:
         """The places for people."""
         return ", ".join((*self.own.texts, *self.named.texts))
+
+
+def refuse_twins(catalog: Catalog, table: Table, query: QueryContext) -> None:
+    """Raise NotSupportedError where another name of the catalog has the table's uuid or location.
+
+    What deletes files of the one deletes those of the other. A table that cannot be loaded is
+    passed over. What was found of other names counts for a minute: a run over all tables loads each
+    of them once.
+    """
+    since, known = _seen.get(catalog, (0.0, {}))
+    if time.monotonic() - since > _SECONDS_SEEN:
+        since, known = time.monotonic(), {}
+        _seen[catalog] = since, known
+    for identifier in query.wait_for(catalog.tables):
+        query.check()
+        if identifier not in known and identifier != table.identifier:
+            with suppress(*_PASSED_OVER):
+                other = query.wait_for(partial(catalog.load, identifier))
+                check_writable(other.storage)  # the files of a copied folder are its own
+                known[identifier] = _marks(other)
+    mine = _marks(table)
+    for identifier, marks in [*known.items()]:
+        if identifier == table.identifier or mine.isdisjoint(marks):
+            continue
+        with suppress(*_PASSED_OVER):
+            if mine.isdisjoint(_marks(query.wait_for(partial(catalog.load, identifier)))):
+                continue
+            one, two = sorted((table.name, ".".join(identifier)))
+            raise NotSupportedError(
+                f"not supported: deleting files of {one} or {two}, which have one uuid or one "
+                "location: the files of one are those of the other. Drop one of the names first, "
+                "without PURGE"
+            )
+
+
+def _marks(table: Table) -> frozenset[str]:
+    metadata = table.metadata
+    found = ((metadata.table_uuid or "").lower(), metadata.location.rstrip("/"))
+    return frozenset(filter(None, found))
 
 
 def own_root(catalog: Catalog, table: Table) -> Roots:

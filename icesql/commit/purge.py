@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.own_places import OwnPlaces, kept_note
+from icesql.commit.own_places import OwnPlaces, kept_note, refuse_twins
 from icesql.context import QueryContext
 from icesql.errors import Error, QueryCancelledError
 from icesql.iceberg.manifest.manifest import ManifestFile
@@ -39,12 +39,13 @@ def drop_table(
     a folder of tables removes that of the table all the same.
     """
     places = OwnPlaces.of(catalog, table, delete_below)
+    context = query or QueryContext()
     if purge:
         check_writable(table.storage)
+        refuse_twins(catalog, table, context)
     if not purge or catalog.kind == "rest":
         catalog.drop(table.identifier, purge=purge)
         return 0
-    context = query or QueryContext()
     found: list[str] = []
     note = ""
     try:

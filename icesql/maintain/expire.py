@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import is_same, now_ms, refreshed
 from icesql.commit.change import change_table
-from icesql.commit.own_places import OwnPlaces
+from icesql.commit.own_places import OwnPlaces, refuse_twins
 from icesql.context import QueryContext
 from icesql.errors import Error, NotSupportedError, StorageError
 from icesql.iceberg.manifest.data_file import FileContent
@@ -123,6 +123,7 @@ def expire_snapshots(
         )
     places = OwnPlaces.of(catalog, table, delete_below, everything=delete_outside)
     context, moment = query or QueryContext(), now_ms()
+    refuse_twins(catalog, table, context)
     planned: list[tuple[TableMetadata, Expiry]] = []
 
     def updates(base: TableMetadata) -> Sequence[Update]:

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.own_places import OwnPlaces
+from icesql.commit.own_places import OwnPlaces, refuse_twins
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, NotSupportedError, StorageError
 from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_metadata
@@ -86,6 +86,7 @@ def find_orphans(
             "other tables may need its files"
         )
     check_writable(table.storage)
+    refuse_twins(catalog, table, context)
     start = _checked(OwnPlaces.of(catalog, table, delete_below), table, folder)
     fields = {field.name for spec in metadata.specs.values() for field in spec.fields}
     enter = wanted_name(frozenset(each for each in fields if each.startswith(("_", "."))))

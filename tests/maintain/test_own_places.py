@@ -350,3 +350,37 @@ def test_a_location_by_another_link_is_the_same(tmp_path: Path) -> None:
     assert roots.hold_for_removal(f"{tmp_path}/two/t/x")
     os.symlink(tmp_path, tmp_path / "real" / "t" / "out")
     assert not roots.hold_for_removal(f"{tmp_path}/one/t/out/x")
+
+
+def test_two_names_of_one_table_are_refused_for_both(tmp_path: Path) -> None:
+    import icesql
+    from icesql.errors import NotSupportedError
+
+    deletes = [
+        "CALL c.system.expire_snapshots('s.{}', older_than => now())",
+        "CALL c.system.remove_orphan_files('s.{}')",
+        "DROP TABLE c.s.{} PURGE",
+    ]
+    uri = f"sqlite:///{tmp_path}/c.db"
+    with icesql.connect("c", uri=uri, warehouse=str(tmp_path)) as con:
+        con.execute("CREATE SCHEMA c.s")
+        for name in ("t", "other"):
+            con.execute(f"CREATE TABLE c.s.{name} (a INT)")
+            for number in range(3):
+                con.execute(f"INSERT INTO c.s.{name} VALUES ({number})")
+        con.execute(deletes[0].format("other"))  # what is kept of other names is no answer
+        place = con.catalog.load(("s", "t")).metadata_location
+        con.execute(f"CALL c.system.register_table('s.u', '{place}')")
+        con.execute("DELETE FROM c.s.t WHERE a = 1")
+        for name in ("t", "u"):
+            for sql in deletes:
+                with pytest.raises(NotSupportedError, match=r"deleting files of s\.t or s\.u"):
+                    con.execute(sql.format(name))
+        done = {e.table: e for e in con.maintain(actions=["expire", "orphans"]).tables}
+        assert "s.t or s.u" in str(done)
+        assert con.execute("SELECT count(*) FROM c.s.u").fetchone() == (3,)
+        con.execute(deletes[0].format("other"))
+        con.execute("DROP TABLE c.s.u")
+        con.execute(deletes[0].format("t"))
+        assert con.execute("SELECT count(*) FROM c.s.t").fetchone() == (2,)
+        assert con.execute("SELECT count(*) FROM c.s.t.snapshots").fetchone() == (1,)
