@@ -111,7 +111,9 @@ def open_catalog(
                 return SqliteCatalog(
                     file, name, properties=properties, cache=cache, confine=confine
                 )
-            raise CatalogError(f"warehouse {folder} is not a folder")
+            is_there = os.path.lexists(folder)
+            wrong = "is not a folder" if is_there else f"does not exist; mkdir {folder} makes it"
+            raise CatalogError(f"warehouse {folder} {wrong}")
         files = catalog_files(folder)
         if len(files) > 1:
             raise CatalogError(

@@ -14,6 +14,7 @@ from icesql.engine.duckdb.types import column_types
 from icesql.engine.result_schema import ResultColumn
 from icesql.errors import (
     ColumnNotFoundError,
+    DataError,
     IntegrityError,
     ProgrammingError,
     UnsupportedSqlError,
@@ -29,6 +30,9 @@ from icesql.modify.rows.query_files import write_files
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.sql.writes.statements import Insert
+from icesql.write.assignment import stored_array
+from icesql.write.constant import constant_array
+from icesql.write.values.misfit import Misfit
 from icesql.write.write_task import write_task, write_task_for
 
 if TYPE_CHECKING:
@@ -64,7 +68,10 @@ def insert(statement: Insert, services: StatementServices) -> Modified:
     if statement.copied is not None:
         statement = _read_by_columns(statement, schema, services)
     values = partition_values(statement, table.metadata, services) if statement.partition else ()
-    result, scans = services.run(statement.query)
+    if statement.defaults:  # in the order of the text
+        result, scans = services.run_here(statement.query, {}, lambda read: read)
+    else:
+        result, scans = services.run(statement.query)
     try:
         evolution = insert_evolution(statement, table, result.columns)
         change, note = None, ""
@@ -76,7 +83,12 @@ def insert(statement: Insert, services: StatementServices) -> Modified:
         task = write_task_for(
             table.metadata, table.storage, sources, zone=str(services.query.settings.timezone)
         )
-        if values and not hasattr(result, "write_files"):
+        if statement.defaults and not values:
+            batches, shape = _with_defaults(result, statement, table, sources, services)
+            written = write_task(task, batches, services.query, shape)
+        elif statement.defaults:
+            raise UnsupportedSqlError("DEFAULT with PARTITION", hint="leave the column out")
+        elif values and not hasattr(result, "write_files"):
             batches, shape = with_values(result.arrow_reader(), values)
             written = write_task(task, batches, services.query, shape)
         else:
@@ -104,6 +116,39 @@ def insert(statement: Insert, services: StatementServices) -> Modified:
     return replace(made, note=note, evolved=change is not None)
 
 
+def _with_defaults(
+    result: Result,
+    statement: Insert,
+    table: Table,
+    sources: Sequence[int | None],
+    services: StatementServices,
+) -> tuple[list[pa.RecordBatch], pa.Schema]:
+    """The rows of VALUES with the table's own values where DEFAULT stands."""
+    import pyarrow as pa
+
+    rows = result.arrow_reader().read_all()
+    for field, source in zip(table.metadata.schema.fields, sources, strict=True):
+        wanted = [(row, source) in statement.defaults for row in range(rows.num_rows)]
+        if source is None or not any(wanted):
+            continue
+        value = None if field.write_default is t.MISSING else field.write_default
+        if value is None and field.required:
+            raise IntegrityError(f'column "{field.name}" is required and has no default')
+        own = constant_array(value, field.type, len(wanted))
+        if not all(wanted):
+            optional = t.NestedField(field.field_id, field.name, field.type)
+            column = rows.column(source).combine_chunks()
+            try:
+                given = stored_array(optional, column, str(services.query.settings.timezone))
+            except Misfit as misfit:
+                what = f'column "{field.name}" ({field.type}): {misfit.reason}'
+                raise DataError(what) from misfit
+            places = [row + len(wanted) * default for row, default in enumerate(wanted)]
+            own = pa.concat_arrays([given, own]).take(pa.array(places))
+        rows = rows.set_column(source, field.name, own)
+    return rows.combine_chunks().to_batches(), rows.schema
+
+
 def insert_many(statements: Iterable[Insert], services: StatementServices) -> Modified:
     """Append the rows of several statements that insert into one table, in one commit."""
     several = iter(statements)
@@ -113,6 +158,10 @@ def insert_many(statements: Iterable[Insert], services: StatementServices) -> Mo
     if first.evolves:
         raise UnsupportedSqlError(
             "WITH SCHEMA EVOLUTION with several sets of values", hint="SELECT … FROM rows"
+        )
+    if first.defaults:
+        raise UnsupportedSqlError(
+            "DEFAULT with several sets of values", hint="leave the column out of the list"
         )
     if first.overwrite or first.copied is not None or first.partition or first.replaced:
         raise UnsupportedSqlError("this statement with several sets of values")

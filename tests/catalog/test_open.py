@@ -236,7 +236,7 @@ def test_new_tables_of_a_sqlite_file_go_to_the_warehouse(
 
 
 def test_a_missing_warehouse_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CatalogError, match="not a folder"):
+    with pytest.raises(CatalogError, match="does not exist; mkdir"):
         open_catalog(warehouse=tmp_path / "none")
 
 

@@ -20,6 +20,7 @@ from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]
 
+_TEXTS: Final = (TokenType.STRING, TokenType.IDENTIFIER)
 _QUERY: Final = ("SELECT", "WITH", "FROM", "VALUES", "(", "TABLE")
 _READERS: Final = {
     "parquet": "read_parquet",
@@ -81,8 +82,44 @@ def read_insert(
         raise words.unexpected("SELECT", "VALUES", "a query")
     tokens = words.rest
     refuse_endings(tokens)
-    query = read_query(tokens)
-    return Insert(table, query, columns, by_name, overwrite, partition=partition, evolves=evolves)
+    defaults, text = _defaults(words)
+    if defaults and evolves:
+        raise unsupported("DEFAULT with SCHEMA EVOLUTION", words.here, "leave the column out")
+    query = read_text(text, tokens[0].start) if defaults else read_query(tokens)
+    return Insert(
+        table,
+        query,
+        columns,
+        by_name,
+        overwrite,
+        partition=partition,
+        evolves=evolves,
+        defaults=defaults,
+    )
+
+
+def _defaults(words: Words) -> tuple[frozenset[tuple[int, int]], str]:
+    """The rows and columns of VALUES, from 0, that are DEFAULT, and its text with NULL for each."""
+    tokens, found = words.rest, set()
+    text, start = words.sql[tokens[0].start : tokens[-1].end + 1], tokens[0].start
+    if words.peek() != "VALUES":
+        return frozenset(), text
+    depth, row, column = 0, -1, 0
+    for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
+        kind, outside = token.token_type, depth == 0
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if outside and kind == TokenType.L_PAREN:
+            row, column = row + 1, 0
+        elif outside and kind != TokenType.COMMA:
+            return frozenset(), text  # no plain list of rows
+        elif depth == 1 and kind == TokenType.COMMA:
+            column += 1
+        alone = before.text in ("(", ",") and after is not None and after.text in (",", ")")
+        if depth == 1 and alone and token.text.upper() == "DEFAULT" and kind not in _TEXTS:
+            found.add((row, column))
+            at = token.start - start
+            text = f"{text[:at]}NULL   {text[at + 7 :]}"
+    return frozenset(found), text
 
 
 def read_evolution(words: Words) -> bool:

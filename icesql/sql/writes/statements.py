@@ -178,7 +178,8 @@ class Insert(Write, frozen=True):
     go to those of their names. ``copied`` is the file of COPY … FROM, read by the table's columns.
     ``partition`` are the columns of PARTITION. With ``replaced`` the last column of the query
     says whether a row satisfies the condition of REPLACE WHERE. ``evolves``: the table gets the
-    columns of the query that it lacks.
+    columns of the query that it lacks. ``defaults`` are the rows and columns of
+    VALUES, from 0, that are DEFAULT.
     """
 
     table: TableName
@@ -190,6 +191,7 @@ class Insert(Write, frozen=True):
     partition: tuple[PartitionValue, ...] = ()
     replaced: ReplacedRows | None = None
     evolves: bool = False
+    defaults: frozenset[tuple[int, int]] = frozenset()
 
 
 class Delete(Write, frozen=True):
