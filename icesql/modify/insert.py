@@ -122,7 +122,7 @@ def _with_defaults(
     table: Table,
     sources: Sequence[int | None],
     services: StatementServices,
-) -> tuple[list[pa.RecordBatch], pa.Schema]:
+) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
     """The rows of VALUES with the table's own values where DEFAULT stands."""
     import pyarrow as pa
 

@@ -219,7 +219,7 @@ def errors(database: Database, client: Client, check: Any, lake: Path) -> None:
         text = json.dumps(told)
         check(f"an error is told: {sql}", code >= 400 and words in text and kind in text, told)
     for url, words in (
-        (f"icesql:///{lake}/nothing", "is not a folder"),
+        (f"icesql:///{lake}/nothing", "does not exist"),
         ("icesql://nowhere", "no catalog"),
         (f"icesql:///{lake}?token=hush-hush&read_only=maybe", "true or false"),
     ):

@@ -300,7 +300,7 @@ def test_a_ping_asks_the_catalog(engine: Engine, tmp_path: Path) -> None:
         with engine.connect() as connection:
             assert engine.dialect.do_ping(connection.connection)
     wrong = create_engine(f"icesql:///{tmp_path}/nothing")
-    with pytest.raises(icesql.CatalogError, match="is not a folder"):
+    with pytest.raises(icesql.CatalogError, match="does not exist"):
         engine.dialect.do_ping(wrong.raw_connection())
     assert engine.dialect.do_ping(create_engine("icesql://").raw_connection())
 

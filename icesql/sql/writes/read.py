@@ -179,9 +179,9 @@ def check_names(statement: Write, sql: str) -> None:
             for each in columns:
                 check_name(each.name, each.offset, sql)
         case AlterColumns(changes=changes):
-            for change in changes:
-                if change.kind in ("add", "rename") and len(change.path) == 1:
-                    check_name(change.text or change.path[0], change.offset, sql)
+            for made in changes:
+                if made.kind in ("add", "rename") and len(made.path) == 1:
+                    check_name(made.text or made.path[0], made.offset, sql)
 
 
 _INSTEAD: Final = {
