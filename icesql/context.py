@@ -22,6 +22,7 @@ _STEP_SECONDS: Final = 0.02
 _MOST_ABANDONED: Final = 256
 _abandoned: Final[set[BackgroundCall[Any]]] = set()
 _lock: Final = threading.Lock()
+_running: Final = threading.local()
 # Of the tree of a text, by its words: numbers, names and signs (measured).
 _WORD_BYTES: Final = 2_000
 _reads: ContextVar[QueryContext | None] = ContextVar("icesql_reads", default=None)
@@ -44,6 +45,8 @@ class BackgroundCall(Generic[T]):
         self._value: T | None = None
         self._error: BaseException | None = None
         self._done = threading.Event()
+        self._is_abandoned = False
+        self._at_end: Callable[[], object] | None = None
         try:
             threading.Thread(target=self._run, name="icesql-background-call", daemon=True).start()
         except RuntimeError as error:
@@ -51,6 +54,7 @@ class BackgroundCall(Generic[T]):
 
     def _run(self) -> None:
         assert self._function is not None
+        _running.call = self
         try:
             self._value = self._function()
         except BaseException as error:
@@ -79,10 +83,14 @@ class BackgroundCall(Generic[T]):
     def abandon(self) -> None:
         """Stop waiting for it."""
         with _lock:
+            self._is_abandoned = True
             if not self._done.is_set():
                 _abandoned.add(self)
-                return
-        self._drop()
+                end, self._at_end = self._at_end, None
+            else:
+                end = self._drop
+        if end is not None:
+            end()
 
     def _drop(self) -> None:
         close = getattr(self._value, "close", None)
@@ -90,6 +98,18 @@ class BackgroundCall(Generic[T]):
         if close is not None:
             with suppress(Exception):
                 close()
+
+
+def end_with_call(end: Callable[[], object] | None) -> None:
+    """Call ``end`` once nobody waits for the call that this thread runs, at once if so already."""
+    call = getattr(_running, "call", None)
+    if call is None:
+        return
+    with _lock:
+        call._at_end = end
+        is_abandoned = call._is_abandoned
+    if is_abandoned and end is not None:
+        end()
 
 
 class Variables(dict[str, Any]):

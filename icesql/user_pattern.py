@@ -15,7 +15,7 @@ class UserPattern(Struct, frozen=True):
 def read_pattern(text: str) -> UserPattern | None:
     """The regular expression, None if Python reads it as none."""
     import re
-    from re import _parser  # type: ignore[attr-defined]
+    from re import _parser
 
     try:
         tree = _parser.parse(text)

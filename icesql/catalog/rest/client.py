@@ -33,6 +33,7 @@ _FIRST_WAIT: Final = 0.2  # seconds, doubled by each try
 _LONGEST_WAIT: Final = 5.0
 _LARGEST: Final = 512 << 20  # bytes of an answer
 _STEP: Final = 1 << 20
+_MOST_VALUES: Final = 5_000_000  # of an answer without a type
 _CONNECT_SECONDS, _READ_SECONDS, _ANSWER_SECONDS = 10.0, 60.0, 300.0
 _ADVICE: Final = {
     401: ("401 Unauthorized", "check its token or credential"),
@@ -112,6 +113,11 @@ class RestClient:
 
     def decoded(self, body: bytes, kind: Any) -> Any:
         """A body as JSON of a type. Raises CatalogError for what a catalog does not send."""
+        # What has no type is built whole: a list of 3 bytes takes 80.
+        if kind is Any and sum(map(body.count, (b"[", b"{", b","))) > _MOST_VALUES:
+            raise CatalogError(
+                f"catalog {self.name}: its answer has more than {_MOST_VALUES:,} values"
+            )
         try:
             return msgspec.json.decode(body, type=kind)
         except (msgspec.DecodeError, RecursionError) as error:
@@ -158,20 +164,29 @@ class RestClient:
         """One request as it is, of whatever status. Raises CatalogError where no answer comes."""
         from urllib3.exceptions import HTTPError
 
+        from icesql.catalog.rest.sockets import Ending
+
         begun, body, outcome = time.perf_counter(), b"", "no answer"
+        ending = Ending(_ANSWER_SECONDS)
         try:
-            response = self._pool.request(
-                request.method, request.url, headers=dict(request.headers), body=request.body,
-                preload_content=False, redirect=False, decode_content=True,
-            )  # fmt: skip
-            outcome = f"status {response.status}"
-            try:
-                body = self._body(response)
-            finally:
-                response.release_conn()
+            with ending:
+                response = self._pool.request(
+                    request.method, request.url, headers=dict(request.headers), body=request.body,
+                    preload_content=False, redirect=False, decode_content=True,
+                )  # fmt: skip
+                outcome = f"status {response.status}"
+                try:
+                    body = self._body(response)
+                    if ending.is_over:  # its end may look like that of a whole answer
+                        response.close()
+                        raise OSError("the request was ended")
+                finally:
+                    response.release_conn()
         except (HTTPError, OSError, ValueError) as error:
             place = redact("/".join(request.url.split("/", 3)[:3]), self.properties)
             reason = redact(_reason(error), self.properties)
+            if ending.is_over:
+                reason = f"its answer did not come in {_ANSWER_SECONDS:.0f} seconds"
             problem = f"catalog {self.name}: cannot reach {place}: {reason}"
             raise NoAnswer(problem, _was_sent(error)) from None
         finally:
@@ -183,18 +198,12 @@ class RestClient:
 
     def _body(self, response: urllib3.BaseHTTPResponse) -> bytes:
         parts, total = [], 0
-        until = time.monotonic() + _ANSWER_SECONDS
         for part in response.stream(_STEP):
             parts.append(part)
             total += len(part)
-            problem = None
             if total > _LARGEST:
-                problem = f"has more than {_LARGEST:,} bytes"
-            elif time.monotonic() > until:
-                problem = f"did not come in {_ANSWER_SECONDS:.0f} seconds"
-            if problem is not None:
                 response.close()
-                raise NoAnswer(f"catalog {self.name}: its answer {problem}")
+                raise NoAnswer(f"catalog {self.name}: its answer has more than {_LARGEST:,} bytes")
         return b"".join(parts)
 
     # ------------------------------------------------------------------ words
@@ -253,7 +262,10 @@ def _pool(uri: str, properties: Mapping[str, Any]) -> urllib3.PoolManager:
     host = re.sub(r"^\w+://([^/@]*@)?", "", uri).partition("/")[0]
     proxy = None if proxy_bypass(host) else getproxies().get(uri.partition(":")[0])
     options = {key: value for key, value in options.items() if value is not None}
-    return urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
+    from icesql.catalog.rest.sockets import watched
+
+    made = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
+    return watched(made)
 
 
 def _environment_bundle() -> str | None:

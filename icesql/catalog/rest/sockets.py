@@ -1,0 +1,84 @@
+"""Requests that end at their deadline and when nobody waits for them any more."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from typing import Any, Final
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+from icesql.context import end_with_call
+
+_sending: Final = threading.local()
+
+
+class Ending:
+    """A block with one request; ``is_over`` once it was ended, by ``seconds`` or its caller.
+
+    The connection is shut down: whoever reads from it, headers or body, gets an error at once.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.is_over = False
+        self._sockets: list[Any] = []
+        self._timer = threading.Timer(seconds, self.end)
+        self._timer.daemon = True
+
+    def end(self) -> None:
+        """End the request, from any thread."""
+        self.is_over = True
+        for each in self._sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def watch(self, connected: Any) -> None:
+        """Take this connection's socket as that of the request."""
+        self._sockets.append(connected)
+        if self.is_over:
+            self.end()
+
+    def __enter__(self) -> Ending:
+        _sending.ending = self
+        end_with_call(self.end)
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        end_with_call(None)
+        _sending.ending = None
+
+
+def _watch(connection: Any) -> None:
+    ending = getattr(_sending, "ending", None)
+    if ending is not None and connection.sock is not None:
+        ending.watch(connection.sock)
+
+
+class _Http(HTTPConnection):
+    def getresponse(self) -> Any:
+        _watch(self)
+        return super().getresponse()
+
+
+class _Https(HTTPSConnection):
+    def getresponse(self) -> Any:
+        _watch(self)
+        return super().getresponse()
+
+
+class _HttpPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Http
+
+
+class _HttpsPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _Https
+
+
+def watched(manager: urllib3.PoolManager) -> urllib3.PoolManager:
+    """The pools of connections, whose requests an ``Ending`` can end."""
+    manager.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}
+    return manager
