@@ -183,6 +183,8 @@ PROPERTIES: Final = (
     ("write.manifest.compression-codec", "gzip", "of manifests"),
     ("write.data.path", "data/ below the table", "where data files go"),
     ("write.folder-storage.path", "", "an older name of it"),
+    ("write.orc.bloom.filter.columns", "", "for other writers: columns with Bloom filters in ORC"),
+    ("write.orc.bloom.filter.fpp", "0.05", "for other writers: their share of false positives"),
     ("write.object-storage.enabled", "false", "folders by hash, for object stores"),
     ("write.object-storage.path", "", "an older name of `write.data.path`, with folders by hash"),
     ("write.object-storage.partitioned-paths", "true", "folders by partition below those by hash"),
