@@ -17,20 +17,40 @@ from icesql.query.dialects.spark.instants import first_instant
 from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
 
-_INTEGER: Final = r"\s*[+-]?[0-9]+\s*"
-_NUMBER: Final = r"(?i)\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)\s*"
-_DECIMAL: Final = r"(?i)\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\s*"
-_DAY: Final = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
-_MOMENT: Final = (
-    rf"\s*{_DAY}([ T][0-9]{{1,2}}:[0-9]{{1,2}}(:[0-9]{{1,2}}(\.[0-9]{{0,6}})?)?"
-    r"( ?Z|[+-][0-9]{2}:[0-9]{2})?)?\s*"
+# What Spark takes from both ends of a text.
+_BLANK: Final = r"[\x00-\x20\x7F]+"
+_BLANKS: Final = "".join(map(chr, (*range(0x21), 0x7F)))
+_TRIMMED: Final = f"regexp_replace($1, '^{_BLANK}|{_BLANK}$', '', 'g')"
+_INTEGER: Final = r"[+-]?[0-9]+"
+_DECIMAL: Final = r"(?i)[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?"
+_SPECIAL: Final = r"(?i)[+-]?inf(inity)?|nan"
+_DAY: Final = r"[+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}"
+_MOMENT: Final = r"[+-]?[0-9]{4,6}-[0-9]{1,2}-[0-9]{1,2}"
+_HOUR: Final = r"([01]?[0-9]|2[0-3])"
+_SECONDS: Final = rf"{_HOUR}:[0-5]?[0-9]:[0-5]?[0-9](\.[0-9]*)?"
+_TIME: Final = f"({_SECONDS}|{_HOUR}:[0-5]?[0-9])"
+_OFFSET: Final = r"[+-]((0?[0-9]|1[0-7])(:[0-5]?[0-9])?|(0[0-9]|1[0-7])[0-5][0-9]|18(:?00?)?)"
+_ZONE: Final = f" ?(Z|(UTC|GMT|UT)?{_OFFSET}|UTC|GMT|UT)"
+_NAMED: Final = (
+    r" ?([A-Z]{3}|[A-Za-z]+(/[A-Za-z0-9_+-]+)+|(UTC|GMT|UT)?[+-][0-9]{2}:?[0-9]{2}:?[0-9]{2})"
 )
-_LOCAL: Final = rf"\s*{_DAY}([ T][0-9]{{1,2}}:[0-9]{{1,2}}(:[0-9]{{1,2}}(\.[0-9]{{0,6}})?)?)?\s*"
+# A text as DuckDB reads it: no plus, six digits of a second, no zone.
+_READ: Final = (
+    r"trim(regexp_replace($1, '^\+?(-?[0-9]+-[0-9]+-[0-9]+)"
+    r"([ T]([0-9]+:[0-9]+(:[0-9]+(\.[0-9]{0,6})?)?))?.*$', '\1 \3'))"
+)
+_SHIFT: Final = (
+    "regexp_replace(regexp_replace(regexp_replace("
+    "coalesce(nullif(regexp_extract($1, '([+-][0-9:]+)$', 1), ''), '+00'), "
+    r"'^([+-])([0-9])(:|$)', '\10\2\3'), '^([+-][0-9]{2}):([0-9])$', '\1:0\2'), "
+    r"'^([+-][0-9]{2})([0-9]{2})$', '\1:\2')"
+)
+_WRITTEN: Final = r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?"
 # Texts of constants that every cast reads as DuckDB does.
 _PLAIN: Final[dict[str, re.Pattern[str]]] = {
     "date": re.compile(r"\d{4}-\d\d-\d\d"),
-    "timestamp": re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?)?"),
-    "timestamp_ntz": re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,6})?)?"),
+    "timestamp": re.compile(rf"\d{{4}}-\d\d-\d\d( {_WRITTEN}(Z|[+-](0\d|1[0-7]):[0-5]\d)?)?"),
+    "timestamp_ntz": re.compile(rf"\d{{4}}-\d\d-\d\d( {_WRITTEN})?"),
     "int": re.compile(r"-?\d{1,9}"),
     "bigint": re.compile(r"-?\d{1,18}"),
     "double": re.compile(r"-?\d{1,15}(\.\d{1,15})?"),
@@ -123,67 +143,87 @@ def _of_number(given: SqlType, to: SqlType, wanted: str) -> str:
 
 def _of_text(node: exp.Expr, to: SqlType, wanted: str, safe: bool) -> exp.Expr | None:
     bare = node.this if isinstance(node, exp.Paren) else node
-    plain = _PLAIN.get(to.kind)
+    plain = None if safe else _PLAIN.get(to.kind)
     if isinstance(bare, exp.Literal) and plain is not None and plain.fullmatch(bare.name):
         is_clock = to.kind == "timestamp" and _PLAIN["timestamp_ntz"].fullmatch(bare.name)
         return first_instant(bare) if is_clock else _plain(bare, wanted)
-    failed = "NULL" if safe else f"error('the text ''' || $1 || ''' is no {to}')"
-    cast_word = "TRY_CAST" if safe else "CAST"
-    value = f"{cast_word}($1 AS {wanted})"
-    if to.kind in t.INTEGRAL:
-        pattern = _INTEGER
-    elif to.kind in t.FRACTIONAL:
-        pattern = _NUMBER
-    elif to.kind == "decimal":
-        pattern = _DECIMAL
-    elif to.kind == "timestamp":
-        clock = f"{FIRST_INSTANT}({cast_word}($1 AS TIMESTAMP))"
-        pattern = _MOMENT
-        value = f"CASE WHEN regexp_full_match($1, '{_LOCAL}') THEN {clock} ELSE {value} END"
-    elif to.kind == "timestamp_ntz":
-        pattern = _LOCAL
-    elif to.kind == "date":
-        return duckdb(_day(cast_word, failed), node)
-    elif to.kind == "boolean":
-        return duckdb(
-            "CASE WHEN $1 IS NULL THEN NULL "
-            "WHEN lower(trim($1)) IN ('t', 'true', 'y', 'yes', '1') THEN true "
-            f"WHEN lower(trim($1)) IN ('f', 'false', 'n', 'no', '0') THEN false ELSE {failed} END",
-            node,
-        )
-    elif to.kind == "binary":
+    if to.kind == "binary":
         return duckdb("encode($1)", node)
-    else:
+    cases = _cases(to, wanted, "TRY_CAST" if safe else "CAST")
+    if cases is None:
         return None
-    if to.kind in ("timestamp", "timestamp_ntz"):
-        failed = _begun(to, cast_word, failed)
-    return duckdb(
-        f"CASE WHEN $1 IS NULL THEN NULL WHEN regexp_full_match($1, '{pattern}') "
-        f"THEN {value} ELSE {failed} END",
-        node,
-    )
+    failed = "NULL" if safe else f"error('the text ''' || $1 || ''' is no {to}')"
+    made = f"CASE WHEN $1 IS NULL THEN NULL {cases} ELSE {failed} END"
+    if isinstance(bare, exp.Literal):
+        return duckdb(made, exp.Literal.string(bare.name.strip(_BLANKS)))
+    made = made.replace("$1", "own_text")
+    return duckdb(f"list_transform([{_TRIMMED}], lambda own_text: {made})[1]", node)
 
 
-def _begun(to: SqlType, cast_word: str, failed: str) -> str:
-    """The beginning of the year or month that a text is."""
-    call = FIRST_INSTANT if to.kind == "timestamp" else ""
-    return (
-        f"CASE WHEN regexp_full_match($1, '\\s*[0-9]{{4}}-[0-9]{{1,2}}\\s*') "
-        f"THEN {call}({cast_word}(trim($1) || '-01' AS TIMESTAMP)) "
-        f"WHEN regexp_full_match($1, '\\s*[0-9]{{4}}\\s*') "
-        f"THEN {call}({cast_word}(trim($1) || '-01-01' AS TIMESTAMP)) ELSE {failed} END"
-    )
+def _cases(to: SqlType, wanted: str, word: str) -> str | None:
+    """The WHEN of a trimmed text for each form that Spark reads; None for a type without texts."""
+    match to.kind:
+        case "tinyint" | "smallint" | "int" | "bigint":
+            return _when(_INTEGER, f"{word}($1 AS {wanted})")
+        case "float" | "double":
+            number = f"{word}(regexp_replace($1, '[dDfF]$', '') AS {wanted})"
+            return (
+                _when(_SPECIAL, f"CAST(lower($1) AS {wanted})")
+                + _when(f"{_DECIMAL}[df]?", number)
+                + _when("(?i)[+-]?0x.*p.*", "error('a hexadecimal number as a text')")
+            )
+        case "decimal":
+            digits = r"[+-]?[\p{Nd}.]*\p{Nd}[\p{Nd}.]*([eE][+-]?\p{Nd}+)?"
+            return _when(_DECIMAL, f"{word}($1 AS {wanted})") + (
+                f" WHEN regexp_full_match($1, '{digits}') AND regexp_matches($1, '[^0-9.eE+-]') "
+                "THEN error('digits of another script as a number')"
+            )
+        case "boolean":
+            return (
+                "WHEN lower($1) IN ('t', 'true', 'y', 'yes', '1') THEN true "
+                "WHEN lower($1) IN ('f', 'false', 'n', 'no', '0') THEN false"
+            )
+        case "date":
+            day = r"regexp_extract($1, '^\+?(-?[0-9]+-[0-9]+-[0-9]+)', 1)"
+            return _when(f"(?s){_DAY}([ T].*)?", f"{word}({day} AS DATE)") + _begun(7, word, "DATE")
+        case "timestamp_ntz":
+            return (
+                _when(
+                    f"{_MOMENT}([ T]({_TIME}|{_SECONDS}{_ZONE}))?", f"{word}({_READ} AS TIMESTAMP)"
+                )
+                + _begun(6, word, "TIMESTAMP")
+                + _when(f"{_MOMENT}[ T]{_SECONDS}{_NAMED}", "error('a zone by its name in a text')")
+            )
+        case "timestamp":
+            return (
+                _when(f"{_MOMENT}([ T]{_TIME})?", f"{FIRST_INSTANT}({word}({_READ} AS TIMESTAMP))")
+                + _when(
+                    f"{_MOMENT}[ T]{_SECONDS}{_ZONE}",
+                    f"{word}({_READ} || {_SHIFT} AS TIMESTAMPTZ)",
+                )
+                + _begun(6, word, "TIMESTAMP", FIRST_INSTANT)
+                + _when(f"{_MOMENT}[ T]{_SECONDS}{_NAMED}", "error('a zone by its name in a text')")
+                + _when(f"T?{_TIME}({_ZONE}|{_NAMED})?", "error('a time of day as a timestamp')")
+            )
+        case _:
+            return None
 
 
-def _day(cast_word: str, failed: str) -> str:
-    """The date that a text begins with: a day, a month or a year."""
-    return (
-        f"CASE WHEN $1 IS NULL THEN NULL WHEN regexp_full_match($1, '\\s*{_DAY}([ T].*)?\\s*') "
-        f"THEN {cast_word}(regexp_extract($1, '{_DAY}') AS DATE) "
-        f"WHEN regexp_full_match($1, '\\s*[0-9]{{4}}-[0-9]{{1,2}}\\s*') "
-        f"THEN {cast_word}(trim($1) || '-01' AS DATE) "
-        f"WHEN regexp_full_match($1, '\\s*[0-9]{{4}}\\s*') "
-        f"THEN {cast_word}(trim($1) || '-01-01' AS DATE) ELSE {failed} END"
+def _when(pattern: str, value: str) -> str:
+    return f" WHEN regexp_full_match($1, '{pattern}') THEN {value}"
+
+
+def _begun(digits: int, word: str, wanted: str, call: str = "") -> str:
+    """The beginning of the year, month or hour that a text is; years have at most ``digits``."""
+    parts = [("-[0-9]{1,2}", "-01"), ("", "-01-01")]
+    if wanted == "TIMESTAMP":
+        parts.append((f"-[0-9]{{1,2}}-[0-9]{{1,2}}[ T]{_HOUR}", ":00"))
+    return "".join(
+        _when(
+            f"[+-]?[0-9]{{4,{digits}}}{part}",
+            f"{call}({word}(replace(ltrim($1, '+'), 'T', ' ') || '{rest}' AS {wanted}))",
+        )
+        for part, rest in parts
     )
 
 

@@ -1,0 +1,225 @@
+"""CAST and TRY_CAST of drawn texts, PySpark the judge.
+
+    python tests/campaigns/spark_text_casts.py judge --texts 400 --seed 1 > answers.tsv
+    python tests/campaigns/spark_text_casts.py compare answers.tsv [--constants 200]
+
+``judge`` draws texts and writes one line for each text and type: the zone, the type, the text in
+JSON, and what PySpark makes of it as text, ``null``, or ``error``. ``compare`` asks icesql the same in
+dialect "spark", of a column for all lines, and of constants for as many. Ends with 1 if any differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+TYPES = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TINYINT", "INT", "BIGINT", "FLOAT", "DOUBLE",
+         "DECIMAL(10,2)", "DECIMAL(38,10)", "BOOLEAN")  # fmt: skip
+ZONE = "America/New_York"
+# Errors that say that icesql does not read what Spark reads.
+REFUSED = (
+    "zone by its name|a hexadecimal number|of another script|a time of day as|a year of other than"
+)
+_BLANKS = (
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    " ",
+    "  ",
+    "\t",
+    "\n",
+    "\u00a0",
+    "\u3000",
+    "\x00",
+    "\x1f",
+    "\r",
+    "\v",
+)
+_ZONES = ("", "", "", "Z", "z", "UTC", "GMT", "UT", "+00:00", "-08:00", "+5", "+05", "+0530", "+5:30",
+          "+05:3", "-18:00", "+18:01", "+19:00", "+01:02:03", "+010203", "UTC+3", "GMT-5", "UT+01:30",
+          "America/New_York", "america/new_york", "Europe/Warsaw", "EST", "PST", "CET", "Etc/GMT+3",
+          "Mars/Olympus", " UTC", " Z", " +01:00", " Europe/Warsaw", "+24:00", "-0", "+", "-")  # fmt: skip
+_NUMBERS = ("0", "00", "1", "7", "12", "007", "127", "128", "-128", "2147483647", "2147483648",
+            "9223372036854775807", "9223372036854775808", "99999999.995", "1.5", "1.", ".5", ".", "1e3",
+            "1E3", "1e-3", "1e", "e5", "1e400", "1e-400", "4e38", "1.005", "2.675", "0.1", "-0", "-0.0",
+            "inf", "Infinity", "-inf", "+Infinity", "nan", "NaN", "-nan", "infinit", "1f", "1d", "1L",
+            "1.5D", "1_000", "1,000", "0x1F", "0x1p3", "1e+3", "1 000", "\u0661", "１２", "",
+            "123456789012345678901234567890.12345", "0.000000000049", "1e37", "5e-11", "true", "T", "y",
+            "yes", "no", "f", "N", "tru", "on", "off", "1.9", "-1.9", "127.9", "-129.1")  # fmt: skip
+
+
+def drawn(source: random.Random) -> str:
+    """A text, more often almost right than not."""
+    body = _number(source) if source.random() < 0.35 else _moment(source)
+    text = source.choice(_BLANKS) + body + source.choice(_BLANKS)
+    if source.random() < 0.06 and text:
+        at = source.randrange(len(text))
+        text = (
+            text[:at] + source.choice(["", " ", "x", "-", ":", ".", "T", "0", "é"]) + text[at + 1 :]
+        )
+    return text
+
+
+def _number(source: random.Random) -> str:
+    return source.choice(["", "", "", "+", "-", "--", "- "]) + source.choice(_NUMBERS)
+
+
+def _moment(source: random.Random) -> str:
+    year = source.choice(["2020", "2019", "1900", "0001", "0000", "9999", "1582", "99", "12020", "020",
+                          "-0001", "+2020", "294246", "2024", "2021", "1999", "1970"])  # fmt: skip
+    month = source.choice(
+        ["1", "02", "2", "12", "10", "11", "3", "03", "07", "4", "13", "0", "012"]
+    )
+    day = source.choice(["1", "01", "9", "28", "29", "15", "8", "08", "30", "31", "32", "00"])
+    date = source.choice([f"{year}-{month}-{day}"] * 7 + [f"{year}-{month}", year, f"{year}/{month}/{day}",
+                         f"{year}-{month}-", ""])  # fmt: skip
+    if source.random() < 0.25:
+        return date + source.choice(["", "", "T", " ", " x", "Tx", "x"])
+    hour = source.choice(["0", "00", "1", "02", "2", "12", "23", "7", "13", "24", "007"])
+    minute = source.choice(["0", "00", "30", "59", "45", "5", "08", "60"])
+    second = source.choice(["0", "00", "30", "59", "5", "59", "60"])
+    fraction = source.choice(["", "", ".", ".1", ".12", ".123456", ".1234567", ".123456789", ".000001",
+                              ".9999999", ".1234567891", ",5", ". 5"])  # fmt: skip
+    clock = source.choice([f"{hour}:{minute}:{second}{fraction}"] * 6 + [f"{hour}:{minute}", hour,
+                          f"{hour}:{minute}:", f"{hour}{minute}", f"{hour}:{minute}{fraction}"])  # fmt: skip
+    between = source.choice([" "] * 6 + ["T"] * 6 + ["t", "  ", "_", ""])
+    return date + between + clock + source.choice(_ZONES)
+
+
+def _shown(kind: str) -> str:
+    """An expression of the value that tells neighbours apart."""
+    if kind == "DATE":
+        return "CAST(datediff(v, DATE '1970-01-01') AS STRING)"
+    if kind == "TIMESTAMP_NTZ":
+        return "CONCAT(year(v), '-', date_format(v, 'MM-dd HH:mm:ss.SSSSSS'))"
+    if kind == "TIMESTAMP":
+        return "CAST(unix_micros(v) AS STRING)"
+    if kind in ("FLOAT", "DOUBLE"):
+        return "CAST(CAST(v AS DOUBLE) AS STRING)"
+    return "CAST(v AS STRING)"
+
+
+def judge(texts: list[str]) -> None:
+    """Print what PySpark gives."""
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.sql.session.timeZone", ZONE)
+        .config("spark.ui.enabled", "false")
+        .config("spark.log.level", "OFF")
+        .getOrCreate()
+    )
+    frame = spark.createDataFrame([(at, text) for at, text in enumerate(texts)], "id INT, s STRING")
+    frame.createOrReplaceTempView("texts")
+    for kind in TYPES:
+        # In ANSI mode CAST fails exactly where TRY_CAST gives NULL of what is not NULL.
+        rows = spark.sql(
+            f"SELECT id, {_shown(kind)} FROM (SELECT id, TRY_CAST(s AS {kind}) AS v FROM texts)"
+        ).collect()
+        for at, value in sorted(map(tuple, rows)):
+            print(kind, json.dumps(texts[at]), json.dumps(value), sep="\t")
+
+
+def compare(lines: list[str], constants: int) -> int:
+    """Ask icesql the same; the number of differences."""
+    import icesql
+
+    asked = [(kind, json.loads(text), json.loads(value)) for kind, text, value in
+             (line.rstrip("\n").split("\t") for line in lines)]  # fmt: skip
+    wrong: Counter[str] = Counter()
+    with icesql.connect(
+        warehouse=tempfile.mkdtemp(prefix="casts-"), dialect="spark", timezone=ZONE
+    ) as connection:
+        connection.execute("CREATE SCHEMA n").close()
+        connection.execute("CREATE TABLE n.t (id INT, s STRING)").close()
+        texts = list(dict.fromkeys(text for _, text, _ in asked))
+        place = {text: at for at, text in enumerate(texts)}
+        import pyarrow as pa
+
+        rows = pa.table({"id": pa.array(range(len(texts)), pa.int32()), "s": texts})
+        connection.execute("INSERT INTO n.t SELECT * FROM given", tables={"given": rows}).close()
+        for kind in dict.fromkeys(kind for kind, _, _ in asked):
+            sql = f"SELECT id, {_shown(kind)} FROM (SELECT id, TRY_CAST(s AS {kind}) AS v FROM n.t)"
+            found = _answers(connection, sql, place)
+            for _, text, value in (each for each in asked if each[0] == kind):
+                wrong.update(_differs(kind, "column", text, value, found[place[text]]))
+        for kind, text, value in random.Random(1).sample(asked, min(constants, len(asked))):
+            escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+            for word in ("CAST", "TRY_CAST"):
+                sql = f"SELECT {_shown(kind)} FROM (SELECT {word}('{escaped}' AS {kind}) AS v)"
+                try:
+                    ((got,),) = connection.execute(sql).fetchall()
+                except icesql.Error as error:
+                    # CAST fails where TRY_CAST is NULL.
+                    refused = word == "TRY_CAST" or re.search(REFUSED, str(error))
+                    got = error if refused else None
+                wrong.update(_differs(kind, word, text, value, got))
+    print(dict(wrong))
+    return sum(wrong.values()) - wrong["refused"]
+
+
+def _answers(connection: Any, sql: str, place: dict[str, int]) -> dict[int, Any]:
+    """Answers by id; of rows that end by an error, alone, the error."""
+    import icesql
+
+    def asked(first: int, end: int) -> Iterator[tuple[int, Any]]:
+        try:
+            yield from connection.execute(
+                sql.replace("FROM n.t", f"FROM n.t WHERE id >= {first} AND id < {end}")
+            ).fetchall()
+        except icesql.DataError as error:
+            if end - first == 1:
+                yield first, error
+                return
+            half = (first + end) // 2
+            yield from asked(first, half)
+            yield from asked(half, end)
+
+    return dict(asked(0, len(place)))
+
+
+def _differs(kind: str, where: str, text: str, right: Any, got: Any) -> list[str]:
+    if got == right or (isinstance(got, Exception) and re.search(REFUSED, str(got))):
+        return ["refused"] if isinstance(got, Exception) else []
+    print(f"{kind} of {text!r} ({where}): Spark {right!r}, icesql {got!r}", flush=True)
+    return [kind]
+
+
+def main() -> int:
+    """Run; see the module."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["judge", "compare"])
+    parser.add_argument("answers", nargs="?")
+    parser.add_argument("--texts", type=int, default=2_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--constants", type=int, default=200)
+    given = parser.parse_args()
+    if given.what == "judge":
+        source = random.Random(given.seed)
+        judge(list(dict.fromkeys(drawn(source) for _ in range(given.texts))))
+        return 0
+    lines = Path(given.answers).read_text(encoding="utf-8").splitlines()
+    return 1 if compare(lines, given.constants) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""Casts of texts in Spark's dialect: what PySpark gave for some hundred, of columns and constants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import icesql
+from tests.campaigns.spark_text_casts import compare
+
+# Of 2,000 texts that ``tests/campaigns/spark_text_casts.py judge --seed 1`` drew.
+ANSWERS = Path(__file__).with_name("spark_text_casts.tsv")
+
+
+def test_texts_are_cast_as_pyspark_casts_them(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = compare(ANSWERS.read_text(encoding="utf-8").splitlines(), 12)
+    assert not wrong, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2020-01-01 24:00:00",
+        "2020-01-01 12:60:00",
+        "2020-01-01 10:00:00+18:01",
+        "2020-01-01 10:00Z",
+    ],
+)
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NTZ"])
+def test_what_spark_refuses_is_refused(text: str, kind: str) -> None:
+    with icesql.connect(dialect="spark", timezone="America/New_York") as connection:
+        sql = f"SELECT TRY_CAST('{text}' AS {kind})"
+        assert connection.execute(sql).fetchall() == [(None,)]
+        with pytest.raises(icesql.DataError):
+            connection.execute(f"SELECT CAST('{text}' AS {kind})").fetchall()
