@@ -17,7 +17,13 @@ from contextlib import redirect_stderr, suppress
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from icesql.arguments import access_arguments, read_arguments
-from icesql.errors import Error, InternalError, OperationalError, ProgrammingError
+from icesql.errors import (
+    Error,
+    InternalError,
+    OperationalError,
+    ProgrammingError,
+    json_document,
+)
 from icesql.repl.terminal import (
     Messages,
     Output,
@@ -272,9 +278,7 @@ def _doctor(options: argparse.Namespace) -> int:
         gc.enable()  # many manifests leave much behind
         found = connection.doctor(table) if table is not None else _whole_catalog(connection)
     if output_format == "json":
-        import json
-
-        text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False)
+        text = json_document(found.to_dict(), indent=2)
     elif output_format == "html":
         from icesql.storage.credentials import redact_urls
 
@@ -345,9 +349,7 @@ def _maintain(options: argparse.Namespace) -> int:
     for each in done.warnings:
         say(f"warning: {each}")
     if options.format == "json":
-        import json
-
-        text = json.dumps(done.to_dict(), indent=2, ensure_ascii=False)
+        text = json_document(done.to_dict(), indent=2)
     else:
         text = str(done)
     Output(sys.stdout).write(f"{text}\n")

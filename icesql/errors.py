@@ -582,6 +582,19 @@ _BEFORE: Final = 60
 _BEHIND: Final = 40
 
 
+def json_document(value: Any, indent: int | None = None) -> str:
+    """JSON whose texts cannot drive a terminal: what is not printable is escaped."""
+    import json
+
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in "\u3000\n" else json.dumps(each)[1:-1]
+        for each in text
+    )
+
+
 def printable(text: str, *, lines: bool = False) -> str:
     """The text with control characters spelled out, so that data cannot drive a terminal.
 

@@ -6,7 +6,6 @@ each condition was pushed, what was skipped at which stage by which value, and w
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -16,7 +15,7 @@ from msgspec.structs import asdict
 
 from icesql.engine.duckdb.relations.grouping import group_files
 from icesql.engine.static import StaticResult
-from icesql.errors import printable
+from icesql.errors import json_document, printable
 from icesql.explain.estimate import estimate, plural
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.expressions.projection import inclusive
@@ -111,7 +110,7 @@ def explain(
         return _lines_of(tree(bound, plans, query))
     described = describe(bound, plans, query, engine=engine, keys=keys, measured=measured)
     if asked.format == "json":
-        document = json.dumps(described, indent=2, ensure_ascii=False)
+        document = json_document(described, indent=2)
         return StaticResult([("plan", "json")], [(redact_urls(document),)])
     if asked.format == "html":
         from icesql.explain.page import page

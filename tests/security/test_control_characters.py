@@ -245,3 +245,22 @@ def test_tools_of_agents_are_told_none(place: Path) -> None:
                 except icesql.Error as error:
                     told = as_error(str(error), "")
                 assert not RAW.search(told), (refused, told)
+
+
+def test_documents_of_json_escape_what_drives_a_terminal(tmp_path: Path) -> None:
+    import json
+
+    import icesql
+    from icesql.errors import json_document
+
+    name = "a\x9b31mb\u202ec\u2028d é　😀"
+    text = json_document({name: [name]}, indent=2)
+    assert json.loads(text) == {name: [name]}
+    with icesql.connect(warehouse=str(tmp_path)) as opened:
+        opened.execute("CREATE SCHEMA s")
+        opened.execute(f'CREATE TABLE s.t ("{name}" INT)')
+        opened.execute("INSERT INTO s.t VALUES (1)")
+        explain = f'EXPLAIN (FORMAT json) SELECT * FROM s.t WHERE "{name}" = 1'
+        text += opened.execute(explain).fetchall()[0][0]
+    assert not any(each in text for each in "\x9b\u202e\u2028")
+    assert "é　😀" in text
