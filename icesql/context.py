@@ -179,8 +179,9 @@ class QueryContext(Struct):
     meanwhile: Callable[[], object] | None = None
     # Tables that are open already, where queries of one statement must see one moment of them.
     opened: dict[Any, Any] | None = None
-    # What was bound of this statement that gives another answer each time, such as ``random()``.
-    once: set[str] = field(default_factory=set)
+    # What was bound of this statement that gives another answer each time, such as ``random()``;
+    # None where nobody wants to know.
+    once: set[str] | None = None
     # How long commits are tried, in seconds, where properties of the table do not say; None is the
     # time that maintenance has.
     commit_seconds: float | None = 60.0

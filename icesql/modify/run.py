@@ -58,6 +58,7 @@ def _again(statement: Write, services: StatementServices) -> Modified:
     query, most = services.query, 0
     if isinstance(statement, w.Delete | w.Update | Merge) and services.state.transaction is None:
         most = query.settings.conflict_retries
+        query.once = set()
     for number in range(most + 1):
         try:
             return _done(statement, services)

@@ -25,7 +25,6 @@ from icesql.query.snapshot_selection import (
     select_snapshot,
     snapshot_text,
 )
-from icesql.query.volatile import volatile_parts
 from icesql.scan.table_scan import TableScan
 from icesql.sql.positions import unsupported
 from icesql.sql.time_travel import AsOf, BranchAt, VersionText
@@ -98,7 +97,10 @@ def bind(
     if statement.translated and spark is None:
         _translate(tree, statement, scans, session, query)
     edits = stop_clock(tree, query)
-    query.once.update(volatile_parts(tree), filter(None, [statement.only_text]))
+    if query.once is not None:
+        from icesql.query.volatile import volatile_parts
+
+        query.once.update(volatile_parts(tree), filter(None, [statement.only_text]))
     if statement.user_text is not None:
         edits += put_session_values(tree, session, query)
     scopes = select_scopes(tree, [scan.schema for scan in scans])

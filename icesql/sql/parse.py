@@ -82,7 +82,7 @@ from icesql.sql.show_statements.in_from import (
     statements_in_from,
     without,
 )
-from icesql.sql.show_statements.pivots import WORDS, check_pivot, marked
+from icesql.sql.show_statements.pivots import WORDS, check_pivot
 from icesql.sql.statement import Explain, MacroStatement, Query, Shown, ShowSession, Statement
 from icesql.sql.syntax_errors import check_commands_in_from, check_joins, no_statement, parse_error
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
@@ -767,6 +767,8 @@ class _WithMacros:
 
                 found = other_spellings(self._parse._sql, tokens)
             elif not words.isdisjoint(WORDS):
+                from icesql.sql.show_statements.pivot_lists import marked
+
                 found = marked(self._parse._sql, tokens)
             if found is not None:
                 return self._of_text(*found, lambda same, read: same._expanded(read))
