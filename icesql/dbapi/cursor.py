@@ -27,7 +27,6 @@ from icesql.errors import (
     place,
     printable,
 )
-from icesql.session.foreign import own_error
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
@@ -374,6 +373,8 @@ class _Work:
             clear()
         if not isinstance(error, Exception):
             return
+        from icesql.session.foreign import own_error
+
         own = own_error(error)
         shown = own or error
         if isinstance(shown, UnsupportedSqlError | ColumnNotFoundError | TableNotFoundError):

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from icesql.errors import found_at
-from icesql.query.bound import BoundQuery, ScanNote
+from icesql.query.bound import BoundQuery, FileScan, ScanNote
 from icesql.query.columns import bind_columns
 from icesql.query.constants.current_time import stop_clock
 from icesql.query.constants.session_values import put_session_literals, put_session_values
 from icesql.query.dialects.translate import translate, translated_travels
-from icesql.query.files import bind_files
 from icesql.query.metadata_scan import Found, load, metadata_scan
 from icesql.query.names import select_scopes
 from icesql.query.nested_names import name_nested_queries
@@ -127,7 +126,7 @@ def bind(
         notes=tuple(notes),
         pushed=pushed,
         resolved=tuple(resolved),
-        files=bind_files(statement.files, session.access.files, query),
+        files=_files(statement, session, query),
         has_lists=has_lists,
         spark=spark,
         user_text=statement.user_text and statement.user_text.with_edits(edits).named(),
@@ -137,6 +136,14 @@ def bind(
         temporary=statement.temporary,
         sources=statement.sources,
     )
+
+
+def _files(statement: Query, session: SessionState, query: QueryContext) -> tuple[FileScan, ...]:
+    if not statement.files:
+        return ()
+    from icesql.query.files import bind_files
+
+    return bind_files(statement.files, session.access.files, query)
 
 
 def _edges(

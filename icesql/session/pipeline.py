@@ -186,10 +186,11 @@ class Pipeline:
 
         Runs nothing but what the statement is made of: the values of a PIVOT without a list.
         """
-        from icesql.sql.show_statements.pivots import UNREAD
+        if statement.only_text and query.settings.engine != "spark":
+            from icesql.sql.show_statements.pivots import UNREAD
 
-        if UNREAD in statement.text and query.settings.engine != "spark":
-            return self._bind_pivots(statement, query, for_explain=for_explain)
+            if UNREAD in statement.text:
+                return self._bind_pivots(statement, query, for_explain=for_explain)
         return self._bind_views(statement, query, for_explain=for_explain)
 
     def _bind_views(

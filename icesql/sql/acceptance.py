@@ -17,9 +17,9 @@ from icesql.sql.engine_functions import is_file_function, is_known, known_names,
 from icesql.sql.function_table import SPARK, function_names
 from icesql.sql.parser.own_calls import WHOLE
 from icesql.sql.positions import of_files, syntax_error, unsupported
-from icesql.sql.show_statements.pivots import check_pivot
 
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
+PIVOT_WORDS: Final = ("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER")
 # Queries in other words.
 TABLE_WORDS: Final = ("SUMMARIZE", "TABLE")
 COMMAND_WORDS: Final = (
@@ -230,6 +230,8 @@ def check_tree(
         if files and _reads_files(node):
             continue
         if own and isinstance(node, exp.Pivot):
+            from icesql.sql.show_statements.pivots import check_pivot
+
             check_pivot(node)
             continue
         refused = _REFUSED_NODES.get(type(node))

@@ -33,6 +33,7 @@ from icesql.sql.acceptance import (
     EXPLAIN_HINT,
     EXPLAINED_WRITES,
     FILES_HINT,
+    PIVOT_WORDS,
     QUERY_WORDS,
     REFUSED_STATEMENTS,
     TABLE_WORDS,
@@ -82,7 +83,6 @@ from icesql.sql.show_statements.in_from import (
     statements_in_from,
     without,
 )
-from icesql.sql.show_statements.pivots import WORDS, check_pivot
 from icesql.sql.statement import Explain, MacroStatement, Query, Shown, ShowSession, Statement
 from icesql.sql.syntax_errors import check_commands_in_from, check_joins, no_statement, parse_error
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
@@ -446,7 +446,7 @@ class _Parse:
                 return read_command(tokens, self._sql, self.any_query)
             check_compared(tokens)
             return self.any_query(tokens)
-        if first in WORDS and not quoted and isinstance(self._reader, Icesql):
+        if first in PIVOT_WORDS and not quoted and isinstance(self._reader, Icesql):
             return self._query(tokens)
         if first == "EXPLAIN" and any(t.text.upper() in EXPLAINED_WRITES for t in tokens[1:2]):
             from icesql.sql.writes.procedures.call import explained
@@ -685,6 +685,8 @@ class _Parse:
         What it does not read before that place is no mistake, but for the words beside it: DuckDB
         takes WHER for an alias.
         """
+        from icesql.sql.show_statements.pivots import check_pivot
+
         before = [token.start for token in tokens if token.start < place]
         try:
             check_tokens(tokens)
@@ -766,7 +768,7 @@ class _WithMacros:
                 from icesql.sql.macros.other_spellings import other_spellings
 
                 found = other_spellings(self._parse._sql, tokens)
-            elif not words.isdisjoint(WORDS):
+            elif not words.isdisjoint(PIVOT_WORDS):
                 from icesql.sql.show_statements.pivot_lists import marked
 
                 found = marked(self._parse._sql, tokens)

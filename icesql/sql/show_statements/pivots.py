@@ -15,7 +15,6 @@ from sqlglot import exp
 
 from icesql.sql.positions import unsupported
 
-WORDS: Final = ("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER")
 LISTED: Final = "list the values: PIVOT t ON y IN ('a', 'b') USING sum(x)"
 # The list of values that are not read yet, of a character that no keyboard has.
 UNREAD: Final = "('\ue000values\ue000')"
