@@ -323,7 +323,7 @@ def test_nobody_but_the_command_reads_files_by_default(here: Path, tmp_path: Pat
 def test_a_file_that_is_replaced_after_it_was_found(
     what: str, sql: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icesql.query import bind
+    from icesql.query import files
 
     def replaced(*arguments: Any) -> Any:
         found = bound(*arguments)
@@ -339,11 +339,11 @@ def test_a_file_that_is_replaced_after_it_was_found(
         return found
 
     (here.parent / "wh").mkdir()
-    bound = bind.bind_files
+    bound = files.bind_files
     with icesql.connect(warehouse=str(here.parent / "wh"), files=[here]) as connection:
         connection.execute("CREATE SCHEMA s")
         connection.execute("CREATE TABLE s.t (a BIGINT)")
-        monkeypatch.setattr(bind, "bind_files", replaced)
+        monkeypatch.setattr(files, "bind_files", replaced)
         try:
             rows = connection.execute(sql.format("x.csv")).fetchall()
         except DatabaseError:

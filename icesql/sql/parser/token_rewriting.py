@@ -66,8 +66,8 @@ def read_file(table: exp.Table, text: str, *, files: bool) -> None:
     start = table.meta["start"]
     reader = reader_of(text)
     if reader is None or not files:
-        hint = FILES_HINT if reader or not files else FORMATS_HINT
-        if _is_metadata(text) or "://" in text:
+        hint = FILES_HINT if reader else FORMATS_HINT
+        if _is_metadata(text) or "://" in text or not (reader or files):
             hint = f"a table's folder or its metadata file is read with iceberg_scan('{text}')"
         raise of_files(f"a file as a table: '{text}'", start, hint)
     function = exp.Anonymous(this=reader, expressions=[exp.Literal.string(text)])
