@@ -57,8 +57,8 @@ def _values(query: Query, unread: Unread, files: bool) -> Query:
     text = query.text
     words, pieces, size = [], [], 0
     parts: list[str | tuple[int, int]] = []
-    for number, each in enumerate(unread.queries):
-        parts += [", " if number else f"WITH {'RECURSIVE ' if unread.is_recursive else ''}", each]
+    for number, place in enumerate(unread.queries):
+        parts += [", " if number else f"WITH {'RECURSIVE ' if unread.is_recursive else ''}", place]
     parts += ["\nSELECT DISTINCT CAST((", unread.item, ") AS VARCHAR) FROM ", unread.source]
     parts += [" WHERE (", unread.item, ") IS NOT NULL ORDER BY 1"]
     for each in parts:
