@@ -312,5 +312,5 @@ def test_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     from icesql.engine.spark.session.required import require_pyspark
 
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(icesql.MissingExtraError, match=r"icesql\[spark\]"):
+    with pytest.raises(icesql.MissingExtraError, match=r"\.\[spark\]"):
         require_pyspark()

@@ -134,10 +134,12 @@ class TableWriter:
         if self.version >= 3:
             metadata["next-row-id"] = self.next_row_id
         path = f"{self.folder}/metadata/v{self.metadata_version}.metadata.json"
-        with open(path, "w") as out:
-            json.dump(metadata, out)
-        with open(f"{self.folder}/metadata/version-hint.text", "w") as out:
-            out.write(str(self.metadata_version))
+        # A reader beside this one sees a file whole or not at all.
+        hint = f"{self.folder}/metadata/version-hint.text"
+        for place, text in ((path, json.dumps(metadata)), (hint, str(self.metadata_version))):
+            with open(f"{place}.aside", "w") as out:
+                out.write(text)
+            os.replace(f"{place}.aside", place)
         self.metadata_path = path
         return path
 
