@@ -137,7 +137,8 @@ def test_every_command_has_help_of_its_own(
     assert COMMANDS[command].summary[1:15] in " ".join(shown.stdout.split())
     assert ("--fail-on" in shown.stdout) == (command == "doctor")
     assert ("--warehouse" in shown.stdout) == (
-        command in ("query", "shell", "doctor", "copy", "restore", "maintain", "config", "mcp")
+        command
+        in ("query", "shell", "doctor", "copy", "restore", "undo", "maintain", "config", "mcp")
     )
 
 
@@ -485,7 +486,7 @@ def test_a_result_goes_to_a_file_in_the_format_of_its_ending(
         ),
         (["-o", "s3://b/x.csv", "-c", "SELECT 1"], 1, "not to object stores"),
         (["--overwrite", "-c", "SELECT 1"], 2, "goes with --output"),
-        (["--service", "-c", "COPY (SELECT 1) TO 'x.csv'"], 1, "not supported: COPY"),
+        (["--service", "-c", "COPY (SELECT 1) TO 'x.csv'"], 1, "access denied: COPY"),
         (["--locked=threads", "-c", "COPY (SELECT 1) TO 'x.csv'"], 1, "not supported: COPY"),
         (["--copy-to", "in", "-c", "COPY (SELECT 1) TO 'x.csv'"], 1, "access denied"),
     ],
