@@ -60,7 +60,7 @@ def as_data(text: str) -> str:
 
 # What only the owner of the connection, a program or a person at a shell can do.
 _NOT_FOR_AGENTS: Final = re.compile(
-    r"(?:;|,? or|,)\s+[^;,.\n]*?(?:execute_script|--[a-z]|connect\(|pip install|raise max_"
+    r"(?:;|,? or|,)\s[^;,.\n]{0,200}?(?:execute_script|--[a-z]|connect\(|pip install|raise max_"
     r"|register\(|register_table|iceberg_scan\(')(?:(?!\. )[^;\n])*"
 )
 

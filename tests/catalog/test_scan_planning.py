@@ -359,8 +359,8 @@ def test_a_plan_that_does_not_come_is_left_at_once(planner: PlanningServer, hang
                 connection.execute("SELECT * FROM shop.orders").fetchall()
             assert time.monotonic() - started < 30
             released.set()
-            # The server hears that nobody waits, where it gave the plan a name.
-            wait_until(lambda: planner.cancelled)
+            if hangs != "POST":  # the connection is closed before the plan has a name
+                wait_until(lambda: planner.cancelled)
     finally:
         released.set()
 

@@ -247,6 +247,10 @@ CODE = {
     "configuration.py: _content: yaml.scan": "tokens, to refuse aliases before anything is loaded",
     "configuration.py: _content: yaml.AliasToken": "the same",
     "configuration.py: _content: yaml.AnchorToken": "the same",
+    "connection.py: _close_all: sys.modules": "whether transactions were loaded, by a name in the source",
+    "registered.py: name_rows: sys._getframe": "whether the caller has a variable of a table's name, "
+    "for the advice of an error; its value is looked at by its type alone",
+    "signals.py: unwind_on_signals: getattr of signal": "two names that stand in the function",
     "required.py: require: importlib.import_module": "names of modules that stand in the calls",
     **dict.fromkeys(
         (
@@ -291,6 +295,10 @@ CODE = {
     ),
 }
 SINKS = {
+    "undo.py: undo.run: execute": "a CALL as a value, whose arguments are no text of SQL",
+    "dialect.py: IcesqlDialect._execute: execute": "what SQLAlchemy runs for its user",
+    "dialect.py: IcesqlDialect.do_executemany: executemany": "the same",
+    "reader.py: ReaderFrames.are_plain: execute": "a constant; paths are its parameter",
     "spark_frames.py: _frame: execute": "icesql itself, which reads what the program gives it",
     "doctor.py: _ask.ask: execute": "icesql itself, which reads it as what a person types",
     "maintenance.py: _door.perform: execute": "icesql itself: a call that is a value, and no text",
@@ -304,7 +312,6 @@ SINKS = {
     "travel.py: _Search._look: execute": "the same, and names as the catalog's tables spell them",
     "of_table.py: history_lines: execute": "the same",
     "of_table.py: snapshots_of: execute": "the same",
-    "source.py: ConnectionSource._rows: execute": "the same",
     "pyiceberg.py: _insert: execute": "one of two fixed lists of columns; values bound",
     "pyiceberg.py: _update: execute": "a fixed condition; values bound",
     "demo.py: build.run: execute": "fixed statements",
@@ -376,6 +383,7 @@ PARSERS = {
 }
 _TEMPLATES = "a template of spelled(): its gaps take expressions, the rest are words of the file"
 BUILT = {
+    "reader.py: <module>": "names of codecs and encodings that stand in the file",
     "constant_rows.py: constant_rows": "SQL that was made here, and powers of two",
     "relation.py: PlainFiles._lineage": "numbers and quoted names",
     "relation.py: PlainFiles.stored": "quoted names, and defaults as literals",

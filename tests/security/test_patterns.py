@@ -17,6 +17,13 @@ from tests.security.patterns import patterns, slow_texts
 SHARDS: Final = 4
 # Patterns that are made of local values. Constants are in them where a sample is here.
 OF_LOCALS: Final = {
+    ("icesql.catalog.properties", "re.escape(account.lower()) + _AZURE"): (),
+    ("icesql.engine.duckdb.messages", "f'(?m)^\\\\s*{re.escape(name)}\\\\((.*)\\\\) -> '"): (
+        r"(?m)^\s*name\((.*)\) -> ",
+    ),
+    ("icesql.query.views.schema_check", "f'{re.escape(wanted)}(_\\\\d+)+'"): (r"name(_\d+)+",),
+    # Of the words that stand in remedies.txt.
+    ("icesql.sql.remedies", "f'(?<![\\\\w.]){text}' if words[0].isalpha() else text"): (),
     ("icesql.engine.duckdb.sql.call_sizes", "_DYNAMIC[call.name]"): (),
     ("icesql.engine.duckdb.sql.call_sizes", "pattern"): (),
     ("icesql.engine.duckdb.sql.splice", "'|'.join(map(re.escape, places))"): ("ab|cd",),

@@ -364,7 +364,7 @@ def test_a_table_is_made_filled_and_dropped(lake: Engine) -> None:
         commits = text("SELECT count(*) FROM visits.snapshots")
         assert connection.scalar(commits) == 3
         spec = connection.execute(text("SHOW CREATE TABLE visits")).scalar_one()
-        assert "PARTITIONED BY (days(at), bucket(4, id))" in spec
+        assert "PARTITIONED BY (days(`at`), bucket(4, id))" in spec
         assert "'write.parquet.compression-codec' = 'gzip'" in spec
         inspector = inspect(connection)
         assert inspector.get_table_comment("visits") == {"text": "who came"}
