@@ -195,7 +195,7 @@ def test_a_text_is_read_within_time_and_memory(sql: str, folder: Path) -> None:
         with pytest.raises(icesql.QueryCancelledError):
             opened.execute(sql)
         # Of the processor: on a busy machine other time passes as well.
-        assert time.process_time() - start < 1.5
+        assert time.process_time() - start < 5
     with icesql.connect(warehouse=str(folder), settings={"memory_limit": "100MB"}) as opened:
         with pytest.raises(icesql.ScanLimitError, match="memory"):
             opened.execute(sql)

@@ -133,7 +133,9 @@ def _no_function(call: str, text: str) -> tuple[str, str]:
             and "VARCHAR" in arguments
             and not re.search("INTERVAL|DATE|TIME", arguments)
         )
-        hint = f"{'|| joins texts; ' if is_text else ''}CAST one side to another type"
+        hint = "CAST one side to another type"
+        if is_text:
+            hint = "|| joins texts; CAST one side to another type"
         return f"the operator {name} does not take {listed}", hint
     if not arguments:
         return f"{name}() needs arguments", ""
