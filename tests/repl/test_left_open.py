@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,14 @@ from tests.warm import icesql as command
 ENDLESS = "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range * b.range % 7 = 3"
 DELETES = "BEGIN; DELETE FROM s.t WHERE id < 5"
 LOST = "error: a transaction was open at the end and was rolled back"
+
+
+@pytest.fixture(autouse=True)
+def heard_sighup() -> Iterator[None]:
+    """Commands that hear SIGHUP, also where nohup runs the tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture
