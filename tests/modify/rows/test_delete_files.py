@@ -93,6 +93,7 @@ def test_another_vector_meanwhile(
     import icesql.modify.rows.commit as module
 
     table(con, 3)
+    con.execute("SET conflict_retries = 0")
     real = module.commit_row_delta
 
     def meanwhile(*given: Any, **more: Any) -> Any:
