@@ -34,7 +34,7 @@ _DELETES_METADATA: Final = "write.metadata.delete-after-commit.enabled"
 _STATUS_CHECKS: Final = 3
 _STATUS_WAIT_SECONDS: Final = 1.0
 _STEP_SECONDS: Final = 0.05
-# From when on a person is told for whom a commit waits.
+# From when on a person reads for whom a commit waits.
 _PATIENCE_SECONDS: Final = 3.0
 
 
@@ -196,10 +196,7 @@ class _Others:
         seconds = time.monotonic() - self._start
         if seconds < _PATIENCE_SECONDS or not self._last:
             return ""
-        return (
-            f"other writers of {self._base.name} were first for {seconds:.0f} s: {self._last}; "
-            "Ctrl-C stops it"
-        )
+        return f"{seconds:.0f} s behind {self._last} · Ctrl-C stops it"
 
 
 def _made(

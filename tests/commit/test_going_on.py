@@ -98,8 +98,8 @@ def test_it_is_told_who_was_first(catalog, monkeypatch) -> None:
     assert details[0] == "", "nobody was seen yet"
     ids = [each.snapshot_id for each in after.metadata.snapshots.values()]
     for detail, snapshot_id in zip(details[1:], ids[:2], strict=True):
-        assert detail.startswith("other writers of ns.t were first for 0 s: append of icesql")
-        assert f"snapshot {snapshot_id};" in detail
+        assert detail.startswith("0 s behind append of icesql")
+        assert f"snapshot {snapshot_id} ·" in detail
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, None])

@@ -26,7 +26,8 @@ def spawned(
         cwd=str(ROOT),
         # Nobody answers requests for the cursor position.
         env={
-            **os.environ,
+            # The size is that of the terminal.
+            **{key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")},
             "TERM": "xterm",
             "PROMPT_TOOLKIT_NO_CPR": "1",
             "XDG_STATE_HOME": str(tmp_path),

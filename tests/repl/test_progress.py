@@ -141,4 +141,4 @@ def test_a_commit_says_for_whom_it_waits() -> None:
     line(Progress("committing", 9))
     line(Progress("not committed", 9, detail="others were first"))
     assert not line.committing
-    assert line.done == "not committed yet, attempt 9 was refused · others were first"
+    assert line.done == "not committed yet, attempt 9 · others were first"

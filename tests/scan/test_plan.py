@@ -50,7 +50,7 @@ def test_a_property_that_is_no_number_fails_where_tasks_are_made(tmp_path: Path)
     built.manifest(data_file("a"))
     found = planned(built.table())
     assert len(found.files) == 1
-    with pytest.raises(ProgrammingError, match='"much"'):
+    with pytest.raises(ProgrammingError, match="'much'"):
         found.tasks
 
 

@@ -145,7 +145,7 @@ def progress_text(progress: Progress, seconds: float = 0.0, *, ended: bool = Fal
     elif progress.stage == COMMITTING:
         parts = [COMMITTING + (f", attempt {progress.done}" if progress.done > 1 else "")]
     elif progress.stage == NOT_COMMITTED:
-        parts = [f"not committed yet, attempt {progress.done:,} was refused"]
+        parts = [f"not committed yet, attempt {progress.done:,}"]
     else:
         count = f"{progress.done:,}" + ("" if progress.total is None else f"/{progress.total:,}")
         parts = [f"{progress.stage} {count}"]
