@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import icesql
-from icesql.errors import ProgrammingError
+from icesql.errors import CommitConflictError, ProgrammingError
+from tests.catalog.writes.test_rest_transactions import TOGETHER, TransactionServer
 
 SHARED = r'partition field ".*" \(.*\) has the name of a column'
 NESTED = "(id INT, s STRUCT(x INT), l STRUCT(y INT)[], m MAP(VARCHAR, STRUCT(z INT)), ts TIMESTAMP)"
 BUCKET = "CREATE TABLE s.t (id INT, x INT) PARTITIONED BY (bucket(4, id))"
 DAYS = "CREATE TABLE s.t (id INT, ts TIMESTAMP) PARTITIONED BY (days(ts))"
 EVOLUTION = "CREATE TABLE s.t (id INT, x INT)"
+ENDPOINTS = [
+    *(f"{verb} /v1/{{prefix}}/namespaces" for verb in ("GET", "POST")),
+    *(f"{verb} /v1/{{prefix}}/namespaces/{{namespace}}/tables" for verb in ("GET", "POST")),
+    *(f"{verb} /v1/{{prefix}}/namespaces/{{namespace}}/tables/{{table}}" for verb in ("GET", "POST")),
+    TOGETHER,
+]
 
 REFUSED = {
     "ADD COLUMN": [DAYS, "ALTER TABLE s.t ADD COLUMN ts_day DATE"],
@@ -74,6 +82,33 @@ REFUSED = {
     "OR REPLACE": [BUCKET, "CREATE OR REPLACE TABLE s.t (id INT, id_bucket INT)"],
     "OR REPLACE of rows": [BUCKET, "CREATE OR REPLACE TABLE s.t AS SELECT 1 AS id_bucket"],
     "evolution on write": [BUCKET, "INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 1 AS id, 2 AS id_bucket"],
+    "evolution by MERGE": [
+        BUCKET,
+        "MERGE WITH SCHEMA EVOLUTION INTO s.t USING (SELECT 1 AS id, 2 AS id_bucket) AS n "
+        "ON t.id = n.id WHEN NOT MATCHED THEN INSERT *",
+    ],
+    "COPY with MERGE_SCHEMA": [BUCKET, "COPY s.t FROM '{folder}/new.csv' (MERGE_SCHEMA)"],
+    **{
+        f"{change} ({name})": [
+            f"CREATE TABLE s.t {NESTED}",
+            f'ALTER TABLE s.t ADD PARTITION FIELD bucket(4, id) AS "{name}"',
+            f"ALTER TABLE s.t {change}",
+        ]
+        for name, change in [
+            ("s.q", "ADD COLUMN s.q INT"),
+            ("l.q", "ADD COLUMN l.element.q INT"),
+            ("m.q", "ADD COLUMN m.value.q INT"),
+            ("s.q", "RENAME COLUMN s.x TO q"),
+            ("l.q", "RENAME COLUMN l.element.y TO q"),
+            ("m.q", "RENAME COLUMN m.value.z TO q"),
+            ("n.y", "RENAME COLUMN l TO n"),
+            ("k.y", 'RENAME COLUMN ts TO "k.y"'),
+        ]
+    },
+    "evolution in a transaction": [
+        BUCKET, "BEGIN",
+        "INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 1 AS id, 2 AS id_bucket", "COMMIT",
+    ],
     "a transaction": [BUCKET, "BEGIN", "ALTER TABLE s.t ADD COLUMN id_bucket INT", "COMMIT"],
     "two changes of a transaction": [
         "CREATE TABLE s.t (id INT, x INT)", "BEGIN", "ALTER TABLE s.t ADD COLUMN b INT",
@@ -107,19 +142,56 @@ TAKEN = {
 
 @pytest.fixture
 def con(tmp_path: Path) -> Iterator[Any]:
-    with icesql.connect(warehouse=str(tmp_path)) as found:
+    with icesql.connect(warehouse=str(tmp_path), files=True) as found:
         found.execute("CREATE SCHEMA s")
         yield found
 
 
+@pytest.fixture
+def rest(tmp_path: Path) -> Iterator[Any]:
+    """A connection to a server that makes metadata itself, and looks at no names."""
+    with closing(TransactionServer(tmp_path)) as server:
+        server.config["endpoints"] = ENDPOINTS
+        with icesql.connect(uri=server.uri, files=True) as found:
+            found.execute("CREATE SCHEMA s")
+            found.server = server
+            yield found
+
+
+@pytest.mark.parametrize("catalog", ["con", "rest"])
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_shared_name_is_refused(con: Any, name: str) -> None:
+def test_a_shared_name_is_refused(
+    request: pytest.FixtureRequest, tmp_path: Path, catalog: str, name: str
+) -> None:
+    con = request.getfixturevalue(catalog)
+    (tmp_path / "new.csv").write_text("id,id_bucket\n1,2\n")
+
     def run() -> None:
         for each in REFUSED[name]:
-            con.execute(each)
+            con.execute(each.replace("{folder}", str(tmp_path)))
 
     with pytest.raises(ProgrammingError, match=SHARED):
         run()
+
+
+@pytest.mark.parametrize("mine_first", [True, False])
+def test_a_server_refuses_what_another_session_has_made_meanwhile(
+    rest: Any, mine_first: bool
+) -> None:
+    """Changes of several tables are sent as they were made when the transaction read them."""
+    rest.execute("CREATE TABLE s.t (id INT, x INT)")
+    rest.execute("CREATE TABLE s.u (id INT)")
+    column = "ALTER TABLE s.t ADD COLUMN b INT"
+    field = "ALTER TABLE s.t ADD PARTITION FIELD bucket(4, id) AS b"
+    mine, others = (column, field) if mine_first else (field, column)
+    rest.execute("BEGIN")
+    rest.execute("INSERT INTO s.u VALUES (1)")
+    rest.execute(mine)
+    with icesql.connect(uri=rest.server.uri) as other:
+        other.execute(others)
+    with pytest.raises(CommitConflictError):
+        rest.execute("COMMIT")
+    assert rest.execute("SELECT count(*) FROM s.u").fetchone() == (0,)
 
 
 @pytest.mark.parametrize("name", TAKEN)

@@ -42,9 +42,8 @@ def changed_spec(
     """The default spec without some fields, with others after those that stay.
 
     ``drop`` names fields by their name or by their source and transform; ``rename`` is old name to
-    new. The id of the result is that of the default spec: the table gives it its own. From format
-    version 2 on a field that any spec had gets its id again; in version 1 a dropped field becomes
-    void at its place.
+    new. From format version 2 on a field that any spec had gets its id again; in version 1 a
+    dropped field becomes void at its place.
 
     Raises ProgrammingError, ColumnNotFoundError, TypeMismatchError.
     """
@@ -79,7 +78,7 @@ def changed_spec(
     twice = next((each for each in names if names.count(each) > 1), None)
     if twice is not None:
         raise ProgrammingError(f'two partition fields would be called "{twice}"')
-    return PartitionSpec(history.spec.spec_id, tuple(kept))
+    return PartitionSpec(1 + max(history.specs), tuple(kept))
 
 
 def _made(history: SpecHistory, request: PartitionRequest) -> tuple[PartitionField, bool]:

@@ -71,7 +71,8 @@ def _updates(statement: ChangeLayout, metadata: TableMetadata) -> list[u.Update]
         found += [u.AddPartitionSpec(_spec(statement, metadata, version)), u.SetDefaultSpec()]
     if statement.ordering is not None:
         requests = [sort_request(each, metadata.schema) for each in statement.ordering]
-        found.append(u.AddSortOrder(new_sort_order(metadata.schema, requests)))
+        order_id = 1 + max(metadata.sort_orders, default=0)
+        found.append(u.AddSortOrder(new_sort_order(metadata.schema, requests, order_id)))
         found.append(u.SetDefaultSortOrder())
     if statement.distribution is not None:
         found.append(u.SetProperties({_DISTRIBUTION: statement.distribution}))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import icesql
 from icesql.catalog.writes.change import Conflict, TableChange, Unknown
 from icesql.commit.append import commit_append
 from icesql.commit.change import change_table
@@ -42,6 +43,20 @@ def catalog(server):
 def no_waits(monkeypatch) -> None:
     monkeypatch.setattr("icesql.commit.attempts._STATUS_WAIT_SECONDS", 0.0)
     monkeypatch.setattr("icesql.catalog.rest.changes._WAIT_SECONDS", 0.0)
+
+
+def test_what_is_added_has_an_id_of_its_own(server) -> None:
+    """As Java sends it: a server may take the ids as they come, and compare them."""
+    with icesql.connect(uri=server.uri) as con:
+        con.execute("CREATE TABLE ns.t (a INT)")
+        for name in "bc":
+            con.execute(f"ALTER TABLE ns.t ADD COLUMN {name} INT")
+            con.execute(f"ALTER TABLE ns.t ADD PARTITION FIELD {name}")
+            con.execute(f"ALTER TABLE ns.t WRITE ORDERED BY {name}")
+    metadata = server.tables["ns", "t"]["metadata"]
+    assert [each["schema-id"] for each in metadata["schemas"]] == [0, 1, 2]
+    assert [each["spec-id"] for each in metadata["partition-specs"]] == [0, 1, 2]
+    assert [each["order-id"] for each in metadata["sort-orders"]] == [0, 1, 2]
 
 
 def test_a_table_is_made_filled_and_read(catalog, server) -> None:

@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from icesql.errors import ProgrammingError
 from icesql.iceberg import types as t
 from icesql.iceberg.evolution.schema_rules import check_schema
@@ -38,7 +40,8 @@ def schema_updates(base: TableMetadata, schema: Schema) -> tuple[u.Update, ...]:
         return ()
     check_schema(schema, base.format_version)
     _check_sources(base, schema)
-    found: list[u.Update] = [u.AddSchema(schema), u.SetCurrentSchema()]
+    added = replace(schema, schema_id=1 + max(base.schemas))
+    found: list[u.Update] = [u.AddSchema(added), u.SetCurrentSchema()]
     new, gone = _properties(base.properties, old, schema)
     mapping = base.properties.get(PROPERTY)
     if mapping is not None:

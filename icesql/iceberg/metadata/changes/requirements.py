@@ -80,8 +80,8 @@ def requirements_for(
 
     With ``replaces``, REPLACE TABLE, only the uuid and the last ids have to be the same. Beyond
     Java, removing snapshots asserts every ref, so that none that was set meanwhile loses its
-    snapshot; removing schemas and specs asserts main, too, and adding a snapshot asserts the schema
-    that its files were compared with.
+    snapshot; removing schemas and specs asserts main, too, adding a snapshot asserts the schema
+    that its files were compared with, and names of columns and of partition fields are compared.
     """
     if base is None:
         return (AssertCreate(),)
@@ -107,8 +107,10 @@ def _needed(
             yield AssertCurrentSchemaId(base.current_schema_id)
         case u.AddSchema():
             yield AssertLastAssignedFieldId(base.last_column_id)
+            yield AssertLastAssignedPartitionId(base.last_partition_id)
         case u.AddPartitionSpec():
             yield AssertLastAssignedPartitionId(base.last_partition_id)
+            yield from () if replaces else (AssertCurrentSchemaId(base.current_schema_id),)
         case u.SetCurrentSchema() if not replaces:
             yield AssertCurrentSchemaId(base.current_schema_id)
         case u.SetDefaultSpec() if not replaces:

@@ -103,10 +103,12 @@ def test_each_update_asks_for_what_java_asks_for() -> None:
     assert needed(*twice) == {main}
     assert needed(u.SetSnapshotRef("new", SnapshotRef(7))) == {r.AssertRefSnapshotId("new", None)}
     assert needed(u.AddSchema(TWO), u.SetCurrentSchema()) == {
-        r.AssertLastAssignedFieldId(2), r.AssertCurrentSchemaId(0),
+        r.AssertLastAssignedFieldId(2), r.AssertLastAssignedPartitionId(1000),
+        r.AssertCurrentSchemaId(0),
     }  # fmt: skip
     assert needed(u.AddPartitionSpec(PartitionSpec()), u.SetDefaultSpec()) == {
-        r.AssertLastAssignedPartitionId(1000), r.AssertDefaultSpecId(0),
+        r.AssertLastAssignedPartitionId(1000), r.AssertCurrentSchemaId(0),
+        r.AssertDefaultSpecId(0),
     }  # fmt: skip
     assert needed(u.SetDefaultSortOrder()) == {r.AssertDefaultSortOrderId(0)}
     audit = r.AssertRefSnapshotId("audit", 2)
@@ -115,7 +117,9 @@ def test_each_update_asks_for_what_java_asks_for() -> None:
     assert needed(u.AddSnapshot(Snapshot(7, manifest_list="l"))) == {r.AssertCurrentSchemaId(0)}
     assert needed(u.RemoveSnapshots((9,))) == {main, audit}, "one that was tagged meanwhile stays"
     replaced = u.AddSchema(TWO), u.SetCurrentSchema(), u.SetSnapshotRef("main", SnapshotRef(7))
-    assert needed(*replaced, replaces=True) == {r.AssertLastAssignedFieldId(2)}
+    assert needed(*replaced, replaces=True) == {
+        r.AssertLastAssignedFieldId(2), r.AssertLastAssignedPartitionId(1000),
+    }  # fmt: skip
 
 
 def test_what_does_not_hold_is_told() -> None:
