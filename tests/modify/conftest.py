@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,30 @@ import icesql
 
 
 @pytest.fixture
-def catalog(request: Any, tmp_path: Path) -> dict[str, Any]:
-    """The arguments of ``connect`` for an empty catalog, a folder unless the test says SQLite."""
+def catalog(
+    request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, Any]]:
+    """The arguments of ``connect`` for an empty catalog, a folder unless the test says another."""
     warehouse = tmp_path / "warehouse"
     warehouse.mkdir()
-    if getattr(request, "param", "directory") == "directory":
-        return {"warehouse": str(warehouse)}
-    from pyiceberg.catalog.sql import SqlCatalog
-
     uri = f"sqlite:///{tmp_path}/catalog.db"
-    SqlCatalog("c", uri=uri, warehouse=f"file://{warehouse}").engine.dispose()
-    return {"uri": uri, "warehouse": str(warehouse)}
+    match getattr(request, "param", "directory"):
+        case "directory":
+            yield {"warehouse": str(warehouse)}
+        case "rest":
+            from tests.catalog.writes.rest_writes import WritableServer
+
+            with closing(WritableServer(warehouse)) as server:
+                yield {"uri": server.uri}
+        case "pyiceberg":  # as any database that is not SQLite
+            monkeypatch.setattr("icesql.catalog.sqlite.sqlite_file", lambda uri: None)
+            place = {"type": "sql", "uri": uri, "warehouse": str(warehouse)}
+            yield {"catalog": "c", "properties": place}
+        case _:
+            from pyiceberg.catalog.sql import SqlCatalog
+
+            SqlCatalog("c", uri=uri, warehouse=f"file://{warehouse}").engine.dispose()
+            yield {"uri": uri, "warehouse": str(warehouse)}
 
 
 @pytest.fixture

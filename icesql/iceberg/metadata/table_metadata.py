@@ -381,7 +381,9 @@ def _current(
     }
     if current is None:
         # Reading such a table as empty would lose its rows if the field is what was damaged.
-        if MAIN in refs or ("current-snapshot-id" not in node and node.get("snapshot-log")):
+        # Writers that leave out what is null, as PyIceberg does, write refs without main.
+        said = listed is not None or "current-snapshot-id" in node
+        if MAIN in refs or (node.get("snapshot-log") and not said):
             raise Malformed("current-snapshot-id is not set, yet main has snapshots")
         return None, refs
     if current not in snapshots:

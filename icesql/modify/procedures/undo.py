@@ -43,14 +43,14 @@ def taken_back(table: Table, name: str, branch: str, commits: int) -> tuple[Snap
     if before is not None:
         raise ProgrammingError(
             f"{table.name} was replaced (CREATE OR REPLACE TABLE), which is no commit to take "
-            f"back: its columns are others. CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} "
-            f"VERSION AS OF {before.snapshot_id} makes it of the rows before"
+            f"back, or what was before has expired. CREATE OR REPLACE TABLE {name} AS SELECT * "
+            f"FROM {name} VERSION AS OF {before.snapshot_id} makes it of the rows of that snapshot"
         )
     if first is None:
         raise ProgrammingError(f"{table.name} has no snapshot yet: there is nothing to take back")
     raise ProgrammingError(
-        f"{table.name} has no earlier snapshot than {first.snapshot_id}, its first: DELETE FROM "
-        "takes its rows away, and DROP TABLE the table"
+        f"{table.name} has no earlier snapshot than {first.snapshot_id}: DELETE FROM takes its "
+        "rows away, and DROP TABLE the table"
     )
 
 

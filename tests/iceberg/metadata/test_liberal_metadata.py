@@ -53,6 +53,15 @@ def renumbered(table, ids):
     return everywhere(changed(table), lambda value: other.get(value, value))
 
 
+def test_a_branch_main_that_was_removed_by_pyiceberg(base, tmp_path):
+    """It leaves out what is null, and keeps the log: after CREATE OR REPLACE TABLE, for one."""
+    node = changed(base, current_snapshot_id=DROP, refs={})
+    assert node["snapshot-log"]
+    assert rows(tmp_path, node) == []
+    with pytest.raises(CorruptFileError, match="current-snapshot-id is not set"):
+        rows(tmp_path, changed(base, current_snapshot_id=DROP, refs=DROP))
+
+
 @pytest.mark.parametrize("ids", [(2**64 - 5, 2**63), (2**127 + 1, 2**127 + 3), (-7, -(2**62))])
 def test_snapshot_ids_of_any_length(base, tmp_path, ids):
     node = renumbered(base, ids)
