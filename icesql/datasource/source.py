@@ -63,11 +63,31 @@ def _finder(folder: str) -> Callable[[], None]:
     return find
 
 
+def _planner(find: Callable[[], None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A method that runs in a process of Spark's, where its errors end with icesql's own line."""
+
+    def planned(method: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*given: Any, **named: Any) -> Any:
+            find()
+            from icesql.datasource.last_line import ReadError
+            from icesql.errors import Error
+
+            try:
+                return method(*given, **named)
+            except Error as error:
+                failed = ReadError(error)
+            raise failed
+
+        return called
+
+    return planned
+
+
 def _data_source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
     """The DataSource class."""
     from pyspark.sql.datasource import DataSource
 
-    batch, stream = _batch_reader(find), _stream_reader(find)
+    batch, stream, planned = _batch_reader(find), _stream_reader(find), _planner(find)
 
     class IcesqlDataSource(DataSource):
         @classmethod
@@ -87,6 +107,7 @@ def _data_source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
             columns = None if self._columns is None else unpack(self._columns)
             return ReadRequest.of(dict(self.options), connect, columns)
 
+        @planned
         def schema(self) -> str:
             request = self._request()
             from icesql.engine.spark.types import spark_schema
@@ -96,6 +117,7 @@ def _data_source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
             self._columns = pack(columns)
             return spark_schema(columns.projection)
 
+        @planned
         def reader(self, schema: Any) -> Any:
             request = self._request()
             from icesql.datasource.batch_read import BatchPlanning
@@ -114,8 +136,8 @@ def _data_source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
 
             return stream(planning)
 
+        @planned
         def writer(self, schema: Any, overwrite: bool) -> Any:
-            find()
             from icesql.errors import UnsupportedSqlError
 
             raise UnsupportedSqlError('writing by format("icesql")', hint="icesql only reads")
@@ -143,7 +165,7 @@ def _rows(find: Callable[[], None]) -> Callable[[Any], Iterator[Any]]:
 def _batch_reader(find: Callable[[], None]) -> Any:
     from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-    rows = _rows(find)
+    rows, planned = _rows(find), _planner(find)
 
     class Pushing:
         """``pushFilters`` as something that PySpark takes for the inherited one.
@@ -173,6 +195,7 @@ def _batch_reader(find: Callable[[], None]) -> Any:
         def pushFilters(self) -> Pushing:
             return Pushing(self._planning.push)
 
+        @planned
         def partitions(self) -> list[InputPartition]:
             return [InputPartition(job) for job in self._planning.partitions()]
 

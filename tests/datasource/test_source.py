@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import traceback
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from icesql.datasource.last_line import ReadError
 from icesql.datasource.source import register
-from icesql.errors import ProgrammingError, UnsupportedSqlError
+from icesql.errors import ProgrammingError
 from tests.datasource.reads import two_snapshots
 from tests.spark.conftest import FIELDS as ALL_FIELDS
 from tests.spark.conftest import ROWS as ALL_ROWS
@@ -119,8 +122,10 @@ def test_errors_come_at_load(
             continue
         place = value if name == "path" else table.folder
         options = {} if name == "path" else {name: value}
-        with pytest.raises(Exception, match=text):
+        with pytest.raises(Exception, match=text) as raised:
             reader.format("icesql").options(**options).load(place)
+        last = str(raised.value).splitlines()[-1]
+        assert re.fullmatch(rf"icesql\.errors\.{text}.* SQLSTATE: 38000", last), "Spark adds this"
 
 
 @FILTERS
@@ -173,5 +178,8 @@ def test_nothing_is_written(spark_here: None, table: TableWriter) -> None:
     register(SimpleNamespace(conf={}, dataSource=SimpleNamespace(register=registered.append)))
     made = registered[0]({"path": table.folder})
     for writer in (made.writer, made.streamWriter):
-        with pytest.raises(UnsupportedSqlError, match="icesql only reads"):
+        with pytest.raises(ReadError) as raised:
             writer(None, overwrite=False)
+        last = "".join(traceback.format_exception(raised.value)).splitlines()[-1]
+        assert last.startswith("icesql.errors.UnsupportedSqlError: ")
+        assert last.endswith("icesql only reads")

@@ -22,7 +22,10 @@ EVOLUTION = "CREATE TABLE s.t (id INT, x INT)"
 ENDPOINTS = [
     *(f"{verb} /v1/{{prefix}}/namespaces" for verb in ("GET", "POST")),
     *(f"{verb} /v1/{{prefix}}/namespaces/{{namespace}}/tables" for verb in ("GET", "POST")),
-    *(f"{verb} /v1/{{prefix}}/namespaces/{{namespace}}/tables/{{table}}" for verb in ("GET", "POST")),
+    *(
+        f"{verb} /v1/{{prefix}}/namespaces/{{namespace}}/tables/{{table}}"
+        for verb in ("GET", "POST")
+    ),
     TOGETHER,
 ]
 
