@@ -285,7 +285,7 @@ def _literal(value: Any) -> exp.Expr:
                 )
             return exp.Literal.string(text)
         case bytes() | bytearray() | memoryview():
-            return exp.Unhex(this=exp.Literal.string(memoryview(value).tobytes().hex().upper()))
+            return exp.HexString(this=memoryview(value).tobytes().hex().upper())
         case Decimal():
             return _decimal(value)
         case dt.datetime():

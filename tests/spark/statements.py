@@ -251,9 +251,48 @@ right(s, i % 3 - 1)
 left(s, i % 3 - 1)
 substr(s, i % 3 - 1)
 round(d - i, 1)
+bin = '\\x00\\xFF'
+bin <> '\\x00\\xFF'
+bin IN ('\\x00\\xff', 'zz')
+bin > '\\x00\\x80'
+bin = x'00ff'
+'\\x00\\xff' IN (bin)
+bin BETWEEN '\\x00\\x00' AND '\\x00\\xff'
+bin IS DISTINCT FROM '\\x00\\xff'
+CASE bin WHEN '\\x00\\xff' THEN 1 END
+CASE WHEN id = 1 THEN bin ELSE '\\x01' END
+if(flag, bin, '\\x01')
+coalesce(bin, '\\x01')
+greatest(bin, '\\x80')
+nullif(bin, '\\x00\\xff')
+list_contains([bin], '\\x00\\xff')
+[bin, '\\x01']
+lag(bin, 1, '\\x01') OVER (ORDER BY id)
+u IN ('{00000000-0000-0000-0000-000000000005}')
+CASE u WHEN '00000000000000000000000000000005' THEN 1 END
+nullif(u, '{00000000-0000-0000-0000-000000000005}')
+coalesce(u, '{00000000-0000-0000-0000-00000000000A}')
+list_contains([u], '{00000000-0000-0000-0000-000000000005}')
+nullif(t.t, '12:30:00.000005')
+coalesce(t.t, '12:30:00.000005')
+CASE t.t WHEN '00:00:00' THEN 1 END
+coalesce(dt, '2024-01-01')
+greatest(ts, '2024-01-01 00:00:00')
+'2024-02-29' IN (dt)
 """.strip().splitlines()  # fmt: skip
 
 QUERIES = """
+SELECT id FROM t WHERE bin = '\\x00\\xff'
+SELECT a.id, b.id FROM t a JOIN t b ON a.bin = b.bin AND a.u = b.u ORDER BY 1
+SELECT a.id, bin FROM t a JOIN (SELECT '\\x00\\xff'::BLOB AS bin) USING (bin)
+SELECT bin, count(*), max(u) FROM t GROUP BY bin ORDER BY bin
+SELECT DISTINCT u, bin FROM t ORDER BY u DESC, bin
+SELECT bin FROM t UNION SELECT '\\x01'::BLOB ORDER BY 1 DESC
+SELECT first(bin) FROM t WHERE id = 1 HAVING first(bin) = '\\x00\\xff'
+SELECT x FROM (SELECT arg_max(bin, -id) AS x FROM t) WHERE x = '\\x00\\xff'
+SELECT map(['a'], [bin])['a'] = '\\x00\\xff', {'x': bin}['x'] = '\\x00\\xff' FROM t WHERE id = 1
+SELECT id FROM t WHERE '\\x00\\xff' IN (SELECT bin FROM t) ORDER BY id
+SELECT min(bin), max(bin), count(DISTINCT bin), list(bin ORDER BY bin) FROM t
 SELECT CAST(id AS VARCHAR) FROM t ORDER BY id DESC LIMIT 3
 SELECT CAST(id AS VARCHAR), count(*) FROM t GROUP BY id ORDER BY id
 SELECT DISTINCT CAST(id AS VARCHAR) FROM t ORDER BY id
@@ -360,6 +399,10 @@ REFUSED = {
     "CAST(i AS UINTEGER)": "unsigned",
     "CAST(d AS DECIMAL(38, 5))": "38 digits",
     "CAST(s AS UUID)": "text to UUID",
+    "bin = s": "text beside a blob",
+    "CAST('é' AS BLOB)": "such text to BLOB",
+    "nullif('a', bin)": "text beside a blob",
+    "(u, id) = ('00000000-0000-0000-0000-00000000000A', 1)": "text beside a uuid",
     "TRY_CAST('2024' AS DATE)": "'2024' as a date",
     "CAST('2025-01-01 00:00:00+05' AS TIMESTAMP)": "as a timestamp",
     "TRY_CAST('1_000' AS INT)": "such text to INT",
@@ -381,6 +424,11 @@ REFUSED = {
     "[]": "empty list",
 }
 REFUSED_QUERIES = {
+    "SELECT bin FROM t UNION SELECT 'x'": "text beside a blob",
+    "SELECT x FROM (VALUES ('y'::BLOB), ('x')) AS v(x)": "text beside a blob",
+    "SELECT id FROM t WHERE bin = (SELECT 'ab')": "text beside a blob",
+    "SELECT id FROM t JOIN (VALUES ('ab')) AS v(x) ON bin = x": "text beside a blob",
+    "SELECT id FROM t JOIN (SELECT 'ab' AS bin) USING (bin)": "text beside a blob",
     "SELECT e FROM t LEFT JOIN unnest(l) AS x(e) ON true": "side or a condition",
     "SELECT id FROM t ORDER BY l": "ordering lists",
     "SELECT first(s ORDER BY id) FROM t": "with ORDER BY",

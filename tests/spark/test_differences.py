@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,3 +147,18 @@ def test_a_count_of_which_metadata_knows_a_part(
         assert cursor.fetchall() == expected
         assert sum(each.result_data_files for each in cursor.scan_reports) == 2
         assert [tuple(row.values()) for row in spark.execute(sql).arrow().to_pylist()] == expected
+
+
+@pytest.mark.parametrize("dialect", [None, "spark"])
+def test_bytes_as_parameters(connect: Any, tmp_path: Path, dialect: str | None) -> None:
+    given = [b"\x00\xff"] * 4
+    sql = "SELECT id, b = ?, b IN (?), b < ?, ? = b FROM n.t ORDER BY id"
+    with icesql.connect(warehouse=tmp_path, dialect=dialect) as local:
+        local.execute("CREATE SCHEMA n")
+        local.execute("CREATE TABLE n.t (id INT, b BINARY)")
+        local.execute("INSERT INTO n.t VALUES (1, ?), (2, ?), (3, NULL)", [given[0], b"\x00\x80"])
+        rows = local.execute(sql, given).fetchall()
+    with connect(warehouse=tmp_path, dialect=dialect) as spark:
+        assert spark.execute(sql, given).fetchall() == rows
+    found = [(1, True, True, False, True), (2, False, False, True, False), (3, *[None] * 4)]
+    assert rows == found

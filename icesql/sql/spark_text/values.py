@@ -56,8 +56,8 @@ def _written(node: exp.Expr) -> str:
             name = _TYPES.get(kind, kind.value)
             sizes = ", ".join(str(each.name) for each in node.to.expressions)
             return f"CAST({_written(node.this)} AS {name}{sizes and f'({sizes})'})"
-        case exp.Unhex():
-            return f"X{spark_string(str(node.this.this))}"
+        case exp.HexString():
+            return f"X'{node.this}'"
         case exp.Interval():
             return f"INTERVAL {spark_string(node.name)} {node.text('unit')}"
         case exp.Array():

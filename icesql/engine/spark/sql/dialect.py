@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, SqlglotError, UnsupportedError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
@@ -14,7 +15,14 @@ from icesql.engine.duckdb.types import duckdb_type
 from icesql.engine.spark.error_transport import encode_error
 from icesql.engine.spark.releases import WITH_RECURSION, check_sql
 from icesql.engine.spark.sql.functions import rewrite_function
-from icesql.engine.spark.sql.kinds import Added, is_refusal, kind, refuse
+from icesql.engine.spark.sql.kinds import (
+    Added,
+    is_refusal,
+    kind,
+    kind_of_type,
+    literal_text,
+    refuse,
+)
 from icesql.engine.spark.sql.operators import rewrite_operator
 from icesql.engine.spark.sql.output_names import bind_order, name_outputs
 from icesql.engine.spark.sql.qualify_clause import filter_windows
@@ -138,9 +146,38 @@ def qualified(tree: exp.Expr, scans: Sequence[TableScan]) -> exp.Expr:
     try:
         made = qualify(tree, dialect="duckdb", schema=dict(schema), validate_qualify_columns=False)
         bind_order(made, schema)
-        return annotate_types(made, schema=dict(schema), dialect="duckdb")
+        types = Dialect.get_or_raise("duckdb").EXPRESSION_METADATA | _TYPES
+        return annotate_types(made, dict(schema), types, dialect="duckdb")
     except SqlglotError as error:
         raise refuse(f"this statement ({error})") from error
+
+
+def _type_of_part(annotator: Any, node: exp.Expr) -> exp.Expr:
+    """The type of a value of a map, an item of a list or a field of a struct."""
+    whole, part = node.this.type, (node.expressions or [node.expression])[0]
+    match kind_of_type(whole):
+        case "map":
+            found = whole.expressions[1:]
+        case "struct":
+            name = (literal_text(part) or "").lower()
+            found = [each.args["kind"] for each in whole.expressions if each.name.lower() == name]
+        case _:
+            return cast("exp.Expr", annotator._annotate_bracket(node))
+    annotator._set_type(node, found[0] if found else None)
+    return node
+
+
+_TYPE_OF_PART: Final = {"annotator": _type_of_part}
+_TYPE_OF_FIRST: Final = {"annotator": lambda self, node: self._annotate_by_args(node, "this")}
+# How sqlglot finds types that it does not know itself.
+_TYPES: Final[Mapping[Any, Any]] = {
+    exp.First: _TYPE_OF_FIRST,
+    exp.Last: _TYPE_OF_FIRST,
+    exp.ArgMax: _TYPE_OF_FIRST,
+    exp.ArgMin: _TYPE_OF_FIRST,
+    exp.Bracket: _TYPE_OF_PART,
+    exp.StructExtract: _TYPE_OF_PART,
+}
 
 
 def _sources(tree: exp.Expr) -> set[str]:

@@ -73,6 +73,8 @@ def kind(node: exp.Expr | None) -> str:
             return kind(node.this)
         case exp.Interval():
             return "interval"
+        case exp.Subquery() if len(node.selects) == 1:
+            return kind(node.selects[0])
         case exp.Literal() if not node.is_string and _is_decimal(node.name):
             # sqlglot calls 0.05 a double; it is a decimal on both engines.
             return "decimal"

@@ -6,8 +6,10 @@ days, lists count from 1 and from their end, text of a timestamptz has its offse
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from sqlglot import exp
@@ -33,8 +35,9 @@ _INTEGERS: Final = {
     "INT128": "DECIMAL(38,0)",
 }
 _UNSIGNED: Final = frozenset({"UTINYINT", "USMALLINT", "UINT", "UBIGINT", "UINT128"})
-# Text compared with these is read as one of them.
+# Text beside one of these is read as such a value.
 _FROM_TEXT: Final = {
+    "blob": "BLOB",
     "time": "TIME",
     "uuid": "UUID",
     "timestamptz": "TIMESTAMPTZ",
@@ -44,10 +47,13 @@ _FROM_TEXT: Final = {
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile, exp.Lag, exp.Lead, exp.PercentRank,
           exp.CumeDist)  # fmt: skip
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+_NESTED: Final = ("list", "struct", "map")
 
 
 def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
     """The node, or its replacement in Spark. Raises UnsupportedSqlError."""
+    for values in _together(node):
+        _read_texts(node, values, timezone)
     match node:
         case exp.Cast():
             return _cast(node, timezone)
@@ -97,6 +103,66 @@ def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
             return node
 
 
+def _together(node: exp.Expr) -> Sequence[Sequence[Any]]:
+    """Values that ``node`` brings to one type, in groups; with None where there is none."""
+    match node:
+        case exp.Between():
+            return [[node.this, node.args["low"], node.args["high"]]]
+        case exp.Case():
+            results = [each.args["true"] for each in node.args["ifs"]]
+            compared = [each.this for each in node.args["ifs"]] if node.this else []
+            return [[node.this, *compared], [*results, node.args.get("default")]]
+        case exp.If() if not isinstance(node.parent, exp.Case):
+            return [[node.args["true"], node.args.get("false")]]
+        case exp.Lag() | exp.Lead():
+            return [[node.this, node.args.get("default")]]
+        case exp.Values():
+            return list(zip(*(each.expressions for each in node.expressions), strict=False))
+        case exp.SetOperation():
+            return list(zip(node.left.selects, node.right.selects, strict=False))
+        case exp.In() if "query" in node.args:
+            return [[node.this, node.args["query"].selects[0]]]
+        case exp.Bracket() if kind(node.this) != "map":
+            return []
+        case (exp.In() | exp.Coalesce() | exp.Greatest() | exp.Least() | exp.Array()
+              | exp.Nullif() | exp.ArrayContains() | exp.Bracket()):  # fmt: skip
+            return [[node.this, node.expression, *node.expressions]]
+        case _ if isinstance(node, _COMPARISONS):
+            return [[node.this, node.expression]]
+        case _:
+            return []
+
+
+def _read_texts(node: exp.Expr, values: Sequence[Any], timezone: str) -> None:
+    """Make literal texts beside values of another type such values; refuse any other text there."""
+    values = [each for each in values if isinstance(each, exp.Expr)]
+    for kinds in zip(*map(_leaves, values), strict=False):
+        other = next((each for each in _FROM_TEXT if each in kinds), None)
+        if other is None or NANOS.intersection(kinds):
+            continue
+        for each in (each for each, found in zip(values, kinds, strict=True) if found == "text"):
+            # Others see these columns, and the result of nullif(), as texts.
+            named = isinstance(node, exp.Values | exp.SetOperation | exp.Nullif)
+            if literal_text(each.unnest()) is None or (named and each is not node.expression):
+                raise refuse(f"text beside a {other}", "CAST it to that type")
+            target = exp.DataType.build(_FROM_TEXT[other], dialect="duckdb")
+            cast = exp.Cast(this=each.unnest().copy(), to=target)
+            cast.type = target
+            each.replace(_cast(cast, timezone))
+
+
+def _leaves(node: exp.Expr) -> list[str]:
+    """The kind of a value, or the kinds inside of a tuple, list, struct or map."""
+    while isinstance(node, exp.Paren | exp.Alias):
+        node = node.this
+    if isinstance(node, exp.Tuple):
+        return [found for each in node.expressions for found in _leaves(each)]
+    if kind(node) not in _NESTED or node.type is None:
+        return [kind(node)]
+    kinds = map(kind_of_type, node.type.find_all(exp.DataType))
+    return [each for each in kinds if each not in _NESTED]
+
+
 def _check_mixed(node: exp.Expr, timezone: str) -> None:
     """Spark takes the earlier of two instants of a local time, the local engine the later one."""
     if isinstance(node, exp.Case):
@@ -126,14 +192,6 @@ def _compare_as(other: str, node: exp.Expr, timezone: str) -> None:
     if other == "float" and own in ("decimal", "integer"):
         # A FLOAT with a decimal or an integer is a comparison of FLOATs.
         node.replace(spelled("CAST({0} AS FLOAT)", node, like="FLOAT"))
-    elif own == "text" and other in _FROM_TEXT:
-        if literal_text(node) is None:
-            raise refuse(f"a comparison of a {other} with text", "CAST the text")
-        target = exp.DataType.build(_FROM_TEXT[other], dialect="duckdb")
-        cast = exp.Cast(this=node.copy(), to=target)
-        cast.this.type = exp.DataType.build("VARCHAR")
-        cast.type = cast.args["to"]
-        node.replace(_cast(cast, timezone))
     elif other == "timestamptz" and own in ("timestamp", "date") and timezone != "UTC":
         node.replace(instant_of_local(node, exp.Literal.string(timezone), timezone))
     elif own != other and "time" in (own, other) and not {own, other} & {"unknown", "null"}:
@@ -223,7 +281,9 @@ def _subscript(node: exp.Bracket) -> exp.Expr:
             name = literal_text(index)
             if name is None:
                 raise refuse("a struct field by its number")
-            return exp.Dot(this=whole.copy(), expression=exp.to_identifier(name, quoted=True))
+            made = exp.Dot(this=whole.copy(), expression=exp.to_identifier(name, quoted=True))
+            made.type = node.type
+            return made
         case "list":
             pass
         case _:
@@ -366,15 +426,9 @@ def _instant_text(inner: exp.Expr, node: exp.Expr) -> exp.Expr:
 
 
 def _blob(text: str) -> bytes:
-    made, at = bytearray(), 0
-    while at < len(text):
-        if text.startswith("\\x", at) and at + 4 <= len(text):
-            made.append(int(text[at + 2 : at + 4], 16))
-            at += 4
-        else:
-            made += text[at].encode()
-            at += 1
-    return bytes(made)
+    if not text.isascii() or re.search(r"\\(?!x[0-9A-Fa-f]{2})", text):
+        raise refuse("a CAST of such text to BLOB")
+    return re.sub(rb"\\x(..)", lambda found: bytes.fromhex(found[1].decode()), text.encode())
 
 
 def _uuid_text(node: exp.Expr) -> str:
