@@ -36,6 +36,11 @@ class ResultType(Struct, frozen=True):
     scale: int = 0
     children: tuple[tuple[str, ResultType], ...] = ()
 
+    def __post_init__(self) -> None:
+        # Arrow's interface cuts names of fields there, as C does.
+        if any("\0" in name for name, _ in self.children):
+            raise DataError("a key with the character NUL cannot be the name of a field")
+
     @property
     def name(self) -> str:
         """SQL spelling such as ``decimal(10,2)`` or ``struct(a bigint)``."""

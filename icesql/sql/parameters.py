@@ -313,7 +313,8 @@ def _literal(value: Any) -> exp.Expr:
             return exp.Struct(
                 expressions=[
                     exp.PropertyEQ(
-                        this=exp.to_identifier(_field(name), quoted=True), expression=_literal(item)
+                        this=exp.to_identifier(str(base_value(name)), quoted=True),
+                        expression=_literal(item),
                     )
                     for name, item in value.items()
                 ]
@@ -355,14 +356,6 @@ def _is_missing(value: Any) -> bool:
     """Whether a value is pandas' NaT, which passes for a datetime, or NA."""
     kind = type(value)
     return kind.__name__ in ("NaTType", "NAType") and kind.__module__.startswith("pandas")
-
-
-def _field(name: Any) -> str:
-    """The key of a dict as the name of a field."""
-    text = str(base_value(name))
-    if "\0" in text:
-        raise DataError("a key with the character NUL cannot be the name of a field")
-    return text
 
 
 def _numpy_time(value: Any) -> exp.Expr:

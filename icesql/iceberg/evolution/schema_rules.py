@@ -58,8 +58,8 @@ def check_schema(schema: Schema, format_version: int) -> None:
 def _check_names(fields: Iterable[t.NestedField], prefix: str) -> None:
     seen: dict[str, str] = {}
     for each in fields:
-        if not each.name:
-            raise ProgrammingError("a column needs a name")
+        if not each.name or "\0" in each.name:
+            raise ProgrammingError("a column needs a name, without the character NUL")
         if not prefix and each.name.lower() in RESERVED_NAMES:
             raise ProgrammingError(f'"{each.name}" is the name of a metadata column')
         known = seen.get(each.name.lower())

@@ -170,7 +170,7 @@ def _type_of_part(annotator: Any, node: exp.Expr) -> exp.Expr:
 _TYPE_OF_PART: Final = {"annotator": _type_of_part}
 _TYPE_OF_FIRST: Final = {"annotator": lambda self, node: self._annotate_by_args(node, "this")}
 # How sqlglot finds types that it does not know itself.
-_TYPES: Final[Mapping[Any, Any]] = {
+_TYPES: Final[dict[Any, Any]] = {
     exp.First: _TYPE_OF_FIRST,
     exp.Last: _TYPE_OF_FIRST,
     exp.ArgMax: _TYPE_OF_FIRST,
