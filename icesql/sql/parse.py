@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec import DecodeError
 from msgspec.structs import replace
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -17,6 +19,7 @@ from sqlglot.tokens import Token, TokenType
 from icesql.context import check_reading
 from icesql.errors import (
     Error,
+    InternalError,
     ProgrammingError,
     SqlSyntaxError,
     UnsupportedSqlError,
@@ -72,6 +75,7 @@ from icesql.sql.parser.token_rewriting import rewrite_tokens
 from icesql.sql.parser.travel.clauses import cut_travels
 from icesql.sql.parser.words import check_comments, check_tokens
 from icesql.sql.positions import of_files, syntax_error, unsupported
+from icesql.sql.reading.engine_tree import SPACES
 from icesql.sql.reading.places import ParsedText
 from icesql.sql.reading.statement import NotParsed, engine_text, read_text
 from icesql.sql.references import take_references
@@ -109,6 +113,8 @@ _MADE = (
 # How many words before the place that DuckDB names another mistake may be that it means.
 _NEAR = 3
 _SPARK = ("spark", "spark2", "databricks", "hive")
+_BLANK = re.compile(f"[{SPACES}]")
+_QUOTE = re.compile("['\"$]")
 
 
 def parse(
@@ -140,9 +146,13 @@ def parse(
             raise
         except (Error, OSError, ImportError, MemoryError):
             raise
-        except Exception as error:
-            # Such as an odd character, for which DuckDB's places do not agree with the text.
+        except (StopIteration, DecodeError, UnicodeError) as error:
+            # An odd character, for which DuckDB's places do not agree with the text.
             raise SqlSyntaxError("the statement cannot be read as SQL") from error
+        except Exception as error:
+            raise InternalError(
+                f"a bug in icesql: reading the statement raised {type(error).__name__}: {error}"
+            ) from error
 
 
 def parses(sql: str) -> bool:
@@ -168,6 +178,9 @@ def _parse_all(
     lists, tokens = _tokens(sql, reader)
     check_reading(len(tokens))
     advice: list[tuple[int, int]] = []
+    if isinstance(reader, Icesql) and (plain := _with_plain_blanks(sql, tokens)) != sql:
+        sql = plain
+        lists, tokens = _tokens(sql, reader)
     written = sql
     if "`" in sql or "/*+" in sql:
         advice = advice_in(sql, tokens)
@@ -195,6 +208,18 @@ def _parse_all(
                 macros = changed(macros, statement)
     values.finish()
     return statements
+
+
+def _with_plain_blanks(sql: str, tokens: Sequence[Token]) -> str:
+    """The text with a space for each blank of Unicode outside of quotes, as DuckDB reads it.
+
+    DuckDB puts a shorter space there, too, and counts its places behind it.
+    """
+    if not _BLANK.search(sql):
+        return sql
+    ends = [place for each in tokens for place in (each.start, each.end + 1)]
+    parts = (sql[start:end] for start, end in zip([0, *ends], [*ends, len(sql)], strict=True))
+    return "".join(each if _QUOTE.search(each) else _BLANK.sub(" ", each) for each in parts)
 
 
 def parse_expanded(

@@ -69,7 +69,7 @@ def test_odd_characters_at_the_boundaries_of_tokens(dialect: str, folder: Path) 
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT * FROM s.t \u00a0FOR VERSION AS OF 1", "SELECT B'\u200b'", "SELECT B'\x00'",
+        "SELECT B'\u200b'", "SELECT B'\x00'",
         "CREATE TABLE s.u (a " + "STRUCT(f " * 120 + "INT" + ")" * 120 + ")",
         "ALTER TABLE s.t ADD COLUMN c " + "INT" + "[]" * 120,
     ],
@@ -200,3 +200,30 @@ def test_a_text_is_read_within_time_and_memory(sql: str, folder: Path) -> None:
         with pytest.raises(icesql.ScanLimitError, match="memory"):
             opened.execute(sql)
         assert opened.execute("SELECT a FROM s.t").fetchall() == [(1,)]
+
+
+def test_blanks_of_unicode_are_blanks_between_words_alone(folder: Path) -> None:
+    with icesql.connect(warehouse=str(folder), read_only=True) as opened:
+        for blank in "\u00a0\u2003\u202f\u205f\u2060\u3000\ufeff":
+            version = opened.execute("SELECT snapshot_id FROM s.t.snapshots").fetchone()[0]
+            for sql in (
+                f"SELECT b FROM s.t {blank}FOR{blank}VERSION{blank} AS OF {version}",
+                f"SELECT{blank}b{blank}AS{blank}c FROM s.t{blank}WHERE a = 1{blank}",
+            ):
+                assert opened.execute(sql).fetchall() == [("x",)]
+            quoted = f"SELECT '{blank}' AS \"{blank}x\" -- {blank}"
+            cursor = opened.execute(quoted)
+            assert cursor.description[0][0] == f"{blank}x"
+            assert cursor.fetchall() == [(blank,)]
+
+
+def test_a_bug_is_none_of_the_text(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr("icesql.sql.parse.check_comments", broken)
+    with (
+        icesql.connect(warehouse=str(folder)) as opened,
+        pytest.raises(icesql.InternalError, match=r"a bug in icesql: .* KeyError: 'x'"),
+    ):
+        opened.execute("SELECT 1")

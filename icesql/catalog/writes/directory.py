@@ -196,11 +196,10 @@ class _Linked:
 
     def withdrawn(self, reason: str) -> Swap:
         """Unlink it, which is a Conflict unless others went on from it before that."""
+        # A hint above every version stops readers; without one the highest counts.
+        self._remove_hint()
         os.unlink(self._path)
-        with suppress(OSError):
-            if read_hint(self._folder) == self._key[0]:
-                # A hint above every version stops readers; without one the highest counts.
-                os.unlink(os.path.join(self._folder, HINTS[0]))
+        self._remove_hint()  # one that another writer wrote meanwhile, who saw this version
         _sync_folder(self._folder)
         held = self._is_held() if self.later() else False
         if held:
@@ -210,6 +209,11 @@ class _Linked:
         with suppress(OSError):
             os.rmdir(self._folder)  # of a table that was dropped
         return Conflict(reason)
+
+    def _remove_hint(self) -> None:
+        with suppress(OSError):
+            if read_hint(self._folder) == self._key[0]:
+                os.unlink(os.path.join(self._folder, HINTS[0]))
 
     def _is_held(self) -> bool | None:
         """Whether the highest version was made of this one; None where it does not tell."""

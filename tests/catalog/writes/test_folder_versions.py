@@ -610,6 +610,13 @@ def test_a_version_that_is_taken_back_leaves_no_hint_of_it(
         Path(folder, name).write_text(newer)
 
     after_link(monkeypatch, taken_over)
+    unlink = os.unlink
+
+    def seen(path: str, **options: Any) -> None:
+        unlink(path, **options)
+        assert find_current_metadata(folder, Storage())
+
+    monkeypatch.setattr("os.unlink", seen)
     with pytest.raises(icesql.Error):
         commit_append(catalog, table, [fake("a")])
     assert writes.read_hint(folder) in (None, 1)
