@@ -30,7 +30,7 @@ COMMAND_WORDS: Final = (
 WRITE_WORDS: Final = (
     "CREATE", "DROP", "ALTER", "COMMENT", "INSERT", "COPY", "DELETE", "UPDATE", "TRUNCATE",
     "CALL", "MERGE", "OPTIMIZE", "VACUUM", "ANALYZE", "REPLACE", "ROLLBACK", "BEGIN", "START",
-    "COMMIT", "RESTORE",
+    "COMMIT", "RESTORE", "UNDROP",
 )  # fmt: skip
 # Statements of these that EXPLAIN takes, too.
 EXPLAINED_WRITES: Final = ("CALL", "OPTIMIZE", "VACUUM", "ROLLBACK", "RESTORE", "ALTER")
@@ -85,8 +85,6 @@ REFUSED_STATEMENTS: Final[dict[str, str]] = {
     "REFRESH": "each statement reads a table as it is now",
     **dict.fromkeys(("CACHE", "UNCACHE"), "CREATE TEMP TABLE t AS SELECT … keeps rows"),
     **dict.fromkeys(("GRANT", "REVOKE"), "rights are the catalog's and the store's own"),
-    "UNDROP": "CALL system.register_table('t', 'FILE') brings a table back; FILE is the newest "
-    "….metadata.json in the folder metadata of the table, which DROP TABLE has named",
     "LIST": "",
     "MSCK": "a table knows its partitions; CALL system.add_files('t', '`parquet`.`folder`') adds "
     "files to it",

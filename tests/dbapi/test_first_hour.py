@@ -94,9 +94,19 @@ def test_drop_says_how_the_table_comes_back(tmp_path: Path) -> None:
         con.execute("CREATE SCHEMA s")
         con.execute("CREATE TABLE s.t AS SELECT 7 AS a")
         (note,) = con.execute("DROP TABLE s.t").notes
-        with pytest.raises(icesql.Error, match=r"register_table.*which DROP TABLE has named"):
-            con.execute("UNDROP TABLE s.t")
         con.execute(call_in(note))
+        con.execute("INSERT INTO s.t VALUES (8)")
+        with pytest.raises(icesql.CatalogError, match="already exists"):
+            con.execute("UNDROP TABLE s.t")
+        con.execute("DELETE FROM s.t WHERE a = 8")
+        con.execute("ALTER TABLE s.t RENAME TO s.u")
+        with pytest.raises(icesql.ProgrammingError, match=r"'FILE'.*which DROP TABLE has named"):
+            con.execute("UNDROP TABLE s.t")  # what lies there is the file of s.u
+        con.execute("ALTER TABLE s.u RENAME TO s.t")
+        con.execute("DROP TABLE s.t")
+        with pytest.raises(icesql.ProgrammingError, match="newest metadata") as raised:
+            con.execute("UNDROP TABLE s.t")
+        con.execute(call_in(str(raised.value)))
         assert con.execute("SELECT a FROM s.t").fetchall() == [(7,)]
         assert con.execute("DROP TABLE s.t PURGE").notes == []
 

@@ -56,7 +56,7 @@ REFUSED = [
     ("databricks", "CREATE TABLE demo.x SHALLOW CLONE demo.t", "SHALLOW"),
     ("trino", "SHOW STATS FOR demo.t", "STATS"),
     ("snowflake", "SELECT * FROM demo.t BEFORE (STATEMENT => 'x')", "BEFORE (VERSION"),
-    ("snowflake", "UNDROP TABLE demo.t", "register_table"),
+    ("snowflake", "UNDROP TABLE demo.gone", "register_table"),
     ("snowflake", "CREATE TABLE demo.x CLONE demo.t", "CLONE"),
     ("snowflake", "COPY INTO demo.t FROM @stage", "COPY"),
 ]

@@ -169,7 +169,7 @@ _ALL: Final = (
     Procedure(
         "register_table",
         "gives a metadata file that is there already a name in the catalog",
-        (_TABLE, _required("metadata_file", "string")),
+        (_TABLE, Parameter("metadata_file", "string", default="an error that names it")),
         (
             ("current_snapshot_id", "bigint"),
             ("total_records_count", "bigint"),

@@ -190,8 +190,12 @@ class _Spelling(Struct, frozen=True):
 
 
 def register_table(call: Call) -> Plan:
-    """A table of a metadata file, under a new name."""
+    """A table of a metadata file, under a new name; without the file an error names it."""
     name, place = call.table_name(), call["metadata_file"]
+    if place is None:
+        from icesql.modify.procedures.dropped import no_file
+
+        raise no_file(*new_place(call.services.state.names, name.parts), name.text)
     access = call.services.state.access
     by_path = access.tables_by_path
     if by_path is False or (isinstance(by_path, Roots) and not by_path.hold(place)):

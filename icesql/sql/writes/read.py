@@ -28,6 +28,7 @@ from icesql.sql.writes.procedures.maintenance import (
     read_optimize,
     read_restore,
     read_rollback,
+    read_undrop,
     read_vacuum,
 )
 from icesql.sql.writes.rows import read_copy_from, read_insert
@@ -101,6 +102,8 @@ def read_write(
             return read_rollback(words)
         case "RESTORE":
             return read_restore(words)
+        case "UNDROP":
+            return read_undrop(words)
         case "ALTER" if words.skip("TABLE"):
             return _read_alter(words, constant, read_query)
         case "ALTER" if words.skip("VIEW"):

@@ -108,7 +108,7 @@ def test_analyze(sql: str, columns: tuple[str, ...] | None, dialect: str | None)
         ("ALTER TABLE a.t CLUSTER BY (x)", "ZORDER"), ("ALTER TABLE a.t RECLUSTER", "ZORDER"),
         ("ALTER TABLE a.t ADD CONSTRAINT k PRIMARY KEY (x)", "IDENTIFIER FIELDS"),
         ("RESTORE TABLE a.t TO TIMESTAMP AS OF '2026-01-01'", "rollback_to_timestamp"),
-        ("UNDROP TABLE a.t", "register_table"), ("MSCK REPAIR TABLE a.t", "add_files"),
+        ("MSCK REPAIR TABLE a.t", "add_files"),
         ("REFRESH TABLE a.t", "as it is now"), ("CACHE TABLE a.t", "TEMP TABLE"),
         ("REPLACE INTO a.t VALUES (1)", "MERGE"), ("CREATE INDEX i ON a.t (x)", "Bloom"),
         ("EXPLAIN DELETE FROM a.t WHERE x = 1", "EXPLAIN SELECT"),

@@ -143,6 +143,15 @@ def read_restore(words: Words) -> CallProcedure:
     return _call("rollback_to_snapshot", given, at)
 
 
+def read_undrop(words: Words) -> CallProcedure:
+    """The statement after UNDROP, as Snowflake has it: which file it is, the procedure says."""
+    at = words.here
+    words.skip("TABLE")
+    given = [_table(words)]
+    words.end()
+    return _call("register_table", given, at)
+
+
 def _version(words: Words) -> int:
     """The id of a snapshot, or -1 for one commit back."""
     return -words.number() if words.skip("-") else words.number()
