@@ -50,9 +50,10 @@ def show(
             rows = _snapshots(found_table(reference, names, query, "SHOW SNAPSHOTS"), query)
             if extended:
                 return *_wide(_SNAPSHOT_COLUMNS, rows), ()
-            # As many columns as 80 cells hold.
-            columns = [_SNAPSHOT_COLUMNS[place] for place in _SHORT]
-            return *_wide(columns, [tuple(row[place] for place in _SHORT) for row in rows]), ()
+            # As much as 80 cells hold: times of the session's zone, which AS OF reads so, too.
+            short = [(row[0].replace(tzinfo=None), row[1], *row[3:6]) for row in rows]
+            named = [("committed_at", "timestamp"), _SNAPSHOT_COLUMNS[1], *_SNAPSHOT_COLUMNS[3:6]]
+            return *_wide(named, short), ()
         case kinds.ShowRefs(reference):
             refs = _refs(found_table(reference, names, query, "SHOW REFS"))
             return *_wide(_REF_COLUMNS, refs), ()
@@ -187,7 +188,6 @@ _SNAPSHOT_COLUMNS: Columns = (
     ("records", "bigint"),
     ("summary", "varchar"),
 )
-_SHORT = (0, 1, 3, 4, 5)
 
 
 def _snapshots(table: Table, query: QueryContext) -> Rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 import icesql
 from icesql.doctor.finding import CatalogDiagnosis
+from icesql.repl.cells import Style
+from icesql.repl.render import write_rows
 
 df = pa.table({"a": [1]})
 
@@ -124,6 +127,20 @@ def test_snapshots_fit_a_terminal_and_a_number_goes_back(con: icesql.Connection)
         con.execute(f"INSERT INTO s.t VALUES ({number})")
     names = [column[0] for column in con.execute("SHOW SNAPSHOTS FROM s.t").description or ()]
     assert names == ["committed_at", "snapshot_id", "operation", "refs", "records"]
+    con.execute("ALTER TABLE s.t CREATE TAG nine_long")
+    con.execute("DELETE FROM s.t")
+    con.execute("SET timezone = 'Asia/Kolkata'")
+    shown = con.execute("SHOW SNAPSHOTS FROM s.t")
+    (zoned, *_), *_ = con.execute("SHOW SNAPSHOTS EXTENDED FROM s.t").fetchall()
+    rows, out = shown.fetchall(), io.StringIO()
+    write_rows(out, "table", names, rows, Style())
+    assert max(map(len, out.getvalue().splitlines())) == 80
+    assert rows[0][0] == zoned.replace(tzinfo=None)
+    at = con.execute(f"SELECT count(*) FROM s.t TIMESTAMP AS OF '{rows[1][0]}'").fetchone()
+    assert at == (2,), "the time that is shown is that of its snapshot"
+    con.execute("RESET timezone")
+    con.execute("ALTER TABLE s.t DROP TAG nine_long")
+    con.execute("CALL system.rollback_to_snapshot('s.t', -1)")
     cursor = con.execute("SHOW SNAPSHOTS EXTENDED FROM s.t")
     assert {column[0] for column in cursor.description or ()} - set(names) == {
         "parent_id", "summary",

@@ -34,6 +34,7 @@ _TYPES: Final[dict[str, t.IcebergType]] = {
     "bigint": t.LONG,
     "integer": t.INTEGER,
     "boolean": t.BOOLEAN,
+    "timestamp": t.TIMESTAMP,
     "timestamptz": t.TIMESTAMPTZ,
 }
 
@@ -126,6 +127,6 @@ def _type(kind: str, number: int) -> t.IcebergType:
 
 def _stored(value: Any, kind: str) -> Any:
     """In the internal form of ``iceberg.types``."""
-    if kind == "timestamptz" and value is not None:
-        return (value - _EPOCH) // _MICROSECOND
+    if kind.startswith("timestamp") and value is not None:
+        return (value.replace(tzinfo=value.tzinfo or UTC) - _EPOCH) // _MICROSECOND
     return value
