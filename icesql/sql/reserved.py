@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError
 from icesql.sql.grammar import folder
+
+if TYPE_CHECKING:
+    from sqlglot.tokens import Token
 
 # These are more often a slip than a column: they need a second one that is no column.
 _CLAUSES: Final = frozenset(
     {"select", "from", "where", "as", "on", "and", "or", "not", "limit", "for"}
 )
+# What a column follows, of those that such a word follows as a clause nowhere.
+_BEFORE_COLUMNS: Final = (",", "(", "select", "where", "and", "or", "not", "by", "on")
 _MOST_TOKENS: Final = 500
 
 
@@ -46,28 +51,32 @@ def advice_to_quote(error: SqlSyntaxError, sql: str) -> str:
         return ""
     if len(tokens) > _MOST_TOKENS:
         return ""
+    bare = [each for each in tokens if each.text.lower() in reserved() and _is_bare(each, sql)]
+    columns = [each for each in bare if _is_column(each, sql)]
     before = [each for each in tokens if each.start <= error.offset][-2:]
     for token in reversed(before):
         word = token.text.lower()
-        same = [each for each in tokens if each.text.lower() == word and _is_bare(each.start, sql)]
-        if word not in reserved() or token not in same:
+        same = [each for each in bare if each.text.lower() == word]
+        if token not in columns or (word in _CLAUSES and len(same) < 2):
             continue
-        # Of these only one that begins the list of columns, or follows another column.
-        behind = sql[: token.start].rstrip()[-6:].lower()
-        if word in _CLAUSES and not behind.endswith((",", "(", "select")):
-            continue
-        if word in _CLAUSES and len(same) < 2:
-            continue
-        for places in ([each.start for each in same], [token.start]):
-            text, added = sql, 0
-            for place in places:
-                end = place + added + len(word)
-                text = f'{text[: place + added]}"{text[place + added : end]}"{text[end:]}'
-                added += 2
+        for quoted in (same, [token], columns):
+            text = sql
+            for each in reversed(quoted):
+                start, end = each.start, each.start + len(each.text)
+                text = f'{text[:start]}"{text[start:end]}"{text[end:]}'
             if parses(text):
                 return f'a column of the name {token.text}, a word of SQL, is "{token.text}"'
     return ""
 
 
-def _is_bare(offset: int, sql: str) -> bool:
-    return sql[offset : offset + 1].isalpha()
+def _is_bare(token: Token, sql: str) -> bool:
+    return sql[token.start : token.start + 1].isalpha()
+
+
+def _is_column(token: Token, sql: str) -> bool:
+    """Whether a reserved word is where a column may be; a slip of a clause seldom is."""
+    if token.text.lower() not in _CLAUSES:
+        return True
+    return token.text.lower() != "select" and sql[: token.start].rstrip().lower().endswith(
+        _BEFORE_COLUMNS
+    )

@@ -30,7 +30,6 @@ GIVEN = [
 REFUSED = [
     ("max_commit_retries = 7", "did you mean max_commit_retry.*\"max_commit_retries\" ="),
     ("nothing_like_it = 'x'", '"nothing_like_it" ='),
-    ("compression_codec = 'ZSTD'", "write.parquet.compression-codec"),
     ("extra_properties = MAP(ARRAY['a', 'b'], ARRAY['1'])", "as many values"),
 ]  # fmt: skip
 
@@ -58,6 +57,32 @@ def test_each_word_is_translated_or_refused(tmp_path: Path, dialect: str | None)
         assert "commit.retry.num-retries" not in properties(con, "s.t1")
         with pytest.raises(icesql.Error, match="format_version = DEFAULT"):
             con.execute("ALTER TABLE s.t1 SET PROPERTIES format_version = DEFAULT")
+
+
+@pytest.mark.parametrize("dialect", [None, "trino", "spark"])
+def test_a_codec_is_one_of_the_format(tmp_path: Path, dialect: str | None) -> None:
+    with icesql.connect(warehouse=tmp_path, dialect=dialect) as con:
+        con.execute("CREATE SCHEMA s")
+        for number, (given, form, codec) in enumerate(
+            [
+                ("compression_codec = 'ZSTD'", "parquet", "zstd"),
+                ("compression_codec = 'none', format = 'PARQUET'", "parquet", "uncompressed"),
+                ("compression_codec = 'GZIP', format = 'ORC'", "orc", "zlib"),
+                ("format = 'ORC', compression_codec = 'LZ4'", "orc", "lz4"),
+                ("format = 'AVRO', compression_codec = 'GZIP'", "avro", "gzip"),
+            ]
+        ):
+            con.execute(f"CREATE TABLE s.t{number} (a INTEGER) WITH ({given})")
+            own = properties(con, f"s.t{number}")
+            assert own[f"write.{form}.compression-codec"] == codec
+            assert "compression_codec" not in own
+        con.execute("INSERT INTO s.t1 VALUES (1)")
+        for given in ("compression_codec = 'LZ4'", "compression_codec = 'BROTLI'"):
+            with pytest.raises(icesql.Error, match=r"for parquet files.*NONE, SNAPPY, ZSTD, GZIP"):
+                con.execute(f"CREATE TABLE s.u (a INT) WITH ({given})")
+        # What the files of the table are is not said there.
+        with pytest.raises(icesql.Error, match=r"write\.parquet\.compression-codec"):
+            con.execute("ALTER TABLE s.t0 SET PROPERTIES compression_codec = 'GZIP'")
 
 
 def properties(con: icesql.Connection, table: str) -> dict[str, str]:

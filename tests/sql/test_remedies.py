@@ -166,7 +166,9 @@ def test_a_query_that_meets_one_is_told_to_quote_it(lake: Path) -> None:
         "SELECT id FROM s.t ORDER BY at DESC", "SELECT sum(end) FROM s.t",
         "SELECT from FROM s.t", "DELETE FROM s.t WHERE at = 1",
         "UPDATE s.t SET id = 1 WHERE desc = 2", "SELECT CASE WHEN end > 1 THEN 2 END FROM s.t",
-        "SELECT group FROM s.t GROUP BY group",
+        "SELECT group FROM s.t GROUP BY group", "SELECT from, to FROM s.t",
+        "SELECT to, from FROM s.t", "SELECT id FROM s.t WHERE from = 1",
+        "SELECT id FROM s.t WHERE id = 1 AND from = 2 ORDER BY to",
     )  # fmt: skip
     with icesql.connect(warehouse=lake) as con:
         for sql in advised:
@@ -176,6 +178,7 @@ def test_a_query_that_meets_one_is_told_to_quote_it(lake: Path) -> None:
         for sql in (
             "SELECT FROM s.t", "SELECT id FROM WHERE id = 1", "SELECT id FROM s.t WHERE",
             "SELECT id FROM s.t ORDER id", "SELECT id FROM s.t GROUP id", "SELECT id s.t FROM",
+            "SELECT id FROM FROM s.t", "SELECT id, FROM s.t WHERE",
         ):  # fmt: skip
             with pytest.raises(SqlSyntaxError) as caught:
                 con.execute(sql)

@@ -143,7 +143,7 @@ def _read_clause(words: Words, clauses: Clauses) -> None:
         clauses.properties += read_properties(words)
     elif words.peek() == "WITH" and words.peek(1) == "(":
         words.index += 1
-        _read_with(words.in_brackets(), clauses)
+        _read_with(words.in_brackets(), clauses, is_new=True)
     elif words.peek().split(" ")[0] in (
         "CLUSTERED", "CLUSTER", "OPTIONS", "STORED", "ROW", "DISTRIBUTED",
     ):  # fmt: skip
@@ -159,8 +159,9 @@ def read_clauses(words: Words) -> Clauses:
     return found
 
 
-def _read_with(words: Words, clauses: Clauses) -> None:
+def _read_with(words: Words, clauses: Clauses, *, is_new: bool = False) -> None:
     """``WITH ('key' = 'value')`` of DuckDB, and Trino's ``partitioning`` and so on."""
+    codec = None
     while True:
         at = words.here
         match words.peek():
@@ -194,6 +195,8 @@ def _read_with(words: Words, clauses: Clauses) -> None:
                     _, value = _with_pair(words)
                     if word == "LOCATION":
                         clauses.location = value
+                    elif word == "COMPRESSION_CODEC" and is_new:
+                        codec = value.upper(), at
                     else:
                         value = value.lower() if word == "FORMAT" else value
                         clauses.properties.append((_property_of_trino(word, at), value))
@@ -202,6 +205,20 @@ def _read_with(words: Words, clauses: Clauses) -> None:
         if not words.skip(","):
             break
     words.end()
+    if codec is not None:
+        form = dict(clauses.properties).get("write.format.default", "parquet")
+        clauses.properties.append(_codec_of_trino(form, *codec))
+
+
+def _codec_of_trino(form: str, codec: str, at: int) -> tuple[str, str]:
+    """Iceberg's property of a codec, which is one of the format of a new table's files."""
+    is_orc = form == "orc"
+    allowed = ["NONE", "SNAPPY", "ZSTD", "GZIP", *(["LZ4"] if is_orc else [])]
+    if codec not in allowed:
+        what = f"compression_codec = '{codec}' for {form} files"
+        raise unsupported(what, at, f"it can be {', '.join(allowed)}")
+    own = {"NONE": "none", "GZIP": "zlib"} if is_orc else {"NONE": "uncompressed"}
+    return f"write.{form}.compression-codec", own.get(codec, codec.lower())
 
 
 # Trino's properties by Iceberg's; it knows no others, and neither does this form of a statement.
