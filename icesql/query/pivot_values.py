@@ -69,7 +69,8 @@ def _values(query: Query, unread: Unread, files: bool) -> Query:
     before = _unnamed(text[: unread.source[0]])
     if before > sum(_unnamed(text[slice(*each)]) for each in unread.queries):
         raise unsupported("a parameter before a PIVOT without a list of values", None, LISTED)
-    return _read(query, "".join(words), Sources(tuple(pieces), ()), query.given, files)
+    read = _read(query, "".join(words), Sources(tuple(pieces), ()), query.given, files)
+    return replace(read, about="")  # of SUMMARIZE and DESCRIBE it is the rows themselves
 
 
 def _unnamed(sql: str) -> int:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from icesql.sql.acceptance import CHANGES_ROWS, QUERY_WORDS
+from icesql.sql.acceptance import CHANGES_ROWS, PIVOT_WORDS, QUERY_WORDS
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.show_statements.in_from import begins_comparison
 from icesql.sql.show_statements.words import SHOWN, read_show
@@ -181,7 +181,8 @@ class _Reader:
         is_table = self.skip("TABLE")
         if not is_table and self.is_word("QUERY"):
             self.word()
-        is_query = self._peek().upper() in (*QUERY_WORDS, "TABLE") or begins_comparison(self.rest)
+        words = (*QUERY_WORDS, "TABLE", *PIVOT_WORDS)
+        is_query = self._peek().upper() in words or begins_comparison(self.rest)
         if not is_table and is_query:
             return replace(self._read_query(self._tokens[self._index :]), about="DESCRIBE")
         what = self._peek().upper()

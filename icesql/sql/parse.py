@@ -502,7 +502,8 @@ class _Parse:
             expected = ("a table",) if word == "TABLE" else ("a table", "a query")
             raise syntax_error(f"nothing follows {word}", first.end + 1, expected)
         if word == "SUMMARIZE" and (
-            tokens[1].text.upper() in (*QUERY_WORDS, "TABLE") or begins_comparison(tokens[1:])
+            tokens[1].text.upper() in (*QUERY_WORDS, "TABLE", *PIVOT_WORDS)
+            or begins_comparison(tokens[1:])
         ):
             query = self.any_query(tokens[1:])
         else:

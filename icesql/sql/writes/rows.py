@@ -78,7 +78,7 @@ def read_insert(
         return Insert(table, made.query, None, by_name, replaced=made.rows)
     if words.peek() == "DEFAULT":
         raise unsupported("DEFAULT VALUES", words.here, "name the columns that have no default")
-    if words.peek() not in _QUERY:
+    if words.peek() not in (*_QUERY, "PIVOT", "UNPIVOT"):
         raise words.unexpected("SELECT", "VALUES", "a query")
     tokens = words.rest
     refuse_endings(tokens)

@@ -126,6 +126,26 @@ def test_a_pivot_makes_a_table_and_is_explained(own: icesql.Connection) -> None:
     assert [each[0] for each in found.description or ()] == ["g", "b"]
 
 
+def test_a_pivot_is_described_summarized_and_inserted(own: icesql.Connection) -> None:
+    """Its columns are those of the rows, however it is written."""
+    pivot = "PIVOT s.t ON k USING sum(n) GROUP BY g"
+    rows = own.execute(f"{pivot} ORDER BY g")
+    names, expected = [each[0] for each in rows.description or ()], rows.fetchall()
+    for about in ("DESCRIBE", "SUMMARIZE"):
+        for source in (pivot, f"({pivot})", f"FROM ({pivot})", f"WITH p AS ({pivot}) FROM p"):
+            found = own.execute(f"{about} {source}").fetchall()
+            assert [row[0] for row in found] == names, (about, source)
+    own.execute(f"CREATE TABLE s.rows AS {pivot}")
+    for insert in ("INSERT INTO s.rows", "INSERT INTO s.rows BY NAME", "INSERT OVERWRITE s.rows"):
+        own.execute(f"{insert} {pivot}")
+    assert own.execute("FROM s.rows ORDER BY g").fetchall() == expected
+    within = own.execute(f"SELECT count(*) FROM s.t WHERE g IN (SELECT g FROM ({pivot}))")
+    assert within.fetchone() == own.execute("SELECT count(*) FROM s.t").fetchone()
+    own.execute("CREATE TABLE s.long (n VARCHAR, v BIGINT)")
+    own.execute("INSERT INTO s.long UNPIVOT (SELECT 1 AS a, 2 AS b) ON a, b INTO NAME n VALUE v")
+    assert own.execute("FROM s.long ORDER BY n").fetchall() == [("a", 1), ("b", 2)]
+
+
 # What stands for values that are not read yet, as a value and as a text of the user's.
 STANDS_FOR = "\ue000values\ue000"
 
