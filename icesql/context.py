@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Generic, TypeVar, cast
 
 from msgspec import Struct, field
@@ -25,6 +26,7 @@ _lock: Final = threading.Lock()
 _running: Final = threading.local()
 # Of the tree of a text, by its words: numbers, names and signs (measured).
 _WORD_BYTES: Final = 2_000
+_LONG_TEXT: Final = 20_000
 _reads: ContextVar[QueryContext | None] = ContextVar("icesql_reads", default=None)
 
 
@@ -151,12 +153,28 @@ def check_reading(words: int = 0) -> None:
         )
 
 
-def seconds_to_read() -> float | None:
-    """How many seconds are left to read a text in; None without a limit."""
+def seconds_to_read(length: int) -> float | None:
+    """How many seconds are left to read a text of so many characters in.
+
+    None without a limit, and for a short text, whose time nobody notices.
+    """
     query = _reads.get()
-    if query is None or query.deadline is None:
+    if query is None or query.deadline is None or length < _LONG_TEXT:
         return None
     return max(query.deadline - time.monotonic(), 0.0)
+
+
+def read_in_time(function: Callable[[], T], length: int) -> T:
+    """What ``function`` reads in a text of so many characters, within the statement's time.
+
+    Tokenizers and parsers of others look at no clock: a long text is read in another thread, which
+    ends at its next ``check_reading`` when nobody waits for it any more. Raises what ``function``
+    raises, and QueryCancelledError.
+    """
+    query = _reads.get()
+    if query is None or seconds_to_read(length) is None:
+        return function()
+    return query.wait_for(partial(copy_context().run, function))
 
 
 class QueryContext(Struct):

@@ -16,7 +16,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType
 
-from icesql.context import check_reading
+from icesql.context import check_reading, read_in_time
 from icesql.errors import (
     Error,
     InternalError,
@@ -133,10 +133,15 @@ def parse(
     some. ``macros`` are those that calls may name. Raises SqlSyntaxError, UnsupportedSqlError,
     ProgrammingError, DataError.
     """
-    known = macros or {}
+    read = partial(_parse_all, sql, dialect, parameters, files, copies, macros or {})
+    return read_in_time(lambda: _read(read, sql, dialect), len(sql))
+
+
+def _read(read: Callable[[], list[Statement]], sql: str, dialect: str | None) -> list[Statement]:
+    """What ``read`` reads in a text, its errors in words and with their places."""
     with placing(sql):
         try:
-            return with_room(lambda: _parse_all(sql, dialect, parameters, files, copies, known))
+            return with_room(read)
         except RecursionError:
             raise too_deep(None) from None
         except (SqlSyntaxError, UnsupportedSqlError) as error:
@@ -235,6 +240,17 @@ def parse_expanded(
     ``shown`` are the statements in its FROM by the places of their names. Raises what ``parse``
     raises, without line and column.
     """
+    read = partial(_parse_expanded, sql, dialect, given, shown, files)
+    return read_in_time(read, len(sql))
+
+
+def _parse_expanded(
+    sql: str,
+    dialect: str | None,
+    given: tuple[Any, int],
+    shown: Mapping[int, Shown | Query],
+    files: bool,
+) -> Query:
     reader = reading(dialect)
     check_brackets(sql, duckdb=isinstance(reader, Icesql))
     lists, tokens = _tokens(sql, reader)

@@ -6,9 +6,11 @@ import contextlib
 import os
 import random
 import resource
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -227,3 +229,30 @@ def test_a_bug_is_none_of_the_text(folder: Path, monkeypatch: pytest.MonkeyPatch
         pytest.raises(icesql.InternalError, match=r"a bug in icesql: .* KeyError: 'x'"),
     ):
         opened.execute("SELECT 1")
+
+
+@pytest.mark.parametrize("dialect", [None, "spark", "trino", "snowflake"])
+def test_a_text_is_left_at_its_time_whatever_reads_it(
+    dialect: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from icesql.sql import parse
+
+    stop, tokenize = threading.Event(), parse.tokenize
+
+    def slow(sql: str, reader: Any) -> Any:
+        stop.wait(60)
+        return tokenize(sql, reader)
+
+    monkeypatch.setattr(parse, "tokenize", slow)
+    settings = {"query_timeout": 0.3}
+    with icesql.connect(warehouse=str(folder), settings=settings, dialect=dialect) as opened:
+        try:
+            start = time.monotonic()
+            with pytest.raises(icesql.QueryCancelledError):
+                opened.execute("SELECT 1" + "+1" * 10_000)
+            assert time.monotonic() - start < 30
+        finally:
+            stop.set()
+        monkeypatch.undo()
+        opened.execute("SET query_timeout = 60")
+        assert opened.execute("SELECT 1").fetchall() == [(1,)]

@@ -69,7 +69,6 @@ if TYPE_CHECKING:
     from icesql.storage.open import Storage
 
 _CLOSE_SECONDS: Final = 1.0
-_LONG_TEXT: Final = 20_000
 
 
 class LocalEngine:
@@ -87,7 +86,7 @@ class LocalEngine:
         import duckdb
 
         with self._pool.parsing(settings) as cursor:
-            left = seconds_to_read() if len(text) > _LONG_TEXT else None
+            left = seconds_to_read(len(text))
             timer = None if left is None else threading.Timer(left, cursor.interrupt)
             try:
                 if timer is not None:
