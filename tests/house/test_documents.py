@@ -278,7 +278,7 @@ RUN_ELSEWHERE = {
     "python -m venv packed": "tests/campaigns/packed_environment.py",
     "python tests/benchmarks/run_all.py": "tests/benchmarks/run_all.py",
     "python -m tests.board": "tests/board/test_board.py",
-    "icesql copy sales.orders TO s3://": "tests/stores/test_by_path.py",
+    "icesql copy sales.orders TO s3://": "tests/stores/test_catalog_store.py",
 }
 
 

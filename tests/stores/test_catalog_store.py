@@ -83,10 +83,13 @@ def test_copy_restore_and_scan_of_a_configured_catalog(
 ) -> None:
     from icesql.cli import main
 
-    assert main(["copy", "lake.small", "TO", BACKUP, "--catalog", "lake", "--verify"]) == 0
-    own.clear()
-    assert main(["restore", BACKUP, "--catalog", "lake"]) == 0
-    assert main(["restore", BACKUP, "AS", "lake.again", "--catalog", "lake"]) == 0
+    manual = (Path(icesql.__file__).parent / "manual" / "maintain.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```sh\n(icesql copy \S+ TO s3://.*?)```", manual, re.DOTALL)
+    here = {"sales.orders_again": "lake.again", "sales.orders": "lake.small", "prod": "lake",
+            "s3://backup/orders": BACKUP}  # fmt: skip
+    for command in block.splitlines():
+        words = [here.get(each, each) for each in command.split()[1:]]
+        assert main(words) == 0, words
     assert main(["--catalog", "lake", "--format", "csv", "-c", SQL]) == 0
     assert capsys.readouterr().out.endswith("\n960,460320\n")
     connection = lake()
