@@ -28,11 +28,13 @@ from icesql.storage.roots import Roots
 Class = Literal["own", "named", "elsewhere"]
 
 _MOST_LISTED: Final = 100
-_SECONDS_SEEN: Final = 60
+# For how long is known what loading the tables of a catalog has shown, or a multiple of its time.
+_SECONDS_KNOWN: Final = 60
+_TIMES_KNOWN: Final = 20
 _PASSED_OVER: Final = (
     CatalogError, StorageError, DataError, TableNotFoundError, UnsupportedTableError,
 )  # fmt: skip
-# When the tables of a catalog were looked at, and what tells each of them.
+# Until when is known what tells each of the tables of a catalog.
 _seen: WeakKeyDictionary[Catalog, tuple[float, dict[Identifier, frozenset[str]]]] = (
     WeakKeyDictionary()
 )
@@ -81,13 +83,13 @@ def refuse_twins(catalog: Catalog, table: Table, query: QueryContext) -> None:
     """Raise NotSupportedError where another name of the catalog has the table's uuid or location.
 
     What deletes files of the one deletes those of the other. A table that cannot be loaded is
-    passed over. What was found of other names counts for a minute: a run over all tables loads each
-    of them once.
+    passed over. What was found of other names counts for a minute, or 20 times as long as finding
+    it took: a run over all tables spends a twentieth of its time on it.
     """
-    since, known = _seen.get(catalog, (0.0, {}))
-    if time.monotonic() - since > _SECONDS_SEEN:
-        since, known = time.monotonic(), {}
-        _seen[catalog] = since, known
+    began = time.monotonic()
+    until, known = _seen.get(catalog, (0.0, {}))
+    if is_over := began > until:
+        known = {}
     for identifier in query.wait_for(catalog.tables):
         query.check()
         if identifier not in known and identifier != table.identifier:
@@ -95,6 +97,9 @@ def refuse_twins(catalog: Catalog, table: Table, query: QueryContext) -> None:
                 other = query.wait_for(partial(catalog.load, identifier))
                 check_writable(other.storage)  # the files of a copied folder are its own
                 known[identifier] = _marks(other)
+    if is_over:
+        now = time.monotonic()
+        _seen[catalog] = now + max(_SECONDS_KNOWN, _TIMES_KNOWN * (now - began)), known
     mine = _marks(table)
     for identifier, marks in [*known.items()]:
         if identifier == table.identifier or mine.isdisjoint(marks):

@@ -25,6 +25,7 @@ from icesql.doctor.metadata import flink_note
 from icesql.errors import (
     CommitConflictError,
     CommitStateUnknownError,
+    NotSupportedError,
     QueryCancelledError,
     StorageError,
     TableNotFoundError,
@@ -222,6 +223,8 @@ class _Work:
                 raise
             except CommitStateUnknownError as error:
                 return self._report(action, "failed", started, note=str(error)), None
+            except NotSupportedError as error:
+                return self._report(Refused(action.name, str(error)), "refused"), facts
             except Exception as error:
                 # Files that it reads may be gone, too, where another was first.
                 is_conflict = isinstance(error, CommitConflictError)

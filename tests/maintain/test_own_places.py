@@ -378,6 +378,7 @@ def test_two_names_of_one_table_are_refused_for_both(tmp_path: Path) -> None:
                     con.execute(sql.format(name))
         done = {e.table: e for e in con.maintain(actions=["expire", "orphans"]).tables}
         assert "s.t or s.u" in str(done)
+        assert {e.status for each in done.values() for e in each.actions} == {"refused"}
         assert con.execute("SELECT count(*) FROM c.s.u").fetchone() == (3,)
         con.execute(deletes[0].format("other"))
         con.execute("DROP TABLE c.s.u")

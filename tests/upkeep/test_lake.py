@@ -494,7 +494,7 @@ def test_a_table_that_takes_too_long_stops_no_other(lake: Path) -> None:
         done = con.maintain(["ns.small", "ns.fine"])
         assert statuses(done) == {"ns.small": "failed", "ns.fine": "failed"}
         assert "time limit" in done.tables[0].note
-        con.execute("RESET query_timeout")
+    with connect(lake) as con:
         assert con.maintain("ns.small").exit_code == 0
 
 
@@ -510,3 +510,26 @@ def test_a_conversion_is_no_damage_to_the_doctor(tmp_path: Path, version: int) -
     with connect(tmp_path / "wh") as con:
         con.execute("CALL system.convert_equality_deletes('ns.t')")
         assert "deletes dropped" not in {each.name for each in con.doctor("ns.t").findings}
+
+
+def test_what_an_action_refuses_stops_no_other(tmp_path: Path) -> None:
+    """Two names of one table: no expiry, and the rest is done."""
+    place = str(tmp_path)
+    with icesql.connect(
+        uri=f"sqlite:///{place}/c.db", warehouse=place, properties={"init_catalog_tables": "true"}
+    ) as con:
+        con.execute("CREATE SCHEMA ns")
+        con.execute(
+            "CREATE TABLE ns.t (id BIGINT) TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '1')"
+        )
+        for n in range(6):
+            con.execute(f"INSERT INTO ns.t VALUES ({n})")
+        (metadata,) = con.execute(
+            "SELECT file FROM ns.t.metadata_log_entries ORDER BY timestamp DESC, file DESC LIMIT 1"
+        ).fetchone()
+        con.execute(f"CALL system.register_table('ns.u', '{metadata}')")
+        (found,) = con.maintain(["ns.t"], actions=["expire", "compact"]).tables
+    assert found.status == "done"
+    assert {each.action: each.status for each in found.actions} == {
+        "compact": "done", "expire": "refused",
+    }  # fmt: skip
