@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.json_fields import Malformed
+from icesql.iceberg.metadata.property_numbers import of_file
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.single_value import parse_single_value
 from icesql.iceberg.types import IcebergType, is_floating
@@ -89,7 +90,7 @@ def data_file(sent: ContentFile, spec: PartitionSpec, types: Sequence[IcebergTyp
         sent.file_format.upper(),
         sent.spec_id,
         _partition(sent.partition, spec, types),
-        sent.record_count,
+        *of_file([sent.record_count]),
         sent.file_size_in_bytes,
         column_sizes=_counts(sent.column_sizes),
         nan_value_counts=_counts(sent.nan_value_counts),

@@ -22,7 +22,7 @@ from icesql.iceberg.manifest.partition_values import PartitionFields
 from icesql.iceberg.manifest.reader import as_written, read_columns
 from icesql.iceberg.manifest.schema import by_field_id
 from icesql.iceberg.metadata.json_fields import Malformed
-from icesql.iceberg.metadata.property_numbers import whole_number
+from icesql.iceberg.metadata.property_numbers import of_file, whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot, has_files
 from icesql.iceberg.types import IcebergType
 
@@ -396,8 +396,8 @@ def inherit(columns: ManifestColumns, manifest: ManifestFile, path: str) -> Mani
         path=columns.path,
         file_format=[each.upper() for each in columns.file_format],
         partition=columns.partition,
-        record_count=columns.record_count,
-        file_size_in_bytes=columns.file_size_in_bytes,
+        record_count=of_file(columns.record_count),
+        file_size_in_bytes=of_file(columns.file_size_in_bytes),
         maps=columns.maps,
         rare={
             **columns.rare,
@@ -440,12 +440,13 @@ def first_row_ids(
     if following is None or manifest.content is not ManifestContent.DATA:
         return {}
     ids: dict[int, int] = {}
+    rows = of_file(columns.record_count)
     for index, status in enumerate(columns.status):
         if index in given:
             ids[index] = given[index]
         elif status != DELETED:
             ids[index] = following
-            following += columns.record_count[index]
+            following += max(rows[index], 0)
     return ids
 
 

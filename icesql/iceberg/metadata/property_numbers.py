@@ -1,4 +1,8 @@
-"""Whole numbers in the texts of properties, options and summaries: of Java's 64 bits, or none."""
+"""Whole numbers of metadata, bounded where they are read.
+
+Those in the texts of properties, options and summaries are of Java's 64 bits, or none; those of
+manifests are rows or bytes that one file may have, or unknown.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,19 @@ from icesql.errors import ProgrammingError
 _WHOLE: Final = re.compile(r"\+?[0-9]{1,19}")
 _MOST: Final = (1 << 63) - 1
 _SHOWN: Final = 40
+# More rows, or bytes, than a file has: sums of millions of them have 64 bits.
+_MOST_OF_FILE: Final = 1 << 42
+
+
+def of_file(numbers: list[int]) -> list[int]:
+    """The numbers of rows, or bytes, of files; -1, unknown, for those that no file has.
+
+    >>> of_file([7, 1 << 62, -5])
+    [7, -1, -1]
+    """
+    if not numbers or 0 <= min(numbers) <= max(numbers) <= _MOST_OF_FILE:
+        return numbers
+    return [each if 0 <= each <= _MOST_OF_FILE else -1 for each in numbers]
 
 
 def whole_number(text: str | None, least: int = 0) -> int | None:

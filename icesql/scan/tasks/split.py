@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from icesql.scan.tasks.task import FileScanTask, usable_offsets
 
+# A manifest may say any size of a file.
+_MOST_SPLITS: Final = 1 << 14
 SPLITTABLE: Final = frozenset({"PARQUET", "ORC", "AVRO"})
 
 
@@ -18,8 +20,8 @@ def split_file(task: FileScanTask, target_size: int) -> Iterator[FileScanTask]:
     With usable offsets there is one split for each, whatever ``target_size`` (bytes) is: they are
     where row groups or stripes begin, and a smaller piece holds no whole one. The first begins
     at the first offset, so the lengths add up to a little less than the file. Formats that
-    cannot be split, and files whose size is unknown, stay whole. Source: Java
-    ``OffsetsAwareSplitScanTaskIterator`` and ``FixedSizeSplitScanTaskIterator``.
+    cannot be split, and files whose size is unknown, stay whole; there are 16,384 splits at most.
+    Source: Java ``OffsetsAwareSplitScanTaskIterator`` and ``FixedSizeSplitScanTaskIterator``.
 
     >>> [(each.start, each.length) for each in split_file(task_of(bytes=100), 40)]
     [(0, 40), (40, 40), (80, 20)]
@@ -32,7 +34,8 @@ def split_file(task: FileScanTask, target_size: int) -> Iterator[FileScanTask]:
         yield task
         return
     offsets = usable_offsets(data_file)
-    starts = range(0, size, target_size) if offsets is None else offsets
+    step = max(target_size, -(-size // _MOST_SPLITS))
+    starts = range(0, size, step) if offsets is None else offsets
     if len(starts) == 1 and starts[0] == task.start and task.length == size - starts[0]:
         yield task
         return
