@@ -297,7 +297,7 @@ def test_a_catalog_that_does_not_answer_is_not_waited_for() -> None:
     assert suggestions("FROM sales.o", names) != []
     assert time.monotonic() - began < 25
     source.may_answer.set()
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while not (found := suggestions("FROM archive.", names)) and time.monotonic() < until:
         time.sleep(0.01)
     assert [each.text for each in found] == ["archive.old.orders", "archive.old.events"]

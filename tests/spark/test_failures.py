@@ -388,7 +388,8 @@ INTERRUPTED = """
         while not tracker.getActiveJobsIds():
             time.sleep(0.1)
         time.sleep(1)
-        pressed.append(time.monotonic())
+        while not pressed:
+            pressed.extend(tracker.getActiveJobsIds())
         os.kill(os.getpid(), signal.SIGINT)
     threading.Thread(target=press).start()
     try:
@@ -396,7 +397,7 @@ INTERRUPTED = """
     except KeyboardInterrupt:
         while tracker.getActiveJobsIds():
             time.sleep(0.05)
-        print("ended", time.monotonic() - pressed[0] < 2)
+        print("FAILED" in [tracker.getJobInfo(job).status for job in pressed])
     print(connection.execute("SELECT count(*) FROM t WHERE x < 10").fetchall())
 """
 
@@ -404,4 +405,4 @@ INTERRUPTED = """
 @pytest.mark.cluster
 def test_control_c_ends_the_jobs(spark_here: None, tmp_path: Path) -> None:
     done = run(INTERRUPTED, two_files(tmp_path)[0], SLOW)
-    assert done.stdout.splitlines() == ["ended True", "[(10,)]"], done.stderr[-3000:]
+    assert done.stdout.splitlines() == ["True", "[(10,)]"], done.stderr[-3000:]

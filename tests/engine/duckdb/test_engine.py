@@ -88,8 +88,8 @@ def test_ctrl_c_stops_a_query_and_the_next_one_runs(table):
         con = icesql.connect()
         con.register_table("t", {table.metadata_path!r})
         con.execute("SELECT max(x) FROM t").fetchall()
-        print("ready", flush=True)
         try:
+            print("ready", flush=True)  # whenever Ctrl-C comes from here on, it stops this
             con.execute({ENDLESS!r}).fetchall()
         except KeyboardInterrupt:
             print("stopped", flush=True)

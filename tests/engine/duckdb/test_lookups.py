@@ -376,5 +376,5 @@ def test_nothing_is_left_behind(connection: Any) -> None:
     assert (threading.active_count(), instance._open, len(instance._idle)) <= before
     assert all(not table.leases for table in instance._kept._tables.values())
     connection.close()
-    assert instance.ended.wait(5)
+    assert instance.ended.wait(60)
     assert instance._idle == []
