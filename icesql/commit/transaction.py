@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.rest.changes import has_transactions
 from icesql.catalog.writes.change import TableChange
-from icesql.commit.attempts import Operation, commit, is_same, now_ms
+from icesql.commit.attempts import Operation, commit, is_same, now_ms, refreshed
 from icesql.commit.in_memory import applied, as_it_is
 from icesql.commit.outcomes.requests import files_of
 from icesql.commit.outcomes.together import Part, commit_together
 from icesql.errors import (
     CommitConflictError,
     NotSupportedError,
+    StorageError,
 )
 from icesql.iceberg.metadata.changes.requirements import requirements_for
 from icesql.iceberg.metadata.changes.updates import Update
@@ -179,6 +180,12 @@ class _HeldTable:
                 operation.failed()
                 return self.working
             working = applied(self.working, updates, moment)
+        except StorageError as error:
+            operation.failed()
+            if is_same(refreshed(self.catalog, self.base), self.base):
+                raise
+            # Others committed, and removed what nobody needs any more.
+            raise self.conflict() from error
         except BaseException:
             operation.failed()
             raise
@@ -186,6 +193,13 @@ class _HeldTable:
         self.updates += updates
         self.working = working
         return working
+
+    def conflict(self) -> CommitConflictError:
+        """That others changed the table."""
+        return CommitConflictError(
+            f"{self.base.name} was changed by another writer since the transaction read it; "
+            "nothing was applied, run the transaction again"
+        )
 
     def reapplies_to(self, metadata: TableMetadata) -> bool:
         """Whether the changes can be made again of what others left.
@@ -237,10 +251,7 @@ class _Whole:
         if is_same(base, held.base):
             return held.updates
         if not held.reapplies_to(base.metadata):
-            raise CommitConflictError(
-                f"{base.name} was changed by another writer since the transaction read it; "
-                "nothing was applied, run the transaction again"
-            )
+            raise held.conflict()
         found: list[Update] = []
         for each in held.operations:
             # The first attempt was made when the statement ran: its list has that name.

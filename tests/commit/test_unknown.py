@@ -370,6 +370,32 @@ def expired(server: Gateway, keep: int) -> None:
     ]
 
 
+def test_a_table_that_was_replaced_and_changed_again(server: Gateway) -> None:
+    """The request came twice, and its second time is what the answer is about."""
+
+    def later() -> None:
+        with icesql.connect(uri=server.uri) as other:
+            other.execute("ALTER TABLE ns.t ADD COLUMN b INT")
+
+    server.relays, server.after = [Relay("once", 409)], later
+    with icesql.connect(uri=server.uri) as con:
+        with pytest.raises(icesql.CommitStateUnknownError):
+            con.execute("CREATE OR REPLACE TABLE ns.t (a INT)")
+        assert con.execute("SELECT count(*) FROM ns.t").fetchone() == (0,)
+
+
+def test_a_replacement_that_was_refused_once_is_a_conflict(server: Gateway) -> None:
+    def later() -> None:
+        with icesql.connect(uri=server.uri) as other:
+            other.execute("ALTER TABLE ns.t ADD COLUMN b INT")
+
+    server.relays, server.after = [Relay("never", 409)], later
+    with icesql.connect(uri=server.uri) as con:
+        with pytest.raises(icesql.CommitConflictError):
+            con.execute("CREATE OR REPLACE TABLE ns.t (a INT)")
+        assert con.execute("SELECT count(*) FROM ns.t").fetchone() != (0,)
+
+
 def test_a_snapshot_that_expired_is_known_by_what_was_made_of_it(server: Gateway) -> None:
     def later() -> None:
         with icesql.connect(uri=server.uri) as other:

@@ -335,3 +335,26 @@ def test_a_connection_that_is_garbage_leaves_nothing(
         else:
             assert values(con) == [1, 2]
             assert files(tmp_path) == before
+
+
+def test_files_that_another_expires_are_a_conflict(tmp_path: Path) -> None:
+    """Merging manifests opens those of the table that the transaction began with."""
+    with icesql.connect(warehouse=str(tmp_path)) as con:
+        con.execute("CREATE SCHEMA s")
+        properties = "TBLPROPERTIES ('commit.manifest.min-count-to-merge' = '2')"
+        con.execute(f"CREATE TABLE s.t (a INT) {properties}")
+        con.execute("INSERT INTO s.t VALUES (1)")
+        con.execute("BEGIN")
+        con.execute("UPDATE s.t SET a = 2 WHERE a = 3")
+        con.execute("ALTER TABLE s.t ADD COLUMN b INT")
+        with icesql.connect(warehouse=str(tmp_path)) as other:
+            other.execute(f"CREATE OR REPLACE TABLE s.t (a INT) {properties}")
+            other.execute("INSERT INTO s.t VALUES (5)")
+            other.execute(
+                "CALL system.expire_snapshots('s.t', retain_last => 1, "
+                "older_than => now() + INTERVAL 1 HOUR)"
+            )
+        with pytest.raises(icesql.CommitConflictError, match="run the transaction again"):
+            con.execute("INSERT INTO s.t VALUES (4, 4)")
+        con.execute("ROLLBACK")
+        assert con.execute("SELECT a FROM s.t").fetchall() == [(5,)]

@@ -62,7 +62,7 @@ class Sent:
         A table that stands where it stood, or is not there, shows nothing: a request may be late.
         """
         if self.is_refused:
-            return True
+            return not self._may_have_emptied(table.metadata)
         if not self.snapshot_ids:
             return False  # who else's the change is cannot be told; and nothing depends on it
         if self.base is None:
@@ -71,6 +71,18 @@ class Sent:
         if not _is_same(self.base, table) or has_lost_snapshots(base, now):
             return False
         return any(_cannot_hold(each, now) for each in self.change.requirements)
+
+    def _may_have_emptied(self, now: TableMetadata) -> bool:
+        """Whether a branch is gone, or has begun anew, that a change without snapshots removes."""
+        names = {each.name for each in self.change.updates if isinstance(each, u.RemoveSnapshotRef)}
+        if self.base is None or self.snapshot_ids or not names:
+            return False
+        kept = {
+            name: {ref.snapshot_id, *_ancestors(now, ref.snapshot_id)}
+            for name, ref in now.refs.items()
+        }
+        old = self.base.metadata.refs
+        return any(old[each].snapshot_id not in kept.get(each, ()) for each in names & {*old})
 
 
 class OpenRequests:
