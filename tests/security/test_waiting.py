@@ -113,6 +113,27 @@ def test_ctrl_c_ends_the_wait_for_a_catalog(silent: Silent) -> None:
         silent.gate.set()
 
 
+def test_a_parser_that_nobody_waits_for_stops_no_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    from icesql.engine.duckdb import engine
+
+    gate, real = threading.Event(), engine.serialized
+
+    def slow(cursor: Any, text: str) -> str:
+        if len(text) > 20_000:
+            gate.wait(HANGS)
+        return real(cursor, text)
+
+    monkeypatch.setattr(engine, "serialized", slow)
+    with icesql.connect(settings={"query_timeout": 2}) as connection:
+        sql = "SELECT " + "1+" * 10_000 + "1"
+        gone_in(30, lambda: connection.execute(sql), QueryCancelledError)
+        connection.execute("SET query_timeout = 60")
+        started = time.monotonic()
+        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+        assert time.monotonic() - started < HANGS / 2
+        gate.set()
+
+
 @pytest.mark.parametrize("step", ["metadata.json", "snap", "-m0.avro"])
 def test_a_time_limit_ends_the_wait_for_metadata_of_a_store(
     warehouse: Path, monkeypatch: pytest.MonkeyPatch, step: str

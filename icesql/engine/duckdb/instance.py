@@ -260,15 +260,20 @@ class InstancePool:
                 raise InterfaceError("the connection is closed")
             current = self._current
             if current is None or current.discarded:
+                current = None
                 if self._parser is None:
                     self._parser = _Parser(settings)
-                yield self._parser.root
-                return
-            cursor = current.cursor()
+                cursor = self._parser.root.cursor()
+            else:
+                cursor = current.cursor()
+        # Nobody waits for a parser that has a long text: see ``context.read_in_time``.
         try:
             yield cursor
         finally:
-            current.release(cursor)
+            if current is None:
+                cursor.close()
+            else:
+                current.release(cursor)
 
     @contextmanager
     def asking(self, settings: Settings) -> Iterator[Any]:
