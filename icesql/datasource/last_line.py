@@ -15,7 +15,7 @@ class ReadError(Exception):
 
     def __init__(self, error: Error) -> None:
         super().__init__()
-        self.__notes__ = _Line(error)
+        vars(self)["__notes__"] = _Line(error)
 
 
 class _Line:

@@ -90,7 +90,7 @@ def data_file(sent: ContentFile, spec: PartitionSpec, types: Sequence[IcebergTyp
         sent.file_format.upper(),
         sent.spec_id,
         _partition(sent.partition, spec, types),
-        *of_file([sent.record_count]),
+        of_file([sent.record_count])[0],
         sent.file_size_in_bytes,
         column_sizes=_counts(sent.column_sizes),
         nan_value_counts=_counts(sent.nan_value_counts),
