@@ -294,6 +294,14 @@ SELECT map(['a'], [bin])['a'] = '\\x00\\xff', {'x': bin}['x'] = '\\x00\\xff' FRO
 SELECT id FROM t WHERE '\\x00\\xff' IN (SELECT bin FROM t) ORDER BY id
 SELECT min(bin), max(bin), count(DISTINCT bin), list(bin ORDER BY bin) FROM t
 SELECT CAST(id AS VARCHAR) FROM t ORDER BY id DESC LIMIT 3
+SELECT a.id, -b.id AS id FROM t a JOIN t b ON a.id = b.id ORDER BY id
+SELECT id, -id AS id FROM t ORDER BY id LIMIT 3
+SELECT -id AS id, i AS id FROM t ORDER BY id NULLS LAST, t.id
+SELECT DISTINCT 1 AS id, -id AS id FROM t ORDER BY id
+SELECT i AS id, -id AS id FROM t ORDER BY 2
+SELECT i AS id, id FROM t ORDER BY 2
+SELECT DISTINCT ON (id) -id AS id, i AS id FROM t ORDER BY id, t.id
+SELECT i AS id, * REPLACE (-id AS id) FROM (SELECT id, i FROM t) ORDER BY id
 SELECT CAST(id AS VARCHAR), count(*) FROM t GROUP BY id ORDER BY id
 SELECT DISTINCT CAST(id AS VARCHAR) FROM t ORDER BY id
 SELECT * FROM (SELECT q.st.id FROM (SELECT id, {'id': -id} AS st FROM t) q ORDER BY id LIMIT 2) ORDER BY id

@@ -215,21 +215,14 @@ def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str, mark: str
 
 
 def _order_distinct(select: exp.Select) -> None:
-    """ORDER BY of a SELECT DISTINCT by the names of its columns, the only ones Spark sees there."""
+    """ORDER BY of a SELECT DISTINCT by the places of its columns, the only ones Spark sees there."""
     order = select.args.get("order")
     if order is None or select.args.get("distinct") is None:
         return
-    names = {
-        each.unalias().unnest(): each.alias_or_name
-        for each in select.expressions
-        if each.alias_or_name
-    }
+    places = {each.unalias().unnest(): at for at, each in enumerate(select.expressions, 1)}
     for ordered in order.expressions:
-        name = names.get(ordered.this)
-        if name is not None and not isinstance(ordered.this, exp.Literal):
-            made = exp.column(name, quoted=True)
-            made.type = ordered.this.type
-            ordered.set("this", made)
+        if ordered.this in places and not isinstance(ordered.this, exp.Literal):
+            ordered.set("this", exp.Literal.number(places[ordered.this]))
 
 
 def check_functions(tree: exp.Expr) -> None:

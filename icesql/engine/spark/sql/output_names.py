@@ -70,20 +70,30 @@ def bind_order(tree: exp.Expr, schema: Mapping[str, Mapping[str, Any]]) -> None:
         select = scope.expression
         if not isinstance(select, exp.Select):
             continue
-        resolver = None
+        resolver = Resolver(scope, resolvable)
         for key in _keys(select):
             for column in _columns(key):
                 meant = column.meta.pop(_MEANT, None)
                 if meant is not None:
                     column.set("this", exp.to_identifier(meant, quoted=True))
-                elif column.meta.pop(_WRITTEN, False):
-                    resolver = resolver or Resolver(scope, resolvable)
+                if meant is not None or column.meta.pop(_WRITTEN, False):
                     _bind(column, select, resolver, is_key=column is key)
 
 
 def _bind(column: exp.Column, select: exp.Select, resolver: Resolver, *, is_key: bool) -> None:
     items = [each for each in select.expressions if each.alias_or_name == column.name]
-    written = [each for each in items if each.meta.get(_WRITTEN)]
+    # A star's item has no such mark, and another name than the column it is made of.
+    written = [
+        each for each in items if each.meta.get(_WRITTEN) or each.unalias().name != column.name
+    ]
+    if is_key and written and len(items) > 1:
+        # The last of several, by its place: to Spark the name is ambiguous, or a column of FROM.
+        (place,) = (at for at, each in enumerate(select.expressions, 1) if each is written[-1])
+        ordered = column.find_ancestor(exp.Ordered, exp.Distinct)
+        if isinstance(ordered, exp.Ordered):
+            ordered.set("this", exp.Literal.number(place))
+        else:
+            column.replace(written[-1].unalias().copy())
     if not items or (is_key and written):
         return
     try:
