@@ -215,7 +215,7 @@ def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str, mark: str
 
 
 def _order_distinct(select: exp.Select) -> None:
-    """ORDER BY of a SELECT DISTINCT by the places of its columns, the only ones Spark sees there."""
+    """ORDER BY of a SELECT DISTINCT by places of its columns, the only ones Spark sees there."""
     order = select.args.get("order")
     if order is None or select.args.get("distinct") is None:
         return

@@ -23,7 +23,7 @@ _BLANKS: Final = "".join(map(chr, (*range(0x21), 0x7F)))
 _TRIMMED: Final = f"regexp_replace($1, '^{_BLANK}|{_BLANK}$', '', 'g')"
 _INTEGER: Final = r"[+-]?[0-9]+"
 _DECIMAL: Final = r"(?i)[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?"
-_SPECIAL: Final = r"(?i)[+-]?inf(inity)?|nan"
+_SPECIAL: Final = r"[+-]NaN|(?i:[+-]?inf(inity)?|nan)"
 _DAY: Final = r"[+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}"
 _MOMENT: Final = r"[+-]?[0-9]{4,6}-[0-9]{1,2}-[0-9]{1,2}"
 _HOUR: Final = r"([01]?[0-9]|2[0-3])"
@@ -45,6 +45,8 @@ _SHIFT: Final = (
     r"'^([+-])([0-9])(:|$)', '\10\2\3'), '^([+-][0-9]{2}):([0-9])$', '\1:0\2'), "
     r"'^([+-][0-9]{2})([0-9]{2})$', '\1:\2')"
 )
+# Stands for what comes of a text that Spark does not read either.
+_FAILED: Final = "$failed"
 _WRITTEN: Final = r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?"
 # Texts of constants that every cast reads as DuckDB does.
 _PLAIN: Final[dict[str, re.Pattern[str]]] = {
@@ -149,82 +151,88 @@ def _of_text(node: exp.Expr, to: SqlType, wanted: str, safe: bool) -> exp.Expr |
         return first_instant(bare) if is_clock else _plain(bare, wanted)
     if to.kind == "binary":
         return duckdb("encode($1)", node)
-    cases = _cases(to, wanted, "TRY_CAST" if safe else "CAST")
-    if cases is None:
+    read = forms(to, wanted, "TRY_CAST" if safe else "CAST")
+    if not read:
         return None
-    failed = "NULL" if safe else f"error('the text ''' || $1 || ''' is no {to}')"
-    made = f"CASE WHEN $1 IS NULL THEN NULL {cases} ELSE {failed} END"
+    cases = " ".join(f"WHEN regexp_full_match($1, '{form}') THEN {value}" for form, value in read)
+    made = f"CASE WHEN $1 IS NULL THEN NULL {cases} ELSE {_FAILED} END"
+    made = made.replace(
+        _FAILED, "NULL" if safe else f"error('the text ''' || $1 || ''' is no {to}')"
+    )
     if isinstance(bare, exp.Literal):
         return duckdb(made, exp.Literal.string(bare.name.strip(_BLANKS)))
     made = made.replace("$1", "own_text")
     return duckdb(f"list_transform([{_TRIMMED}], lambda own_text: {made})[1]", node)
 
 
-def _cases(to: SqlType, wanted: str, word: str) -> str | None:
-    """The WHEN of a trimmed text for each form that Spark reads; None for a type without texts."""
+def forms(to: SqlType, wanted: str, word: str) -> list[tuple[str, str]]:
+    """Regular expressions of the trimmed texts that Spark reads as ``to``, and the value of each.
+
+    ``wanted`` is DuckDB's name of the type, ``word`` CAST or TRY_CAST. The value of a form that
+    cannot be computed here is ``error(…)`` under both words.
+    """
     match to.kind:
         case "tinyint" | "smallint" | "int" | "bigint":
-            return _when(_INTEGER, f"{word}($1 AS {wanted})")
+            return [(_INTEGER, f"{word}($1 AS {wanted})")]
         case "float" | "double":
-            number = f"{word}(regexp_replace($1, '[dDfF]$', '') AS {wanted})"
-            return (
-                _when(_SPECIAL, f"CAST(lower($1) AS {wanted})")
-                + _when(f"{_DECIMAL}[df]?", number)
-                + _when("(?i)[+-]?0x.*p.*", "error('a hexadecimal number as a text')")
-            )
+            return [
+                (_SPECIAL, f"CAST(regexp_replace(lower($1), '^[+-]n', 'n') AS {wanted})"),
+                (f"{_DECIMAL}[df]?", f"{word}(regexp_replace($1, '[dDfF]$', '') AS {wanted})"),
+                ("(?i)[+-]?0x.*p.*", "error('a hexadecimal number as a text')"),
+            ]
         case "decimal":
             digits = r"[+-]?[\p{Nd}.]*\p{Nd}[\p{Nd}.]*([eE][+-]?\p{Nd}+)?"
-            return _when(_DECIMAL, f"{word}($1 AS {wanted})") + (
-                f" WHEN regexp_full_match($1, '{digits}') AND regexp_matches($1, '[^0-9.eE+-]') "
-                "THEN error('digits of another script as a number')"
-            )
+            return [
+                (_DECIMAL, f"{word}($1 AS {wanted})"),
+                ("[0-9.eE+-]*", _FAILED),
+                (digits, "error('digits of another script as a number')"),
+            ]
         case "boolean":
-            return (
-                "WHEN lower($1) IN ('t', 'true', 'y', 'yes', '1') THEN true "
-                "WHEN lower($1) IN ('f', 'false', 'n', 'no', '0') THEN false"
-            )
+            return [("(?i)t|true|y|yes|1", "true"), ("(?i)f|false|n|no|0", "false")]
         case "date":
             day = r"regexp_extract($1, '^\+?(-?[0-9]+-[0-9]+-[0-9]+)', 1)"
-            return _when(f"(?s){_DAY}([ T].*)?", f"{word}({day} AS DATE)") + _begun(7, word, "DATE")
+            return [
+                (f"(?s){_DAY}([ T].*)?", f"{word}({day} AS DATE)"),
+                *_begun(7, word, "DATE"),
+            ]
         case "timestamp_ntz":
-            return (
-                _when(
-                    f"{_MOMENT}([ T]({_TIME}|{_SECONDS}{_ZONE}))?", f"{word}({_READ} AS TIMESTAMP)"
-                )
-                + _begun(6, word, "TIMESTAMP")
-                + _when(f"{_MOMENT}[ T]{_SECONDS}{_NAMED}", "error('a zone by its name in a text')")
-            )
+            return [
+                (f"{_MOMENT}([ T]({_TIME}|{_SECONDS}{_ZONE}))?", f"{word}({_READ} AS TIMESTAMP)"),
+                *_begun(6, word, "TIMESTAMP"),
+                (f"{_MOMENT}[ T]{_SECONDS}{_NAMED}", "error('a zone by its name in a text')"),
+            ]
         case "timestamp":
-            return (
-                _when(f"{_MOMENT}([ T]{_TIME})?", f"{FIRST_INSTANT}({word}({_READ} AS TIMESTAMP))")
-                + _when(
+            today = "CAST(CAST(now() AS DATE) AS VARCHAR) || ' ' || ltrim($1, 'T')"
+            return [
+                (f"{_MOMENT}([ T]{_TIME})?", f"{FIRST_INSTANT}({word}({_READ} AS TIMESTAMP))"),
+                (
                     f"{_MOMENT}[ T]{_SECONDS}{_ZONE}",
                     f"{word}({_READ} || {_SHIFT} AS TIMESTAMPTZ)",
-                )
-                + _begun(6, word, "TIMESTAMP", FIRST_INSTANT)
-                + _when(f"{_MOMENT}[ T]{_SECONDS}{_NAMED}", "error('a zone by its name in a text')")
-                + _when(f"T?{_TIME}({_ZONE}|{_NAMED})?", "error('a time of day as a timestamp')")
-            )
+                ),
+                *_begun(6, word, "TIMESTAMP", FIRST_INSTANT),
+                (
+                    f"T?{_TIME}",
+                    f"{FIRST_INSTANT}({word}({_READ.replace('$1', today)} AS TIMESTAMP))",
+                ),
+                (f"{_MOMENT}[ T]{_SECONDS}{_NAMED}", "error('a zone by its name in a text')"),
+                (f"T?{_TIME}({_ZONE}|{_NAMED})", "error('a time of day with a zone')"),
+            ]
         case _:
-            return None
+            return []
 
 
-def _when(pattern: str, value: str) -> str:
-    return f" WHEN regexp_full_match($1, '{pattern}') THEN {value}"
-
-
-def _begun(digits: int, word: str, wanted: str, call: str = "") -> str:
+def _begun(digits: int, word: str, wanted: str, call: str = "") -> list[tuple[str, str]]:
     """The beginning of the year, month or hour that a text is; years have at most ``digits``."""
     parts = [("-[0-9]{1,2}", "-01"), ("", "-01-01")]
     if wanted == "TIMESTAMP":
         parts.append((f"-[0-9]{{1,2}}-[0-9]{{1,2}}[ T]{_HOUR}", ":00"))
-    return "".join(
-        _when(
+    return [
+        (
             f"[+-]?[0-9]{{4,{digits}}}{part}",
             f"{call}({word}(replace(ltrim($1, '+'), 'T', ' ') || '{rest}' AS {wanted}))",
         )
         for part, rest in parts
-    )
+    ]
 
 
 def _to_text(node: exp.Expr, given: SqlType) -> exp.Expr | None:
