@@ -406,3 +406,20 @@ INTERRUPTED = """
 def test_control_c_ends_the_jobs(spark_here: None, tmp_path: Path) -> None:
     done = run(INTERRUPTED, two_files(tmp_path)[0], SLOW)
     assert done.stdout.splitlines() == ["True", "[(10,)]"], done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("problem", ["Too many open files", "Permission denied"])
+def test_a_file_that_cannot_be_opened_is_not_corrupt(spark_here: None, problem: str) -> None:
+    """What Spark's reader says, which ignores permissions as root and ends without descriptors."""
+    text = (
+        "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///w/a.parquet.  "
+        "SQLSTATE: KD001\n\tat org.apache.spark.sql.Reader.read(Reader.scala:1)\n"
+        f"Caused by: java.io.FileNotFoundException: /w/a.parquet ({problem})\n\t... 1 more"
+    )
+    error = translate(RuntimeError(text), "mark", cancelled=False)
+    assert isinstance(error, icesql.StorageError)
+    assert problem in str(error)
+    assert "/w/a.parquet" in str(error)
+    damaged = RuntimeError(text.replace("FileNotFoundException", "EOFException"))
+    wanted = icesql.CorruptFileError if "open" not in problem else icesql.StorageError
+    assert isinstance(translate(damaged, "mark", cancelled=False), wanted)

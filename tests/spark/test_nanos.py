@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import icesql
@@ -179,3 +182,32 @@ def test_values_are_those_of_the_local_engine(
     assert isinstance(found[0][0][2].tzinfo, kind)
     moved = found[0][0][0].astimezone(UTC)
     assert moved == expected[0][0]
+
+
+@pytest.mark.parametrize("zoned", [False, True])
+def test_files_of_nanoseconds_under_microseconds(connect: Any, tmp_path: Path, zoned: bool) -> None:
+    """A value is the microsecond below it, read by tasks and for a partial result."""
+    base = 1_700_000_000_000_000_000
+    values = [base + each for each in (-2_001, -1, 0, 1, 999, 1_999)] + [-1_001, -1, 0, 1, None]
+    fields = [{"id": 1, "name": "id", "required": False, "type": "int"},
+              {"id": 2, "name": "ts", "required": False, "type": "timestamptz" if zoned else "timestamp"}]  # fmt: skip
+    kind = pa.timestamp("ns", "UTC" if zoned else None)
+    table = TableWriter(tmp_path, fields)
+    data = pa.table([pa.array(range(len(values)), pa.int32()), pa.array(values, kind)],
+                    schema=pa.schema([pa.field("id", pa.int32(), metadata={"PARQUET:field_id": "1"}),
+                                      pa.field("ts", kind, metadata={"PARQUET:field_id": "2"})]))  # fmt: skip
+    path = f"{tmp_path}/data/nanos.parquet"
+    pq.write_table(data, path, row_group_size=2, version="2.6")
+    table.commit([table.existing_file(path, path, len(values))])
+    micros = [None if each is None else each // 1000 for each in values]
+    with connect(timezone="UTC") as spark:
+        spark.register_table("t", table.metadata_path)
+        found = spark.execute("SELECT id, epoch(ts), ts FROM t ORDER BY id").fetchall()
+        epoch = datetime(1970, 1, 1, tzinfo=UTC if zoned else None)
+        assert [ts and (ts - epoch) // timedelta(microseconds=1) for _, _, ts in found] == micros
+        least = epoch + timedelta(microseconds=base // 1000)
+        sql = f"SELECT id FROM t WHERE ts >= '{least}' ORDER BY id"
+        wanted = [(at,) for at, each in enumerate(micros) if each and each >= base // 1000]
+        assert spark.execute(sql).fetchall() == wanted
+        sql = "SELECT count(DISTINCT ts), count(*) FROM t"
+        assert spark.execute(sql).fetchall() == [(len({*micros} - {None}), len(values))]
