@@ -15,12 +15,8 @@ class ReadError(Exception):
 
     def __init__(self, error: Error) -> None:
         super().__init__()
-        vars(self)["__notes__"] = _Line(error)
-
-
-class _Line:
-    def __init__(self, error: Error) -> None:
         self.error = error
+        vars(self)["__notes__"] = self
 
     def __repr__(self) -> str:
         kind = type(self.error)

@@ -8,31 +8,22 @@ from contextlib import suppress
 from icesql.catalog.current_metadata import find_current_metadata
 from icesql.catalog.table import Catalog
 from icesql.catalog.writes.change import TableChange
-from icesql.errors import (
-    DataError,
-    NotSupportedError,
-    ProgrammingError,
-    StorageError,
-    TableNotFoundError,
-)
+from icesql.errors import DataError, NotSupportedError, ProgrammingError, StorageError
 from icesql.storage.open import Storage
 
 
 def no_file(catalog: Catalog, identifier: Sequence[str], name: str) -> ProgrammingError:
     """The error for a table to bring back without its file, with the CALL that does it."""
     file = _left_behind(catalog, identifier)
-    where = (
-        "FILE is the newest ….metadata.json in the folder metadata of the table, which DROP TABLE "
-        "has named"
-        if file is None
-        else "is the newest metadata where such a table lies"
-    )
     quoted = [each.replace("'", "''") for each in (name, file or "FILE")]
-    call = "CALL system.register_table('{}', '{}')".format(*quoted)
-    return ProgrammingError(
-        f"which file the metadata of {name} is has to be said: {call} brings the table back; "
-        f"{where}"
-    )
+    text = "CALL system.register_table('{}', '{}') brings the table back; ".format(*quoted)
+    if file is None:
+        text += (
+            "FILE is the newest ….metadata.json in its folder metadata, which DROP TABLE has named"
+        )
+    else:
+        text += "that is the newest metadata where such a table lies"
+    return ProgrammingError(f"which metadata file {name} had is not recorded: {text}")
 
 
 def _left_behind(catalog: Catalog, identifier: Sequence[str]) -> str | None:
@@ -43,7 +34,7 @@ def _left_behind(catalog: Catalog, identifier: Sequence[str]) -> str | None:
     if catalog.kind == "rest":  # its server would have to make a table to say where
         return None
     name = identifier[-1]
-    with suppress(DataError, NotSupportedError, StorageError, TableNotFoundError):
+    with suppress(DataError, NotSupportedError, StorageError):
         place = catalog.place_new(identifier, TableChange((), (), Storage(), 0))
         # Beside files that are there, a new table gets a suffix.
         folder, is_taken, _ = place.location.rpartition(f"/{name}-")

@@ -51,7 +51,7 @@ def marked(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | None:
     edits: list[tuple[int, int, str]] = []
     for _, _, items in _pivots(tokens):
         for first, last in items:
-            if "IN" not in _outer_words(tokens[first : last + 1]):
+            if _outer(tokens, first, ("IN",)) > last:
                 start, end = tokens[first].start, tokens[last].end + 1
                 edits += [(start, start, "("), (end, end, f") IN {UNREAD}")]
     return spliced(sql, tokens[0].start, tokens[-1].end + 1, edits) if edits else None
@@ -116,17 +116,6 @@ def _outer(tokens: Sequence[Token], first: int, words: Sequence[str]) -> int:
                 return index
             depth += (text in _OPENING) - (text in _CLOSING)
     return len(tokens)
-
-
-def _outer_words(tokens: Sequence[Token]) -> list[str]:
-    found, depth = [], 0
-    for each in tokens:
-        if not is_quoted(each):
-            depth -= each.text in _CLOSING
-            if depth == 0:
-                found.append(each.text.upper())
-            depth += each.text in _OPENING
-    return found
 
 
 def _queries_before(tokens: Sequence[Token], place: int) -> tuple[list[tuple[int, int]], bool]:
