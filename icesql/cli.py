@@ -156,9 +156,10 @@ def _run(options: argparse.Namespace) -> int:
 
 def _run_on_connection(script: str | None, options: argparse.Namespace) -> int:
     """Run a script, or the shell; whatever ends it, nothing is committed by that."""
-    if script is None or re.search(r"\b(BEGIN|START)\b", script, re.IGNORECASE):
-        from icesql.repl.signals import unwind_on_signals
+    from icesql.repl.signals import raise_swallowed, unwind_on_signals
 
+    raise_swallowed()
+    if script is None or re.search(r"\b(BEGIN|START)\b", script, re.IGNORECASE):
         unwind_on_signals()  # others have no transaction
     connection = _connect(options)
     try:

@@ -123,11 +123,14 @@ class Shell:
     def run(self) -> int:
         """Read and run statements until ``\\q`` or Ctrl-D."""
         self.say("icesql · SQL on Iceberg tables · \\? for help, \\q to leave")
-        threading.Thread(target=_warm_up, name="icesql-warm-up", daemon=True).start()
+        warming = threading.Thread(target=_warm_up, name="icesql-warm-up", daemon=True)
+        warming.start()
         while True:
             try:
                 prefill, self.prefill = self.prefill, ""
                 text = self._session.prompt(default=prefill)
+                # Ctrl-C while two threads import one module may leave it locked for ever.
+                warming.join()
             except KeyboardInterrupt:
                 continue  # Ctrl-C at the prompt drops the line being typed
             except EOFError:

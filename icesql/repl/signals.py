@@ -1,14 +1,13 @@
-"""SIGTERM and SIGHUP end the command as an exception does: what is half done is undone first."""
+"""Signals end what runs as an exception does: what is half done is undone first."""
 
 from __future__ import annotations
 
 import signal
 import sys
 import threading
-import weakref
 from typing import Any, Final
 
-_AGAIN_SECONDS: Final = 0.1
+_AGAIN_SECONDS: Final = 0.01
 
 
 class Signalled(SystemExit):
@@ -29,38 +28,33 @@ def unwind_on_signals() -> None:
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _Unwinding().begin)
+            signal.signal(number, _unwind)
 
 
-class _Unwinding:
-    """Raises the exception of one signal, again where something has swallowed it.
+def _unwind(number: int, _: object) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    raise Signalled(number)
 
-    Python drops what is raised inside of a finalizer, and a signal may come there.
-    """
 
-    def __init__(self) -> None:
-        self._raised: weakref.ref[Signalled] | None = None
+def raise_swallowed() -> None:
+    """Raise what a signal raised once more where Python has dropped it, as in a finalizer."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(
+        signal, "setitimer"
+    ):
+        return
+    others = sys.unraisablehook
 
-    def begin(self, number: int, _: object) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        others = sys.unraisablehook
+    def unraisable(dropped: Any) -> None:
+        error = dropped.exc_value
+        if not isinstance(error, KeyboardInterrupt | Signalled):
+            others(dropped)
+            return
 
-        def unraisable(dropped: Any) -> None:
-            if not isinstance(dropped.exc_value, Signalled):
-                others(dropped)
+        def again(*_: object) -> None:
+            raise error.with_traceback(None)
 
-        sys.unraisablehook = unraisable
-        if hasattr(signal, "setitimer"):
-            signal.signal(signal.SIGALRM, lambda *_: self._raise(number))
-            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS, _AGAIN_SECONDS)
-        self._raise(number)
+        signal.signal(signal.SIGALRM, again)
+        # Later: what is raised inside of this call would be dropped as well.
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
 
-    def _raise(self, number: int) -> None:
-        if self._raised is not None and self._raised() is not None:
-            return  # it is on its way
-        error = Signalled(number)
-        self._raised = weakref.ref(error)
-        try:
-            raise error
-        finally:
-            del error  # this frame would keep it alive
+    sys.unraisablehook = unraisable

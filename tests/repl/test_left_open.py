@@ -260,3 +260,28 @@ def test_a_command_inside_of_a_statement_joins_no_lines(lake: Path, tmp_path: Pa
     finally:
         child.close(force=True)
     assert count(lake) == 9
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_inside_of_a_finalizer_is_heard(name: str) -> None:
+    """Python drops what is raised there."""
+    script = f"""
+import os, signal, time
+from icesql.repl.signals import raise_swallowed, unwind_on_signals
+unwind_on_signals()
+raise_swallowed()
+class Ends:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+        time.sleep(0.001)
+try:
+    Ends()
+    time.sleep(60)
+except BaseException as error:
+    print(type(error).__name__)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=50
+    )
+    expected = "KeyboardInterrupt" if name == "SIGINT" else "Signalled"
+    assert (done.stdout.strip(), done.stderr) == (expected, "")
