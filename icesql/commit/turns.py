@@ -40,22 +40,17 @@ class Turn:
             digest = hashlib.sha256(key.lower().encode("utf-8", "surrogateescape")).digest()
             self._number = int.from_bytes(digest[:8]) % _FILES
 
+        self._holder = threading.get_ident(), self._number
+
     def __enter__(self) -> Turn:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.leave()
 
-    @property
-    def _holder(self) -> tuple[int, int]:
-        return threading.get_ident(), self._number
-
     def take(self) -> None:
         """Wait until the others have left theirs, for a while. Raises what ``query.check`` does."""
-        if self._number < 0 or self._holder in _held:
-            return
-        file = _opened(self._number)
-        if file is None:
+        if self._number < 0 or self._holder in _held or (file := _opened(self._number)) is None:
             return
         self._file = file
         _held.add(self._holder)
@@ -83,10 +78,8 @@ def _is_locked(file: int) -> bool:
 
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, BlockingIOError)
     return True
 
 

@@ -126,31 +126,27 @@ def _rewritten(
         return
     is_other = was.most < has.least or was.least > has.most
     # Not a row less than without the deletes by equality, which may have found none.
-    may_be_back = (
-        was.by_keys
-        and not has.by_keys
-        and has.least >= was.most
-        and APPLIED_EQUALITY_DELETES not in after.summary
-    )
+    may_be_back = was.by_keys and not has.by_keys and has.least >= was.most
+    may_be_back &= APPLIED_EQUALITY_DELETES not in after.summary
     if not (is_other or may_be_back):
         return
     were = "file was" if len(removed) == 1 else "files were"
     files = f"{len(removed):,} {were} replaced by {len(added):,}"
     certain = not (was.is_estimate or has.is_estimate)
-    least, most, text = has.least, was.most, was.text
-    made: str = has.text
     if not certain:
         lived, live = rows.count(was.files), rows.count(has.files)
         if lived is not None and live is not None:
             if lived == live:
                 return
-            certain, least, most, text, made = True, live, lived, f"{lived:,}", f"{live:,}"
+            certain = True
+            was.least = was.most = lived
+            has.least = has.most = live
     if certain or not may_be_back:
-        how = "came back" if most < least else "were lost"
-        told = f"{files}: of {text} live rows they made {made}, so that rows {how}"
+        how = "came back" if was.most < has.least else "were lost"
+        told = f"{files}: of {was.text} live rows they made {has.text}, so that rows {how}"
     else:
         told = (
-            f"{files} with as many rows ({made}), though deletes by equality applied to them "
+            f"{files} with as many rows ({has.text}), though deletes by equality applied to them "
             "whose keys are among theirs, and do not any more: deleted rows may be back"
         )
     yield "rows changed", told, certain
@@ -236,14 +232,10 @@ def _undeleted(
         each.path: rows.back([(each, _applied(earlier, each), _applied(index, each))])
         for each in suspects
     }
-    back = [path for path, count in found.items() if count and count > 0]
-    if bare := back or [path for path, count in found.items() if count is None]:
-        yield (
-            "deletes dropped",
-            f"the deletes of {_files(bare)} are gone or have fewer rows, and the files are still "
-            f"there: {_rows_back(sum(found[each] or 0 for each in back))}",
-            bool(back),
-        )
+    back = {path: count for path, count in found.items() if count and count > 0}
+    if bare := [*back] or [path for path, count in found.items() if count is None]:
+        told = f"the deletes of {_files(bare)} are gone or have fewer rows, and the files are still"
+        yield "deletes dropped", f"{told} there: {_rows_back(sum(back.values()))}", bool(back)
 
 
 def _rows_back(count: int) -> str:

@@ -54,24 +54,21 @@ class LiveRows:
         return None if live is None or lived is None else live - lived
 
     def _parts(self, files: Sequence[tuple[DataFile, Deletes]]) -> Iterator[list[FileScanTask]]:
-        tasks = [_task(*each) for each in files]
+        tasks = [FileScanTask(each, 0, each.file_size_in_bytes, gone) for each, gone in files]
         most = max(self._query.settings.memory_limit // _ROWS_OF_MEMORY, 1 << 16)
         for numbers in divide(tasks, 1, most):
             yield [tasks[each] for each in numbers]
 
     def _of_part(self, tasks: list[FileScanTask]) -> int:
         self._query.check()
-        read = [
-            each
-            for each in tasks
-            if any(map(_is_by_key, each.deletes)) or each.data_file.record_count < 0
-        ]
-        counted = [each for each in tasks if each not in read]
+        read: list[FileScanTask] = []
+        counted: list[FileScanTask] = []
+        for each in tasks:
+            by_key = any(one.content is FileContent.EQUALITY_DELETES for one in each.deletes)
+            (read if by_key or each.data_file.record_count < 0 else counted).append(each)
         positions = PositionDeletes(self._context, counted, self._query)
         live: int = sum(each.data_file.record_count for each in counted)
-        for each in counted:
-            gone = positions.positions(each)
-            live -= 0 if gone is None else len(gone)
+        live -= sum(0 if gone is None else len(gone) for gone in map(positions.positions, counted))
         if not read:
             return live
         self._left -= sum(each.length for each in read)
@@ -79,11 +76,3 @@ class LiveRows:
             raise Error("more files than are read")
         rows = read_live_rows(CombinedScanTask(tuple(read), self._context), self._query)
         return live + sum(int(each.num_rows) for each in rows)
-
-
-def _task(file: DataFile, deletes: Deletes) -> FileScanTask:
-    return FileScanTask(file, 0, file.file_size_in_bytes, deletes)
-
-
-def _is_by_key(delete: DataFile) -> bool:
-    return delete.content is FileContent.EQUALITY_DELETES

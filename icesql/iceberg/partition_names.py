@@ -36,8 +36,9 @@ def check_partition_names(
     schemas: Iterable[Schema], specs: Iterable[PartitionSpec], known: Iterable[tuple[str, int]] = ()
 ) -> None:
     """Raise ProgrammingError for a shared name that is not ``known``: the table had it before."""
+    allowed = {*known}
     for key, field in shared_names(schemas, specs).items():
-        if key not in {*known}:
+        if key not in allowed:
             raise ProgrammingError(
                 f'partition field "{field.name}" ({field.transform}) has the name of a column, and '
                 "Java's engines load no such table; give the field (AS name) or the column another"

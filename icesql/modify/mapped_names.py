@@ -8,7 +8,7 @@ values come back, or have a type that it has not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 
 from msgspec.structs import replace
 
@@ -35,10 +35,9 @@ def check_mapped_names(
         text = each.properties.get(PROPERTY, text) if isinstance(each, u.SetProperties) else text
     if text is None or known is None or text == known:
         return
-    try:
+    moved: set[tuple[int | None, str]] = set()
+    with suppress(CorruptFileError):  # no file can be read by such a mapping
         moved = {*_moved(parse_name_mapping(known).fields, parse_name_mapping(text).fields)}
-    except CorruptFileError:
-        return  # no file can be read by it
     if not moved:
         return
     from icesql.read.formats.file_fields import walk

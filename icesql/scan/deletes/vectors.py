@@ -6,6 +6,7 @@ beyond the end of the data file. icesql writes none of these.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -72,10 +73,8 @@ def _with_footer(vector: DataFile, offset: int, length: int, storage: Storage) -
     """The blob, and what follows it where that is little: one request instead of two."""
     rest = vector.file_size_in_bytes - offset - length
     if 0 < rest <= _LONGEST_REST:
-        try:
+        with suppress(CorruptFileError):  # the recorded size is wrong
             return storage.read(vector.path, offset=offset, length=length + rest)
-        except CorruptFileError:
-            pass  # the recorded size is wrong
     return storage.read(vector.path, offset=offset, length=length)
 
 
@@ -103,12 +102,9 @@ def _check_data_file(vector: DataFile, offset: int, data: bytes, storage: Storag
     wanted = vector.referenced_data_file
     key = storage.cache_key("blobs", vector.path, vector.file_size_in_bytes)
     named = kept(storage.cache, key, read).get(offset)
-    if named is None or wanted is None or named == wanted:
-        return
-    # A table that was copied as it is has the names of the old place in its Puffins.
-    if named.split("/")[-2:] != wanted.split("/")[-2:] and (
-        storage.same_file_key(named) != storage.same_file_key(wanted)
-    ):
+    if named is None or wanted is None or named.split("/")[-2:] == wanted.split("/")[-2:]:
+        return  # a table that was copied as it is has the names of the old place in its Puffins
+    if storage.same_file_key(named) != storage.same_file_key(wanted):
         raise CorruptFileError(
             storage.location(vector.path),
             f"the deletion vector belongs to {named}, and the manifest gives it to {wanted}",
