@@ -28,6 +28,8 @@ _LOOKS: Final = 20
 # What the cache holds of a metadata file.
 _PARSED: Final = "metadata"
 _WRITTEN: Final = "written metadata"
+# Parsed metadata takes so many times the bytes of its JSON.
+_PARSED_SIZE: Final = 4
 
 Place = TypeVar("Place")
 T = TypeVar("T")
@@ -229,8 +231,7 @@ def read_metadata(path: str, storage: Storage) -> TableMetadata:
     def read() -> tuple[TableMetadata, int]:
         data = storage.read(path, most=sizes.METADATA)
         try:
-            # Parsed metadata takes a few times the bytes of its JSON.
-            return parse_metadata(data, path), 4 * len(data)
+            return parse_metadata(data, path), _PARSED_SIZE * len(data)
         except CorruptFileError as error:
             error.was_kept = storage.forget(path)
             raise
@@ -258,7 +259,8 @@ def keep_written(
     ``version`` is what it is known by, as ``Storage.version_of``, since it was written; None for
     what the file at ``path`` is known by, whose name nobody else writes.
     """
-    if storage.cache is None:
+    size = len(made.data)
+    if storage.cache is None or _PARSED_SIZE * size > storage.cache.max_bytes:
         return
     with suppress(Error):  # of what cannot be read, which whoever reads it will say
         parsed, whole = (
@@ -267,8 +269,7 @@ def keep_written(
         )
         written = None if parsed is None else made.written(path)
         if written is not None:
-            size = len(made.data)
-            storage.cache.put(parsed, written.metadata, 4 * size)
+            storage.cache.put(parsed, written.metadata, _PARSED_SIZE * size)
             storage.cache.put(whole, written, size)
 
 

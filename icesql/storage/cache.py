@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
     from icesql.storage.stores.cached import Blocks
@@ -19,13 +21,14 @@ class BoundedCache:
     """Least recently used values up to ``max_bytes`` in all; safe to share between threads.
 
     Keys name immutable things, such as (what, location, length). A value is returned as it was
-    put: treat it as frozen. What is larger than the whole cache is not kept. ``blocks`` is what
-    is kept on disk, of object stores only.
+    put: treat it as frozen. What is larger than the whole cache is found while somebody else holds
+    it, if it can be referred to weakly. ``blocks`` is what is kept on disk, of object stores only.
     """
 
     def __init__(self, max_bytes: int = DEFAULT_BYTES, blocks: Blocks | None = None) -> None:
         self.max_bytes, self.bytes_used, self.blocks = max_bytes, 0, blocks
         self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._large: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> Any | None:
@@ -33,7 +36,7 @@ class BoundedCache:
         with self._lock:
             kept = self._kept.get(key)
             if kept is None:
-                return None
+                return self._large.get(key)
             self._kept.move_to_end(key)
             return kept[0]
 
@@ -44,6 +47,8 @@ class BoundedCache:
             if old is not None:
                 self.bytes_used -= old[1]
             if size > self.max_bytes:
+                with suppress(TypeError):
+                    self._large[key] = value
                 return
             self._kept[key] = (value, size)
             self.bytes_used += size
@@ -54,6 +59,7 @@ class BoundedCache:
     def remove(self, key: Hashable) -> None:
         """Forget the value of ``key``, if it is here."""
         with self._lock:
+            self._large.pop(key, None)
             old = self._kept.pop(key, None)
             if old is not None:
                 self.bytes_used -= old[1]
@@ -62,6 +68,7 @@ class BoundedCache:
         """Forget everything."""
         with self._lock:
             self._kept.clear()
+            self._large.clear()
             self.bytes_used = 0
 
     def __len__(self) -> int:

@@ -25,6 +25,21 @@ def test_a_value_larger_than_the_cache_is_not_kept_and_displaces_nothing() -> No
     assert (cache.get("small"), cache.get("large"), cache.bytes_used) == (1, None, 10)
 
 
+def test_a_value_larger_than_the_cache_is_found_while_somebody_holds_it() -> None:
+    class Large:
+        pass
+
+    cache, value = BoundedCache(100), Large()
+    cache.put("a", value, 101)
+    assert cache.get("a") is value
+    assert (len(cache), cache.bytes_used) == (0, 0)
+    cache.remove("a")
+    assert cache.get("a") is None
+    cache.put("a", value, 101)
+    del value
+    assert cache.get("a") is None
+
+
 def test_putting_again_replaces_the_value_and_its_size() -> None:
     cache = BoundedCache(100)
     cache.put("k", "old", 90)

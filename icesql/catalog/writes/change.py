@@ -51,8 +51,9 @@ class TableChange(Struct, frozen=True):
         if base_location is not None:
             written = written_metadata(base_location, self.storage)
             if written is None:
-                data = self.storage.read(base_location, most=sizes.METADATA)
-                base = metadata_document(data, base_location)
+                base = metadata_document(
+                    self.storage.read(base_location, most=sizes.METADATA), base_location
+                )
             else:
                 base = written.document
             self._check_table(base)

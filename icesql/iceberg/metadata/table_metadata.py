@@ -76,7 +76,7 @@ class StatisticsFile(Struct, frozen=True):
     file_footer_size_in_bytes: int | None = None
 
 
-class TableMetadata(Struct, frozen=True, dict=True):
+class TableMetadata(Struct, frozen=True, dict=True, weakref=True):
     """A table at one commit, from all its schemas, specs and snapshots to its properties.
 
     Mappings are by id; ``snapshots`` are in file order, parsed when asked for. ``location`` has no
