@@ -52,30 +52,24 @@ class Ending:
         _sending.ending = None
 
 
-def _watch(connection: Any) -> None:
-    ending = getattr(_sending, "ending", None)
-    if ending is not None and connection.sock is not None:
-        ending.watch(connection.sock)
-
-
-class _Http(HTTPConnection):
+class _Watched(HTTPConnection):
     def getresponse(self) -> Any:
-        _watch(self)
+        ending = getattr(_sending, "ending", None)
+        if ending is not None and self.sock is not None:
+            ending.watch(self.sock)
         return super().getresponse()
 
 
-class _Https(HTTPSConnection):
-    def getresponse(self) -> Any:
-        _watch(self)
-        return super().getresponse()
+class _WatchedSecure(_Watched, HTTPSConnection):
+    pass
 
 
 class _HttpPool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _Http
+    ConnectionCls = _Watched
 
 
 class _HttpsPool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _Https
+    ConnectionCls = _WatchedSecure
 
 
 def watched(manager: urllib3.PoolManager) -> urllib3.PoolManager:
