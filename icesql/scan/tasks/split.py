@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from icesql.scan.tasks.task import FileScanTask, usable_offsets
 
 # A manifest may say any size of a file.
-_MOST_SPLITS: Final = 1 << 14
+_MOST_SPLITS: Final = 1 << 12
 SPLITTABLE: Final = frozenset({"PARQUET", "ORC", "AVRO"})
 
 
@@ -20,7 +20,7 @@ def split_file(task: FileScanTask, target_size: int) -> Iterator[FileScanTask]:
     With usable offsets there is one split for each, whatever ``target_size`` (bytes) is: they are
     where row groups or stripes begin, and a smaller piece holds no whole one. The first begins
     at the first offset, so the lengths add up to a little less than the file. Formats that
-    cannot be split, and files whose size is unknown, stay whole; there are 16,384 splits at most.
+    cannot be split, and files whose size is unknown, stay whole; there are 4,096 splits at most.
     Source: Java ``OffsetsAwareSplitScanTaskIterator`` and ``FixedSizeSplitScanTaskIterator``.
 
     >>> [(each.start, each.length) for each in split_file(task_of(bytes=100), 40)]
