@@ -45,6 +45,12 @@ LARGE = {
                "printf('%' || '1000000000' || 'd', 1)"],
     "replace": ["replace(repeat('x', 100000), 'x', repeat('y', 100000))"],
     "regexp_replace": ["regexp_replace(repeat('x', 100000), 'x', repeat('y', 100000), 'g')"],
+    **{name: [f"{name}(repeat('a,', 10000000), ',')", f"{name}(repeat('a', 10000000), '')"]
+       for name in ("string_split", "str_split", "string_to_array", "split")},
+    **{name: [f"{name}(repeat('a,', 10000000), 'a')"]
+       for name in ("string_split_regex", "str_split_regex", "regexp_split_to_array")},
+    "regexp_extract_all": ["regexp_extract_all(repeat('a,', 10000000), 'a')",
+                           "regexp_extract_all(repeat('a,', 10000000), '(a)', 1, 'i')"],
 }  # fmt: skip
 
 
@@ -82,6 +88,10 @@ USUAL = [
     ("replace(s, '1', 'one')", None), ("format('{:>10} {}', 'a', 20251231)", "         a 20251231"),
     ("range(5, 1, -2)", [5, 3]), ("range(1, 1)", []), ("generate_series(1, 2)", [1, 2]),
     ("list_resize([1], 2, 0)", [1, 0]), ("bitstring('1', 5)", "00001"), ("repeat([1], 2)", [1, 1]),
+    ("string_split(repeat('a,', 100), ',')[101]", ""),
+    ("string_split(lpad('b', 3, ','), ',')", ["", "", "b"]),
+    ("regexp_extract_all(repeat('ab', 2), '(a)b', 1)", ["a", "a"]),
+    ("string_split_regex(repeat('aB', 2), 'b', 'i')", ["a", "a", ""]),
     ("len(range(DATE '2000-01-01', DATE '2001-01-01', INTERVAL 1 DAY))", 366),
 ]  # fmt: skip
 
@@ -159,6 +169,7 @@ class Recorded:
         ("SELECT repeat('ab', 3), lpad(s, 10, ' '), replace(s, 'a', 'b') FROM t", 0),
         ("SELECT repeat(s, n) FROM t", 1),
         ("SELECT * FROM range(5)", 0),
+        ("SELECT string_split(s, ','), regexp_extract_all(s, 'a') FROM t", 0),
         ("SELECT x FROM t, range(t.n) AS r(x)", 0),
         ("SELECT 'repeat(' || s FROM t", 0),
         ("SELECT repeat('a', 3), repeat(s, n), lpad(s, n, 'x') FROM t", 2),

@@ -63,6 +63,14 @@ _RESIZE: Final[tuple[_Overload, ...]] = (
     (("s", "n", "p"), "v.n::DOUBLE * greatest(16, strlen(v.p::VARCHAR))", "n"),
 )
 _PAD: Final[tuple[_Overload, ...]] = ((("s", "n INTEGER", "p"), f"v.n::DOUBLE * {_WIDE}", "n"),)
+# Pieces take 16 bytes each, however short they are.
+_SPLIT: Final[tuple[_Overload, ...]] = (
+    (("s", "p"), f"(coalesce({_FOUND}, strlen(v.s)) + 1) * 16.0", "s"),
+)
+_SPLITS: Final = ("string_split", "str_split", "string_to_array", "split")
+_MATCHES: Final = (
+    "regexp_extract_all", "string_split_regex", "str_split_regex", "regexp_split_to_array",
+)  # fmt: skip
 _OVERLOADS: Final[dict[str, tuple[_Overload, ...]]] = {
     "repeat": ((("s", "n BIGINT"), f"v.n * greatest({_TEXT}, 1)", "n"),),
     "lpad": _PAD,
@@ -74,12 +82,13 @@ _OVERLOADS: Final[dict[str, tuple[_Overload, ...]]] = {
     "bitstring": ((("s", "n INTEGER"), "v.n / 8", "n"),),
     "equi_width_bins": ((("a", "b", "n BIGINT", "s"), "v.n * 16.0", "n"),),
     "replace": ((("s", "p", "r"), f"{_FOUND} * strlen(v.r)::DOUBLE", "r"),),
+    **dict.fromkeys(_SPLITS, _SPLIT),
 }
 _FORMATS: Final = {
     "printf": (r"%[-+ #0]*([0-9]{4,})", r"%[-+ #0]*\*"),
     "format": (r"\{[^{}]*:[^{}]*?([0-9]{4,})", r"\{[^{}]*\{"),
 }
-GUARDED: Final = frozenset({*_OVERLOADS, *_FORMATS, "regexp_replace"})
+GUARDED: Final = frozenset({*_OVERLOADS, *_FORMATS, *_MATCHES, "regexp_replace"})
 
 
 def guard_calls(facts: Facts, cursor: Any, settings: Settings, scanned: int | None = None) -> None:
@@ -92,7 +101,8 @@ def guard_calls(facts: Facts, cursor: Any, settings: Settings, scanned: int | No
     """
     _check_size(largest_array(facts.arrays), settings.memory_limit)
     found = calls_of(facts, GUARDED)
-    if found:
+    # A text that no call of the statement makes is not long enough to be a danger in pieces.
+    if any(call.name not in (*_SPLITS, *_MATCHES) for call in found):
         rows = rows_at_once(facts, scanned, _VECTOR)
         _hide(Counter(call.name for call in found), found, rows, cursor, settings)
 
@@ -133,18 +143,26 @@ def _check_size(found: tuple[str, int] | None, limit: int) -> None:
 
 def _macro(name: str, row_limit: int, text_limit: int, arguments: int) -> str:
     """The statement that hides a function behind a checked one."""
+    if name in (*_SPLITS, *_MATCHES, "regexp_replace"):
+        row_limit = text_limit
     error = f"error('icesql:limit:{name}:{row_limit}')"
     if name in _FORMATS:
         bodies = [_format(name, count, row_limit) for count in range(1, max(arguments, 8) + 1)]
     elif name == "regexp_replace":
         # Pattern and options must stay constants, so matches are not counted but bounded.
         size = "(strlen(v.s) + 1.0) * strlen(v.r) * 2"
-        error = f"error('icesql:limit:{name}:{text_limit}')"
-        checked = f"CASE WHEN {size} > {text_limit} THEN {error} ELSE v.r END"
+        checked = f"CASE WHEN {size} > {row_limit} THEN {error} ELSE v.r END"
         bodies = [
             f"(s, p, r{more}) AS list_transform([{{'s': s, 'r': r}}], lambda v: "
             f"system.main.regexp_replace(v.s, p, {checked}{more}))[1]"
             for more in ("", ", o")
+        ]
+    elif name in _MATCHES:
+        checked = f"CASE WHEN (strlen(v.s) + 1) * 16.0 > {row_limit} THEN {error} ELSE v.s END"
+        bodies = [
+            f"(s, p{more}) AS list_transform([{{'s': s}}], lambda v: "
+            f"system.main.{name}({checked}, p{more}))[1]"
+            for more in ("", ", g", ", g, o")[: 3 if name == "regexp_extract_all" else 2]
         ]
     else:
         bodies = []
