@@ -27,6 +27,7 @@ from icesql.errors import (
     place,
     printable,
 )
+from icesql.session.foreign import own_error
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
@@ -373,8 +374,6 @@ class _Work:
             clear()
         if not isinstance(error, Exception):
             return
-        from icesql.session.foreign import own_error
-
         own = own_error(error)
         shown = own or error
         if isinstance(shown, UnsupportedSqlError | ColumnNotFoundError | TableNotFoundError):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from icesql.context import QueryContext
 from icesql.dbapi.one_frame import mark
 from icesql.errors import ProgrammingError
+from icesql.session.foreign import own_error
 
 if TYPE_CHECKING:
     from icesql.context import Progress
@@ -51,8 +52,6 @@ class Script:
         except Exception as error:  # each goes on, whatever it is, once it is clean
             mark(error, sql)
             session.clean(error)
-            from icesql.session.foreign import own_error
-
             own = own_error(error)
             if own is None:
                 raise

@@ -6,6 +6,8 @@ import contextlib
 import os
 import random
 import resource
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -119,6 +121,11 @@ def test_no_descriptors_are_no_damage(free: int, folder: Path) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         assert opened.execute("SELECT * FROM s.t").fetchall() == [(1, "x")]
     assert not [each for each in raised if isinstance(each, icesql.CorruptFileError)]
+
+
+def test_what_translates_errors_is_there_before_any() -> None:
+    code = "import sys, icesql; icesql.connect(); assert 'icesql.session.foreign' in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(
