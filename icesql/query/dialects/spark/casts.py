@@ -29,21 +29,44 @@ _MOMENT: Final = r"[+-]?[0-9]{4,6}-[0-9]{1,2}-[0-9]{1,2}"
 _HOUR: Final = r"([01]?[0-9]|2[0-3])"
 _SECONDS: Final = rf"{_HOUR}:[0-5]?[0-9]:[0-5]?[0-9](\.[0-9]*)?"
 _TIME: Final = f"({_SECONDS}|{_HOUR}:[0-5]?[0-9])"
-_OFFSET: Final = r"[+-]((0?[0-9]|1[0-7])(:[0-5]?[0-9])?|(0[0-9]|1[0-7])[0-5][0-9]|18(:?00?)?)"
-_ZONE: Final = f" ?(Z|(UTC|GMT|UT)?{_OFFSET}|UTC|GMT|UT)"
-_NAMED: Final = (
-    r" ?([A-Z]{3}|[A-Za-z]+(/[A-Za-z0-9_+-]+)+|(UTC|GMT|UT)?[+-][0-9]{2}:?[0-9]{2}:?[0-9]{2})"
+_OFFSET: Final = (
+    r"[+-]((0?[0-9]|1[0-7])(:[0-5]?[0-9]|:[0-5][0-9]:[0-5][0-9])?"
+    r"|(0[0-9]|1[0-7])[0-5][0-9]([0-5][0-9])?|18(:?00(:00)?|:0|0000)?)"
+)
+_SHIFTED: Final = rf"[\x00-\x20]*(Z|(UTC|GMT|UT)?{_OFFSET}|UTC|GMT|UT)"
+_NAMED: Final = r"[\x00-\x20]*[A-Za-z][A-Za-z0-9/_+-]+"
+_NAME: Final = "regexp_extract($1, '[A-Za-z][A-Za-z0-9/_+-]+$')"
+# Java gives the first three one offset, DuckDB the history of a place.
+_REGION: Final = (
+    f"CASE {_NAME} WHEN 'EST' THEN 'GMT-05' WHEN 'MST' THEN 'GMT-07' WHEN 'HST' THEN 'GMT-10' "
+    f"ELSE {_NAME} END"
+)
+# Java's names that are not in title case; DuckDB takes letters in any case.
+_CASED: Final = (
+    "[A-Z]{2,3}|[A-Z]{3}[0-9]([A-Z]{3})?|GB-Eire|NZ-CHAT|W-SU|Etc/(GMT([+-]?[0-9]+)?|UCT|UTC)|"
+    "SystemV/[A-Z0-9]+|US/([A-Z][a-z]+|East-Indiana|Indiana-Starke)|Africa/Dar_es_Salaam|"
+    "America/(Argentina/ComodRivadavia|Knox_IN|Port-au-Prince|Port_of_Spain)|"
+    "Antarctica/(DumontDUrville|McMurdo)|Australia/(ACT|LHI|NSW)|Brazil/DeNoronha|"
+    "Chile/EasterIsland|Europe/Isle_of_Man|Mexico/Baja(Norte|Sur)"
+)
+_IF_KNOWN: Final = (
+    f"CASE WHEN {_NAME} NOT IN ('ROC', 'Factory', 'US/Pacific-New', 'Canada/East-Saskatchewan') "
+    f"AND CASE WHEN regexp_full_match({_NAME}, '(?i){_CASED}') "
+    f"THEN regexp_full_match({_NAME}, '{_CASED}') "
+    f"ELSE regexp_full_match({_NAME}, '[A-Z][a-z]+([/_-][A-Z][a-z]+)*') END "
+    f"AND TRY_CAST('2000-01-01 00:00:00 ' || {_NAME} AS TIMESTAMPTZ) IS NOT NULL "
+    "THEN %s ELSE $failed END"
 )
 # A text as DuckDB reads it: no plus, six digits of a second, no zone.
 _READ: Final = (
-    r"trim(regexp_replace($1, '^\+?(-?[0-9]+-[0-9]+-[0-9]+)"
+    r"trim(regexp_replace($1, '(?s)^\+?(-?[0-9]+-[0-9]+-[0-9]+)"
     r"([ T]([0-9]+:[0-9]+(:[0-9]+(\.[0-9]{0,6})?)?))?.*$', '\1 \3'))"
 )
 _SHIFT: Final = (
     "regexp_replace(regexp_replace(regexp_replace("
     "coalesce(nullif(regexp_extract($1, '([+-][0-9:]+)$', 1), ''), '+00'), "
     r"'^([+-])([0-9])(:|$)', '\10\2\3'), '^([+-][0-9]{2}):([0-9])$', '\1:0\2'), "
-    r"'^([+-][0-9]{2})([0-9]{2})$', '\1:\2')"
+    r"'([0-9]{2})\B', '\1:', 'g')"
 )
 # Stands for what comes of a text that Spark does not read either.
 _FAILED: Final = "$failed"
@@ -196,29 +219,32 @@ def forms(to: SqlType, wanted: str, word: str) -> list[tuple[str, str]]:
                 *_begun(7, word, "DATE"),
             ]
         case "timestamp_ntz":
+            local = f"{word}({_READ} AS TIMESTAMP)"
             return [
-                (f"{_MOMENT}([ T]({_TIME}|{_SECONDS}{_ZONE}))?", f"{word}({_READ} AS TIMESTAMP)"),
+                (f"{_MOMENT}([ T]({_TIME}|{_SECONDS}{_SHIFTED}))?", local),
                 *_begun(6, word, "TIMESTAMP"),
-                (f"{_MOMENT}[ T]{_SECONDS}{_NAMED}", "error('a zone by its name in a text')"),
+                (f"{_MOMENT}[ T]{_SECONDS}{_NAMED}", _IF_KNOWN % local),
             ]
         case "timestamp":
-            today = "CAST(CAST(now() AS DATE) AS VARCHAR) || ' ' || ltrim($1, 'T')"
+            clock = f"({_MOMENT}[ T]|T?)"
+            here = f"{FIRST_INSTANT}({word}({_dated('now()')} AS TIMESTAMP))"
+            shifted = _dated(f"timezone('GMT' || {_SHIFT}, now())") + f" || {_SHIFT}"
+            there = f"{word}({_dated(f'timezone({_REGION}, now())')} AS TIMESTAMP)"
+            named = _IF_KNOWN % f"{FIRST_INSTANT}({there}, {_REGION})"
             return [
-                (f"{_MOMENT}([ T]{_TIME})?", f"{FIRST_INSTANT}({word}({_READ} AS TIMESTAMP))"),
-                (
-                    f"{_MOMENT}[ T]{_SECONDS}{_ZONE}",
-                    f"{word}({_READ} || {_SHIFT} AS TIMESTAMPTZ)",
-                ),
+                (f"{_MOMENT}|{clock}{_TIME}", here),
+                (f"{clock}{_SECONDS}{_SHIFTED}", f"{word}({shifted} AS TIMESTAMPTZ)"),
                 *_begun(6, word, "TIMESTAMP", FIRST_INSTANT),
-                (
-                    f"T?{_TIME}",
-                    f"{FIRST_INSTANT}({word}({_READ.replace('$1', today)} AS TIMESTAMP))",
-                ),
-                (f"{_MOMENT}[ T]{_SECONDS}{_NAMED}", "error('a zone by its name in a text')"),
-                (f"T?{_TIME}({_ZONE}|{_NAMED})", "error('a time of day with a zone')"),
+                (f"{clock}{_SECONDS}{_NAMED}", named),
             ]
         case _:
             return []
+
+
+def _dated(now: str) -> str:
+    """A text as DuckDB reads it, a time of day as one of the day of ``now``."""
+    today = f"CAST(CAST({now} AS DATE) AS VARCHAR) || ' ' || ltrim($1, 'T')"
+    return _READ.replace("$1", f"CASE WHEN contains($1[:4], ':') THEN {today} ELSE $1 END")
 
 
 def _begun(digits: int, word: str, wanted: str, call: str = "") -> list[tuple[str, str]]:
