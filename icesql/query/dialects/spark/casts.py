@@ -38,8 +38,7 @@ _NAMED: Final = r"[\x00-\x20]*[A-Za-z][A-Za-z0-9/_+-]+"
 _NAME: Final = "regexp_extract($1, '[A-Za-z][A-Za-z0-9/_+-]+$')"
 # Java gives the first three one offset, DuckDB the history of a place.
 _REGION: Final = (
-    f"CASE {_NAME} WHEN 'EST' THEN 'GMT-05' WHEN 'MST' THEN 'GMT-07' WHEN 'HST' THEN 'GMT-10' "
-    f"ELSE {_NAME} END"
+    f"coalesce(map {{'EST': 'GMT-05', 'MST': 'GMT-07', 'HST': 'GMT-10'}}[{_NAME}], {_NAME})"
 )
 # Java's names that are not in title case; DuckDB takes letters in any case.
 _CASED: Final = (
@@ -159,9 +158,8 @@ def _template(given: SqlType, to: SqlType, wanted: str) -> str | None:
 def _of_number(given: SqlType, to: SqlType, wanted: str) -> str:
     if to.kind in t.INTEGRAL and given.kind not in t.INTEGRAL:
         return f"CAST(trunc($1) AS {wanted})"
-    if given.kind in t.FRACTIONAL and to.kind == "decimal":
-        return f"CAST(CAST($1 AS VARCHAR) AS {wanted})"
-    if given.kind == "decimal" and to.kind in t.FRACTIONAL and given.precision > 15:
+    long = given.kind == "decimal" and to.kind in t.FRACTIONAL and given.precision > 15
+    if long or (given.kind in t.FRACTIONAL and to.kind == "decimal"):
         return f"CAST(CAST($1 AS VARCHAR) AS {wanted})"
     return f"CAST($1 AS {wanted})"
 
