@@ -513,9 +513,11 @@ class History:
     # ------------------------------------------------------------------ what is committed
 
     def _begun(self, statement: Statement) -> None:
+        late = None if self._late is None else self._late[0]
         self._arrive(1.0)
         self._statement, self._applied = statement, 0
-        self._raced = set()
+        # It was drawn before that: a column may have another name by now.
+        self._raced = set() if late is None else {late.kind} & _RESHAPED
         if statement.makes is not None:
             self.tables[statement.makes] = TableModel(statement.makes)
         self._ids = {name: dict(table.ids) for name, table in self.tables.items()}
