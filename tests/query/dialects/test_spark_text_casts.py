@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -34,17 +36,36 @@ def test_a_time_of_day_is_one_of_today(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("0x1p3", "DOUBLE"),
-        ("\u0661", "DECIMAL(10,2)"),
+        ("0x1p1000", "DOUBLE"),
+        ("0x1.234567p3", "FLOAT"),
     ],
 )
 @pytest.mark.parametrize("word", ["CAST", "TRY_CAST"])
 def test_what_cannot_be_computed_is_an_error_by_name(text: str, kind: str, word: str) -> None:
     with (
         icesql.connect(dialect="spark") as connection,
-        pytest.raises(icesql.DataError, match=r"as a text|another script"),
+        pytest.raises(icesql.DataError, match="of many digits as a text"),
     ):
         connection.execute(f"SELECT {word}('{text}' AS {kind})").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        # As Spark gave them.
+        ("0x1p3", "DOUBLE", 8.0), ("-0X1.8p-3d", "FLOAT", -0.1875), ("0x.8p1f", "DOUBLE", 1.0),
+        ("0xffffffffffffp999", "DOUBLE", math.inf), ("0x1p3", "DECIMAL(20,4)", None),
+        ("0x1p", "DOUBLE", None), ("\u0663.\u0665", "DECIMAL(20,4)", Decimal("3.5")),
+        ("\uff11\uff12e+\uff11", "DECIMAL(20,4)", Decimal(120)), ("\u0663", "DOUBLE", None),
+        ("\U0001d7cf", "DECIMAL(20,4)", None),
+    ],
+)  # fmt: skip
+def test_hexadecimal_numbers_and_digits_of_other_scripts(
+    text: str, kind: str, value: object
+) -> None:
+    with icesql.connect(dialect="spark") as connection:
+        sql = f"SELECT TRY_CAST('{text}' AS {kind}), TRY_CAST(t AS {kind}) FROM VALUES ('{text}') AS q(t)"
+        assert connection.execute(sql).fetchall() == [(value, value)]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,13 @@ _BLANKS: Final = "".join(map(chr, (*range(0x21), 0x7F)))
 _TRIMMED: Final = f"regexp_replace($1, '^{_BLANK}|{_BLANK}$', '', 'g')"
 _INTEGER: Final = r"[+-]?[0-9]+"
 _DECIMAL: Final = r"(?i)[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?"
+# So many digits, and so large an exponent, that the value is exact.
+_HEXADECIMAL: Final = (
+    r"(?i)[+-]?0x([0-9a-f]{1,%d}\.?|[0-9a-f]{0,%d}\.[0-9a-f]{1,%d})p[+-]?[0-9]{1,%d}[df]?"
+)
+# Digits of all scripts, of two bytes each in Java, and theirs.
+_DIGITS: Final = "".join(each for each in map(chr, range(0x80, 0x10000)) if each.isdecimal())
+_LATIN: Final = "".join(str(int(each)) for each in _DIGITS)
 _SPECIAL: Final = r"[+-]NaN|(?i:[+-]?inf(inity)?|nan)"
 _DAY: Final = r"[+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}"
 _MOMENT: Final = r"[+-]?[0-9]{4,6}-[0-9]{1,2}-[0-9]{1,2}"
@@ -199,14 +206,21 @@ def forms(to: SqlType, wanted: str, word: str) -> list[tuple[str, str]]:
             return [
                 (_SPECIAL, f"CAST(regexp_replace(lower($1), '^[+-]n', 'n') AS {wanted})"),
                 (f"{_DECIMAL}[df]?", f"{word}(regexp_replace($1, '[dDfF]$', '') AS {wanted})"),
-                ("(?i)[+-]?0x.*p.*", "error('a hexadecimal number as a text')"),
+                (
+                    _HEXADECIMAL % ((6, 3, 3, 2) if to.kind == "float" else (13, 6, 7, 3)),
+                    _of_digits(wanted),
+                ),
+                (
+                    r"(?i)[+-]?0x([0-9a-f]+\.?|[0-9a-f]*\.[0-9a-f]+)p[+-]?[0-9]+[df]?",
+                    "error('a hexadecimal number of many digits as a text')",
+                ),
             ]
         case "decimal":
             digits = r"[+-]?[\p{Nd}.]*\p{Nd}[\p{Nd}.]*([eE][+-]?\p{Nd}+)?"
             return [
                 (_DECIMAL, f"{word}($1 AS {wanted})"),
                 ("[0-9.eE+-]*", _FAILED),
-                (digits, "error('digits of another script as a number')"),
+                (digits, f"{word}(translate($1, '{_DIGITS}', '{_LATIN}') AS {wanted})"),
             ]
         case "boolean":
             return [("(?i)t|true|y|yes|1", "true"), ("(?i)f|false|n|no|0", "false")]
@@ -237,6 +251,14 @@ def forms(to: SqlType, wanted: str, word: str) -> list[tuple[str, str]]:
             ]
         case _:
             return []
+
+
+def _of_digits(wanted: str) -> str:
+    """The value of a text such as ``-0x1.8p3``."""
+    part = "regexp_extract(lower($1), '0x([0-9a-f]*)[.]?([0-9a-f]*)p([+-]?[0-9]+)', {})".format
+    digits = f"CAST('0x' || {part(1)} || {part(2)} AS BIGINT)"
+    size = f"power(2.0::DOUBLE, CAST({part(3)} AS BIGINT) - 4 * length({part(2)}))"
+    return f"CAST(if(starts_with($1, '-'), -1.0, 1.0)::DOUBLE * {digits} * {size} AS {wanted})"
 
 
 def _dated(now: str) -> str:
