@@ -72,7 +72,7 @@ def test_docs_have_columns_comments_and_counts(con: icesql.Connection) -> None:
 
 
 def test_a_table_is_as_fresh_as_its_snapshot(con: icesql.Connection) -> None:
-    (committed,) = run(con, "SHOW SNAPSHOTS marts.orders")
+    (committed,) = run(con, "SHOW SNAPSHOTS EXTENDED marts.orders")
     modified, now = catalog.last_modified(lambda sql: run(con, sql), ORDERS)
     assert modified == committed[0]
     assert modified < now

@@ -373,7 +373,7 @@ SINKS = {
 PARSERS = {
     "functions.py: function_keys: parse_one": "an example of grammar/functions.txt",
     "kinds.py: spelled: build": "names of types that stand in the calls",
-    "operators.py: _compare_as: build": "names of types that stand in the file",
+    "operators.py: _read_texts: build": "names of types that stand in the file",
     "nanos.py: _of_text: build": "names of types that stand in the function",
     "nanosecond_types.py: _parsed: parse_one": "texts of the file, whose gaps take expressions",
     "types.py: duckdb_type: build": "the name of a type; names of fields in it are quoted",

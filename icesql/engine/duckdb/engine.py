@@ -85,8 +85,8 @@ class LocalEngine:
         """What the parser of the instance that runs queries reads in a text, as JSON."""
         import duckdb
 
-        with self._pool.parsing(settings) as cursor:
-            left = seconds_to_read(len(text))
+        left = seconds_to_read(len(text))
+        with self._pool.parsing(settings, is_long=left is not None) as cursor:
             timer = None if left is None else threading.Timer(left, cursor.interrupt)
             try:
                 if timer is not None:

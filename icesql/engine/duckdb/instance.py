@@ -250,30 +250,29 @@ class InstancePool:
         return self._current
 
     @contextmanager
-    def parsing(self, settings: Settings) -> Iterator[Any]:
+    def parsing(self, settings: Settings, *, is_long: bool = False) -> Iterator[Any]:
         """A cursor for the engine's parser alone, before it is known what a query reads.
 
-        It starts what becomes the next instance, so the first query does not wait twice.
+        It starts what becomes the next instance, so the first query does not wait twice. A long
+        text, whose parser nobody may wait for any more, holds neither that nor the other threads.
         """
         with self._lock:
             if self._closed:
                 raise InterfaceError("the connection is closed")
             current = self._current
-            if current is None or current.discarded:
-                current = None
+            if current is not None and not current.discarded:
+                cursor, give_back = current.cursor(), current.release
+            elif is_long:
+                cursor, give_back = _Parser(settings).root, lambda root: root.close()
+            else:
                 if self._parser is None:
                     self._parser = _Parser(settings)
-                cursor = self._parser.root.cursor()
-            else:
-                cursor = current.cursor()
-        # Nobody waits for a parser that has a long text: see ``context.read_in_time``.
+                yield self._parser.root
+                return
         try:
             yield cursor
         finally:
-            if current is None:
-                cursor.close()
-            else:
-                current.release(cursor)
+            give_back(cursor)
 
     @contextmanager
     def asking(self, settings: Settings) -> Iterator[Any]:

@@ -28,6 +28,7 @@ from icesql.iceberg.manifest.entry_shape import (
 )
 from icesql.iceberg.manifest.stored_columns import StoredColumns, packed
 from icesql.iceberg.metadata.json_fields import Malformed
+from icesql.iceberg.metadata.property_numbers import of_file
 
 # A table whose entries have more shapes than this is not worth the trouble.
 _MOST_SHAPES: Final = 10
@@ -97,13 +98,13 @@ class NarrowEntries:
 
     @cached_property
     def record_count(self) -> list[int]:
-        """The rows of each file; of none are they unknown."""
-        return _integers(self._columns["record_count"])
+        """The rows of each file."""
+        return of_file(_integers(self._columns["record_count"]))
 
     @property
     def unknown_counts(self) -> Sequence[int]:
         """The entries of unknown record counts."""
-        return ()
+        return [index for index, count in enumerate(self.record_count) if count < 0]
 
     @cached_property
     def partition(self) -> list[tuple[Any, ...]]:

@@ -161,8 +161,10 @@ def _type_of_part(annotator: Any, node: exp.Expr) -> exp.Expr:
         case "struct":
             name = (literal_text(part) or "").lower()
             found = [each.args["kind"] for each in whole.expressions if each.name.lower() == name]
-        case _:
+        case _ if isinstance(node, exp.Bracket):
             return cast("exp.Expr", annotator._annotate_bracket(node))
+        case _:
+            found = None
     annotator._set_type(node, found[0] if found else None)
     return node
 

@@ -135,7 +135,7 @@ def _together(node: exp.Expr) -> Sequence[Sequence[Any]]:
 
 def _read_texts(node: exp.Expr, values: Sequence[Any], timezone: str) -> None:
     """Make literal texts beside values of another type such values; refuse any other text there."""
-    values = [each for each in values if isinstance(each, exp.Expr)]
+    values = [each for each in values if isinstance(each, exp.Expression)]
     for kinds in zip(*map(_leaves, values), strict=False):
         other = next((each for each in _FROM_TEXT if each in kinds), None)
         if other is None or NANOS.intersection(kinds):
