@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
@@ -260,10 +260,12 @@ class InstancePool:
             if self._closed:
                 raise InterfaceError("the connection is closed")
             current = self._current
+            give_back: Callable[[Any], object]
             if current is not None and not current.discarded:
                 cursor, give_back = current.cursor(), current.release
             elif is_long:
-                cursor, give_back = _Parser(settings).root, lambda root: root.close()
+                cursor = _Parser(settings).root
+                give_back = type(cursor).close
             else:
                 if self._parser is None:
                     self._parser = _Parser(settings)
