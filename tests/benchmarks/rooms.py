@@ -1,0 +1,76 @@
+"""How many modules one statement enters, and how often it changes from one to another.
+
+    python tests/benchmarks/rooms.py
+
+Each statement runs twice with other constants before, so that nothing is imported or first seen, and
+nothing of it is prepared. Counted are calls of the package's Python functions in the thread of the
+statement; a change is a call of a function of another module than the call before.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import icesql
+
+PACKAGE: Final = str(Path(icesql.__file__).parent)
+# ``{0}`` is another number each time.
+STATEMENTS: Final = {
+    "SELECT": "SELECT b FROM s.t WHERE a = {0}",
+    "join": "SELECT t.b, sum(u.c) FROM s.t JOIN s.u ON t.a = u.a WHERE u.c > {0} GROUP BY 1",
+    "SHOW": "SHOW TABLES FROM s LIKE 't%'",
+    "INSERT": "INSERT INTO s.t VALUES ({0}, 'x')",
+    "DELETE": "DELETE FROM s.t WHERE a = {0}",
+}
+
+
+class Rooms:
+    """A profile function: the modules that were entered, and the changes between them."""
+
+    def __init__(self) -> None:
+        self.entered: set[str] = set()
+        self.changes = 0
+        self._last = ""
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
+        """Note one call or return."""
+        name = frame.f_code.co_filename
+        if event == "call" and name.startswith(PACKAGE):
+            self.entered.add(name)
+            self.changes += name != self._last
+            self._last = name
+
+
+def counted(connection: icesql.Connection, sql: str) -> Rooms:
+    """What the third statement of a kind does."""
+    for number in range(2):
+        connection.execute(sql.format(number)).fetchall()
+    rooms = Rooms()
+    text = sql.format(2)
+    sys.setprofile(rooms)
+    try:
+        connection.execute(text).fetchall()
+    finally:
+        sys.setprofile(None)
+    return rooms
+
+
+def main() -> None:
+    """Print a line for each statement: modules / changes."""
+    with tempfile.TemporaryDirectory() as folder, icesql.connect(warehouse=folder) as connection:
+        connection.execute("CREATE SCHEMA s")
+        connection.execute("CREATE TABLE s.t AS SELECT range AS a, 'x' AS b FROM range(100)")
+        connection.execute("CREATE TABLE s.u AS SELECT range AS a, range AS c FROM range(100)")
+        for name, sql in STATEMENTS.items():
+            rooms = counted(connection, sql)
+            print(f"{name}: {len(rooms.entered)} / {rooms.changes}")
+
+
+if __name__ == "__main__":
+    main()
