@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     Ask = Callable[[Query, int], list[tuple[Any, ...]]]
 
 _MOST_VALUES: Final = 10_000
+_NO_VALUE: Final = "icesql: no value"
+_WITHOUT: Final = f"SELECT COLUMNS(lambda name: NOT contains(name, '{_NO_VALUE}')) FROM ("
 
 
 def with_pivot_values(query: Query, ask: Ask, *, files: bool) -> Query:
     """The query with the values of each PIVOT in its text, as ``ask`` reads them.
 
-    Raises DataError where there are none or too many, UnsupportedSqlError for parameters that
+    Raises DataError where there are too many, UnsupportedSqlError for parameters that
     cannot be counted, and what asking and reading the whole text raise.
     """
     if any(each.shown is not None for each in query.references):
@@ -42,12 +44,14 @@ def with_pivot_values(query: Query, ask: Ask, *, files: bool) -> Query:
             break
         values = [str(row[0]) for row in ask(_values(query, unread, files), _MOST_VALUES + 1)]
         item = query.text[slice(*unread.item)]
-        if not 0 < len(values) <= _MOST_VALUES:
-            problem = f"over {_MOST_VALUES:,} values" if values else "no value that is not NULL"
-            raise DataError(f"PIVOT finds {problem} of {item}; {LISTED}")
-        listed = ", ".join("'" + each.replace("'", "''") + "'" for each in values)
-        edit = unread.start, unread.end, f"({listed})"
-        text, sources = spliced(query.text, 0, len(query.text), [edit])
+        if len(values) > _MOST_VALUES:
+            raise DataError(f"PIVOT finds over {_MOST_VALUES:,} values of {item}; {LISTED}")
+        listed = ", ".join("'" + each.replace("'", "''") + "'" for each in values or [_NO_VALUE])
+        edits = [(unread.start, unread.end, f"({listed})")]
+        if not values:  # the groups alone
+            start, end = unread.pivot
+            edits = [(start, start, _WITHOUT), *edits, (end, end, ")")]
+        text, sources = spliced(query.text, 0, len(query.text), edits)
         query = _read(query, text, sources, query.given, files)
     return query
 

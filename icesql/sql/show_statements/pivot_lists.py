@@ -15,10 +15,11 @@ from icesql.sql.show_statements.pivots import UNREAD
 _PIVOTS: Final = ("PIVOT", "PIVOT_WIDER")
 _KEPT: Final = ("VIEW", "MACRO", "FUNCTION")
 _QUERIES: Final = ("SELECT", "FROM", "WITH", "VALUES", "TABLE", "(", *_PIVOTS)
-_ENDS: Final = (
-    "USING", "GROUP BY", "ORDER BY", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "WHERE",
-    "HAVING", "QUALIFY", "WINDOW",
+_AFTER: Final = (
+    "ORDER BY", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "WHERE", "HAVING", "QUALIFY",
+    "WINDOW",
 )  # fmt: skip
+_ENDS: Final = ("USING", "GROUP BY", *_AFTER)
 _OPENING: Final = ("(", "[", "{")
 _CLOSING: Final = (")", "]", "}")
 
@@ -26,12 +27,13 @@ _CLOSING: Final = (")", "]", "}")
 class Unread(Struct, frozen=True):
     """One item of ``PIVOT … ON`` whose values are not read yet, by its places in a text.
 
-    ``start`` to ``end`` is the list that holds their place. ``queries`` are those of each WITH that
-    ``source`` may name.
+    ``start`` to ``end`` is the list that holds their place, ``pivot`` all of the PIVOT. ``queries``
+    are those of each WITH that ``source`` may name.
     """
 
     start: int
     end: int
+    pivot: tuple[int, int]
     item: tuple[int, int]
     source: tuple[int, int]
     queries: tuple[tuple[int, int], ...]
@@ -76,7 +78,9 @@ def first_unread(tokens: Sequence[Token]) -> Unread | None:
             if (first, last) in marks.values():
                 item = tokens[first].start, tokens[last - 4].end + 1
                 place = tokens[last - 2].start, tokens[last].end + 1
-                return Unread(*place, item, source, tuple(queries), is_recursive)
+                after = _outer(tokens, pivot + 1, _AFTER)
+                whole = tokens[pivot].start, tokens[after - 1].end + 1
+                return Unread(*place, whole, item, source, tuple(queries), is_recursive)
     return None
 
 
