@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -52,7 +53,11 @@ def advice_to_quote(error: SqlSyntaxError, sql: str) -> str:
     if len(tokens) > _MOST_TOKENS:
         return ""
     bare = [each for each in tokens if each.text.lower() in reserved() and _is_bare(each, sql)]
-    columns = [each for each in bare if _is_column(each, sql)]
+    columns = [
+        each
+        for left, each in itertools.pairwise(tokens)
+        if each in bare and _is_column(left.text.lower(), each.text.lower())
+    ]
     before = [each for each in tokens if each.start <= error.offset][-2:]
     for token in reversed(before):
         word = token.text.lower()
@@ -73,10 +78,6 @@ def _is_bare(token: Token, sql: str) -> bool:
     return sql[token.start : token.start + 1].isalpha()
 
 
-def _is_column(token: Token, sql: str) -> bool:
+def _is_column(left: str, word: str) -> bool:
     """Whether a reserved word is where a column may be; a slip of a clause seldom is."""
-    if token.text.lower() not in _CLAUSES:
-        return True
-    return token.text.lower() != "select" and sql[: token.start].rstrip().lower().endswith(
-        _BEFORE_COLUMNS
-    )
+    return word not in _CLAUSES or (word != "select" and left.split(" ")[-1] in _BEFORE_COLUMNS)

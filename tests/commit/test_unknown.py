@@ -370,30 +370,26 @@ def expired(server: Gateway, keep: int) -> None:
     ]
 
 
-def test_a_table_that_was_replaced_and_changed_again(server: Gateway) -> None:
-    """The request came twice, and its second time is what the answer is about."""
-
+@pytest.mark.parametrize(
+    ("relay", "error", "is_replaced"),
+    [
+        # The request came twice, and its second time is what the answer is about.
+        ("once", icesql.CommitStateUnknownError, True),
+        ("never", icesql.CommitConflictError, False),
+    ],
+)
+def test_a_replacement_that_was_refused_before_another_change(
+    server: Gateway, relay: Any, error: type[icesql.Error], is_replaced: bool
+) -> None:
     def later() -> None:
         with icesql.connect(uri=server.uri) as other:
             other.execute("ALTER TABLE ns.t ADD COLUMN b INT")
 
-    server.relays, server.after = [Relay("once", 409)], later
+    server.relays, server.after = [Relay(relay, 409)], later
     with icesql.connect(uri=server.uri) as con:
-        with pytest.raises(icesql.CommitStateUnknownError):
+        with pytest.raises(error):
             con.execute("CREATE OR REPLACE TABLE ns.t (a INT)")
-        assert con.execute("SELECT count(*) FROM ns.t").fetchone() == (0,)
-
-
-def test_a_replacement_that_was_refused_once_is_a_conflict(server: Gateway) -> None:
-    def later() -> None:
-        with icesql.connect(uri=server.uri) as other:
-            other.execute("ALTER TABLE ns.t ADD COLUMN b INT")
-
-    server.relays, server.after = [Relay("never", 409)], later
-    with icesql.connect(uri=server.uri) as con:
-        with pytest.raises(icesql.CommitConflictError):
-            con.execute("CREATE OR REPLACE TABLE ns.t (a INT)")
-        assert con.execute("SELECT count(*) FROM ns.t").fetchone() != (0,)
+        assert (con.execute("SELECT count(*) FROM ns.t").fetchone() == (0,)) is is_replaced
 
 
 def test_a_snapshot_that_expired_is_known_by_what_was_made_of_it(server: Gateway) -> None:

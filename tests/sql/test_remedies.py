@@ -168,7 +168,7 @@ def test_a_query_that_meets_one_is_told_to_quote_it(lake: Path) -> None:
         "UPDATE s.t SET id = 1 WHERE desc = 2", "SELECT CASE WHEN end > 1 THEN 2 END FROM s.t",
         "SELECT group FROM s.t GROUP BY group", "SELECT from, to FROM s.t",
         "SELECT to, from FROM s.t", "SELECT id FROM s.t WHERE from = 1",
-        "SELECT id FROM s.t WHERE id = 1 AND from = 2 ORDER BY to",
+        "SELECT id FROM s.t ORDER BY from, to LIMIT 1", "SELECT id FROM s.t WHERE id = 1 AND from = 2 ORDER BY to",
     )  # fmt: skip
     with icesql.connect(warehouse=lake) as con:
         for sql in advised:
@@ -178,7 +178,7 @@ def test_a_query_that_meets_one_is_told_to_quote_it(lake: Path) -> None:
         for sql in (
             "SELECT FROM s.t", "SELECT id FROM WHERE id = 1", "SELECT id FROM s.t WHERE",
             "SELECT id FROM s.t ORDER id", "SELECT id FROM s.t GROUP id", "SELECT id s.t FROM",
-            "SELECT id FROM FROM s.t", "SELECT id, FROM s.t WHERE",
+            "SELECT id FROM FROM s.t", "SELECT option FROM FROM s.t", "SELECT id, FROM s.t WHERE",
         ):  # fmt: skip
             with pytest.raises(SqlSyntaxError) as caught:
                 con.execute(sql)

@@ -6,6 +6,7 @@ Fractions are cut, never rounded; what does not fit or cannot be read ends the q
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final
 
@@ -27,9 +28,6 @@ _DECIMAL: Final = r"(?i)[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?"
 _HEXADECIMAL: Final = (
     r"(?i)[+-]?0x([0-9a-f]{1,%d}\.?|[0-9a-f]{0,%d}\.[0-9a-f]{1,%d})p[+-]?[0-9]{1,%d}[df]?"
 )
-# Digits of all scripts, of two bytes each in Java, and theirs.
-_DIGITS: Final = "".join(each for each in map(chr, range(0x80, 0x10000)) if each.isdecimal())
-_LATIN: Final = "".join(str(int(each)) for each in _DIGITS)
 _SPECIAL: Final = r"[+-]NaN|(?i:[+-]?inf(inity)?|nan)"
 _DAY: Final = r"[+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}"
 _MOMENT: Final = r"[+-]?[0-9]{4,6}-[0-9]{1,2}-[0-9]{1,2}"
@@ -220,7 +218,7 @@ def forms(to: SqlType, wanted: str, word: str) -> list[tuple[str, str]]:
             return [
                 (_DECIMAL, f"{word}($1 AS {wanted})"),
                 ("[0-9.eE+-]*", _FAILED),
-                (digits, f"{word}(translate($1, '{_DIGITS}', '{_LATIN}') AS {wanted})"),
+                (digits, f"{word}({_in_latin()} AS {wanted})"),
             ]
         case "boolean":
             return [("(?i)t|true|y|yes|1", "true"), ("(?i)f|false|n|no|0", "false")]
@@ -251,6 +249,14 @@ def forms(to: SqlType, wanted: str, word: str) -> list[tuple[str, str]]:
             ]
         case _:
             return []
+
+
+@functools.cache
+def _in_latin() -> str:
+    """A text with Latin digits for those of other scripts, as far as Java takes one for a char."""
+    digits = [each for each in map(chr, range(0x80, 0x10000)) if each.isdecimal()]
+    latin = "".join(str(int(each)) for each in digits)
+    return f"translate($1, '{''.join(digits)}', '{latin}')"
 
 
 def _of_digits(wanted: str) -> str:
