@@ -6,9 +6,8 @@ CACHE keeps the data and the environment of the peer, a Python script that loads
 answers the same query; `--help` and `--version` stand against a Python that does nothing. Figures
 are CPU (user and system) of the whole process, since wall time tells more about what else the
 machine does. Runs of a pair follow each other, and ratios are medians over the pairs: below 1
-icesql is faster. A DuckDB CLI, where one is installed, stands beside it, and a count through a REST
-catalog in a process of its own. A peer that is not installed or does not answer is said so and left
-out.
+icesql is faster. A DuckDB CLI, where one is installed, stands beside it. A peer that is not installed
+or does not answer is said so and left out.
 """
 
 from __future__ import annotations
@@ -150,17 +149,6 @@ def measure(case: str, data: Path, cache: Path, pairs: int) -> Line:
     return line
 
 
-def rest_count(data: Path, runs: int) -> list[float] | str:
-    """CPU seconds of a count through a REST catalog; a text if there was none."""
-    from rest_double import serving  # type: ignore[import-not-found]
-
-    with serving(metadata_files(data)) as uri:
-        sql = CASES["count"].replace("lineitem", "tpch.lineitem")
-        own = [sys.executable, "-m", "icesql", "--uri", uri, "-c", sql]
-        cpu(own)
-        return [cpu(own)[0] for _ in range(runs)]
-
-
 def show(case: str, line: Line) -> None:
     print(f"{case:>12}{_ms(line.icesql):>10}", end="")
     for name, seconds in line.peers.items():
@@ -182,17 +170,14 @@ def main() -> None:
     parser.add_argument("cache", type=Path)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--pairs", type=int, default=9)
-    parser.add_argument("--cases", default=",".join((*BARE, *CASES, "rest count")))
+    parser.add_argument("--cases", default=",".join((*BARE, *CASES)))
     options = parser.parse_args()
     cache = options.cache.resolve()
     data = warehouse(cache, options.scale)
     print(f"python {platform.python_version()}, {os.cpu_count()} cores, scale {options.scale:g}")
     print(f"{'CPU ms':>12}{'icesql':>10}   peers")
     for case in options.cases.split(","):
-        if case == "rest count":
-            show(case, Line(rest_count(data, options.pairs)))
-        else:
-            show(case, measure(case, data, cache, options.pairs))
+        show(case, measure(case, data, cache, options.pairs))
 
 
 if __name__ == "__main__":

@@ -22,9 +22,6 @@ BENCHMARKS = {
     "planning": (["--files", "50000", "--filters", "one id"], "planning 50,000 files"),
     "cold": (["CACHE"], "a command from start to exit"),
     "clients": (["CACHE"], "point lookups of 16 threads"),
-    "edge_files": (["CACHE"], "files that a count and the latest rows need"),
-    "star_join": (["CACHE"], "joins whose small side names the files"),
-    "shell": ([], "the shell: start to prompt, a key until its echo"),
     # After tpch_all, which makes lineitem.
     "compaction": (["CACHE/tpch-raw-1/lineitem.parquet", "CACHE/small"], "small files made one"),
     "converting": (["CACHE/tpch-raw-1/lineitem.parquet", "CACHE/upserts"], "deletes converted"),
@@ -32,7 +29,6 @@ BENCHMARKS = {
     "merging": (["CACHE/merging"], "MERGE of one row of a hundred"),
     "upserts": ([], "upserts of a million keys, and of 200 columns"),
     "commits": (["CACHE"], "3,000 commits of ten rows"),
-    "spark": (["CACHE"], "TPC-H SF1 on Spark"),
     "spark_peers": (["CACHE", "--scale", "1"], "TPC-H SF1 on Spark, Iceberg's jar and Comet"),
 }
 
