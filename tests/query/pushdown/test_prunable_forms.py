@@ -1,13 +1,14 @@
-"""What people write in WHERE, and how many of 8 files each form reads: none may read more.
+"""What people write in WHERE, and what each form prunes: none may prune less.
 
-``prunable_forms.tsv`` holds a number of files and a condition, or a whole statement over ``{t}``,
-in each line; `pytest --update-golden` rewrites the numbers, and people read the diff. Every form
-gives the same rows with ``prune`` off.
+``prunable_forms.tsv`` holds in each line how many of 8 files a form reads, how many of 8 manifests
+it opens where the table is partitioned, its row filter (one for each scan), and the form: a
+condition, or a whole statement over ``{t}``. `pytest --update-golden` rewrites the rest of the
+line, and people read the diff. Every form gives the same rows with ``prune`` off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, tzinfo
 from decimal import Decimal
 from pathlib import Path
@@ -17,11 +18,15 @@ from uuid import UUID
 import pytest
 
 import icesql
+from icesql.iceberg.bucket_hash import bucket_hash
+from icesql.iceberg.types import INTEGER
+from icesql.scan.report import ScanReport
 from tests.writer.table import TableWriter
 
 TABLE = Path(__file__).with_name("prunable_forms.tsv")
 TODAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FILES, ROWS = 8, 20
+_MONTHS = range(1, FILES + 1)
 
 _PLAIN = {
     "id": "long", "n": "int", "mon": "int", "yr": "int", "dec": "decimal(10, 2)", "f": "double",
@@ -82,6 +87,26 @@ def _row(month: int, number: int) -> dict[str, Any]:
     }
 
 
+# One month is in each partition, so each has one value of every field.
+_SPEC = [
+    {"source-id": 12, "field-id": 1000, "name": "ts_month", "transform": "month"},
+    {"source-id": 13, "field-id": 1001, "name": "tstz_month", "transform": "month"},
+    {"source-id": 11, "field-id": 1002, "name": "d_month", "transform": "month"},
+    {"source-id": 3, "field-id": 1003, "name": "mon", "transform": "identity"},
+    {"source-id": 9, "field-id": 1004, "name": "s_1", "transform": "truncate[1]"},
+    {"source-id": 10, "field-id": 1005, "name": "ds_7", "transform": "truncate[7]"},
+    {"source-id": 4, "field-id": 1006, "name": "yr_16", "transform": "bucket[16]"},
+    {"source-id": 2, "field-id": 1007, "name": "n", "transform": "void"},
+]
+
+
+def _partition(month: int) -> tuple[Any, ...]:
+    first = _row(month, 1)
+    since = 56 * 12 + month - 1
+    bucket = (bucket_hash(first["yr"], INTEGER) & 0x7FFFFFFF) % 16
+    return since, since, since, month, first["s"][:1], first["ds"][:7], bucket, None
+
+
 class _Clock(datetime):
     """Its now is ``TODAY``."""
 
@@ -92,57 +117,62 @@ class _Clock(datetime):
 
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Connection]:
-    """``t``: a file for each month of 2026 up to August, 20 days each, with all bounds."""
-    writer = TableWriter(tmp_path_factory.mktemp("forms") / "t", FIELDS)
-    writer.commit(
-        [
-            writer.data_file([_row(month, number) for number in range(1, ROWS + 1)])
-            for month in range(1, FILES + 1)
-        ]
-    )
+    """``t``: a file for each month of 2026 up to August, 20 days each, with all bounds.
+
+    ``p``: the same, partitioned, each file in a manifest of its own.
+    """
+    folder = tmp_path_factory.mktemp("forms")
+    months = [[_row(month, number) for number in range(1, ROWS + 1)] for month in _MONTHS]
+    writer = TableWriter(folder / "t", FIELDS)
+    writer.commit([writer.data_file(rows) for rows in months])
+    partitioned = TableWriter(folder / "p", FIELDS, spec=_SPEC)
+    for month, rows in zip(_MONTHS, months, strict=True):
+        added = [partitioned.data_file(rows, partition=_partition(month))]
+        partitioned.commit(added, rewrite=False)
     with pytest.MonkeyPatch.context() as patch, icesql.connect(timezone="UTC") as opened:
         patch.setattr("icesql.context.datetime", _Clock)
         opened.register_table("t", writer.metadata_path)
+        opened.register_table("p", partitioned.metadata_path)
         yield opened
 
 
-def _statement(form: str) -> str:
+def _statement(form: str, table: str) -> str:
     whole = form.split(maxsplit=1)[0] in ("SELECT", "WITH", "FROM", "VALUES")
-    return (
-        form.replace("{t}", "t") if whole else f"SELECT id FROM t WHERE {form}".replace("{t}", "t")
-    )
+    return (form if whole else f"SELECT id FROM {{t}} WHERE {form}").replace("{t}", table)
 
 
-def _run(connection: icesql.Connection, form: str, prune: str) -> tuple[list[Any], int]:
+def _run(
+    connection: icesql.Connection, form: str, table: str = "t", prune: str = "on"
+) -> tuple[list[Any], Sequence[ScanReport]]:
     connection.execute(f"SET prune = {prune}")
-    cursor = connection.execute(_statement(form))
-    rows = sorted(cursor.fetchall(), key=repr)
-    return rows, sum(report.result_data_files for report in cursor.scan_reports)
+    cursor = connection.execute(_statement(form, table))
+    return sorted(cursor.fetchall(), key=repr), cursor.scan_reports
 
 
-def _lines() -> list[tuple[int, str]]:
-    found = []
-    for line in TABLE.read_text(encoding="utf-8").splitlines():
-        files, form = line.split("\t")
-        found.append((int(files), form))
-    return found
+def _lines() -> list[list[str]]:
+    return [line.split("\t") for line in TABLE.read_text(encoding="utf-8").splitlines()]
 
 
-def test_no_form_reads_more_files_or_gives_other_rows(
+def _pruned(connection: icesql.Connection, form: str) -> list[str]:
+    """The line of a form."""
+    rows, reports = _run(connection, form)
+    same, partitioned = _run(connection, form, "p")
+    assert same == rows == _run(connection, form, prune="off")[0], form
+    files = sum(each.result_data_files for each in reports)
+    manifests = sum(each.scanned_data_manifests for each in partitioned)
+    return [str(files), str(manifests), "; ".join(each.filter for each in reports), form]
+
+
+def test_no_form_prunes_less_or_gives_other_rows(
     connection: icesql.Connection, update_golden: bool
 ) -> None:
-    lines, found, differ = _lines(), [], []
-    for _, form in lines:
-        rows, files = _run(connection, form, "on")
-        found.append((files, form))
-        if rows != _run(connection, form, "off")[0]:
-            differ.append(form)
-    assert not differ
+    lines = _lines()
+    found = [_pruned(connection, line[-1]) for line in lines]
     if update_golden:
-        TABLE.write_text("".join(f"{n}\t{form}\n" for n, form in found), encoding="utf-8")
+        TABLE.write_text("".join("\t".join(each) + "\n" for each in found), encoding="utf-8")
     changed = [
-        f"{now} files instead of {was}: {form}"
-        for (was, form), (now, _) in zip(lines, found, strict=True)
+        f"{now[:3]} instead of {was[:3]}: {was[-1]}"
+        for was, now in zip(lines, found, strict=True)
         if now != was
     ]
     assert not changed, "\n".join(changed)
