@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import threading
 import time
 from pathlib import Path
@@ -16,8 +17,9 @@ from icesql.repl.completing.names import Known, Names
 from icesql.repl.completing.prompt import SqlCompleter
 from icesql.repl.completing.source import ConnectionSource
 from icesql.repl.completing.suggest import quoted, suggestions, word_at
-from tests.campaigns.completion_cut import cuts, statements, try_cut
+from icesql.repl.prompt.typed import inputs, is_complete, runs_by_empty_line
 
+ROOT = Path(__file__).parents[2]
 COLUMNS = {"sales.orders": ["id", "region", "Total Amount"], "sales.customers": ["id", "name"]}
 
 
@@ -191,11 +193,23 @@ def test_a_key_is_quick_with_many_tables() -> None:
 
 
 def test_no_cut_of_any_statement_breaks_completion() -> None:
-    # All of them: tests/campaigns/completion_cut.py.
-    names = Names(Source())
-    chosen = random.Random(7).sample(statements(), 20)
-    for before, after in cuts(chosen):
-        try_cut(before, after, names)
+    names, found = Names(Source()), list[str]()
+    for name in ("accepted.sql", "rejected.sql"):
+        found += (ROOT / "grammar" / name).read_text(encoding="utf-8").split(";")
+    for path in sorted((ROOT / "tests" / "slt").rglob("*.slt")):
+        found += re.split(
+            r"^(?:query|statement|----).*", path.read_text("utf-8"), flags=re.MULTILINE
+        )
+    for text in random.Random(7).sample([each.strip() for each in found], 20):
+        for length in range(len(text) + 1):
+            before = text[:length]
+            for each in suggestions(before, names, text[length:]):
+                assert each.text.isprintable(), each
+            assert before.endswith(word_at(before))
+            is_complete(before)
+            is_complete(before, escapes=True)
+            runs_by_empty_line(before + "\n")
+            inputs(before)
 
 
 def test_the_word_at_the_cursor_is_on_its_line() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -25,7 +26,7 @@ from icesql.context import QueryContext
 from icesql.engine.duckdb import instance
 from icesql.engine.duckdb.relations import footer
 from icesql.engine.duckdb.store_files import StoreFiles
-from icesql.errors import QueryCancelledError, StorageError
+from icesql.errors import CorruptFileError, QueryCancelledError, StorageError
 from icesql.storage import remote
 from icesql.storage.remote import RemoteFiles
 from icesql.storage.stores import files
@@ -38,7 +39,7 @@ from icesql.storage.stores.stream import StoredStream
 from tests import warm
 from tests.stores.conftest import Connect
 from tests.stores.lake import GROUP_ROWS, LARGE_FILES, LARGE_ROWS, SMALL_FILES
-from tests.stores.server import Answer, Request, Store, error
+from tests.stores.server import Answer, Request, Store, at_random, error
 
 SMALL = {"whole_file_size": "8MB"}
 LARGE = {"whole_file_size": "1kB"}
@@ -525,13 +526,27 @@ def test_cancel_ends_a_query_that_waits_for_a_store(connect: Connect, store: Sto
     thread.join()
 
 
-def test_a_store_that_fails_now_and_then_gives_right_rows_or_a_clear_error(bucket: Path) -> None:
-    """The campaign of ``tests/campaigns/store_faults.py`` in small."""
-    from tests.campaigns.store_faults import run
-
-    ends = run(bucket, 16, seed=11, errors=0.05, cuts=0.02, slow=0.02)
-    assert ends["right"] >= 15
-    assert set(ends) <= {"right", "StorageError", "CorruptFileError"}
+def test_a_store_that_fails_now_and_then_gives_right_rows_or_a_clear_error(
+    connect: Connect, store: Store, bucket: Path, tmp_path: Path
+) -> None:
+    queries = (
+        "SELECT count(*), sum(id), max(name) FROM lake.small",
+        "SELECT sum(id), sum(price) FROM lake.large WHERE day >= DATE '2026-06-01'",
+        "SELECT * FROM lake.large WHERE id = 12345",
+        "SELECT count(*) FROM lake.large a JOIN lake.small b ON a.id = b.id * 70",
+    )
+    readers = ({}, LARGE, {"local_reader": "arrow"}, {"local_reader": "arrow", "cache": "off"})
+    store.fault = at_random(11, errors=0.05, cuts=0.02, slow=0.02, stall=0.1)
+    failed = []
+    for number, (sql, reader) in enumerate(itertools.product(queries, readers)):
+        folder = str(tmp_path / str(number))
+        try:
+            rows = connect(cache_directory=folder, **reader).execute(sql).fetchall()
+        except (StorageError, CorruptFileError) as error:
+            failed.append(error)
+        else:
+            assert rows == expected(bucket, sql)
+    assert len(failed) <= 1
 
 
 def test_the_command_shows_and_clears_the_cache(connect: Connect, tmp_path: Path) -> None:
