@@ -87,7 +87,7 @@ def _versions() -> Iterator[Row]:
 
     yield "version", icesql.__version__, os.path.dirname(os.path.abspath(icesql.__file__))
     yield "version.python", platform.python_version(), "the interpreter"
-    for package in ("duckdb", "pyarrow", "pyiceberg"):
+    for package in ("duckdb", "pyarrow"):
         yield f"version.{package}", version(package), "installed"
 
 

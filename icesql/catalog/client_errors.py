@@ -35,6 +35,11 @@ _EXTRAS: Final = {
     "huggingface_hub": "hf",
 }
 _BOTO_KINDS: Final = {"glue": "glue", "dynamodb": "dynamodb", "rest": "rest-sigv4"}
+# PyIceberg itself is missing: the extra by the kind of a catalog or of a manager of REST's auth.
+_KINDS: Final = {
+    "glue": "glue", "dynamodb": "dynamodb", "hive": "hive", "bigquery": "bigquery",
+    "google": "gcp-auth", "entra": "entra-auth",
+}  # fmt: skip
 
 # Answers of a REST catalog that say what to do about them.
 _REFUSALS: Final = {
@@ -177,6 +182,9 @@ def _missing_extra(
     )
     if module.startswith("boto"):
         extra = _BOTO_KINDS.get(kind, "glue")
+    if module.partition(".")[0] == "pyiceberg":
+        is_postgres = str(properties.get("uri", "")).startswith("postgres")
+        extra = _KINDS.get(kind, "sql-postgres" if is_postgres else "pyiceberg")
     if extra is None:
         named = re.search(r"pyiceberg\[([\w-]+)\]", str(error))
         extra = named[1] if named else None

@@ -85,13 +85,14 @@ def open_catalog(
       New tables go to ``warehouse``, else beside the file.
     - ``warehouse``, a local folder, without a ``name`` that is configured: the one SQLite catalog
       file directly in it if there is one, else the folder's tables themselves.
-    - anything else is PyIceberg's: ``name`` is looked up in ``.pyiceberg.yaml`` and PYICEBERG_*
-      variables; ``uri``, ``warehouse`` and ``properties`` go on top.
+    - anything else: ``name`` is looked up in ``.pyiceberg.yaml`` and PYICEBERG_* variables;
+      ``uri``, ``warehouse`` and ``properties`` go on top. SQLite and REST among them are icesql's
+      own, other kinds PyIceberg's, which extras bring.
 
     ``confine`` is for its tables: see ``table_from_metadata``.
 
-    Raises CatalogError that says what is configured, MissingExtraError when PyIceberg lacks a
-    package for that kind.
+    Raises CatalogError that says what is configured, MissingExtraError without PyIceberg or
+    without a package that it needs for that kind.
     """
     from icesql.catalog.sqlite import SqliteCatalog, catalog_files, sqlite_file
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from tests.catalog.rest_server import Server
 
 # One process: each statement in a fork that has imported nothing but the command's own start.
 IN_FORKS = """\
@@ -123,8 +126,8 @@ def failures(told: str) -> list[str]:
 
 def test_nothing_but_what_the_project_asks_for_is_there(plain: Path, tmp_path: Path) -> None:
     program = (
-        "import importlib.util as u, icesql, duckdb, pyarrow, pyiceberg\n"
-        "names = ('pandas', 'polars', 'pytest', 'sqlalchemy', 'pyspark', 'mcp', 'boto3')\n"
+        "import importlib.util as u, icesql, duckdb, pyarrow\n"
+        "names = ('pandas', 'polars', 'pyiceberg', 'pytest', 'sqlalchemy', 'pyspark', 'mcp', 'boto3')\n"
         "print([each for each in names if u.find_spec(each)], icesql.__file__)"
     )
     done = subprocess.run(
@@ -160,3 +163,49 @@ def test_what_the_doctor_advises_runs(plain: Path, tmp_path: Path) -> None:
     told += run(plain, tmp_path, [[*options, "-c", each] for each in [*advised, count]])
     assert failures(told) == []
     assert told.split("count_star()\n")[1].split()[0] == told.split("count_star()\n")[2].split()[0]
+
+
+CONFIGURED = """\
+catalog:
+  lite:
+    type: sql
+    uri: sqlite:///{place}/new.db
+    warehouse: {place}/files
+  server:
+    type: rest
+    uri: {uri}
+  proven:
+    type: rest
+    uri: {uri}
+    auth: {{type: custom, impl: some.Manager}}
+  lake:
+    type: glue
+  meta:
+    type: hive
+    uri: thrift://localhost:9083
+  memory:
+    type: in-memory
+"""
+
+
+def test_pyiceberg_comes_with_the_kinds_that_need_it(plain: Path, tmp_path: Path) -> None:
+    with closing(Server()) as server:
+        see_which_catalogs_open(plain, tmp_path, server.uri)
+
+
+def see_which_catalogs_open(plain: Path, tmp_path: Path, uri: str) -> None:
+    text = CONFIGURED.format(place=tmp_path, uri=uri)
+    (tmp_path / ".pyiceberg.yaml").write_text(text)
+    made = "CREATE SCHEMA m; CREATE TABLE m.t AS SELECT 7 AS a; SELECT a FROM m.t"
+    works = [
+        ["--uri", f"sqlite:///{tmp_path}/new.db", "--warehouse", "files", "-c", made],
+        ["--catalog", "lite", "-c", "SELECT a FROM m.t"],
+        ["--catalog", "server", "-c", "SHOW SCHEMAS"],
+        ["demo"],
+    ]
+    told = run(plain, tmp_path, works)
+    assert failures(told) == []
+    missing = {"lake": "glue", "meta": "hive", "memory": "pyiceberg", "proven": "pyiceberg"}
+    for catalog, extra in missing.items():
+        told = run(plain, tmp_path, [["--catalog", catalog, "-c", "SHOW SCHEMAS"]])
+        assert "exit 1 of" in told and f"pip install '.[{extra}]'" in told, told
