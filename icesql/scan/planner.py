@@ -193,6 +193,8 @@ class _Walk:
                 self.counts.total_delete_manifests += 1
                 self._delete_manifests.append(manifest)
         data_manifests = [each for each in data_manifests if self._opens(each)]
+        if self._conditions and any(each.partitions for each in data_manifests):
+            data_manifests = self._satisfying(data_manifests)
         self._delete_manifests = [each for each in self._delete_manifests if self._is_live(each)]
         rows_wanted = self._rows_wanted()
         walk = self._manifests.filtered_entries_of(
@@ -284,6 +286,28 @@ class _Walk:
             self.skipped.append(skip_reasons.skipped_manifest(manifest, spec))
         return False
 
+    def _satisfying(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+        """The data manifests whose partition summaries may satisfy the file conditions."""
+        from icesql.scan.pruning.file_conditions import ValueRange, passing, summary_ranges
+
+        ranges, unknown = (
+            [summary_ranges(m, self._spec(m)) for m in manifests],
+            ValueRange(nans=True),
+        )
+        kept, ruled_out = passing(
+            self._conditions,
+            range(len(manifests)),
+            lambda field_id, member: ranges[member].get(field_id, unknown),
+            self.query,
+        )
+        self.counts.skipped_data_manifests += len(ruled_out)
+        if self.scan.explain:
+            from icesql.scan.pruning import skip_reasons
+
+            paths = [each.manifest_path for each in manifests]
+            self.skipped += skip_reasons.skipped_by_conditions("manifest", paths, ruled_out)
+        return [manifests[each] for each in kept]
+
     # ------------------------------------------------------------------ data files
 
     def _matching_files(self, entries: FilterColumns, spec: SpecScan) -> Sequence[int]:
@@ -322,14 +346,16 @@ class _Walk:
         self, entries: FilterColumns, indexes: Sequence[int], spec: SpecScan
     ) -> Sequence[int]:
         """Those of ``indexes`` whose values and bounds may satisfy the file conditions."""
-        from icesql.scan.pruning.file_conditions import passing
+        from icesql.scan.pruning.file_conditions import Ranges, passing
 
-        schema, query = self.scan.schema, self.query
-        kept, ruled_out = passing(self._conditions, entries, indexes, spec, schema, query)
+        range_of = Ranges(entries, spec, self.scan.schema).of
+        kept, ruled_out = passing(self._conditions, indexes, range_of, self.query)
         if self.scan.explain:
             from icesql.scan.pruning import skip_reasons
 
-            self.skipped += skip_reasons.skipped_by_conditions(entries.whole, ruled_out)
+            self.skipped += skip_reasons.skipped_by_conditions(
+                "file", entries.whole.path, ruled_out
+            )
         return kept
 
     def _in_partition(

@@ -1,4 +1,7 @@
-"""Conditions that are asked of the values and bounds of a file, where no predicate can say them."""
+"""Conditions that are asked of values and bounds, where no predicate can say them.
+
+They are asked of manifests by the summaries of their partition fields, then of files.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,33 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from icesql.iceberg import types as t
+from icesql.iceberg.bound_values import upper_text
+from icesql.iceberg.bounds import MICROS_PER_DAY
+from icesql.iceberg.calendar import days_from_civil
+from icesql.iceberg.decimals import scaled, unscaled
 from icesql.iceberg.expressions.predicate import Leaf, Operation, Term
 from icesql.iceberg.manifest.partition_values import UNSTORED
+from icesql.iceberg.transforms import Identity, TimeTransform, Transform, Truncate, parse_transform
 from icesql.scan.pruning.column_summary import is_single_value
+from icesql.scan.pruning.manifest_evaluator import summarize
 from icesql.scan.pruning.metrics_evaluator import ColumnStatistics
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.iceberg.manifest.entries import FilterColumns
+    from icesql.iceberg.manifest.manifest import ManifestFile
     from icesql.iceberg.schema import Schema
     from icesql.scan.spec_scan import SpecScan
 
 # More different ones take longer to ask about than they are likely to save.
 _MOST_ASKED: Final = 20_000
+_GREATEST: Final = {t.IntegerType: (1 << 31) - 1, t.LongType: (1 << 63) - 1}
+_MICROS_PER_HOUR: Final = MICROS_PER_DAY // 24
 
 
 class ValueRange(Struct, frozen=True):
-    """What the rows of a file hold in one column, in the internal form of its type.
+    """What the rows of a file or a manifest hold in one column, in the internal form of its type.
 
     All values but NULL and NaN are between ``low`` and ``high``, which are None together where that
     is not known. ``nulls`` and ``nans``: whether there may be any. ``constant``: all rows hold
@@ -41,8 +54,8 @@ class FileCondition(Struct, frozen=True):
     """One condition. ``sql`` is for people.
 
     ``decide`` is given the ranges of the columns ``field_ids``, in their order, as they are in
-    different files, and says for each whether a row may satisfy the condition; None for "not known
-    of any".
+    different files or manifests, and says for each whether a row may satisfy the condition; None
+    for "not known of any".
     """
 
     sql: str
@@ -52,32 +65,107 @@ class FileCondition(Struct, frozen=True):
 
 def passing(
     conditions: Iterable[FileCondition],
-    entries: FilterColumns,
-    indexes: Sequence[int],
-    spec: SpecScan,
-    schema: Schema,
+    members: Iterable[int],
+    range_of: Callable[[int, int], ValueRange],
     query: QueryContext,
 ) -> tuple[list[int], dict[int, FileCondition]]:
-    """Those of ``indexes`` whose files may satisfy all conditions, and what ruled out the rest."""
-    kept, ruled_out = list(indexes), dict[int, FileCondition]()
-    ranges = Ranges(entries, spec, schema)
+    """Those of ``members`` that may satisfy all conditions, and what ruled out the others.
+
+    ``range_of`` gives the range of a column, by its field id, in a member.
+    """
+    kept, ruled_out = list(members), dict[int, FileCondition]()
     for condition in conditions:
         if not kept:
             break
         asked: dict[tuple[ValueRange, ...], list[int]] = {}
-        for index in kept:
-            found = tuple(ranges.of(field_id, index) for field_id in condition.field_ids)
-            asked.setdefault(found, []).append(index)
+        for member in kept:
+            found = tuple(range_of(field_id, member) for field_id in condition.field_ids)
+            asked.setdefault(found, []).append(member)
         if len(asked) > _MOST_ASKED:
             continue
         verdicts = condition.decide(list(asked), query)
         if verdicts is None:
             continue
-        for members, may_match in zip(asked.values(), verdicts, strict=True):
+        for same, may_match in zip(asked.values(), verdicts, strict=True):
             if not may_match:
-                ruled_out.update(dict.fromkeys(members, condition))
-        kept = [index for index in kept if index not in ruled_out]
+                ruled_out.update(dict.fromkeys(same, condition))
+        kept = [member for member in kept if member not in ruled_out]
     return kept, ruled_out
+
+
+def summary_ranges(manifest: ManifestFile, spec: SpecScan) -> dict[int, ValueRange]:
+    """The ranges of columns in the files of a manifest, by field id, as its summaries have them."""
+    summaries = manifest.partitions
+    found: dict[int, ValueRange] = {}
+    if summaries is None or len(summaries) != len(spec.types):
+        return found
+    for each, summary, value_type in zip(spec.spec.fields, summaries, spec.types, strict=True):
+        source = spec.partition_schema.field_by_id.get(each.source_id)
+        if source is None or len(each.source_ids) != 1 or isinstance(value_type, t.UnknownType):
+            continue
+        told = summarize(summary, value_type)
+        low, high = told.lower, told.upper
+        if low is None or high is None or low != low or high != high or low > high:
+            continue
+        transform = parse_transform(each.transform)
+        ends = _sources(transform, low, high, source.type)
+        if ends is None:
+            continue
+        is_one = isinstance(transform, Identity) and is_single_value(told) and not _is_zero(low)
+        constant = is_one and told.no_nulls and told.no_nans
+        made = ValueRange(*ends, not told.no_nulls, not told.no_nans, constant)
+        known = found.get(source.field_id)
+        found[source.field_id] = made if known is None else _both(known, made)
+    return found
+
+
+def _sources(
+    transform: Transform, low: Any, high: Any, source_type: t.IcebergType
+) -> tuple[Any, Any] | None:
+    """The least and the greatest value whose partition values lie between two; None if unknown."""
+    match transform, source_type:
+        case Identity(), _:
+            return low, high
+        case Truncate(width), t.IntegerType() | t.LongType():
+            # Beyond is where Java puts values that it truncates below the least one.
+            end = high + width - 1
+            return (low, end) if end <= _GREATEST[type(source_type)] else None
+        case Truncate(width), t.DecimalType():
+            scale = source_type.scale
+            return low, scaled(unscaled(high, scale) + width - 1, scale)
+        case Truncate(width), t.StringType():
+            # A shorter text was not cut.
+            end = high if len(high) < width else upper_text(high + " ", len(high))
+            return None if end is None else (low, end)
+        case TimeTransform(unit), t.DateType() | t.TimestampType() | t.TimestamptzType():
+            is_date = isinstance(source_type, t.DateType)
+            # Writers up to Iceberg 0.10 rounded toward zero.
+            first = low - (low <= 0 and not (is_date and unit == "day"))
+            if unit == "hour":
+                return first * _MICROS_PER_HOUR, (high + 1) * _MICROS_PER_HOUR - 1
+            step = 1 if is_date else MICROS_PER_DAY
+            return _first_day(unit, first) * step, _first_day(unit, high + 1) * step - 1
+        case _:
+            return None
+
+
+def _first_day(unit: str, number: int) -> int:
+    match unit:
+        case "year":
+            return days_from_civil(1970 + number, 1, 1)
+        case "month":
+            return days_from_civil(1970 + number // 12, number % 12 + 1, 1)
+        case _:
+            return number
+
+
+def _both(one: ValueRange, two: ValueRange) -> ValueRange:
+    """What two partition fields say of one column."""
+    low, high = max(one.low, two.low), min(one.high, two.high)
+    if low > high:
+        return ValueRange(nans=True)  # they contradict each other
+    nulls, nans = one.nulls and two.nulls, one.nans and two.nans
+    return ValueRange(low, high, nulls, nans, one.constant or two.constant)
 
 
 class Ranges:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from icesql.iceberg.expressions.predicate import Predicate
@@ -58,9 +58,11 @@ def skipped_by_metrics(
 
 
 def skipped_by_conditions(
-    entries: ManifestEntries, ruled_out: Mapping[int, FileCondition]
+    kind: Literal["manifest", "file"],
+    paths: Sequence[str],
+    ruled_out: Mapping[int, FileCondition],
 ) -> Iterator[SkipRecord]:
-    """The files in which no row satisfies a condition, by the values or bounds of its columns."""
+    """Where no row satisfies a condition, by the values or bounds of its columns."""
     for index, condition in sorted(ruled_out.items()):
         reason = "no value between the bounds of its columns satisfies it"
-        yield SkipRecord("file", entries.path[index], "condition", condition.sql, reason)
+        yield SkipRecord(kind, paths[index], "condition", condition.sql, reason)

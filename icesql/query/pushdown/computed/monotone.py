@@ -47,8 +47,11 @@ _MOST_SECONDS: Final = 250_000_000_000
 _UNITS_A_SECOND: Final = {"to_timestamp": 1, "epoch_ms": 1_000, "make_timestamp": 1_000_000}
 _MOST_DAYS: Final = 1_000_000
 _MOST_DIGITS: Final = 38
-# From the longest part of a time to shorter ones, each in as many digits.
-_ORDERED_FORMAT: Final = re.compile(r"%Y([-/. ]?%m([-/. ]?%d([T ]?%H(:?%M(:?%S)?)?)?)?)?")
+# From the longest part of a time to shorter ones, each in as many digits, with texts between.
+_ORDERED_FORMAT: Final = re.compile(
+    r"~%Y~(%j~|%m~(%d~(%H~(%M~(%S~(%[fgn]~)?)?)?)?)?)?".replace("~", "[^%]*+")
+)
+_LONG_FORMATS: Final = {"%c": "%x %X", "%x": "%Y-%m-%d", "%X": "%H:%M:%S"}
 
 
 class Shape(Struct):
@@ -164,11 +167,14 @@ class Shape(Struct):
             case "last_day" if first in TIMES:
                 self._on_clock(first)
                 return "date"
-            case "strftime" if first in ("date", "time") and len(parts) == 2:
-                form = parts[1].text
-                if form is None or not _ORDERED_FORMAT.fullmatch(form):
+            case "strftime" if len(parts) == 2:
+                # The format may come first.
+                at = 0 if first in TIMES else 1
+                form = parts[1 - at].text
+                if kinds[at] not in TIMES or form is None or not _keeps_order(form):
                     return ""
-                self.years.append(parts[0])
+                self._on_clock(kinds[at])
+                self.years.append(parts[at])
                 return "text"
             case "timezone" if len(parts) == 2 and parts[0].is_free:
                 if (parts[0].text or "").upper() != "UTC":
@@ -248,6 +254,13 @@ class Shape(Struct):
                 return "time" if one == "date" else one
             case _:
                 return ""
+
+
+def _keeps_order(form: str) -> bool:
+    """Whether times that are written by a format of ``strftime`` are in their order as texts."""
+    for short, long in _LONG_FORMATS.items():
+        form = form.replace(short, long)
+    return _ORDERED_FORMAT.fullmatch(form) is not None
 
 
 def _literal_kind(kind: str, text: str) -> str:
