@@ -20,7 +20,7 @@ def offered(*words: str, cwd: Path) -> list[str]:
 {completion_script("bash")}
 compopt() {{ :; }}
 COMP_WORDS=({typed}) COMP_CWORD={len(words)}
-_icesql
+_shtab_icesql
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
     done = subprocess.run(
