@@ -1,6 +1,6 @@
 """Several writers at once: no commit is lost, none is there twice.
 
-``tests/campaigns/concurrent_commits.py`` does it with processes, and many more of them.
+``tests/campaigns/kills.py`` does it with processes, some of which are killed.
 """
 
 from __future__ import annotations

@@ -1,22 +1,25 @@
-"""A small part of ``tests/campaigns/killed_statements.py``, the same points on every run."""
+"""A small part of ``tests/campaigns/kills.py``, the same kills on every run."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from contextlib import closing
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[1] / "campaigns" / "killed_statements.py"
+import pytest
+
+from tests.campaigns.histories.command import Writers
+from tests.campaigns.histories.killed import KilledHistory, crowd
 
 
-def test_a_killed_statement_leaves_a_table_that_reads(tmp_path: Path) -> None:
-    arguments = {
-        "points": 4, "seconds": 0.4, "lanes": 1, "rows": 400, "kinds": "sqlite",
-        "folder": tmp_path, "statements": "update vectors,compaction in parts",
-    }  # fmt: skip
-    given = [word for key, value in arguments.items() for word in (f"--{key}", str(value))]
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), *given], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 points" in done.stdout
+@pytest.mark.parametrize("kind", ["folder", "sqlite"])
+def test_a_killed_statement_leaves_a_table_that_reads(tmp_path: Path, kind: str) -> None:
+    with closing(Writers(tmp_path)) as writers:
+        warehouse = writers.of(kind)[0]
+        found = KilledHistory(20261130, warehouse).run(4)
+        assert not found.faults, "\n".join([*found.told, *found.faults])
+        assert found.kinds["killed"]
+
+
+def test_what_several_processes_commit_at_once_is_there_once(tmp_path: Path) -> None:
+    with closing(Writers(tmp_path)) as writers:
+        assert not crowd(writers.of("sqlite")[0].arguments(), writers=3, commits=3, kills=1)

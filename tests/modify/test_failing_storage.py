@@ -6,8 +6,10 @@ Each is an error of ours, and the table afterwards is the one before, with nothi
 from __future__ import annotations
 
 import builtins
+import copy
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,31 +17,101 @@ from typing import Any
 import pytest
 
 from icesql import errors
-from tests.campaigns.kills.lake import Lake
-from tests.campaigns.kills.statements import NAMED
+from tests.campaigns.histories import files
+from tests.campaigns.histories.catalogs import Warehouse
+from tests.campaigns.histories.judge import run_texts
 
-STATEMENTS = [
-    NAMED[each]
-    for each in (
-        "insert select", "update position deletes", "merge position deletes", "transaction",
-        "compaction", "rewrite position deletes",
-    )
-]  # fmt: skip
-NAMES = [each.name for each in STATEMENTS]
+OPTIONS = "options => map('rewrite-all', 'true'))"
+STATEMENTS = {
+    "insert select": ("INSERT INTO ns.t SELECT id + 1000000, p, v, x FROM ns.src",),
+    "update position deletes": ("UPDATE ns.t SET v = v || '!', x = x + 1 WHERE id % 3 = 0",),
+    "merge position deletes": (
+        "MERGE INTO ns.t USING ns.src AS s ON t.id = s.id WHEN MATCHED AND s.p = 0 THEN DELETE "
+        "WHEN MATCHED THEN UPDATE SET v = s.v || '*', x = s.x "
+        "WHEN NOT MATCHED THEN INSERT (id, p, v, x) VALUES (s.id, s.p, s.v, s.x)",
+    ),
+    "transaction": (
+        "BEGIN", "INSERT INTO ns.t SELECT id + 2000000, p, v, x FROM ns.src",
+        "DELETE FROM ns.t WHERE id % 7 = 1", "COMMIT",
+    ),
+    "compaction": (f"CALL system.rewrite_data_files(table => 'ns.t', {OPTIONS}",),
+    "rewrite position deletes": (
+        f"CALL system.rewrite_position_delete_files(table => 'ns.t', {OPTIONS}",
+    ),
+}  # fmt: skip
+NAMES = [*STATEMENTS]
+ROWS = 200
+
+
+class Lake:
+    """A catalog of one kind with ns.t, made once and put back before each test."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.warehouse = Warehouse(kind, folder / "live")
+        self.live, self._kept = folder / "live", folder / "kept"
+        columns, half = "i AS id, (i % 4)::INT AS p, 'value ' || i AS v, i / 8 AS x", ROWS // 2
+        texts = [
+            "CREATE SCHEMA ns",
+            *(f"CREATE TABLE ns.{name} (id BIGINT, p INT, v VARCHAR, x DOUBLE) PARTITIONED BY (p) "
+              "TBLPROPERTIES ('write.delete.mode' = 'merge-on-read', 'write.update.mode' = "
+              "'merge-on-read', 'write.merge.mode' = 'merge-on-read')" for name in ("t", "src")),
+            *(f"INSERT INTO ns.t SELECT {columns} FROM range({n * 40}, {n * 40 + 40}) r(i)"
+              for n in range(5)),
+            "DELETE FROM ns.t WHERE id % 10 = 3", "DELETE FROM ns.t WHERE id % 10 = 4 AND p < 2",
+            f"INSERT INTO ns.src SELECT i * 2 + {half} AS id, (i % 4)::INT AS p, 'new' AS v, "
+            f"i / 8 AS x FROM range({half}) r(i)",
+        ]  # fmt: skip
+        self.run(tuple(texts))
+        shutil.copytree(self.live, self._kept)
+        self._tables = copy.deepcopy(self.warehouse.lake.tables)
+        self.made = self.rows()
+
+    def restore(self) -> None:
+        """Let everything be as it was made."""
+        shutil.rmtree(self.live)
+        shutil.copytree(self._kept, self.live)
+        self.warehouse.lake.tables.clear()
+        self.warehouse.lake.tables.update(copy.deepcopy(self._tables))
+
+    def run(self, texts: tuple[str, ...]) -> None:
+        """Run statements to their end; a REST server is behind its gateway."""
+        with self.warehouse.connect(through_gateway=True) as con:
+            run_texts(con, texts)
+
+    def rows(self) -> list[Any]:
+        """Those of the table."""
+        with self.warehouse.connect() as con:
+            return sorted(con.execute("SELECT id, p, v, x FROM ns.t").fetchall())
+
+    def files(self) -> set[str]:
+        """All files below the table."""
+        return files.there(self.document)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The table's metadata."""
+        found = self.warehouse.document("ns", "t")
+        assert found is not None
+        return found[1]
+
+    def orphans(self) -> set[str]:
+        """Files that the table does not need."""
+        found = self.warehouse.document("ns", "t")
+        assert found is not None
+        return self.files() - files.needed(*found)
 
 
 @pytest.fixture(scope="module")
 def lakes(tmp_path_factory: Any) -> Iterator[dict[str, Lake]]:
     made = {
-        kind: Lake(tmp_path_factory.mktemp("lake"), kind, "mor2", 200)
-        for kind in ("directory", "sqlite", "rest")
+        kind: Lake(tmp_path_factory.mktemp("lake"), kind) for kind in ("folder", "sqlite", "rest")
     }
     yield made
     for each in made.values():
-        each.close()
+        each.warehouse.close()
 
 
-@pytest.fixture(params=["directory", "sqlite"])
+@pytest.fixture(params=["folder", "sqlite"])
 def lake(request: Any, lakes: dict[str, Lake]) -> Lake:
     lakes[request.param].restore()
     return lakes[request.param]
@@ -94,24 +166,24 @@ def unchanged(lake: Lake, files: set[str]) -> None:
     assert lake.rows() == lake.made
 
 
-@pytest.mark.parametrize("statement", STATEMENTS, ids=NAMES)
-def test_a_full_disk(lake: Lake, statement: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("statement", NAMES)
+def test_a_full_disk(lake: Lake, statement: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = lake.files()
     with monkeypatch.context() as patched:
         disk = Disk(float("inf"), patched)
-        lake.run(statement.sql)
+        lake.run(STATEMENTS[statement])
     # In the middle, and for the metadata at the end.
-    left = disk.used // 2 if STATEMENTS.index(statement) % 2 else disk.used - 100
+    left = disk.used // 2 if NAMES.index(statement) % 2 else disk.used - 100
     lake.restore()
     with monkeypatch.context() as patched:
         Disk(left, patched)
         with pytest.raises(errors.OperationalError, match=r"^cannot write .*: no space left"):
-            lake.run(statement.sql)
+            lake.run(STATEMENTS[statement])
     unchanged(lake, before)
 
 
-@pytest.mark.parametrize("statement", STATEMENTS[::2], ids=NAMES[::2])
-def test_a_read_only_folder(lake: Lake, statement: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("statement", NAMES[::2])
+def test_a_read_only_folder(lake: Lake, statement: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Made so by what opens files, as the tests may run as root."""
     before = lake.files()
     open_file, makedirs = os.open, os.makedirs
@@ -130,7 +202,7 @@ def test_a_read_only_folder(lake: Lake, statement: Any, monkeypatch: pytest.Monk
         patched.setattr(os, "open", refused)
         patched.setattr(os, "makedirs", no_folder)
         with pytest.raises(errors.OperationalError, match=r"^cannot write .*: read-only file"):
-            lake.run(statement.sql)
+            lake.run(STATEMENTS[statement])
     unchanged(lake, before)
 
 
@@ -144,8 +216,8 @@ def served(lakes: dict[str, Lake], monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setattr("icesql.catalog.rest.changes._WAIT_SECONDS", 0.0)
     lake.restore()
     yield lake
-    assert lake.server is not None
-    lake.server.before = None
+    assert lake.warehouse.gateway is not None
+    lake.warehouse.gateway.plan.clear()
 
 
 SENT = ["update position deletes", "merge position deletes", "compaction"]
@@ -154,41 +226,28 @@ SENT = ["update position deletes", "merge position deletes", "compaction"]
 @pytest.mark.parametrize("name", SENT)
 def test_a_commit_that_is_applied_after_the_answer(served: Lake, name: str) -> None:
     """Nobody knows how it ended: nothing is deleted, and what comes of it reads."""
-    server, before, rows = served.server, served.files(), served.rows()
-    assert server is not None
-    held: list[Any] = []
-
-    def hold(_: Any, table: Any, body: Any) -> int:
-        held.append((table, body))
-        return 504
-
-    server.before = hold
+    gateway, before, rows = served.warehouse.gateway, served.files(), served.rows()
+    assert gateway is not None
+    gateway.plan[:] = [("late", 504, 0)]
     with pytest.raises(errors.CommitStateUnknownError, match=r"SELECT \* FROM .*ns\.t\.snapshots"):
-        served.run(NAMED[name].sql)
+        served.run(STATEMENTS[name])
     assert served.rows() == rows, "as before, until the catalog applies it"
     assert served.files() > before
-    status, _ = server.applied(*held[0])
-    assert status == 200
+    gateway.deliver()
     after = served.rows()
-    server.before = None
+    assert len(served.document["snapshots"]) == 8
     served.restore()
-    served.run(NAMED[name].sql)
+    served.run(STATEMENTS[name])
     assert served.rows() == after, "without a file missing"
 
 
 @pytest.mark.parametrize("name", SENT)
 def test_a_commit_whose_answer_is_lost(served: Lake, name: str) -> None:
     """It can be seen in the table: the statement went well."""
-    server, before = served.server, served.rows()
-    assert server is not None
-
-    def lose(_: Any, table: Any, body: Any) -> int:
-        server.applied(table, body)
-        return 504
-
-    server.before = lose
-    served.run(NAMED[name].sql)
-    assert (served.rows() == before) == (not NAMED[name].changes_rows)
-    assert len(server.tables["ns", "t"]["metadata"]["snapshots"]) == len(served.snapshots) + 1
-    left = {Path(each).suffix for each in served.orphans() if "orphan" not in each}
-    assert left <= {".json"}, "those that the server wrote"
+    gateway, before = served.warehouse.gateway, served.rows()
+    assert gateway is not None
+    gateway.plan[:] = [("lose", 504, 0)]
+    served.run(STATEMENTS[name])
+    assert (served.rows() == before) == (name == "compaction")
+    assert len(served.document["snapshots"]) == 8
+    assert {Path(each).suffix for each in served.orphans()} <= {".json"}, "the server's own"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -211,9 +212,14 @@ class Lake:
     def __init__(self, folder: Path) -> None:
         self.folder, self.tables = folder, dict[Name, Json]()
         self.namespaces: set[Name] = set()
+        self._lock = threading.Lock()
 
     def commit(self, changes: list[tuple[Name, Json]]) -> tuple[int, Any]:
         """Apply the changes of all tables, or none: a status and an answer."""
+        with self._lock:  # processes ask at once
+            return self._commit(changes)
+
+    def _commit(self, changes: list[tuple[Name, Json]]) -> tuple[int, Any]:
         made: dict[Name, Json] = {}
         try:
             for name, body in changes:
@@ -295,6 +301,7 @@ class Front(Server):
         super().__init__()
         self.config["endpoints"] = ENDPOINTS
         self.tables = lake.tables
+        self.http.handle_error = lambda *given: None  # type: ignore[method-assign]
 
     def catalog(self, request: Any, parts: list[str], query: Any, headers: Any) -> None:
         lake = self.lake

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import icesql
-from tests.campaigns.writers import others
-from tests.campaigns.writers.catalogs import Warehouse
-from tests.campaigns.writers.drawing import PARTITIONS, Drawing, Shape, Statement
-from tests.campaigns.writers.model import (
+from tests.campaigns.histories import others
+from tests.campaigns.histories.catalogs import Warehouse
+from tests.campaigns.histories.drawing import PARTITIONS, Drawing, Shape, Statement
+from tests.campaigns.histories.model import (
     Fault,
     Part,
     Row,
@@ -23,14 +23,22 @@ from tests.campaigns.writers.model import (
     inserted,
     outcomes,
 )
-from tests.campaigns.writers.model import deleted as rows_deleted
-from tests.campaigns.writers.moments import Moments
-from tests.campaigns.writers.server import drawn_fault
+from tests.campaigns.histories.model import deleted as rows_deleted
+from tests.campaigns.histories.moments import Moments
+from tests.campaigns.histories.server import drawn_fault
 
 LENGTH = 6
 # Another's change of these is a reason not to find a column, a branch, a partition field.
 _RESHAPED = {"columns", "replace table", "partitioning", "upgrade", "branch"}
 _CLEANED = {"expire", "orphans"}
+
+
+def run_texts(con: icesql.Connection, texts: tuple[str, ...]) -> None:
+    """Run statements, and fetch what they give."""
+    for text in texts:
+        cursor = con.execute(text)
+        if cursor.description:
+            cursor.fetchall()
 
 
 @dataclass
@@ -72,7 +80,8 @@ class History:
         self.moments = Moments(self._act, self._swapped)
         self._statement: Statement | None = None
         self._candidates: dict[tuple[str, str], list[Rows]] = {}
-        self._applied = 0
+        self._applied, self._changed = 0, set[str]()
+        self._past: dict[int, list[tuple[Any, ...]]] = {}
         self._raced: set[str] = set()
         # The statement that has sent what is late, and what it may have read.
         self._late: tuple[Statement, dict[tuple[str, str], list[Rows]]] | None = None
@@ -146,22 +155,12 @@ class History:
         statement = self._drawn_own()
         self.outcome.kinds[statement.kind] += 1
         self._begun(statement)
-        wanted = self.moments.draw(self.chance, self.chance.choice([0, 1, 1, 1, 2, 3]))
+        wanted = self._moments_drawn()
         self._plan_faults(statement)
         if statement.kind == "orphans" and not self._has_late():
             self.warehouse.make_old(self.namespace)
         self._tell(f"OWN {statement.text}   at {wanted}")
-        error: BaseException | None = None
-        with self.moments.inside(wanted):
-            try:
-                for text in statement.texts:
-                    cursor = self.own.execute(text)
-                    if cursor.description:
-                        cursor.fetchall()
-            except (Exception, KeyboardInterrupt) as caught:
-                error = caught
-        self.moments.swaps.clear()
-        self.outcome.moments += self.moments.counts
+        error = self._perform(statement, wanted)
         if self._fault is not None:
             self._tell(f"   -> {type(error).__name__} {str(error)[:200]}")
             raise self._fault
@@ -179,6 +178,21 @@ class History:
         if statement.makes is not None:
             self._drop(statement.makes)
         self._statement = None
+
+    def _moments_drawn(self) -> list[tuple[str, int]]:
+        return self.moments.draw(self.chance, self.chance.choice([0, 1, 1, 1, 2, 3]))
+
+    def _perform(self, statement: Statement, wanted: list[tuple[str, int]]) -> BaseException | None:
+        """Run it; the error with which it ended."""
+        error: BaseException | None = None
+        with self.moments.inside(wanted):
+            try:
+                run_texts(self.own, statement.texts)
+            except (Exception, KeyboardInterrupt) as caught:
+                error = caught
+        self.moments.swaps.clear()
+        self.outcome.moments += self.moments.counts
+        return error
 
     def _end(self) -> None:
         self._arrive(1.0)
@@ -202,6 +216,7 @@ class History:
             (2, lambda: draw.create_as(table, f"c{len(self.outcome.told)}")),
             (7, lambda: draw.compaction(table)), (3, lambda: draw.rewrite_manifests(table)),
             (4 if self.shape.version == 2 else 1, lambda: draw.rewrite_deletes(table)),
+            (3, lambda: draw.convert(table)),
             (2, lambda: draw.expire(table)), (1, lambda: draw.orphans(table)),
             (1, lambda: draw.rollback(table)), (2, lambda: draw.branch(table)),
             (2, lambda: draw.columns_changed(table)), (1, lambda: draw.partitions_changed(table)),
@@ -233,6 +248,7 @@ class History:
             (3, lambda: draw.overwrite(table)), (1, lambda: draw.truncate(table)),
             (3, lambda: draw.compaction(table)), (1, lambda: draw.rewrite_manifests(table)),
             (1, lambda: draw.rewrite_deletes(table)), (3, lambda: draw.expire(table)),
+            (2, lambda: draw.convert(table)),
             (4, lambda: draw.rollback(table)), (2, lambda: draw.columns_changed(table)),
             (2, lambda: draw.replace(table, text_x=chance.random() < 0.5)),
             (2, lambda: draw.branch(table)),
@@ -434,10 +450,7 @@ class History:
             try:
                 if statement.run is not None:
                     statement.run()
-                for text in statement.texts:
-                    cursor = self.other.execute(text)
-                    if cursor.description:
-                        cursor.fetchall()
+                run_texts(self.other, statement.texts)
             except Exception as caught:
                 error = caught
             changed = self._settle("other", statement)
@@ -515,7 +528,7 @@ class History:
     def _begun(self, statement: Statement) -> None:
         late = None if self._late is None else self._late[0]
         self._arrive(1.0)
-        self._statement, self._applied = statement, 0
+        self._statement, self._applied, self._changed = statement, 0, set[str]()
         # It was drawn before that: a column may have another name by now.
         self._raced = set() if late is None else {late.kind} & _RESHAPED
         if statement.makes is not None:
@@ -549,6 +562,7 @@ class History:
             changed = True
             if who == "own":
                 self._applied += 1
+                self._changed.add(table.name)
             if table.document is None:
                 table.rows, table.heads = {}, {}
                 continue
@@ -677,6 +691,8 @@ class History:
     def _judge(self, statement: Statement, error: BaseException | None) -> None:
         """Whether the statement said what is true of it."""
         applied = self._applied > 0
+        if not self._raced:
+            self._judge_whole(statement)
         if error is not None:
             self._tell(f"   -> {type(error).__name__} {str(error)[:200]}")
             self.outcome.kinds[f"{statement.kind} refused"] += 1
@@ -707,6 +723,18 @@ class History:
             raise Fault(f"a foreign exception of {statement.text}: {told}")
         if not self._may_refuse(statement, error, raced=bool(self._raced)):
             raise Fault(f"refused: {statement.text}: {type(error).__name__}: {error}")
+
+    def _judge_whole(self, statement: Statement) -> None:
+        """What was committed of a transaction is all of it."""
+        if not statement.kind.startswith("transaction") or not self._changed:
+            return
+        for name in {each.table for each in statement.parts} - self._changed:
+            table = self.tables[name]
+            own, rows = [each for each in statement.parts if each.table == name], table.at("main")
+            shown = table.shown(rows)
+            left = [table.shown(each[-1]) for each in outcomes(own, rows, [rows])]
+            if all(difference(each, shown) for each in left):
+                raise Fault(f"{statement.text} was committed without what it does to {name}")
 
     def _is_nothing(self, table: TableModel, part: Any, rows: Rows) -> bool:
         return not difference(table.shown(part.effect(rows, rows)), table.shown(rows))
@@ -799,17 +827,20 @@ class History:
             rows = table.snapshots.get(number)
             if rows is None:
                 continue
-            name = self.draw.name(table.name)
+            self._past[number] = table.shown(rows, each.get("schema-id"))
+            sql = f"SELECT * FROM {self.draw.name(table.name)} FOR VERSION AS OF {number}"
             try:
                 with self.moments.apart():
-                    found = con.execute(
-                        f"SELECT * FROM {name} FOR VERSION AS OF {number}"
-                    ).fetchall()
+                    found = con.execute(sql).fetchall()
             except Exception as error:
                 told = f"{type(error).__name__}: {error}"
                 raise Fault(f"snapshot {number} cannot be read: {told}") from None
-            if told := difference(found, table.shown(rows, each.get("schema-id"))):
-                raise Fault(f"snapshot {number} ({each['summary']['operation']}): {told}")
+            self._check_known(table.name, number, found)
+
+    def _check_known(self, where: str, number: int, found: list[Any]) -> None:
+        """The rows of a snapshot that a table has or has had."""
+        if number in self._past and (told := difference(found, self._past[number])):
+            raise Fault(f"{where}, snapshot {number}: {told}")
 
     def _check_pyiceberg(self, table: TableModel) -> None:
         if self.pyiceberg is None or table.version > 2 or table.keyed or table.place is None:

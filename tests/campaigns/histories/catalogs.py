@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import icesql
-from tests.campaigns.writers.server import Front, Gateway, Lake
+from tests.campaigns.histories.server import Front, Gateway, Lake
 
 KINDS = ("folder", "sqlite", "rest")
 _VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json")
@@ -33,18 +33,22 @@ class Warehouse:
         if kind == "rest":
             self.front, self.gateway = Front(self.lake), Gateway(self.lake)
 
-    def connect(self, *, through_gateway: bool = False) -> icesql.Connection:
-        """A new connection that writes."""
+    def arguments(self, *, through_gateway: bool = False) -> dict[str, Any]:
+        """Those of ``icesql.connect`` for a connection that writes."""
         if self.kind == "folder":
-            return icesql.connect(warehouse=str(self.warehouse), files=True, read_only=False)
+            return {"warehouse": str(self.warehouse), "files": True, "read_only": False}
         if self.kind == "sqlite":
-            return icesql.connect(
-                "c", uri=f"sqlite:///{self.database}", warehouse=str(self.warehouse),
-                properties={"init_catalog_tables": "true"},
-            )  # fmt: skip
+            return {
+                "catalog": "c", "uri": f"sqlite:///{self.database}",
+                "warehouse": str(self.warehouse), "properties": {"init_catalog_tables": "true"},
+            }  # fmt: skip
         front = self.gateway if through_gateway else self.front
         assert front is not None
-        return icesql.connect(uri=front.uri)
+        return {"uri": front.uri}
+
+    def connect(self, *, through_gateway: bool = False) -> icesql.Connection:
+        """A new connection that writes."""
+        return icesql.connect(**self.arguments(through_gateway=through_gateway))
 
     def load(self, namespace: str, name: str) -> Any:
         """The catalog and the table as icesql's own functions take them."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from tests.campaigns.writers.model import (
+from tests.campaigns.histories.model import (
     Part,
     Row,
     Rows,
@@ -410,6 +411,19 @@ class Drawing:
     def orphans(self, table: TableModel) -> Statement:
         return Statement(
             "orphans", (self._call("remove_orphan_files", table),), reads=True, table=table.name,
+        )  # fmt: skip
+
+    def copy(self, table: TableModel, place: Path) -> Statement:
+        """A copy of it in a folder, or what is new since the last one."""
+        since = self._chance.choice(["", ", since => 'latest'"])
+        sql = f"CALL system.copy_table('{self.name(table.name)}', location => '{place}'{since})"
+        missing = ("leave SINCE out", "no table", "no metadata")
+        return Statement("copy", (sql,), (), missing, reads=True, table=table.name)
+
+    def convert(self, table: TableModel) -> Statement:
+        return Statement(
+            "convert_equality_deletes", (self._call("convert_equality_deletes", table),),
+            (Part(table.name, same),), reads=True, table=table.name,
         )  # fmt: skip
 
     # ------------------------------------------------------------------ history and shape

@@ -16,6 +16,7 @@ import icesql.commit.outcomes.together as together
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.catalog.rest.catalog import RestCatalog
 from icesql.catalog.sqlite import SqliteCatalog
+from icesql.catalog.writes import sqlite
 from icesql.commit.manifests.own_files import OwnFiles
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.storage.new_file import NewFile
@@ -34,6 +35,13 @@ POINTS = (
     ("cleaning", 2, 2),  # what no attempt needs is about to be deleted
     ("deleting", 1, 4),  # one file is
 )  # fmt: skip
+# At these nobody else can come in, but a process can end.
+KILLS = (
+    *POINTS,
+    ("half", 4, 8),  # half of the bytes of a write are in the file
+    ("inside", 3, 2),  # inside of a transaction of SQLite
+    ("replacing", 1, 2),  # a file, such as the hint of a folder, is about to be replaced
+)
 
 
 class Moments:
@@ -48,11 +56,14 @@ class Moments:
         # What comes of the next swaps instead of what the catalog says: see ``_swap``.
         self.swaps: list[str] = []
 
-    def draw(self, chance: random.Random, count: int) -> list[tuple[str, int]]:
+    @staticmethod
+    def draw(
+        chance: random.Random, count: int, points: tuple[tuple[str, int, int], ...] = POINTS
+    ) -> list[tuple[str, int]]:
         """So many moments, each by its name and its occurrence."""
-        names = [each[0] for each in POINTS]
-        most = {each[0]: each[2] for each in POINTS}
-        found = chance.choices(names, [each[1] for each in POINTS], k=count)
+        names = [each[0] for each in points]
+        most = {each[0]: each[2] for each in points}
+        found = chance.choices(names, [each[1] for each in points], k=count)
         return [
             (name, min(chance.randint(1, most[name]), chance.randint(1, most[name])))
             for name in found
@@ -120,6 +131,11 @@ class Moments:
         replace(together, "swap_several", self._swap)
         replace(ManifestReader, "manifests_of", lambda old: self._wrapped(old, before="planning"))
         replace(NewFile, "__init__", lambda old: self._wrapped(old, before="opened"))
+        replace(NewFile, "write", self._half)
+        replace(
+            sqlite, "_committed", lambda old: self._wrapped(old, before="inside", after="inside")
+        )
+        replace(os, "replace", lambda old: self._wrapped(old, before="replacing"))
         replace(OwnFiles, "keep_only", lambda old: self._wrapped(old, before="cleaning"))
         replace(attempts, "_tried", lambda old: self._wrapped(old, before="written"))
         replace(os, "link", lambda old: self._wrapped(old, before="linking", after="linked"))
@@ -142,6 +158,19 @@ class Moments:
             return found
 
         return wrapper
+
+    def _half(self, old: Any) -> Any:
+        def write(file: Any, data: Any) -> Any:
+            if self._busy:
+                return old(file, data)
+            held = bytes(data)
+            half = old(file, held[: len(held) // 2])
+            if file._local is not None and file._local._file is not None:
+                file._local._file.flush()
+            self.at("half")
+            return half + old(file, held[len(held) // 2 :])
+
+        return write
 
     def _swap(self, old: Any) -> Any:
         """A swap that may be interrupted, or whose outcome is not told, as ``swaps`` says."""

@@ -1,0 +1,205 @@
+"""A history whose statements run in processes that are killed: the judge looks after each."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import icesql
+from tests.campaigns.histories import files
+from tests.campaigns.histories.drawing import Statement
+from tests.campaigns.histories.judge import History, run_texts
+from tests.campaigns.histories.model import Fault, TableModel
+from tests.campaigns.histories.moments import KILLS, Moments
+
+_ROOT = str(Path(__file__).parents[3])
+# Each process is forked from one that has imported what statements need.
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["tests.campaigns.histories.imported"])
+_PATIENCE_SECONDS = 120
+_OLD = "any commit to the table makes it old"
+
+
+class Killed(Exception):
+    """The process was killed before it could tell how the statement ended."""
+
+
+def perform(
+    connect: dict[str, Any], texts: tuple[str, ...], wanted: list[tuple[str, int]], pipe: Any
+) -> None:
+    """Run statements in this process, which kills itself at a moment; tell the error."""
+    moments = Moments(lambda name: os.kill(os.getpid(), signal.SIGKILL), lambda: None)
+    error = None
+    with moments.installed(), icesql.connect(**connect) as con, moments.inside(wanted):
+        pipe.send("begun")
+        try:
+            run_texts(con, texts)
+        except icesql.Error as caught:
+            error = caught
+    pipe.send((error, moments.counts))
+
+
+def started(*given: Any) -> tuple[Any, Any]:
+    """A process that performs, once it has begun, and the pipe by which it tells."""
+    os.environ["PYTHONPATH"] = _ROOT
+    ours, theirs = _PROCESSES.Pipe(duplex=False)
+    process = _PROCESSES.Process(target=perform, args=(*given, theirs))
+    process.start()
+    theirs.close()
+    try:
+        ours.recv()
+    except EOFError:
+        process.join()
+        raise RuntimeError(f"the process ended with {process.exitcode}") from None
+    return process, ours
+
+
+class KilledHistory(History):
+    """Nobody comes in; statements are killed, and the next ones meet what they have left."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._left: set[str] = set()
+
+    def _moments_drawn(self) -> list[tuple[str, int]]:
+        return self.moments.draw(self.chance, 1, KILLS)
+
+    def _plan_faults(self, statement: Statement) -> None:
+        """None but kills."""
+
+    def _drawn_own(self) -> Statement:
+        if self.chance.random() < 0.4:
+            self._other(self._drawn_other())
+        if self.chance.random() < 0.08:
+            return self.draw.copy(self.tables["t"], self._copy)
+        return super()._drawn_own()
+
+    @property
+    def _copy(self) -> Path:
+        return self.warehouse.folder / "copies" / self.namespace
+
+    def _perform(self, statement: Statement, wanted: list[tuple[str, int]]) -> BaseException | None:
+        by_clock = self.chance.random() < 0.25
+        process, pipe = started(
+            self.warehouse.arguments(), statement.texts, [] if by_clock else wanted
+        )
+        if by_clock:
+            time.sleep(self.chance.uniform(0, 0.15))
+            process.kill()
+        process.join(_PATIENCE_SECONDS)
+        if process.exitcode == -signal.SIGKILL:
+            if self.warehouse.kind == "rest":
+                time.sleep(0.1)  # the server may still be at what it was sent
+            self.outcome.kinds["killed"] += 1
+            self.outcome.moments["clock" if by_clock else wanted[0][0]] += 1
+            return Killed()
+        if process.exitcode != 0:
+            raise Fault(f"{statement.text}: the process ended with {process.exitcode}")
+        error: BaseException | None = pipe.recv()[0]
+        return error
+
+    def _judge(self, statement: Statement, error: BaseException | None) -> None:
+        if isinstance(error, Killed):
+            self._tell(f"   -> killed, {'applied' if self._applied else 'not applied'}")
+            self._judge_whole(statement)
+        else:
+            super()._judge(statement, error)
+        for table in self.tables.values():
+            if table.document is not None:
+                self._check_files(table, statement, isinstance(error, Killed))
+        with self.moments.apart(), self.warehouse.connect() as con:
+            for table in self.tables.values():
+                if table.document is not None:
+                    self._check_past(con, table)
+        self._check_copy()
+
+    def _check_files(self, table: TableModel, statement: Statement, killed: bool) -> None:
+        """``remove_orphan_files`` removes what nothing needs; a whole statement leaves nothing."""
+        found = self._orphans(table)
+        left = {each for each in found - self._left if not each.endswith(".metadata.json")}
+        if left and not killed:
+            raise Fault(f"{statement.text} leaves {sorted(left)[:3]}")
+        self.outcome.kinds["orphans found"] += len(found - self._left)
+        if killed and self.chance.random() < 0.3:
+            self._left |= found
+            return  # the next statement meets them
+        self.warehouse.make_old(self.namespace)
+        text = f"CALL system.remove_orphan_files('{self.draw.name(table.name)}')"
+        try:
+            rows = self.other.execute(text).fetchall()
+        except icesql.NotSupportedError as error:
+            if _OLD not in str(error):
+                raise
+            # Metadata that the catalog never took could be another table's, until a commit is newer.
+            self.other.execute(
+                f"ALTER TABLE {self.draw.name(table.name)} SET TBLPROPERTIES ('touched' = 'x')"
+            )
+            self._settle("other", statement)
+            self.warehouse.make_old(self.namespace)
+            found = self._orphans(table)
+            rows = self.other.execute(text).fetchall()
+        removed = {files.local(path) for (path,) in rows}
+        if removed != found:
+            lost, extra = sorted(found - removed)[:3], sorted(removed - found)[:3]
+            raise Fault(f"orphans that are left: {lost}, removed that are none: {extra}")
+        if self._orphans(table):
+            raise Fault(f"orphans are left: {sorted(self._orphans(table))[:3]}")
+
+    @staticmethod
+    def _orphans(table: TableModel) -> set[str]:
+        assert table.document is not None
+        assert table.place is not None
+        needed, there = files.needed(table.place, table.document), files.there(table.document)
+        gone = {each for each in needed - there if not each.endswith(".metadata.json")}
+        if gone:
+            raise Fault(f"files of the table are gone: {sorted(gone)[:3]}")
+        return there - needed
+
+    def _check_copy(self) -> None:
+        """The copy is whole, with rows that the table has had."""
+        if not [*self._copy.glob("metadata/*.metadata.json")]:
+            return
+        with icesql.connect(settings={"caches": False, "prune": False}) as con:
+            con.register_table("copied", str(self._copy))
+            for (number,) in con.execute("SELECT snapshot_id FROM copied.snapshots").fetchall():
+                found = con.execute(f"SELECT * FROM copied VERSION AS OF {number}").fetchall()
+                self._check_known("the copy", number, found)
+
+
+def crowd(arguments: dict[str, Any], writers: int, commits: int, kills: int) -> list[str]:
+    """Processes that append to one table at once, some of them killed; what is wrong."""
+    with icesql.connect(**arguments) as con:
+        con.execute("CREATE SCHEMA IF NOT EXISTS crowd")
+        con.execute(
+            "CREATE OR REPLACE TABLE crowd.t (id BIGINT) TBLPROPERTIES ("
+            "'commit.retry.num-retries' = '1000', 'commit.retry.min-wait-ms' = '1', "
+            "'commit.retry.max-wait-ms' = '50', 'commit.manifest.min-count-to-merge' = '4', "
+            "'write.metadata.previous-versions-max' = '5')"
+        )
+    texts = [
+        tuple(f"INSERT INTO crowd.t VALUES ({10_000 * each + n})" for n in range(commits))
+        for each in range(writers)
+    ]
+    children = [started(arguments, each, []) for each in texts]
+    for process, _ in children[:kills]:
+        time.sleep(0.2)
+        process.kill()
+    for process, _ in children:
+        process.join(_PATIENCE_SECONDS)
+    with icesql.connect(**arguments, settings={"caches": False}) as con:
+        found = Counter(row for (row,) in con.execute("SELECT id FROM crowd.t").fetchall())
+        counted = con.execute("SELECT count(*) FROM crowd.t").fetchone()
+    wrong = [f"{each} is there {times} times" for each, times in found.items() if times > 1]
+    for each in range(writers):
+        own = [row % 10_000 for row in found if row // 10_000 == each]
+        whole = len(own) if each < kills else commits
+        if sorted(own) != [*range(whole)]:
+            wrong.append(f"of writer {each} there are {sorted(own)}")
+    if counted != (len(found),):
+        wrong.append(f"{counted} rows by count, {len(found)} by reading")
+    return wrong
