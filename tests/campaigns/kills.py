@@ -1,6 +1,6 @@
 """Kill statements at random moments: a table is as before them or as after them, and goes on.
 
-    python tests/campaigns/kills.py [--kills 300] [--first 0] [--length 12]
+    python tests/campaigns/kills.py [--histories 40] [--first 0] [--length 12]
         [--kinds folder,sqlite,rest] [--lanes 2] [--out F] [--only N …]
 
 A history is one of ``two_writers.py`` without the other writer: each statement (rows, transactions,
@@ -13,8 +13,9 @@ transaction of SQLite, between an attempt and its answer, in clean-up, or by the
   metadata with fastavro alone; now and then they stay, and the next statement meets them;
 - a statement that ran to its end leaves nothing behind.
 
-At the end of each history eight processes append to one table at once, and two are killed: what was
-committed is there once. Exits with 1 if anything was wrong.
+At the end of each history the doctor's statements bring what it promised, or a run of maintenance
+does and a second one finds nothing; and eight processes append to one table at once, of which two
+are killed: what was committed is there once. Exits with 1 if anything was wrong.
 """
 
 from __future__ import annotations
@@ -42,4 +43,4 @@ def history(seed: int, writers: Writers, length: int, kind: str) -> Any:
 
 
 if __name__ == "__main__":
-    raise SystemExit(run(history, __doc__, 25, 12, KINDS))
+    raise SystemExit(run(history, __doc__, 40, 12, KINDS))

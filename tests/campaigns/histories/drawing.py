@@ -420,6 +420,12 @@ class Drawing:
         missing = ("leave SINCE out", "no table", "no metadata")
         return Statement("copy", (sql,), (), missing, reads=True, table=table.name)
 
+    def maintain(self, table: TableModel) -> Statement:
+        return Statement(
+            "maintain", (f"maintain {self.name(table.name)}",), (Part(table.name, same),),
+            reads=True, many=True, table=table.name,
+        )  # fmt: skip
+
     def convert(self, table: TableModel) -> Statement:
         return Statement(
             "convert_equality_deletes", (self._call("convert_equality_deletes", table),),

@@ -34,8 +34,11 @@ _CLEANED = {"expire", "orphans"}
 
 
 def run_texts(con: icesql.Connection, texts: tuple[str, ...]) -> None:
-    """Run statements, and fetch what they give."""
+    """Run statements, and fetch what they give; ``maintain NAME`` is a run of maintenance."""
     for text in texts:
+        if text.startswith("maintain "):
+            con.maintain(text.removeprefix("maintain "))
+            continue
         cursor = con.execute(text)
         if cursor.description:
             cursor.fetchall()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import icesql
-from tests.campaigns.histories import files
+from tests.campaigns.histories import files, upkeep
 from tests.campaigns.histories.drawing import Statement
 from tests.campaigns.histories.judge import History, run_texts
 from tests.campaigns.histories.model import Fault, TableModel
@@ -77,6 +77,8 @@ class KilledHistory(History):
             self._other(self._drawn_other())
         if self.chance.random() < 0.08:
             return self.draw.copy(self.tables["t"], self._copy)
+        if self.chance.random() < 0.08:
+            return self.draw.maintain(self.tables["t"])
         return super()._drawn_own()
 
     @property
@@ -117,6 +119,31 @@ class KilledHistory(History):
                 if table.document is not None:
                     self._check_past(con, table)
         self._check_copy()
+
+    def _end(self) -> None:
+        """What is left is looked after, by the doctor's statements or by a run of maintenance."""
+        table = self.tables["t"]
+        assert table.document is not None
+        name, follows = self.draw.name("t"), self.chance.random() < 0.5
+
+        def document() -> dict[str, Any]:
+            self._look(table)
+            assert table.document is not None
+            return table.document
+
+        self.warehouse.make_old(self.namespace)
+        try:
+            if follows:
+                open_ended = table.respecced or len(table.rows) > 1
+                wrong = [*upkeep.follow_doctor(self.other, name, document, open_ended)]
+            else:
+                wrong = [*upkeep.maintain(self.other, name, document, self.warehouse.folder)]
+        except icesql.Error as error:
+            wrong = [f"{type(error).__name__}: {error}"]
+        if wrong:
+            how = "the doctor" if follows else "maintenance"
+            raise Fault(f"{how}: {wrong}")
+        super()._end()
 
     def _check_files(self, table: TableModel, statement: Statement, killed: bool) -> None:
         """``remove_orphan_files`` removes what nothing needs; a whole statement leaves nothing."""

@@ -1,1 +1,0 @@
-"""Generated lakes: their tables, what is known of them, and writers beside maintenance."""
