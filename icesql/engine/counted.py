@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from icesql.engine.result_reader import Reading
+from icesql.engine.result_reader import ReadResult
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -14,27 +13,13 @@ if TYPE_CHECKING:
     from icesql.engine.protocol import Result
 
 
-class CountedResult:
+class CountedResult(ReadResult):
     """The one row of an engine with ``counts`` added, by output. See ``protocol.Result``."""
 
     def __init__(self, result: Result, counts: Sequence[int]) -> None:
+        super().__init__()
         self._result, self._counts = result, tuple(counts)
         self.columns, self.groups, self.notes = result.columns, result.groups, result.notes
-        self._reading = Reading(self._chunks, self._batches, self._finish)
-
-    @property
-    def row_count(self) -> int | None:
-        """See ``protocol.Result``."""
-        return self._reading.row_count
-
-    def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
-        """See ``protocol.Result``."""
-        return self._reading.rows(count)
-
-    @property
-    def ready(self) -> deque[tuple[Any, ...]]:
-        """See ``protocol.Result``."""
-        return self._reading.ready
 
     def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
         yield [self._added(row) for row in self._result.fetch(None)]
@@ -42,10 +27,6 @@ class CountedResult:
     def _added(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         pairs = zip(row, self._counts, strict=True)
         return tuple(value + count if count else value for value, count in pairs)
-
-    def arrow_reader(self) -> pa.RecordBatchReader:
-        """See ``protocol.Result``."""
-        return self._reading.arrow(lambda: self.columns)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -62,10 +43,6 @@ class CountedResult:
     def cancel(self) -> None:
         """See ``protocol.Result``."""
         self._result.cancel()
-
-    def close(self) -> None:
-        """See ``protocol.Result``."""
-        self._reading.close()
 
     def abandon(self) -> None:
         """See ``protocol.Result``."""

@@ -220,6 +220,60 @@ def _called(function: Callable[[], int]) -> int:
     return function()
 
 
+class ReadResult:
+    """``protocol.Result`` over a source of rows, which each kind of result is.
+
+    A kind has ``_chunks`` and ``_batches``, which begin the reading as lists of rows and as Arrow
+    batches, and ``_finish`` for when nothing more is wanted of the source.
+    """
+
+    columns: tuple[ResultColumn, ...] = ()
+    groups: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self._reading = Reading(self._chunks, self._batches, self._finish)
+
+    def fetch(self, count: int | None) -> list[Row]:
+        """See ``protocol.Result``; so are all that follow."""
+        return self._reading.rows(count)
+
+    @property
+    def ready(self) -> deque[Row]:
+        """See ``protocol.Result``."""
+        return self._reading.ready
+
+    @property
+    def row_count(self) -> int | None:
+        """See ``protocol.Result``."""
+        return self._reading.row_count
+
+    def arrow_reader(self) -> pa.RecordBatchReader:
+        """See ``protocol.Result``."""
+        return self._reading.arrow(lambda: self.columns)
+
+    def cancel(self) -> None:
+        """See ``protocol.Result``."""
+
+    def close(self) -> None:
+        """See ``protocol.Result``."""
+        self._reading.close()
+
+    def abandon(self) -> None:
+        """See ``protocol.Result``."""
+        if not self._reading.is_arrow:
+            self._reading.close()
+
+    def _chunks(self) -> Iterator[list[Row]]:
+        raise NotImplementedError
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        raise NotImplementedError
+
+    def _finish(self) -> None:
+        raise NotImplementedError
+
+
 class _Batches:
     """The batches of a reading for an Arrow reader; dropping it ends the reading."""
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from icesql.engine.result_reader import Reading
+from icesql.engine.result_reader import ReadResult
 from icesql.engine.result_schema import ResultColumn, ResultType, arrow_schema
 
 if TYPE_CHECKING:
@@ -20,34 +19,23 @@ def _type(kind: str) -> ResultType:
     return ResultType(kind)
 
 
-class StaticResult:
+class StaticResult(ReadResult):
     """Rows in memory. See ``protocol.Result``."""
-
-    groups: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
     def __init__(self, columns: Sequence[tuple[str, str]], rows: Iterable[tuple[Any, ...]]) -> None:
         """``columns`` are (name, kind of ``ResultType``) pairs."""
+        super().__init__()
         self.columns = tuple(ResultColumn(name, _type(kind)) for name, kind in columns)
         self._rows = list(rows)
-        self.row_count = len(self._rows)
-        self._reading = Reading(self._chunks, self._batches, self._finish)
-
-    def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
-        """See ``protocol.Result``."""
-        return self._reading.rows(count)
+        self._count = len(self._rows)
 
     @property
-    def ready(self) -> deque[tuple[Any, ...]]:
+    def row_count(self) -> int:
         """See ``protocol.Result``."""
-        return self._reading.ready
+        return self._count
 
     def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
         return iter([self._rows])
-
-    def arrow_reader(self) -> pa.RecordBatchReader:
-        """See ``protocol.Result``."""
-        return self._reading.arrow(lambda: self.columns)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -59,16 +47,6 @@ class StaticResult:
             for values, field in zip(columns, schema, strict=True)
         ]
         return iter([pa.RecordBatch.from_arrays(arrays, schema=schema)])
-
-    def cancel(self) -> None:
-        """See ``protocol.Result``."""
-
-    def close(self) -> None:
-        """See ``protocol.Result``."""
-        self._reading.close()
-
-    def abandon(self) -> None:
-        """See ``protocol.Result``."""
 
     def _finish(self) -> None:
         self._rows = []

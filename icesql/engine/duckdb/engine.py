@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -37,7 +36,7 @@ from icesql.engine.duckdb.sources import Sources
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
 from icesql.engine.duckdb.sql.own_words import KeptTexts
 from icesql.engine.memory_watch import MemoryWatch
-from icesql.engine.result_reader import Reading
+from icesql.engine.result_reader import Reading, ReadResult
 from icesql.engine.result_rows import (
     converted,
     may_be_infinite,
@@ -191,7 +190,7 @@ def _progress(query: QueryContext, plans: Sequence[ScanPlan]) -> Callable[[], Pr
     return reading_progress(sum(plan.projected_bytes for plan in plans))
 
 
-class LocalResult:
+class LocalResult(ReadResult):
     """One query on one DuckDB cursor in one worker thread. See ``protocol.Result``.
 
     The thread and what DuckDB holds end with the last row, an error, ``close`` or the collection.
@@ -218,9 +217,6 @@ class LocalResult:
         self.engine_types: list[Any] = []
         self._few: list[tuple[Any, ...]] | None = None  # all rows, if they came with binding
         self._all_at_once = False  # whether the first who read wanted all rows
-        self.groups: tuple[str, ...] = ()
-        self.notes: tuple[str, ...] = ()
-        self.columns: tuple[ResultColumn, ...] = ()
         self._progress = _progress(query, self._plans)
         self._watch = watch = MemoryWatch(query.settings.memory_limit, pool)
         self._worker = Worker(self._open.interrupt, self._open.release, watch, threads)
@@ -347,17 +343,7 @@ class LocalResult:
     def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
         """See ``protocol.Result``."""
         self._all_at_once = self._all_at_once or count is None
-        return self._reading.rows(count)
-
-    @property
-    def ready(self) -> deque[tuple[Any, ...]]:
-        """See ``protocol.Result``."""
-        return self._reading.ready
-
-    @property
-    def row_count(self) -> int | None:
-        """See ``protocol.Result``."""
-        return self._reading.row_count
+        return super().fetch(count)
 
     def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
         at_once = self._all_at_once
@@ -438,10 +424,6 @@ class LocalResult:
 
     # ------------------------------------------------------------------ Arrow
 
-    def arrow_reader(self) -> pa.RecordBatchReader:
-        """See ``protocol.Result``."""
-        return self._reading.arrow(lambda: self.columns)
-
     def _batches(self, rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """In batches of at most ``rows``, where somebody waits for the first of them."""
         self._few = None
@@ -497,11 +479,6 @@ class LocalResult:
         """See ``protocol.Result``."""
         self._query.cancel.set()
         self._open.interrupt()
-
-    def abandon(self) -> None:
-        """See ``protocol.Result``."""
-        if not self._reading.is_arrow:
-            self._reading.close()
 
     def close(self) -> None:
         """See ``protocol.Result``."""

@@ -8,7 +8,6 @@ its own, which measured 0.3 s a scan on two cores: ``format("icesql")`` pays tha
 from __future__ import annotations
 
 import secrets
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakSet
@@ -19,8 +18,8 @@ from icesql.engine.arrow.values import python_values
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.memory_watch import MemoryWatch
-from icesql.engine.result_reader import Reading
-from icesql.engine.result_schema import ResultColumn, arrow_schema
+from icesql.engine.result_reader import ReadResult
+from icesql.engine.result_schema import arrow_schema
 from icesql.engine.spark.batches import expected_bytes, plan_lines, stream
 from icesql.engine.spark.bind import declared_columns
 from icesql.engine.spark.error_transport import new_mark
@@ -143,7 +142,7 @@ class _OpenQuery:
                 scans.drop()
 
 
-class SparkResult:
+class SparkResult(ReadResult):
     """One query on one Spark session in one worker thread. See ``protocol.Result``.
 
     The thread and its jobs end with the last row, an error, ``close`` or the collection.
@@ -171,12 +170,9 @@ class SparkResult:
         self._open = _OpenQuery()
         self._frame: Any = None
         self._busy = False
-        self.columns: tuple[ResultColumn, ...] = ()
-        self.groups: tuple[str, ...] = ()
-        self.notes: tuple[str, ...] = ()
         watch = MemoryWatch(query.settings.memory_limit, pool)
         self._worker = Worker(self._open.interrupt, self._open.release, watch)
-        self._reading = Reading(self._row_chunks, self._batches, self._finish)
+        super().__init__()
         try:
             self._run(self._start, planning=True)
         except BaseException:
@@ -249,21 +245,7 @@ class SparkResult:
 
     # ------------------------------------------------------------------ rows
 
-    def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
-        """See ``protocol.Result``."""
-        return self._reading.rows(count)
-
-    @property
-    def ready(self) -> deque[tuple[Any, ...]]:
-        """See ``protocol.Result``."""
-        return self._reading.ready
-
-    @property
-    def row_count(self) -> int | None:
-        """See ``protocol.Result``."""
-        return self._reading.row_count
-
-    def _row_chunks(self) -> Iterator[list[tuple[Any, ...]]]:
+    def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
         for batch in self._batches():
             for start in range(0, batch.num_rows, _FETCH_ROWS):
                 part = batch.slice(start, _FETCH_ROWS)
@@ -276,10 +258,6 @@ class SparkResult:
     def engine_plan(self) -> list[str]:
         """See ``protocol.PlannedResult``."""
         return list(self._run(lambda: plan_lines(self._frame)))
-
-    def arrow_reader(self) -> pa.RecordBatchReader:
-        """See ``protocol.Result``."""
-        return self._reading.arrow(lambda: self.columns)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         jobs, scans = self._open.jobs, self._open.scans
@@ -407,11 +385,6 @@ class SparkResult:
         """See ``protocol.Result``."""
         self._query.cancel.set()
         self._open.interrupt()
-
-    def abandon(self) -> None:
-        """See ``protocol.Result``."""
-        if not self._reading.is_arrow:
-            self._reading.close()
 
     def close(self) -> None:
         """See ``protocol.Result``."""
