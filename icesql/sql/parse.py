@@ -89,7 +89,7 @@ from icesql.sql.show_statements.in_from import (
 )
 from icesql.sql.statement import Explain, MacroStatement, Query, Shown, ShowSession, Statement
 from icesql.sql.syntax_errors import check_commands_in_from, check_joins, no_statement, parse_error
-from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
+from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns
 from icesql.stack import with_room
 
 if TYPE_CHECKING:
@@ -614,8 +614,7 @@ class _Parse:
         text = self._sql[first : last + 1]
         words = None
         if isinstance(self._reader, Icesql):
-            places, short = token_places(tokens), self._lists.text[first : last + 1]
-            words = UserText(text, first, (), places, columns, short, read, nodes)
+            words = UserText(text, first, (), columns, read, nodes)
             words = words.with_edits(edits)
         return Query(
             cast("exp.Expression", tree),

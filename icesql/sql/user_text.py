@@ -7,7 +7,7 @@ and names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from msgspec import Struct
@@ -17,8 +17,6 @@ from sqlglot import exp
 from icesql.sql.reading.engine_node import engine_node
 
 if TYPE_CHECKING:
-    from sqlglot.tokens import Token
-
     from icesql.sql.reading.places import Node, ParsedText
 
 TABLE: Final = "table"
@@ -61,18 +59,15 @@ class UserText(Struct, frozen=True):
     """The SQL of one query, in DuckDB's spelling, and its edits by place, none inside another.
 
     ``text`` begins at the character ``start`` of the SQL that the user gave, which all places
-    count from. ``tokens`` are the first and last character of each token of ``short``, which is as
-    long and has one word for each long list. ``columns`` are the places of items of select lists
-    that have no name of their own, ``column_nodes`` what DuckDB read there, by their ends. ``read``
-    is the whole text as DuckDB's parser read it: what it may do is decided by that.
+    count from. ``columns`` are the places of items of select lists that have no name of their own,
+    ``column_nodes`` what DuckDB read there, by their ends. ``read`` is the whole text as DuckDB's
+    parser read it: what it may do is decided by that.
     """
 
     text: str
     start: int
     edits: tuple[Edit, ...] = ()
-    tokens: tuple[tuple[int, int], ...] = ()
     columns: tuple[tuple[int, int], ...] = ()
-    short: str = ""
     read: ParsedText | None = None
     column_nodes: Mapping[int, Node] = {}
 
@@ -111,11 +106,6 @@ def _order(edit: Edit) -> tuple[int, bool, int]:
 def quoted(name: str) -> str:
     """A name in double quotes."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def token_places(tokens: Sequence[Token]) -> tuple[tuple[int, int], ...]:
-    """The first and last character of each token."""
-    return tuple((token.start, token.end) for token in tokens)
 
 
 def nameless_columns(

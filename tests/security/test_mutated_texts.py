@@ -28,6 +28,9 @@ def test_no_mutated_text_escapes() -> None:
         'SELECT * FROM "duckdb_settings"()',
         "SELECT list_aggregate(['a'], 'hist' || 'ogram') FROM t",
         "SELECT g.current_setting() FROM (SELECT 'access_mode' AS g)",
+        # sqlglot takes {# … #} for a comment.
+        "SELECT a, MAP {#1: (SELECT string_agg(name) FROM duckdb_settings()), 99: '#} , {\"a\": 1 --'\n"
+        "} FROM (SELECT a, 1 AS map FROM t)",
     ],
 )
 def test_texts_for_two_parsers_are_refused_or_harmless(sql: str) -> None:

@@ -227,6 +227,9 @@ def _runs(
     """The first and last token of each part of the SQL that stands there as it is; for a word
     that does not, None and the word.
 
+    What is between two tokens is of their part, so that DuckDB reads what runs: it may not be a
+    comment to DuckDB.
+
     ``kept`` are the tokens that are of no clause of time travel.
     """
     first: Token | None = None
@@ -234,7 +237,7 @@ def _runs(
     for token in tokens:
         stands = _stands_in(sql, token)
         if first is not None and last is not None:
-            if stands and token.start > last.end and _is_blank(sql[last.end + 1 : token.start]):
+            if stands and token.start > last.end:
                 last = token
                 continue
             yield first, last

@@ -9,7 +9,7 @@ what a user could not have called.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Collection
 from typing import Any
 
@@ -21,7 +21,7 @@ from icesql.query.constants.current_time import is_clock
 from icesql.sql.acceptance import CALL_BY_TEXT
 from icesql.sql.engine_functions import SCHEMAS, is_known, refusal
 from icesql.sql.positions import unsupported
-from icesql.sql.reading.engine_tree import Node, parse, plain_spaces, starts_of
+from icesql.sql.reading.engine_tree import Node, parse
 from icesql.sql.reading.places import ParsedText
 from icesql.sql.user_text import LIST, TABLE, VALUE, UserText
 
@@ -259,51 +259,3 @@ def _exists(name: str, cursor: Any) -> bool:
         "SELECT count(*) FROM duckdb_functions() WHERE lower(function_name) = lower(?)", [name]
     )
     return bool(found.fetchall()[0][0])
-
-
-def check_tokens(text: UserText) -> None:
-    """Raise UnsupportedSqlError where DuckDB splits a text into other words than its tokens.
-
-    A comment to one of the two parsers that is SQL to the other one would bind another query than
-    the one that runs.
-    """
-    import duckdb
-
-    plain = plain_spaces(text.short or text.text)
-    starts = starts_of(plain)
-    engine: list[tuple[int, Any]] = []
-    for byte, kind in duckdb.tokenize(plain):
-        offset = bisect_left(starts, byte) if starts else byte
-        engine.append((text.start + offset, kind))
-    places = [each for each, kind in engine if kind != duckdb.token_type.comment]
-    known = {start for start, _ in text.tokens}
-    firsts = [start for start, _ in text.tokens]
-    operators = (duckdb.token_type.operator, duckdb.token_type.numeric_const)
-    for place, kind in engine:
-        if kind != duckdb.token_type.comment and place in known:
-            continue
-        found = bisect_right(firsts, place) - 1
-        inside = found >= 0 and place <= text.tokens[found][1]
-        if kind == duckdb.token_type.comment:
-            if inside:
-                raise _differs(place)
-        elif not inside or _is_quoted(text, text.tokens[found][0]):
-            raise _differs(place)
-    own = set(places)
-    offsets = [each for each, _ in engine]
-    for start in firsts:
-        if start not in own:
-            found = bisect_right(offsets, start) - 1
-            if found < 0 or engine[found][1] not in operators:
-                raise _differs(start)
-
-
-def _is_quoted(text: UserText, start: int) -> bool:
-    first = text.written(start, start + 2)
-    return first[0] in "'\"$`" or first[1:] == "'"
-
-
-def _differs(offset: int) -> UnsupportedSqlError:
-    return unsupported(
-        "a quote or comment that two parsers read in two ways", offset, "write it in another way"
-    )

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from sqlglot import exp
 
 from icesql.config import Settings
-from icesql.engine.duckdb.sql.checked import Facts, check_text, check_tokens
+from icesql.engine.duckdb.sql.checked import Facts, check_text
 from icesql.engine.duckdb.sql.column_names import column_name
 from icesql.engine.duckdb.sql.composed import Composed, compose, filled
 from icesql.engine.duckdb.sql.literal_lists import BoundLists, bound_lists
@@ -78,7 +78,6 @@ class OwnWords:
         text = self._text
         if text.read is None:
             raise UnsupportedSqlError("this statement", hint="DuckDB did not read it")
-        check_tokens(text)
         facts = check_text(text, text.read, self._cursor)
         shown = self._shown_lists()
         names = {

@@ -51,13 +51,17 @@ def read_update(words: Words, read_query: ReadQuery) -> Update:
         raise words.unexpected("WHERE", "FROM", "the end of the statement")
     if others and len(others) == 1:
         raise syntax_error("nothing follows FROM", others[0].end + 1, ("a table",))
+    if len(condition) == 1:
+        raise syntax_error("nothing follows WHERE", condition[0].end + 1, ("a condition",))
     tokens = [*_selected(named[0], [value for _, value in assigned])]
     tokens += [_word("FROM", TokenType.FROM, named[0]), *named]
     if others:
         tokens += [_word(",", TokenType.COMMA, others[0]), *others[1:]]
-    end = words.tokens[-1]
-    nothing = [_word("WHERE", TokenType.WHERE, end), _word("TRUE", TokenType.TRUE, end)]
-    query = read_query([*tokens, *(condition or nothing)])
+    # A word of ours, since SET and its values stand before it.
+    at = condition[0] if condition else words.tokens[-1]
+    tokens += [_word("WHERE", TokenType.WHERE, at)]
+    tokens += condition[1:] or [_word("TRUE", TokenType.TRUE, at)]
+    query = read_query(tokens)
     check_condition(query, condition, "UPDATE", ("joins", "laterals") if others else ())
     _check_values(query, assigned)
     if query.only_text:
