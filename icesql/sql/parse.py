@@ -77,7 +77,7 @@ from icesql.sql.parser.words import check_comments, check_tokens
 from icesql.sql.positions import of_files, syntax_error, unsupported
 from icesql.sql.reading.engine_tree import SPACES
 from icesql.sql.reading.places import ParsedText
-from icesql.sql.reading.statement import NotParsed, engine_text, read_text
+from icesql.sql.reading.statement import NotParsed, begins_query, engine_text, read_text
 from icesql.sql.references import take_references
 from icesql.sql.show_statements.advice import advice_in, note_of, sort_once
 from icesql.sql.show_statements.advice import without as without_advice
@@ -88,7 +88,7 @@ from icesql.sql.show_statements.in_from import (
     without,
 )
 from icesql.sql.statement import Explain, MacroStatement, Query, Shown, ShowSession, Statement
-from icesql.sql.syntax_errors import check_commands_in_from, check_joins, no_statement, parse_error
+from icesql.sql.syntax_errors import check_commands_in_from, mistake, no_statement, parse_error
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns
 from icesql.stack import with_room
 
@@ -110,8 +110,6 @@ _MADE = (
     "TABLE", "VIEW", "SCHEMA", "NAMESPACE", "DATABASE", "BRANCH", "TAG", "MACRO", "FUNCTION",
     "INDEX", "SEQUENCE", "TEMP", "TEMPORARY", "EXTERNAL", "UNIQUE",
 )  # fmt: skip
-# How many words before the place that DuckDB names another mistake may be that it means.
-_NEAR = 3
 _SPARK = ("spark", "spark2", "databricks", "hive")
 _BLANK = re.compile(f"[{SPACES}]")
 _QUOTE = re.compile("['\"$]")
@@ -713,33 +711,10 @@ class _Parse:
         except RecursionError:
             raise too_deep(deepest_token(tokens)) from None
         except NotParsed as error:
-            self._explain_mistake(tokens, error.reason.offset or 0)
-            raise error.reason from None
+            raise mistake(error.reason, tokens, sql, partial(begins_query, text)) from None
         self._put_back(tree, tokens)
         place_nodes(tree, tokens)
         return tree, ParsedText(engine_tree, text.source_map)
-
-    def _explain_mistake(self, tokens: Sequence[Token], place: int) -> None:
-        """Raise what icesql's errors say of tokens that DuckDB's parser refuses at a place.
-
-        sqlglot's parser names most mistakes, and what it reads beyond DuckDB is refused by name.
-        What it does not read before that place is no mistake, but for the words beside it: DuckDB
-        takes WHER for an alias.
-        """
-        from icesql.sql.show_statements.pivots import check_pivot
-
-        before = [token.start for token in tokens if token.start < place]
-        try:
-            check_tokens(tokens)
-            tree = self._sqlglot_tree(tokens)
-            for pivot in tree.find_all(exp.Pivot):
-                check_pivot(pivot)
-            check_joins(tree, tokens)
-            check_tree(tree, files=self._files, own=True, views=self._views)
-            check_depth(tree)
-        except SqlSyntaxError as error:
-            if error.offset is None or error.offset >= (before or [0])[-_NEAR:][0]:
-                raise
 
     def _sqlglot_tree(self, tokens: Sequence[Token], *, hidden: bool = True) -> exp.Expr:
         """The tree that sqlglot's parser reads in another dialect."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from sqlglot import exp
@@ -12,9 +12,17 @@ from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError, similar_names
-from icesql.sql.acceptance import COMMAND_WORDS, QUERY_WORDS, REFUSED_STATEMENTS, TABLE_WORDS
+from icesql.sql.acceptance import (
+    COMMAND_WORDS,
+    PIVOT_WORDS,
+    QUERY_WORDS,
+    REFUSED_STATEMENTS,
+    TABLE_WORDS,
+)
 from icesql.sql.parser.travel.clauses import MISPLACED, is_mark
-from icesql.sql.positions import offset_of, syntax_error, unsupported
+from icesql.sql.parser.words import ENDS_CLAUSE, check_tokens
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.show_statements.pivots import LISTED
 
 _QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
 _BEGINNINGS: Final = ("SELECT", "WITH", "EXPLAIN", "SHOW", "SET")
@@ -32,6 +40,9 @@ _SHELL_WORDS: Final = {
     "in SQL there are SHOW TABLES and DESCRIBE t",
 }
 _JOIN_WORDS: Final = ("INNER", "OUTER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
+# How many words before the place that DuckDB names another mistake may be that it means.
+_NEAR: Final = 3
+_QUERY_LISTED: Final = ["IN", "(", "SELECT"]
 _COMMANDS_IN_FROM: Final = ("SHOW", "DESCRIBE", "DESC", "SUMMARIZE", "EXPLAIN")
 
 
@@ -69,20 +80,111 @@ def check_commands_in_from(tokens: Sequence[Token]) -> None:
             raise unsupported(f"{word} as a table", token, hint)
 
 
-def check_joins(tree: exp.Expr, tokens: Sequence[Token]) -> None:
-    """Refuse a JOIN without a condition, which sqlglot takes for a comma. Raises SqlSyntaxError."""
-    for join in tree.find_all(exp.Join):
-        if any(join.args.get(part) for part in ("on", "using", "method")) or join.kind == "CROSS":
-            continue
-        place = offset_of(join.this)
-        before = [index for index, token in enumerate(tokens) if token.start == place]
-        first = before[0] - 1 if before else 0
-        if first < 0 or tokens[first].token_type != TokenType.JOIN:
-            continue
-        while first and tokens[first - 1].text.upper() in _JOIN_WORDS:
-            first -= 1
-        expected = ("ON", "USING", "CROSS JOIN")
-        raise syntax_error("a JOIN without a condition", tokens[first], expected)
+def mistake(
+    reason: SqlSyntaxError | UnsupportedSqlError,
+    tokens: Sequence[Token],
+    sql: str,
+    is_cut_off: Callable[[], bool],
+) -> SqlSyntaxError | UnsupportedSqlError:
+    """The error of DuckDB's parser in a query of ``tokens``, in the words of icesql's own.
+
+    ``is_cut_off``: whether the text is the beginning of a query. DuckDB names the last word then.
+    """
+    place = reason.offset
+    if place is None:
+        return _statement(reason, tokens)
+    at_end = place >= tokens[-1].start and is_cut_off()
+    before = [token for token in tokens if token.start < place]
+    index = len(tokens) if at_end else len(before)
+    try:
+        check_tokens(tokens)
+    except SqlSyntaxError as error:
+        nearest = before[-_NEAR:][0].start if before else 0
+        if error.offset is None or error.offset >= nearest:
+            return error
+    if at_end and (last := tokens[-1].text.upper()) in ("ORDER", "GROUP"):
+        return syntax_error(f"nothing follows {last}", tokens[-1], ("BY",))
+    token = tokens[index] if index < len(tokens) else None
+    refused = _refused_clause(token, index, tokens) or _join_without_condition(index, tokens)
+    if refused is not None:
+        return refused
+    return _unexpected(token, tokens[-1].end + 1 if at_end else place, tokens, sql)
+
+
+def _statement(
+    reason: SqlSyntaxError | UnsupportedSqlError, tokens: Sequence[Token]
+) -> SqlSyntaxError | UnsupportedSqlError:
+    """The error for what DuckDB's parser refuses as a whole, without a place."""
+    words = [token.text.upper() for token in tokens]
+    if isinstance(reason, SqlSyntaxError):
+        for index, word in enumerate(words if "selection list" in reason.problem else ()):
+            index += words[index + 1 : index + 2] == ["DISTINCT"]
+            following = tokens[index + 1] if index + 1 < len(tokens) else None
+            if word == "SELECT" and (following is None or following.token_type in ENDS_CLAUSE):
+                place = tokens[index].end + 1 if following is None else following.start
+                return syntax_error("SELECT without a column", place, ("a column",))
+        return reason
+    for index, word in enumerate(words):
+        if word in PIVOT_WORDS and "ON" in words[index:]:
+            listed = [n for n in range(index, len(words)) if words[n : n + 3] == _QUERY_LISTED]
+            column = listed[0] - 1 if listed else words.index("ON", index) + 1
+            return unsupported("PIVOT without a list of values", tokens[column], LISTED)
+    return reason if words[0] in QUERY_WORDS else unsupported(words[0], tokens[0])
+
+
+def _refused_clause(
+    token: Token | None, index: int, tokens: Sequence[Token]
+) -> UnsupportedSqlError | None:
+    """The error for a clause of other systems, which DuckDB's parser does not know."""
+    words = [each.text.upper() for each in tokens[max(index - 2, 0) : index + 3]]
+    here = words[min(index, 2) :]
+    match here[:2]:
+        case ["INTO", *_]:
+            return unsupported("SELECT INTO", token)
+        case ["FOR", "UPDATE" | "SHARE"]:
+            return unsupported("FOR UPDATE and FOR SHARE", token)
+        case ["@", name]:
+            table, word = tokens[index - 1].text, tokens[index + 1].text
+            hint = f"write {table} FOR VERSION AS OF '{word}', or quote the name"
+            if name in ("BRANCH", "TAG") and here[2:3] == ["("]:
+                word, shown = tokens[index + 3].text, f"{word}({tokens[index + 3].text})"
+                hint = f"write {table} FOR VERSION AS OF '{word}', or quote the name"
+            else:
+                shown = word
+            what = f"{table}@{shown} or {table}${shown} as a table name"
+            return unsupported(what, tokens[index - 1], hint)
+        case ["WITH", "("]:
+            return unsupported("table hints", token)
+    if words[:3] == _QUERY_LISTED and any(each.text.upper() in PIVOT_WORDS for each in tokens):
+        return unsupported("PIVOT without a list of values", tokens[index - 3], LISTED)
+    return None
+
+
+def _join_without_condition(index: int, tokens: Sequence[Token]) -> SqlSyntaxError | None:
+    """The error for a JOIN whose table a clause follows that is no condition."""
+    following = tokens[index] if index < len(tokens) else None
+    if not (
+        following is None
+        or following.token_type in ENDS_CLAUSE
+        or following.text.upper() in _JOIN_WORDS
+    ):
+        return None
+    depth = 0
+    for first in range(index - 1, 0, -1):
+        kind = tokens[first].token_type
+        depth += (kind == TokenType.R_PAREN) - (kind == TokenType.L_PAREN)
+        if depth < 0 or (not depth and kind in (TokenType.ON, TokenType.USING)):
+            return None
+        if not depth and kind == TokenType.JOIN:
+            break
+    else:
+        return None
+    if first == index - 1:
+        return None
+    while first and tokens[first - 1].text.upper() in _JOIN_WORDS:
+        first -= 1
+    expected = ("ON", "USING", "CROSS JOIN")
+    return syntax_error("a JOIN without a condition", tokens[first], expected)
 
 
 def parse_error(
@@ -98,11 +200,21 @@ def parse_error(
             return unsupported(MISPLACED, offset)
         token = next((each for each in tokens if each.start == offset), token)
     description = str(details.get("description") or "")
-    found = (
-        _misspelt_keyword(tokens, offset, sql)
-        or _travel(token, tokens)
-        or _arguments(description, offset, tokens)
-    )
+    found = _arguments(description, offset, tokens)
+    expecting = description.startswith("Expecting ")
+    wanted = (description.removeprefix("Expecting "),) if expecting else ()
+    return found or _unexpected(token, offset, tokens, sql, wanted)
+
+
+def _unexpected(
+    token: Token | None,
+    offset: int,
+    tokens: Sequence[Token],
+    sql: str,
+    wanted: tuple[str, ...] = (),
+) -> SqlSyntaxError:
+    """The error for a token that does not fit, None for the end; ``wanted`` if nothing else is."""
+    found = _misspelt_keyword(tokens, offset, sql) or _travel(token, tokens)
     if found is not None:
         return found
     problem = f'unexpected "{token.text}"' if token else "unexpected end of the statement"
@@ -114,8 +226,8 @@ def parse_error(
     if near and near[0].isupper():
         problem += f"; did you mean {near[0]}?"
         expected = ()
-    if not expected and not near and description.startswith("Expecting "):
-        expected = (description.removeprefix("Expecting "),)
+    if not expected and not near:
+        expected = wanted
     return syntax_error(problem, offset, expected[:_MOST_EXPECTED])
 
 

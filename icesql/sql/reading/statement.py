@@ -87,6 +87,17 @@ def read_text(text: EngineText, travels: Travels, *, files: bool) -> tuple[Engin
     return engine_tree, _read(engine_tree, text, travels, files)
 
 
+def begins_query(text: EngineText) -> bool:
+    """True if DuckDB's parser could read on behind the text, and finds no mistake inside of it."""
+    try:
+        read_tree(serialize, f"{text.text} )")
+    except SqlSyntaxError as error:
+        return error.offset is not None and error.offset > len(text.text)
+    except UnsupportedSqlError:
+        return False
+    return True
+
+
 def _parsed(text: EngineText) -> EngineTree:
     places = text.source_map
     try:
