@@ -196,7 +196,7 @@ class Settings(Struct, frozen=True):
     """One value per setting; ``SET name = value`` makes a changed copy. Sizes are bytes.
 
     With ``caches`` off a statement begins with nothing that those before it kept: texts and what
-    they were bound to, plans, how files are read, tables in memory, lookups, footers, metadata,
+    they were bound to, plans, how files are read, tables in memory, footers, metadata,
     manifests, deletes, tables that a catalog gave, and blocks on disk. A prepared statement stays,
     as a text. What follows from a text, a type or a schema alone (patterns, decoders) is kept by
     the process all the same, connections to servers too.

@@ -120,9 +120,7 @@ class DirectoryCatalog:
 
     # ------------------------------------------------------------------ changes
 
-    def load_without_waiting(
-        self, identifier: Sequence[str], *, cached: bool = False
-    ) -> Table | None:
+    def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
         """As ``Catalog.load_without_waiting``: this catalog has to be waited for."""
         return None
 

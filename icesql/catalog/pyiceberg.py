@@ -242,9 +242,7 @@ class PyIcebergCatalog:
             table = self._loaded(found)
         return self._table(wanted, table)
 
-    def load_without_waiting(
-        self, identifier: Sequence[str], *, cached: bool = False
-    ) -> Table | None:
+    def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
         """As ``Catalog.load_without_waiting``: this catalog has to be waited for."""
         return None
 

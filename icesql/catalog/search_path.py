@@ -426,19 +426,6 @@ class SearchPath:
         raise missing[parts if len(parts) > 1 else candidates[0]]
 
 
-def cached_table(names: SearchPath, parts: Sequence[str], path: str | None) -> Table | None:
-    """The table of a name as ``load`` gives it, the same object while nothing has changed.
-
-    Only where the connection's own catalog can tell at once; None for all others.
-    """
-    if path or names.place[0] or names._registered_path(parts) or names._closed:
-        return None
-    own = names._catalog
-    if own is None:
-        return None
-    return own.load_without_waiting((*names.place[1], *parts), cached=True)
-
-
 def _listed(
     catalog: Catalog,
 ) -> tuple[list[tuple[str, ...]], tuple[tuple[tuple[str, ...], CatalogError], ...]]:

@@ -41,8 +41,6 @@ _HEADER: Final = b"SQLite format 3\0"
 # PyIceberg's name for it; here the default is not to make a file of a mistyped path.
 _INIT: Final = "init_catalog_tables"
 _SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
-# Tables that ``load_without_waiting`` remembers.
-_MOST_CACHED: Final = 16
 
 # Metadata location and kind.
 _Row = tuple[str | None, str | None]
@@ -117,7 +115,6 @@ class SqliteCatalog:
         self.file, self.properties, self.cache = file, dict(properties or {}), cache
         self.confine = confine
         self._reader = SqliteReader(file)
-        self._cached: dict[Identifier, tuple[_Row, tuple[int, int, int], Table]] = {}
         if str(self.properties.get(_INIT, "false")).lower() == "true":
             from icesql.catalog.writes.sqlite import make_catalog
 
@@ -179,13 +176,10 @@ class SqliteCatalog:
                 wanted, row = found, self._row(database, found)
         return self._table(wanted, row)
 
-    def load_without_waiting(
-        self, identifier: Sequence[str], *, cached: bool = False
-    ) -> Table | None:
+    def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
         """As ``Catalog.load_without_waiting``; None while a writer has the file.
 
-        None for every problem, too. What a cached table knows of where its files lie is not looked
-        up again.
+        None for every problem, too.
         """
         wanted = tuple(identifier)
         try:
@@ -197,7 +191,7 @@ class SqliteCatalog:
             return None
         if not is_local(row[0]) and not self._is_parsed(row[0]):
             return None
-        return self._cached_table(wanted, row) if cached else self._table(wanted, row)
+        return self._table(wanted, row)
 
     def _is_parsed(self, location: str) -> bool:
         """Whether the metadata file of a store is at hand."""
@@ -206,20 +200,6 @@ class SqliteCatalog:
             return is_parsed(location, Storage(self.properties, cache=self.cache, confine=roots))
         except Error:
             return False
-
-    def _cached_table(self, wanted: Identifier, row: _Row) -> Table:
-        known = self._cached.get(wanted)
-        if known is not None:
-            before, version, table = known
-            if before == row and version == _version_of(table.metadata_location):
-                return table
-        table = self._table(wanted, row)
-        found = _version_of(table.metadata_location)
-        if found is not None:
-            if len(self._cached) >= _MOST_CACHED:
-                self._cached.clear()
-            self._cached[wanted] = row, found, table
-        return table
 
     def _table(self, wanted: Identifier, row: _Row | None) -> Table:
         def look() -> _Row | None:
@@ -325,14 +305,9 @@ class SqliteCatalog:
 
         return JdbcCatalog(self.file, self._catalog, self._typed, self._find)
 
-    def forget(self) -> None:
-        """Keep no table that was given."""
-        self._cached.clear()
-
     def close(self) -> None:
         """Close the file."""
         self._reader.close()
-        self._cached.clear()
 
     # ------------------------------------------------------------------ rows
 
@@ -496,14 +471,6 @@ def _identifier(namespace: object, name: object) -> Identifier:
     """The identifier in a row, whose values may be of any type."""
     above = str(namespace).split(".") if namespace else ()
     return (*above, str(name))
-
-
-def _version_of(file: str) -> tuple[int, int, int] | None:
-    try:
-        found = os.stat(file)
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 @contextmanager

@@ -106,13 +106,8 @@ class Catalog(Protocol):
     def load(self, identifier: Sequence[str]) -> Table:
         """The current table; TableNotFoundError with the nearest names when there is none."""
 
-    def load_without_waiting(
-        self, identifier: Sequence[str], *, cached: bool = False
-    ) -> Table | None:
-        """As ``load`` of an exact name, if nobody has to be waited for; None for all others.
-
-        ``cached``: the same object as before while the table has not changed.
-        """
+    def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
+        """As ``load`` of an exact name, if nobody has to be waited for; None for all others."""
 
     def swap(
         self, identifier: Sequence[str], base_location: str | None, change: TableChange

@@ -310,9 +310,7 @@ class CatalogInTransaction:
         """The table, with the changes so far where it is the transaction's."""
         return self._transaction.table_of(self.inner, identifier) or self.inner.load(identifier)
 
-    def load_without_waiting(
-        self, identifier: Sequence[str], *, cached: bool = False
-    ) -> Table | None:
+    def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
         """None: what the catalog knows at once is the table as others see it."""
         return None
 

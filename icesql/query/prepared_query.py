@@ -17,7 +17,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlglot import exp
 
-from icesql.catalog.search_path import cached_table
 from icesql.errors import Error
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Operation, Predicate, Term
@@ -88,7 +87,7 @@ class PreparedQuery(Struct, frozen=True):
         return parameter_kinds(parameters) == self.kinds
 
     def current_scans(
-        self, values: Sequence[Any], names: SearchPath, query: QueryContext, *, cached: bool = False
+        self, values: Sequence[Any], names: SearchPath, query: QueryContext
     ) -> tuple[TableScan, ...] | None:
         """The scans of its tables as they are now; None if the query is stale: bind it again.
 
@@ -97,13 +96,11 @@ class PreparedQuery(Struct, frozen=True):
         names means nothing or another table by now, or a table that changed in any way. Whoever
         changes views, macros or tables of the session drops all that is prepared; what depends on
         variables, the clock or the search path in any other way is never prepared.
-        ``cached``: of one table, which its catalog knows without waiting; None for all others. The
-        table is then the same object while nothing has changed.
         """
         if query.settings != self.settings or query.tables or names.in_transaction:
             return None
         try:
-            tables = self._cached_tables(names) if cached else self._open_tables(names, query)
+            tables = self._open_tables(names, query)
         except Error:
             return None  # binding says where in the SQL it is
         if tables is None or tuple(map(_version, tables)) != self.tables:
@@ -126,15 +123,6 @@ class PreparedQuery(Struct, frozen=True):
                 return None
             tables.append(each.table)
         return tables
-
-    def _cached_tables(self, names: SearchPath) -> list[Table] | None:
-        if len(self.bound.scans) != 1:
-            return None
-        (reference,), (scan,) = self.bound.references, self.bound.scans
-        if scan.metadata_table or reference.metadata_table or reference.place is not None:
-            return None
-        table = cached_table(names, reference.parts, reference.path)
-        return None if table is None else [table]
 
     def over(self, scans: tuple[TableScan, ...], values: Sequence[Any]) -> BoundQuery:
         """The query over the scans that ``current_scans`` gave for these values."""
@@ -165,11 +153,6 @@ def parameter_kinds(parameters: object) -> tuple[type, ...] | None:
         elif type(each) is not str or "inf" in each.lower() or not each.isascii():
             return None
     return tuple(map(type, parameters))
-
-
-def literals(values: Sequence[Any] | None) -> list[str]:
-    """The SQL of values of a prepared query."""
-    return [write_literal(literal(each)) for each in values or ()]
 
 
 def prepare(

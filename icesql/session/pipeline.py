@@ -138,9 +138,6 @@ class Pipeline:
         """Run a query whose text may be prepared."""
         prepared, statement = text.prepared, text.statement
         if prepared is not None:
-            outcome = self._look_up(prepared, text.parameters, query)
-            if outcome is not None:
-                return outcome
             scans = prepared.query.current_scans(text.parameters, self.state.names, query)
             if scans is not None:
                 bound = prepared.query.over(scans, text.parameters)
@@ -299,31 +296,6 @@ class Pipeline:
 
             result = CountedResult(result, plans[0].counted)
         return Outcome(result, tuple(plans), notes, bound, bound.scans)
-
-    def _look_up(
-        self, prepared: PreparedStatement, values: Any, query: QueryContext
-    ) -> Outcome | None:
-        """The outcome of a text that the local engine answers from memory; None for all others."""
-        if not (prepared.run.gives_few_rows and prepared.run.lookups):
-            return None
-        scans = prepared.query.current_scans(values, self.state.names, query, cached=True)
-        if scans is None:
-            return None
-        from icesql.query.prepared_query import literals
-        from icesql.scan.limits import check_limits
-
-        plans = self.prepared.plan(prepared, scans, query)
-        check_limits(plans, query.settings)
-        bound, local = prepared.query, self.engines.local()
-
-        def whole() -> Result:
-            return local.execute(bound.over(scans, values), plans, query, prepared.run)
-
-        result = local.look_up(prepared.run, plans, literals(values), query, whole)
-        if result is None:
-            return None
-        send_reports(scans, plans)
-        return Outcome(result, tuple(plans), (), replace(bound.bound, scans=scans), scans)
 
     # What a statement reads besides tables
 

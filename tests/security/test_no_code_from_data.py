@@ -337,9 +337,6 @@ SINKS = {
     "planned.py: explain_only: execute": "EXPLAIN of a caller's query, to icesql's parser, which "
     "has read the same text before and found no ANALYZE",
     "script.py: Script.run: execute": "a session of icesql, whose argument is a parsed statement",
-    "lookups.py: look_up: execute": "what ran before, other literals in the place of its own",
-    "lookups.py: look_up: sql": "Lookup.sql, which puts the literals in their places",
-    "pipeline.py: Pipeline._look_up.whole: execute": "of the engine, not of SQL",
     "instance.py: Instance.__init__: execute": "folders as literals, constants",
     "engine.py: LocalEngine.ask: execute": "functions that query.pushdown.computed knows "
     "by name, casts and literals of the user's condition; values of files bound",

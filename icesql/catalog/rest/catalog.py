@@ -103,9 +103,7 @@ class RestCatalog(RestNames):
                 raise not_found(wanted, near, f"catalog {self.name}", hint) from error
             return self._load(found)
 
-    def load_without_waiting(
-        self, identifier: Sequence[str], *, cached: bool = False
-    ) -> Table | None:
+    def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
         """As ``Catalog.load_without_waiting``: this catalog has to be waited for."""
         return None
 

@@ -24,12 +24,7 @@ from icesql.engine.duckdb.described import Described, describe, with_relations
 from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.open_query import OpenQuery
-from icesql.engine.duckdb.prepared_run import (
-    FEW_ROWS,
-    PreparedRun,
-    need_checks,
-    quick_expression,
-)
+from icesql.engine.duckdb.prepared_run import FEW_ROWS, PreparedRun
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.sources import Sources
@@ -58,9 +53,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icesql.config import Settings
-    from icesql.engine.duckdb.lookups import LookedUp
     from icesql.engine.duckdb.sql.composed import Composed
-    from icesql.engine.protocol import Result, Sink
+    from icesql.engine.protocol import Sink
     from icesql.file_format import FileFormat
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
@@ -142,19 +136,6 @@ class LocalEngine:
             folders |= folders_of_store(storage, location)
         instance = self._pool.acquire(folders, query.settings)
         instance.begin_files().make_known()
-
-    def look_up(
-        self,
-        prepared: PreparedRun,
-        plans: Sequence[ScanPlan],
-        values: Sequence[str],
-        query: QueryContext,
-        whole: Callable[[], Result],
-    ) -> LookedUp | None:
-        """See ``lookups.look_up``."""
-        from icesql.engine.duckdb.lookups import look_up
-
-        return look_up(prepared, plans, values, self._pool, query, whole)
 
     def write(
         self,
@@ -357,7 +338,7 @@ class LocalResult(ReadResult):
         converters = [row_converter(declared, self._zone) for declared in types]
         size, few = ChunkSize(types), self._few
         self._few = None
-        fetch = partial(self._fetch_first, row_expression, size.rows)
+        fetch = partial(self._fetch_first, size.rows)
         rows = few if few is not None else self._first(fetch)
         self._note_row_count(len(rows) if len(rows) < size.rows else None)
         is_last = few is not None or len(rows) < size.rows
@@ -371,11 +352,11 @@ class LocalResult(ReadResult):
             rows = self._later(lambda: size.fetch(self._open.cursor.fetchmany))
             is_last = size.is_over
 
-    def _fetch_first(self, expression: Callable[..., str], count: int) -> list[tuple[Any, ...]]:
-        """Run the query and fetch some rows; ``expression`` is ``row_expression`` or as it."""
+    def _fetch_first(self, count: int) -> list[tuple[Any, ...]]:
+        """Run the query and fetch some rows."""
         infinite = may_be_infinite([each.type for each in self.columns], self._bound.tree)
         fetched = [
-            expression(declared, column.type, infinite=infinite)
+            row_expression(declared, column.type, infinite=infinite)
             for declared, column in zip(self._declared(), self.columns, strict=True)
         ]
         sql = self._select(fetched)
@@ -386,27 +367,14 @@ class LocalResult(ReadResult):
 
     def _fetch_few(self) -> list[tuple[Any, ...]] | None:
         """All rows, if they are few; None if there are more, or something may be wrong."""
-        types = [column.type for column in self.columns]
-        if any(map(needs_arrow_rows, types)):
+        if any(needs_arrow_rows(column.type) for column in self.columns):
             return None
         with suppress(Exception):  # whoever reads the rows meets it again
-            rows = self._fetch_first(quick_expression, FEW_ROWS + 1)
-            if len(rows) <= FEW_ROWS and not need_checks(rows, types):
-                self._note_lookup()
+            rows = self._fetch_first(FEW_ROWS + 1)
+            if len(rows) <= FEW_ROWS:
                 return rows
         self._open.cursor.abort()
         return None
-
-    def _note_lookup(self) -> None:
-        """Keep how the query ran, if it is a lookup of tables in memory; see ``lookups``."""
-        sources, prepared = self._sources, self._prepared
-        if prepared is None or sources.instance is None or not sources.in_memory:
-            return
-        from icesql.engine.duckdb.lookups import note_lookup
-
-        ran = self._given, self._sql, self._composed
-        tables, instance = sources.in_memory, sources.instance
-        note_lookup(prepared, self._bound, self.columns, ran, tables, instance, self._query)
 
     def _note_row_count(self, count: int | None) -> None:
         if self._prepared is not None:

@@ -46,8 +46,6 @@ _OF_STORES: Final = {
 # With less memory all of it is for what queries make of the bytes.
 _ENOUGH_TO_KEEP: Final = 1 << 30
 _CLOSE_SECONDS: Final = 1.0
-# Cursors that wait for the next lookup.
-_MOST_IDLE: Final = 16
 
 
 class Instance:
@@ -96,7 +94,6 @@ class Instance:
         self.outputs = OutputFiles(self._root.register_filesystem)
         self._store_files: StoreFiles | None = None
         self._kept: KeptRelations | None = None
-        self._idle: list[Any] = []
         self._lock = threading.Lock()
         self.ended = threading.Event()
         keep_in_forks(self)
@@ -110,22 +107,6 @@ class Instance:
     def release(self, cursor: Any) -> None:
         """Close a cursor; the instance ends with its last one once it was let go."""
         cursor.close()
-        self._drop()
-
-    def lookup_cursor(self) -> Any:
-        """A cursor for one statement that leaves nothing on it; see ``give_back``."""
-        with self._lock:
-            self._open += 1
-            return self._idle.pop() if self._idle else self._root.cursor()
-
-    def give_back(self, cursor: Any, *, is_clean: bool) -> None:
-        """Take a cursor of ``lookup_cursor`` back, to be used again if it ``is_clean``."""
-        with self._lock:
-            if is_clean and not self.discarded and len(self._idle) < _MOST_IDLE:
-                self._idle.append(cursor)
-                cursor = None
-        if cursor is not None:
-            cursor.close()
         self._drop()
 
     def begin_files(self) -> QueryFiles:
@@ -150,9 +131,6 @@ class Instance:
         """The connection does not need this instance any more."""
         with self._lock:
             is_first, self.discarded = not self.discarded, True
-            idle, self._idle = self._idle, []
-        for cursor in idle:
-            cursor.close()
         if is_first:
             self._drop()
 
@@ -216,12 +194,6 @@ class InstancePool:
         with self._lock:
             instance = self._acquire(folders, settings)
             return instance, instance.cursor()
-
-    def lookup_cursor(self, folders: Iterable[str], settings: Settings) -> tuple[Instance, Any]:
-        """As ``cursor``; ``Instance.give_back`` takes it."""
-        with self._lock:
-            instance = self._acquire(folders, settings)
-            return instance, instance.lookup_cursor()
 
     def acquire(self, folders: Iterable[str], settings: Settings) -> Instance:
         """The instance of ``cursor``, for as long as no other is asked for."""

@@ -7,18 +7,14 @@ settings; only values of parameters differ.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
 from icesql.engine.duckdb.relations import grouping
-from icesql.engine.result_rows import row_expression
-from icesql.engine.result_schema import ResultType
 
 if TYPE_CHECKING:
     from icesql.engine.duckdb.described import Described
-    from icesql.engine.duckdb.lookups import Lookup
     from icesql.engine.duckdb.relations.footer import FileFacts
     from icesql.engine.duckdb.relations.grouping import FileGroup
     from icesql.engine.duckdb.relations.relation import Relation
@@ -30,14 +26,10 @@ V = TypeVar("V")
 
 _MOST_FILES: Final = 16
 _MOST_SCANS: Final = 64
-_MOST_LOOKUPS: Final = 16
 # Of the SQL that reads the scans of one query.
 _MOST_DESCRIBED: Final = 8
 # So few rows are fetched as the query is bound.
 FEW_ROWS: Final = 64
-_CHECKED: Final = ("date", "timestamp")
-# What the engine gives for an infinity, too.
-_ENDS: Final = frozenset((date.min, date.max, datetime.min, datetime.max))
 
 
 class KnownScan(Struct, frozen=True):
@@ -72,8 +64,7 @@ class PreparedRun:
     ``gives_few_rows``: the last run gave at most ``FEW_ROWS``, and they were read as rows.
     ``runs_unchanged``: DuckDB may run the tree as it is, whatever values are compared in it.
     ``scans`` are by index and paths of the files. ``described`` are the query's columns by name and
-    SQL of each scan; what else the query has are values, on which no type depends. ``lookups`` are
-    by the names of the tables in memory that stand for the scans.
+    SQL of each scan; what else the query has are values, on which no type depends.
     """
 
     def __init__(self) -> None:
@@ -81,7 +72,6 @@ class PreparedRun:
         self.runs_unchanged = False
         self.scans: Notes[tuple[int, tuple[str, ...]], KnownScan] = Notes(_MOST_SCANS)
         self.described: Notes[tuple[tuple[str, str], ...], Described] = Notes(_MOST_DESCRIBED)
-        self.lookups: Notes[tuple[str | None, ...], Lookup] = Notes(_MOST_LOOKUPS)
         # Of plans with more files, by index: only for the very files of a plan that is kept.
         self._large_scans: dict[int, tuple[Sequence[FileScanTask], KnownScan]] | None = None
 
@@ -161,21 +151,3 @@ def _are_local(plan: ScanPlan) -> bool:
 def _paths(plan: ScanPlan) -> tuple[str, ...]:
     # The metadata file says all else of a file.
     return tuple(task.data_file.path for task in plan.files)
-
-
-def quick_expression(column: str, declared: ResultType, *, infinite: bool) -> str:
-    """As ``row_expression``, without checks that cost more than looking at a few values."""
-    if declared.kind in _CHECKED:
-        return column
-    return row_expression(column, declared, infinite=infinite)
-
-
-def need_checks(rows: Sequence[tuple[Any, ...]], types: Sequence[ResultType]) -> bool:
-    """Whether a check that ``quick_expression`` leaves out might have found something.
-
-    A value beyond the years 1 to 9999 comes as text, an infinity as the first or last moment.
-    """
-    places = [place for place, each in enumerate(types) if each.kind in _CHECKED]
-    return any(
-        isinstance(row[place], str) or row[place] in _ENDS for place in places for row in rows
-    )

@@ -29,8 +29,7 @@ class Sources:
     """The tables of one query.
 
     Once they are read: ``parameters`` of their SQL, ``groups`` as in ``protocol.Result``, and
-    the ``instance`` whose cursor ``open_query`` then holds. ``in_memory`` are the names of
-    tables in memory that stand for all of the scans, () where they do not.
+    the ``instance`` whose cursor ``open_query`` then holds.
     """
 
     def __init__(
@@ -49,7 +48,6 @@ class Sources:
         self.instance: Instance | None = None
         self.parameters: dict[str, Any] = {}
         self.groups: tuple[str, ...] = ()
-        self.in_memory: tuple[str, ...] = ()
 
     def planned(self, *, arrow_only: bool) -> Callable[[], Mapping[str, str]]:
         """What is left to do in the query's own thread, which gives the SQL by table.
@@ -122,8 +120,6 @@ class Sources:
             self.parameters.update(found.parameters)
         self._keep_footers(of_all, are_fresh=False)
         self.groups = tuple(name for scan in known for name in scan.groups)
-        if len(kept.names) == sum(len(scan.parts) for scan in known):
-            self.in_memory = kept.names
         return {**sources, **self._files()}
 
     def _begin(self, folders: Iterable[Set[str]]) -> Any:

@@ -82,16 +82,6 @@ class KeptRelations:
             table.is_taken |= is_due
             return table, is_due
 
-    def find(self, key: Hashable) -> _Table | None:
-        """The table of a scan, leased; None where there is none."""
-        with self._lock:
-            table = self._tables.get(key)
-            if table is None or table.name is None:
-                return None
-            self._tables.move_to_end(key)
-            table.leases += 1
-            return table
-
     def room(self, table: _Table, size: int) -> tuple[str | None, list[str]]:
         """The name of a table of ``size`` bytes, None without room; the tables to drop for it."""
         names: list[str] = []
@@ -161,22 +151,6 @@ class KeptLease:
             return found
         self._used.append(table)
         return Relation(f"SELECT * FROM {table.name}")
-
-    def name_of(
-        self, found: Relation, tasks: Sequence[FileScanTask], context: ScanContext
-    ) -> str | None:
-        """The table that holds the same rows, None where they are not kept."""
-        key = _key(found, tasks, context)
-        table = None if key is None else self._kept.find(key)
-        if table is None:
-            return None
-        self._used.append(table)
-        return table.name
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The tables that were found, in their order."""
-        return tuple(table.name for table in self._used if table.name is not None)
 
     def _make(
         self,

@@ -63,27 +63,6 @@ def compose(text: UserText, fill: Callable[[int, Edit], str]) -> Composed:
     return Composed("".join([*out, rest]), tuple(pieces))
 
 
-def around_values(text: UserText, composed: Composed) -> tuple[str, ...] | None:
-    """What stands before, between and behind the values of a composed text.
-
-    None where it was not composed of the edits of ``text``, or a value is not plainly found.
-    """
-    sql, places = composed.sql, composed.pieces
-    if len(places) != 2 * len(text.edits) + 1:
-        return None
-    found, last = list[str](), 0
-    for index, edit in enumerate(text.edits):
-        if edit.kind != VALUE:
-            continue
-        begin, end = places[2 * index + 1][0], places[2 * index + 2][0]
-        if sql.count(edit.text, begin, end) != 1:
-            return None
-        at = sql.index(edit.text, begin, end)
-        found.append(sql[last:at])
-        last = at + len(edit.text)
-    return (*found, sql[last:])
-
-
 def filled(edit: Edit, name: str, value: str) -> str:
     """The SQL for an edit: ``name`` for tables, names and aliases, ``value`` for constants."""
     if edit.kind in (TABLE, NAME):
