@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import random
 
+from tests.writer.columns import Columns, primitive_paths
 from tests.writer.model import DataFile, DeleteFile, Model, partition_key, path_to
-from tests.writer.partition_values import apply, transforms_of
+from tests.writer.partition_values import apply
 from tests.writer.table import TableWriter
-from tests.writer.types import decimal_of
-from tests.writer.values import SIMPLE_TYPES, pool, random_value, to_json
+from tests.writer.values import random_value
 
 FORMATS = ("parquet", "parquet", "parquet", "avro", "orc")
 
@@ -22,16 +22,14 @@ class History:
 
     def __init__(self, seed, folder, steps=10):
         self.chance = random.Random(seed)
-        self._next_id = 0
-        self._gone_names = []
-        self.defaults = {}
         self.version = self.chance.choice((1, 2, 2, 3, 3, 3))
-        fields = [self._new_field(f"c{n}", first=True) for n in range(self.chance.randint(2, 5))]
+        self.columns = Columns(self.chance, self.version)
+        fields = [self.columns.field(f"c{n}", first=True) for n in range(self.chance.randint(2, 5))]
         self.writer = TableWriter(folder, copy.deepcopy(fields), version=self.version)
         self._next_partition_id = 1000
         if self.chance.random() < 0.6:
             self.writer.specs[0]["fields"] = self._spec_fields([])
-        self.model = Model(self.writer.schemas, self.writer.specs, self.defaults)
+        self.model = Model(self.writer.schemas, self.writer.specs, self.columns.defaults)
         self.files = {}
         self._branch = None
         self.log = []
@@ -257,7 +255,7 @@ class History:
 
     def _equality_deletes(self):
         columns = [
-            path[-1] for path in _primitive_paths(self._fields) if path[-1]["type"] != "unknown"
+            path[-1] for path in primitive_paths(self._fields) if path[-1]["type"] != "unknown"
         ]
         if self.version == 1 or not columns:
             return self._append()
@@ -350,7 +348,7 @@ class History:
         if self.version == 3:
             return self._append()
         self.version += 1
-        self.writer.version = self.version
+        self.writer.version = self.columns.version = self.version
         return self.writer.write_metadata()
 
     def _add_ref(self):
@@ -384,211 +382,31 @@ class History:
             fields.remove(field)
 
     def _spec_fields(self, present):
-        fields = self._fields if hasattr(self, "writer") else []
-        paths = [path for path in _primitive_paths(fields) if path[-1]["type"] != "unknown"]
         taken = {(each["source-id"], each["transform"]) for each in present}
         for _ in range(self.chance.choice((1, 1, 2))):
-            if not paths:
+            drawn = self.columns.transform(self._fields if hasattr(self, "writer") else [])
+            if drawn is None:
                 break
-            source = self.chance.choice(paths)[-1]
-            known = transforms_of(source["type"])
-            # Mostly what only some types have.
-            rare = [each for each in known if each not in ("identity", "void")]
-            transform = self.chance.choice(rare if rare and self.chance.random() < 0.5 else known)
-            if (source["id"], transform) in taken or (transform == "void" and self.version > 1):
+            source, transform = drawn[0][-1]["id"], drawn[1]
+            if (source, transform) in taken or (transform == "void" and self.version > 1):
                 continue
-            taken.add((source["id"], transform))
+            taken.add((source, transform))
             field_id = self._next_partition_id
             self._next_partition_id += 1
-            name = f"p{field_id}"
-            present = [
-                *present,
-                {
-                    "source-id": source["id"],
-                    "field-id": field_id,
-                    "name": name,
-                    "transform": transform,
-                },
-            ]
+            made = {"source-id": source, "field-id": field_id, "name": f"p{field_id}"}
+            present = [*present, {**made, "transform": transform}]
         return present
-
-    # ------------------------------------------------------------------ evolution of the schema
 
     def _evolve_schema(self):
         fields = copy.deepcopy(self._fields)
+        current = self.writer.specs[-1]["fields"]
         for _ in range(self.chance.choice((1, 1, 2, 3))):
-            level = self.chance.choice(list(_levels(fields)))
-            change = self.chance.choice(
-                (self._add, self._add, self._drop, self._rename, self._reorder, self._widen,
-                 self._widen, self._relax)
-            )  # fmt: skip
-            change(level, level is fields)
+            self.columns.change(
+                fields,
+                kept={each["source-id"] for each in current if each["transform"] != "void"},
+                sources={f["source-id"] for spec in self.writer.specs for f in spec["fields"]},
+            )
         self.writer.set_fields(fields)
-
-    def _protected(self):
-        """Sources of the current spec, which may not be dropped."""
-        return {
-            each["source-id"]
-            for each in self.writer.specs[-1]["fields"]
-            if each["transform"] != "void"
-        }
-
-    def _add(self, level, top):
-        name = f"c{self._next_id}"
-        free = [each for each in self._gone_names if each not in _names(level)]
-        if free and self.chance.random() < 0.4:
-            name = self.chance.choice(free)
-        level.insert(self.chance.randint(0, len(level)), self._new_field(name, first=False))
-
-    def _drop(self, level, top):
-        protected = self._protected()
-        free = [each for each in level if not _all_ids(each) & protected]
-        if len(level) > 1 and free:
-            chosen = self.chance.choice(free)
-            level.remove(chosen)
-            self._gone_names.append(chosen["name"])
-
-    def _rename(self, level, top):
-        chosen = self.chance.choice(level)
-        before = chosen["name"]
-        names = _names(level)
-        # Sometimes a name that another column had.
-        free = [each for each in self._gone_names if each not in names]
-        self._next_id += 1
-        chosen["name"] = self.chance.choice([f"r{self._next_id}", *free])
-        self._gone_names.append(before)
-
-    def _reorder(self, level, top):
-        self.chance.shuffle(level)
-
-    def _widen(self, level, top):
-        sources = {f["source-id"] for spec in self.writer.specs for f in spec["fields"]}
-        # First a column that can be widened, wherever it stands.
-        for each in self.chance.sample(level, len(level)):
-            wider = self._wider(each["type"], each["id"] in sources or "initial-default" in each)
-            if wider is not None:
-                each["type"] = wider
-                return
-
-    def _wider(self, type_, is_source):
-        if isinstance(type_, dict):
-            for part in ("element", "value"):
-                inner = self._wider(type_[part], False) if part in type_ else None
-                if inner is not None:
-                    return {**type_, part: inner}
-            return None
-        if decimal_of(type_):
-            precision, scale = decimal_of(type_)
-            return f"decimal({precision + 3}, {scale})" if precision <= 35 else None
-        if type_ == "date" and self.version >= 3 and not is_source:
-            return self.chance.choice(("timestamp", "timestamp"))
-        if type_ == "unknown":
-            return self.chance.choice(("int", "string"))
-        return {"int": "long", "float": "double"}.get(type_)
-
-    def _relax(self, level, top):
-        chosen = self.chance.choice(level)
-        chosen["required"] = False
-
-    def _new_field(self, name, *, first, depth=0):
-        chance = self.chance
-        field = {"id": self._take_id(), "name": name, "required": False}
-        field["type"] = self._new_type(depth)
-        if isinstance(field["type"], str) and field["type"] != "unknown":
-            if first and chance.random() < 0.2:
-                field["required"] = True
-            elif not first and self.version >= 3 and chance.random() < 0.5:
-                self._give_default(field)
-        return field
-
-    def _give_default(self, field):
-        finite = [
-            each for each in pool(field["type"]) if not isinstance(each, float) or each - each == 0
-        ]
-        value = self.chance.choice(finite)
-        field["initial-default"] = field["write-default"] = to_json(field["type"], value)
-        field["required"] = self.chance.random() < 0.3
-        self.defaults[field["id"]] = value
-
-    def _take_id(self):
-        self._next_id += 1
-        return self._next_id
-
-    def _new_type(self, depth):
-        chance = self.chance
-        if depth < 2 and chance.random() < (0.25 if depth == 0 else 0.2):
-            match chance.choice(("struct", "struct", "list", "map")):
-                case "struct":
-                    return {
-                        "type": "struct",
-                        "fields": [
-                            self._new_field(f"s{n}", first=False, depth=depth + 1)
-                            for n in range(chance.randint(1, 3))
-                        ],
-                    }
-                case "list":
-                    return {
-                        "type": "list",
-                        "element-id": self._take_id(),
-                        "element-required": False,
-                        "element": self._new_type(depth + 1),
-                    }
-                case _:
-                    return {
-                        "type": "map",
-                        "key-id": self._take_id(),
-                        "key": chance.choice(("string", "int", "date")),
-                        "value-id": self._take_id(),
-                        "value-required": False,
-                        "value": self._new_type(depth + 1),
-                    }
-        kinds = [*SIMPLE_TYPES, "int", "float", "date", "decimal(9, 2)", "decimal(20, 0)",
-                 "decimal(35, 10)", "decimal(4, 4)", "fixed[5]", "timestamp"]  # fmt: skip
-        if self.version >= 3:
-            kinds += ["timestamp_ns", "timestamptz_ns"]
-            if depth == 0:
-                kinds.append("unknown")
-        return chance.choice(kinds)
-
-
-def _names(level):
-    return {each["name"] for each in level}
-
-
-def _levels(fields):
-    """Lists of fields that can change: the top and those of structs at any depth."""
-    yield fields
-
-    def inner(type_):
-        if isinstance(type_, str):
-            return
-        if type_["type"] == "struct":
-            yield type_["fields"]
-            for each in type_["fields"]:
-                yield from inner(each["type"])
-        else:
-            yield from inner(type_.get("element") or type_["value"])
-
-    for each in fields:
-        yield from inner(each["type"])
-
-
-def _all_ids(field):
-    found = {field["id"]}
-    if isinstance(field["type"], dict) and field["type"]["type"] == "struct":
-        for each in field["type"]["fields"]:
-            found |= _all_ids(each)
-    return found
-
-
-def _primitive_paths(fields):
-    """The paths to primitives that are in no list or map."""
-    for each in fields:
-        if isinstance(each["type"], str):
-            yield [each]
-        elif each["type"]["type"] == "struct":
-            for path in _primitive_paths(each["type"]["fields"]):
-                yield [each, *path]
 
 
 def _struct_paths(fields):
