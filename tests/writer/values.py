@@ -123,3 +123,22 @@ def to_json(type_, value):
         case date():
             return value.isoformat()
     raise AssertionError(value)
+
+
+def from_json(type_, value):
+    """The value of the JSON single-value form of a primitive."""
+    if value is None or not isinstance(value, str) or type_ == "string":
+        return value
+    if decimal_of(type_):
+        return Decimal(value)
+    if fixed_of(type_) or type_ in ("binary", "uuid"):
+        return bytes.fromhex(value.replace("-", ""))
+    if type_ == "date":
+        return date.fromisoformat(value)
+    if type_ == "time":
+        return time.fromisoformat(value)
+    moment = datetime.fromisoformat(value)
+    if not type_.endswith("_ns"):
+        return moment
+    whole = int(moment.replace(microsecond=0, tzinfo=UTC).timestamp())
+    return whole * 1_000_000_000 + int(value.partition(".")[2].partition("+")[0].ljust(9, "0") or 0)

@@ -1,14 +1,23 @@
-"""Random statements, each with what it does to the rows of the model."""
+"""The one drawer of tables and statements: SQL, and what it does to the rows of the model.
+
+A table has ``id`` (the key), ``p`` (small), ``x`` (a new value each time) and columns of any type,
+also nested ones; a partition spec; a format version; properties. A statement is drawn for the table
+as it is by then: of rows, as a transaction, of columns, partitions, refs, properties, or maintenance.
+Campaigns differ in how often they draw each: ``OWN`` beside other writers, ``OTHER`` for these
+writers, ``ALONE`` where nobody comes in and everything is drawn.
+"""
 
 from __future__ import annotations
 
+import copy
 import random
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.campaigns.histories.model import (
+    Cells,
     Part,
     Row,
     Rows,
@@ -17,14 +26,56 @@ from tests.campaigns.histories.model import (
     copied,
     deleted,
     inserted,
+    key_of,
     merged,
     replaced,
     same,
     updated,
+    value_at,
 )
+from tests.campaigns.histories.spelling import KINDS, Spelling, is_spelled, transform, values
+from tests.writer.columns import Columns, primitive_paths
+from tests.writer.model import key_form
+from tests.writer.partition_values import apply
 
 IDS = range(12)
 PARTITIONS = (0, 1, 2)
+MODES = ("merge-on-read", "merge-on-read", "copy-on-write")
+OWN: Mapping[str, float] = {
+    "insert": 5, "insert_select": 2, "delete": 6, "update": 5, "merge": 4, "overwrite": 5,
+    "truncate": 1, "transaction": 5, "create_as": 2, "compaction": 7, "rewrite_manifests": 3,
+    "rewrite_deletes": 2, "convert": 3, "expire": 2, "orphans": 1, "move_main": 1, "branch": 2,
+    "change_columns": 2, "change_partitions": 1, "replace": 1, "upgrade": 1, "on_branch": 6,
+}  # fmt: skip
+OTHER: Mapping[str, float] = {
+    "insert": 8, "delete": 4, "update": 4, "merge": 3, "overwrite": 3, "truncate": 1,
+    "compaction": 3, "rewrite_manifests": 1, "rewrite_deletes": 1, "convert": 2, "expire": 3,
+    "move_main": 4, "change_columns": 2, "replace": 2, "branch": 2, "upgrade": 3,
+    "change_partitions": 1, "on_branch": 4,
+}  # fmt: skip
+ALONE: Mapping[str, float] = {
+    "insert": 7, "insert_select": 1, "overwrite": 2.5, "overwrite_select": 0.4, "delete": 4,
+    "update": 5, "merge": 5, "truncate": 0.2, "change_columns": 4, "change_partitions": 1.8,
+    "write_order": 0.7, "set_property": 2, "upgrade": 0.3, "ref": 2, "on_branch": 2,
+    "move_main": 1, "cherrypick": 0.7, "fast_forward": 0.7, "publish": 0.5, "compaction": 2,
+    "rewrite_manifests": 0.8, "rewrite_deletes": 0.8, "expire": 0.6, "transaction": 2,
+    "convert": 0.5, "orphans": 0.3, "replace": 0.3, "create_as": 0.5,
+}  # fmt: skip
+# What another engine does otherwise, or has no word for.
+TOGETHER = ALONE | dict.fromkeys(["transaction", "convert", "orphans", "replace", "create_as"], 0)
+_PROPERTIES = (
+    ("write.delete.mode", MODES), ("write.update.mode", MODES), ("write.merge.mode", MODES),
+    ("write.distribution-mode", ("none", "hash", "range")),
+    ("write.metadata.metrics.default", ("none", "counts", "truncate(2)", "full")),
+    ("commit.manifest.min-count-to-merge", ("2", "3")),
+    ("commit.manifest-merge.enabled", ("false", "true")),
+    ("write.delete.granularity", ("file", "partition")),
+    ("write.object-storage.enabled", ("true",)),
+    ("write.parquet.compression-codec", ("snappy", "zstd", "gzip", "uncompressed")),
+    ("write.summary.partition-limit", ("5",)),
+    ("write.metadata.previous-versions-max", ("2",)),
+    ("write.spark.fanout.enabled", ("true", "false")),
+)  # fmt: skip
 
 
 @dataclass
@@ -48,6 +99,7 @@ class Statement:
     # A table that it makes.
     makes: str | None = None
     columns: str = ""  # what it makes of the columns: "replaced" or nothing
+    appends: list[Cells] = field(default_factory=list)  # rows that it adds and nothing else
 
     @property
     def text(self) -> str:
@@ -55,61 +107,106 @@ class Statement:
         return "; ".join(self.texts) or self.kind
 
 
-@dataclass
 class Shape:
-    """What a history's tables are like."""
+    """What a history's tables are like: their version, columns, partitions and properties."""
 
-    version: int
-    partitioned: bool
-    modes: dict[str, str]
-    isolation: dict[str, str]
-    properties: dict[str, str]
-
-    @classmethod
-    def drawn(cls, chance: random.Random) -> Shape:
-        """A random one."""
-        version = chance.choice([1, 2, 2, 2, 3, 3, 3])
-        modes = {
-            each: chance.choice(["merge-on-read", "merge-on-read", "copy-on-write"])
-            for each in ("delete", "update", "merge")
-        }
+    def __init__(self, chance: random.Random, most_columns: int = 3) -> None:
+        self.version = chance.choice([1, 2, 2, 2, 3, 3, 3])
+        columns = Columns(chance, self.version, KINDS)
+        first = (("id", "long"), ("p", "int"), ("x", "int"))
+        self.fields = [{**columns.field(name, first=False), "type": kind, "required": False}
+                       for name, kind in first]  # fmt: skip
+        for number in range(chance.randint(0, most_columns)):
+            made = columns.field(f"e{number}", first=False)
+            self.fields.append({**made, "required": False} | dict.fromkeys(_DEFAULTS))
+        for each in self.fields:
+            for name in _DEFAULTS:
+                each.pop(name, None)
+        self.spec: list[tuple[str, str]] = []
+        if chance.random() < 0.35:
+            self.spec = [("identity", "p")]
+        elif chance.random() < 0.25 and (drawn := _transform(columns, self.fields)):
+            self.spec = [drawn]
+        modes = {each: chance.choice(MODES) for each in ("delete", "update", "merge")}
         level = chance.choice(["serializable", "serializable", "snapshot"])
-        isolation = dict.fromkeys(modes, level)
-        properties = {"format-version": str(version)}
+        self.isolation = level
+        properties = {"format-version": str(self.version)}
         properties |= {"commit.retry.min-wait-ms": "1", "commit.retry.max-wait-ms": "2"}
-        if version > 1:
+        if self.version > 1:
             properties |= {f"write.{key}.mode": mode for key, mode in modes.items()}
-        else:
-            modes = dict.fromkeys(modes, "copy-on-write")
-        properties |= {f"write.{key}.isolation-level": own for key, own in isolation.items()}
-        least = chance.choice([2, 3, 100])
-        properties["commit.manifest.min-count-to-merge"] = str(least)
+        properties |= {f"write.{key}.isolation-level": level for key in modes}
+        properties["commit.manifest.min-count-to-merge"] = str(chance.choice([2, 3, 100]))
         if chance.random() < 0.4:
             properties["write.metadata.delete-after-commit.enabled"] = "true"
             properties["write.metadata.previous-versions-max"] = str(chance.choice([1, 1, 3]))
         if chance.random() < 0.2:
             properties["write.delete.granularity"] = "partition"
-        return cls(version, chance.random() < 0.4, modes, isolation, properties)
+        self.properties = properties
 
-    def create(self, name: str, *, replace: bool = False, text_x: bool = False) -> str:
+    @property
+    def by_p(self) -> bool:
+        """Whether p alone is what partitions are by."""
+        return self.spec == [("identity", "p")]
+
+    def create(
+        self, name: str, spelling: Spelling, *, replace: bool = False, text_x: bool = False
+    ) -> str:
         """The statement that makes a table."""
+        columns = ", ".join(
+            f"{each['name']} "
+            f"{spelling.type('string' if text_x and each['name'] == 'x' else each['type'])}"
+            for each in self.fields
+        )
+        spec = ", ".join(transform(*each) for each in self.spec)
         told = ", ".join(f"'{key}' = '{value}'" for key, value in self.properties.items())
         return (
-            f"CREATE {'OR REPLACE ' * replace}TABLE {name} (id BIGINT, p INT, "
-            f"x {'VARCHAR' if text_x else 'INT'})"
-            f"{' PARTITIONED BY (p)' * self.partitioned} TBLPROPERTIES ({told})"
+            f"CREATE {'OR REPLACE ' * replace}TABLE {name} ({columns})"
+            f"{' USING iceberg' * spelling.spark}"
+            f"{f' PARTITIONED BY ({spec})' * bool(spec)} TBLPROPERTIES ({told})"
         )
 
 
+_DEFAULTS = ("initial-default", "write-default")
+
+
+def _transform(columns: Columns, fields: list[dict[str, Any]]) -> tuple[str, str] | None:
+    """A transform and the name of its source, of those that statements spell."""
+    path, form = columns.transform(fields)
+    # Where no other part of a struct is in a file, Java loses its NULLs.
+    if form == "void" or not is_spelled(path[-1]["type"]) or (form == "identity" and path[1:]):
+        return None
+    return form, ".".join(each["name"] for each in path)
+
+
 class Drawing:
-    """Draws statements on the tables of a model."""
+    """Draws statements on the tables of a model; ``careful``: for Java beside icesql."""
 
     def __init__(
-        self, chance: random.Random, shape: Shape, namespace: str, tables: dict[str, TableModel]
+        self,
+        chance: random.Random,
+        shape: Shape,
+        namespace: str,
+        tables: dict[str, TableModel],
+        spelling: Spelling | None = None,
+        *,
+        careful: bool = False,
     ) -> None:
-        self._chance, self.shape, self.namespace = chance, shape, namespace
-        self._tables = tables
-        self._last = 0
+        self.chance, self.shape, self.namespace = chance, shape, namespace
+        self.spelling, self.careful = spelling or Spelling(), careful
+        self._tables, self._last, self._columns = tables, 0, Columns(chance, shape.version, KINDS)
+        # Whether a new column may have the name of one that is gone.
+        self.reuses_names = False
+        # Snapshots that both writers of twins have.
+        self.common: set[int] | None = None
+
+    def draw(self, weights: Mapping[str, float], table: TableModel, other: Any = None) -> Statement:
+        """A statement of one of these kinds, by how often they are wanted; ``other`` draws some."""
+        while True:
+            (kind,) = self.chance.choices([*weights], [*weights.values()])
+            drawer = self if hasattr(self, kind) else other
+            found: Statement | None = getattr(drawer, kind)(table)
+            if found is not None:
+                return found
 
     # ------------------------------------------------------------------ values
 
@@ -117,238 +214,443 @@ class Drawing:
         self._last += 1
         return self._last
 
-    def x_of(self, table: TableModel, number: int) -> Any:
-        """A value of the column x of its type now."""
-        return f"v{number}" if table.type_of("x") == "string" else number
+    def value(self, table: TableModel, column: dict[str, Any]) -> Any:
+        """A value of a column."""
+        own = table.own_name(column)
+        if own == "id":
+            return self.chance.choice(IDS)
+        if own == "p":
+            return None if self.chance.random() < 0.05 else self.chance.choice(PARTITIONS)
+        if own == "x":
+            number = self._next()
+            return f"v{number}" if column["type"] == "string" else number
+        if not is_spelled(column["type"]):
+            return None
+        return self._any(column["type"], column.get("required"))
 
-    def cells(self, table: TableModel, *, ids: Iterable[int] | None = None) -> list[dict[int, Any]]:
-        """New rows by field id."""
-        own, chance = table.ids, self._chance
-        chosen = [*ids] if ids is not None else chance.choices(IDS, k=chance.randint(1, 4))
-        found = []
-        for each in chosen:
-            p = None if chance.random() < 0.05 else chance.choice(PARTITIONS)
-            found.append({own["id"]: each, own["p"]: p, own["x"]: self.x_of(table, self._next())})
-        return found
+    def _any(self, type_: Any, required: Any = False) -> Any:
+        if not required and self.chance.random() < 0.15:
+            return None
+        if isinstance(type_, str):
+            return self.chance.choice(values(type_))
+        match type_["type"]:
+            case "struct":
+                return {e["id"]: self._any(e["type"], e["required"]) for e in type_["fields"]}
+            case "list":
+                return [self._any(type_["element"]) for _ in range(self.chance.randrange(1, 4))]
+            case _:
+                keys = self.chance.sample(values(type_["key"]), self.chance.randint(1, 2))
+                return [(key, self._any(type_["value"])) for key in keys]
 
-    def condition(self, table: TableModel, *, pushed: bool = False) -> tuple[str, Test]:
-        """SQL, and whether it is true for a row; ``pushed``, one that says something of files."""
-        names, ids, chance = table.names(), table.ids, self._chance
-        number, p = chance.choice(IDS), chance.choice(PARTITIONS)
-        id_, p_, x_ = ids["id"], ids["p"], ids["x"]
-        some = sorted(chance.sample(IDS, 3))
-        found: list[tuple[str, Test]] = [
-            (f"{names['id']} = {number}", lambda row: row.cells.get(id_) == number),
-            (f"{names['id']} = {number}", lambda row: row.cells.get(id_) == number),
-            (f"{names['id']} < {number}", _number(id_, lambda value: value < number)),
-            (
-                f"{names['id']} IN ({', '.join(map(str, some))})",
-                lambda row: row.cells.get(id_) in some,
-            ),
-            (f"{names['id']} % 3 = {number % 3}", _number(id_, lambda v: v % 3 == number % 3)),
-            (f"{names['p']} = {p}", lambda row: row.cells.get(p_) == p),
-            (f"{names['p']} IS NULL", lambda row: row.cells.get(p_) is None),
+    def cells(
+        self, table: TableModel, *, ids: Iterable[int] | None = None, whole: bool = False
+    ) -> list[Cells]:
+        """New rows by field id; some leave columns out."""
+        columns = [each for each in table.schema() if whole or is_spelled(each["type"])]
+        if not whole and self.chance.random() < 0.3:
+            columns = [
+                each for each in columns
+                if table.own_name(each) in ("id", "p", "x") or each.get("required")
+                or self.chance.random() < 0.5
+            ] or columns[:1]  # fmt: skip
+        number = self.chance.randint(1, 4)
+        rows = [
+            {each["id"]: self.value(table, each) for each in columns}
+            for _ in (range(number) if ids is None else ids)
         ]
-        if "x" in names and table.type_of("x") != "string":
-            wanted = chance.randint(0, self._last)
-            found.append((f"{names['x']} > {wanted}", _number(x_, lambda value: value > wanted)))
-            found.append((f"{names['x']} % 2 = 1", _number(x_, lambda value: value % 2 == 1)))
-        return chance.choice([each for each in found if not pushed or "%" not in each[0]])
+        for row, each in zip(rows, ids or (), strict=False):
+            row[table.ids["id"]] = each
+        return rows
 
-    def values(self, table: TableModel, cells: list[dict[int, Any]]) -> str:
+    def values(self, table: TableModel, rows: list[Cells]) -> str:
         """Rows as SQL."""
-        order = [table.ids[each] for each in ("id", "p", "x")]
-        return ", ".join(f"({', '.join(_literal(row[each]) for each in order)})" for row in cells)
+        return ", ".join(
+            f"({', '.join(self.literal(table, each, row[each]) for each in row)})" for row in rows
+        )
 
-    def columns(self, table: TableModel) -> str:
-        """The names of the first columns."""
-        names = table.names()
-        return ", ".join(names[each] for each in ("id", "p", "x"))
+    def literal(self, table: TableModel, number: int, value: Any) -> str:
+        """A value of a column as SQL."""
+        return self.spelling.literal(table.field(number)["type"], value)
+
+    def columns(self, table: TableModel, row: Cells) -> str:
+        """The names of a row's columns."""
+        return ", ".join(table.field(each)["name"] for each in row)
 
     def name(self, table: str, branch: str = "main") -> str:
         """A table in SQL."""
         return f"{self.namespace}.{table}" + ("" if branch == "main" else f".branch_{branch}")
 
-    def _as_seen(self, command: str) -> bool:
-        """Whether a statement may change what it saw, and not what is there by now."""
-        return self.shape.isolation[command] == "snapshot"
+    # ------------------------------------------------------------------ conditions
+
+    def condition(
+        self, table: TableModel, *, plain: bool = False, owner: str = ""
+    ) -> tuple[str, Test]:
+        """SQL, and whether it is true for a row; ``plain``: of numbers, and it says what files hold."""
+        chance = self.chance
+        text, test = self._single(table, plain, owner)
+        while not plain and chance.random() < 0.2:
+            more, other = self._single(table, plain, owner)
+            if chance.random() < 0.5:
+                text, test = f"({text} AND {more})", _both(test, other)
+            else:
+                text, test = f"({text} OR {more})", _either(test, other)
+        return text, test
+
+    def _single(self, table: TableModel, plain: bool, owner: str) -> tuple[str, Test]:
+        chance = self.chance
+        paths = [path for path in primitive_paths(table.schema()) if is_spelled(path[-1]["type"])]
+        own = [path for path in paths if table.own_name(path[0]) in ("id", "id", "p", "x")]
+        numbers = [path for path in own if path[0]["type"] in ("int", "long")]
+        if numbers and (plain or chance.random() < 0.6):
+            path = chance.choice(numbers)
+        elif paths:
+            path = chance.choice(paths)
+        else:
+            column = chance.choice(table.schema())
+            return f"{owner}{column['name']} IS NULL", lambda row: row.cells[column["id"]] is None
+        last, name = path[-1], owner + ".".join(each["name"] for each in path)
+        given: list[Any]
+        if table.own_name(last) == "x" and last["type"] != "string":
+            given = [chance.randint(0, self._last) for _ in range(3)]
+        elif table.own_name(last) == "id":
+            given = chance.sample(IDS, 3)
+        elif table.own_name(last) == "p":
+            given = [*PARTITIONS]
+        else:
+            # Java skips files of a zero where -0.0 is.
+            given = [each for each in values(last["type"]) if not self.careful or each != 0]
+            given = chance.choices(given, k=3)
+        wanted = [key_of(each) for each in given]
+        texts = [str(each) if plain else self.spelling.literal(last["type"], each)
+                 for each in given]  # fmt: skip
+
+        def tested(test: Callable[[Any], bool]) -> Test:
+            def known(row: Row) -> bool | None:
+                found = value_at(row, path)
+                return None if found is None else test(key_of(found))
+
+            return known
+
+        one, (low, high) = wanted[0], sorted(wanted[:2])
+        span = [texts[wanted.index(each)] for each in (low, high)]
+        forms: list[tuple[str, Test]] = [
+            (f"{name} = {texts[0]}", tested(lambda value: value == one)),
+            (f"{name} = {texts[0]}", tested(lambda value: value == one)),
+            (f"{name} > {texts[0]}", tested(lambda value: value > one)),
+            (f"{name} <= {texts[0]}", tested(lambda value: value <= one)),
+            (f"{name} BETWEEN {span[0]} AND {span[1]}", tested(lambda v: low <= v <= high)),
+            (f"{name} IN ({', '.join(texts)})", tested(lambda value: value in wanted)),
+            (f"{name} IS NULL", lambda row: value_at(row, path) is None),
+        ]
+        if not plain and last["type"] in ("int", "long") and table.own_name(last):
+            forms.append((f"{name} % 3 = 1", tested(lambda value: value[1] % 3 == 1)))
+        if not plain and last["type"] == "string":
+            start = chance.choice("abv")
+            forms.append((f"{name} LIKE '{start}%'", tested(lambda v: v[1].startswith(start))))
+        is_source = any(each["id"] in table.sources() for each in path)
+        if not plain and not (self.careful and is_source):
+            forms += [
+                (f"NOT ({name} = {texts[0]})", tested(lambda value: value != one)),
+                (f"{name} IS DISTINCT FROM {texts[0]}",
+                 lambda row: key_of(value_at(row, path)) != one),
+                (f"{name} IS NOT NULL", lambda row: value_at(row, path) is not None),
+            ]  # fmt: skip
+        text, test = chance.choice(forms)
+        if self.careful and is_source and "NULL" not in text:
+            # Java's DELETE takes a comparison of NULL, where partitions are by it, for true.
+            text = f"({text} AND {name} IS NOT NULL)"
+        return text, test
 
     # ------------------------------------------------------------------ rows
 
-    def insert(self, table: TableModel, branch: str = "main") -> Statement:
-        cells = self.cells(table)
-        text = (
-            f"INSERT INTO {self.name(table.name, branch)} ({self.columns(table)}) "
-            f"VALUES {self.values(table, cells)}"
-        )
+    def _rows(
+        self, kind: str, table: TableModel, branch: str, text: str, effect: Any, **more: Any
+    ) -> Statement:
+        """A statement that changes rows of a branch."""
         gone = ("no branch", "branch") if branch != "main" else ()
         return Statement(
-            "insert", (text,), (Part(table.name, inserted(cells), branch),), gone, table=table.name
-        )
+            kind, (text,), (Part(table.name, effect, branch),),
+            (*gone, *more.pop("refusals", ())), table=table.name, **more,
+        )  # fmt: skip
 
-    def insert_select(self, table: TableModel) -> Statement:
-        text, test = self.condition(table)
-        x, add, names = table.ids["x"], 1000 * self._next(), table.names()
-        if table.type_of("x") == "string":
-            return self.insert(table)
-        sql = (
-            f"INSERT INTO {self.name(table.name)} ({self.columns(table)}) SELECT {names['id']}, "
-            f"{names['p']}, {names['x']} + {add} FROM {self.name(table.name)} WHERE {text}"
-        )
-        kept = [*table.ids.values()]
+    @property
+    def _as_seen(self) -> bool:
+        """Whether a statement may change what it saw, and not what is there by now."""
+        return self.shape.isolation == "snapshot"
 
-        def change(row: Row) -> dict[int, Any]:
-            made = {each: row.cells.get(each) for each in kept}
-            if made[x] is not None:
+    def on_branch(self, table: TableModel) -> Statement | None:
+        """Rows of a branch other than main."""
+        branches = [each for each in table.rows if each != "main"]
+        if not branches:
+            return None
+        kinds = [self.insert, self.insert, self.insert, self.delete]
+        if self.shape.isolation != "snapshot":
+            kinds += [self.update, self.merge]
+        return self.chance.choice(kinds)(table, self.chance.choice(branches))
+
+    def insert(self, table: TableModel, branch: str = "main") -> Statement | None:
+        rows = self.cells(table)
+        if not rows[0] or self._lacks(table, rows[0]):
+            return None
+        text = (
+            f"INSERT INTO {self.name(table.name, branch)} ({self.columns(table, rows[0])}) "
+            f"VALUES {self.values(table, rows)}"
+        )
+        return self._rows("insert", table, branch, text, inserted(rows), appends=rows)
+
+    @staticmethod
+    def _lacks(table: TableModel, row: Cells) -> bool:
+        """Whether a row has no value of a column that needs one."""
+        return any(each["required"] and each["id"] not in row for each in table.schema())
+
+    def insert_select(self, table: TableModel) -> Statement | None:
+        condition, test = self.condition(table)
+        x, add = table.ids.get("x", -1), 1000 * self._next()
+        is_number = x in table.by_id() and table.field(x)["type"] != "string"
+        columns = table.schema()
+        texts = [
+            f"{each['name']} + {add}" if each["id"] == x and is_number else each["name"]
+            for each in columns
+        ]
+        if is_number and self.careful:
+            texts = [text.replace(f" + {add}", f" + CAST({add} AS INT)") for text in texts]
+
+        def change(row: Row) -> Cells:
+            made = {each["id"]: value_at(row, [each]) for each in columns}
+            if is_number and made[x] is not None:
                 made[x] += add
             return made
 
-        return Statement(
-            "insert select", (sql,), (Part(table.name, copied(test, change)),), reads=True,
-            table=table.name,
+        text = (
+            f"INSERT INTO {self.name(table.name)} ({', '.join(each['name'] for each in columns)}) "
+            f"SELECT {', '.join(texts)} FROM {self.name(table.name)} WHERE {condition}"
+        )
+        return self._rows(
+            "insert select", table, "main", text, copied(test, change), reads=True,
+            refusals=("out of range", "verflow", "Could not cast"),
         )  # fmt: skip
 
     def delete(self, table: TableModel, branch: str = "main") -> Statement:
-        text, test = self.condition(table)
+        condition, test = self.condition(table)
         effect = deleted(
-            test,
-            as_seen=self._as_seen("delete"),
-            vectors=self._as_seen("delete") and table.version > 2,
-        )
-        sql = f"DELETE FROM {self.name(table.name, branch)} WHERE {text}"
-        gone = ("branch",) if branch != "main" else ()
-        return Statement(
-            "delete", (sql,), (Part(table.name, effect, branch),), gone, reads=True,
-            table=table.name,
+            test, as_seen=self._as_seen, vectors=self._as_seen and table.version > 2
         )  # fmt: skip
+        if "id" in table.ids and branch == "main" and self.chance.random() < 0.1:
+            key, name = table.ids["id"], self.name(table.name)
+            id_ = table.field(key)["name"]
+            condition = f"{id_} IN (SELECT {id_} FROM {name} WHERE {condition})"
+            effect = _deleted_by_key(key, test, effect)
+            if self.shape.isolation == "snapshot" or not self.careful:
+                return self.delete(table)
+        text = f"DELETE FROM {self.name(table.name, branch)} WHERE {condition}"
+        return self._rows("delete", table, branch, text, effect, reads=True)
 
     def truncate(self, table: TableModel) -> Statement:
-        as_seen = self._as_seen("delete")
-        effect = deleted(lambda row: True, as_seen=as_seen)
-        sql = f"TRUNCATE TABLE {self.name(table.name)}"
-        if self._chance.random() < 0.5:
-            sql = f"DELETE FROM {self.name(table.name)}"
-        return Statement("truncate", (sql,), (Part(table.name, effect),), table=table.name)
+        word = self.chance.choice(["TRUNCATE TABLE", "DELETE FROM"])
+        effect = deleted(lambda row: True, as_seen=self._as_seen)
+        return self._rows("truncate", table, "main", f"{word} {self.name(table.name)}", effect)
 
-    def update(self, table: TableModel) -> Statement:
-        text, test = self.condition(table)
-        names, x, value = table.names(), table.ids["x"], self.x_of(table, self._next())
-        as_seen = self._as_seen("update")
-        if self._chance.random() < 0.3:
-            p = table.ids["p"]
-            moved = self._chance.choice(PARTITIONS)
-            given = f"{names['p']} = {moved}"
-            effect = updated(test, lambda row: {**row.cells, p: moved}, as_seen=as_seen)
-        else:
-            given = f"{names['x']} = {_literal(value)}"
-            effect = updated(test, lambda row: {**row.cells, x: value}, as_seen=as_seen)
-        sql = f"UPDATE {self.name(table.name)} SET {given} WHERE {text}"
-        return Statement(
-            "update", (sql,), (Part(table.name, effect),), reads=True, table=table.name
-        )
+    def _assignment(self, table: TableModel, owner: str = "") -> tuple[str, Any]:
+        """A column that becomes something: SQL, and the change of a row."""
+        chance = self.chance
+        columns = [each for each in table.schema() if table.own_name(each) != "id"]
+        columns = [each for each in columns if is_spelled(each["type"])] or columns
+        first = [each for each in columns if table.own_name(each)]
+        column = chance.choice(first if first and chance.random() < 0.5 else columns)
+        number, name, kind = column["id"], column["name"], column["type"]
+        alike = [
+            each for each in table.schema()
+            if each["type"] == kind and isinstance(kind, str) and each["id"] != number
+            and (each["required"] or not column["required"])
+        ]  # fmt: skip
+        drawn = chance.random()
+        if alike and drawn < 0.2:
+            other = chance.choice(alike)
+            return f"{name} = {owner}{other['name']}", _set(number, _of_column(other))
+        if kind == "string" and drawn < 0.4:
+            return f"{name} = {owner}{name} || 'z'", _set(number, _and_z(column))
+        if isinstance(kind, dict) and kind["type"] == "struct" and drawn < 0.6:
+            inner = chance.choice(kind["fields"])
+            if is_spelled(kind) and not any(each["required"] for each in kind["fields"]):
+                value = self._any(inner["type"])
+                text = f"{name}.{inner['name']} = {self.spelling.literal(inner['type'], value)}"
+                return text, _set(number, _inside(column, inner["id"], value))
+        if not is_spelled(kind):
+            return f"{name} = {owner}{name}", _set(number, _of_column(column))
+        value = self.value(table, column)
+        return f"{name} = {self.literal(table, number, value)}", _set(number, lambda row: value)
 
-    def merge(self, table: TableModel) -> Statement:
-        chance, names, ids = self._chance, table.names(), table.ids
-        wanted = sorted(chance.sample(IDS, chance.randint(1, 3)))
-        cells = self.cells(table, ids=wanted)
-        source = {row[ids["id"]]: row for row in cells}
-        x, removes, inserts = ids["x"], chance.random() < 0.3, chance.random() < 0.6
-        matched: Callable[[Row, dict[int, Any]], dict[int, Any] | None]
-        if removes:
-            then, matched = "DELETE", lambda row, given: None
-        else:
-            then = f"UPDATE SET {names['x']} = u.c"
-            matched = lambda row, given: {**row.cells, x: given[x]}  # noqa: E731
-        rest = (
-            f" WHEN NOT MATCHED THEN INSERT ({self.columns(table)}) VALUES (u.a, u.b, u.c)"
-            if inserts or removes
-            else ""
+    def update(self, table: TableModel, branch: str = "main") -> Statement:
+        condition, test = self.condition(table)
+        texts, changes = dict[str, str](), []
+        for _ in range(self.chance.choice([1, 1, 2])):
+            text, change = self._assignment(table)
+            name = text.partition(" =")[0].partition(".")[0]
+            if name not in texts:
+                texts[name] = text
+                changes.append(change)
+        text = (
+            f"UPDATE {self.name(table.name, branch)} SET {', '.join(texts.values())} "
+            f"WHERE {condition}"
         )
-        sql = (
-            f"MERGE INTO {self.name(table.name)} t USING (VALUES {self.values(table, cells)}) "
-            f"u(a, b, c) ON t.{names['id']} = u.a WHEN MATCHED THEN {then}{rest}"
-        )
-        effect = merged(
-            lambda row: row.cells.get(ids["id"]), source, matched, inserts=bool(rest),
-            as_seen=self._as_seen("merge"),
-        )  # fmt: skip
-        return Statement("merge", (sql,), (Part(table.name, effect),), reads=True, table=table.name)
+        effect = updated(test, _all_of(changes), as_seen=self._as_seen)
+        return self._rows("update", table, branch, text, effect, reads=True)
 
-    def overwrite(self, table: TableModel) -> Statement:
-        chance, name = self._chance, self.name(table.name)
-        cells = self.cells(table)
-        names, p = table.names(), table.ids["p"]
+    def merge(self, table: TableModel, branch: str = "main") -> Statement | None:
+        if "id" not in table.ids or not all(is_spelled(e["type"]) for e in table.schema()):
+            return None
+        chance, key = self.chance, table.ids["id"]
+        wanted = sorted(chance.sample(IDS, chance.randint(1, 4)))
+        rows = self.cells(table, ids=wanted, whole=True)
+        source = {row[key]: row for row in rows}
+        matched, missing, alone = list[Any](), list[Any](), list[Any]()
+        clauses, id_ = [], table.field(key)["name"]
+
+        def more(owner: str) -> tuple[str, Test | None]:
+            if chance.random() < 0.6:
+                return "", None
+            text, test = self.condition(table, owner=owner)
+            return f" AND {text}", test
+
+        if chance.random() < 0.35:
+            condition, test = more("t.")
+            clauses.append(f"WHEN MATCHED{condition} THEN DELETE")
+            matched.append((test, None))
+        if chance.random() < 0.8 and (not matched or matched[-1][0] is not None):
+            condition, test = more("t.")
+            drawn, others = chance.random(), [e for e in table.schema() if e["id"] != key]
+            if drawn < 0.2:
+                text, change = "*", lambda row, given: dict(given)
+            elif drawn < 0.75:
+                column = table.field(table.ids["x"]) if drawn < 0.5 else chance.choice(others)
+                text = f"{column['name']} = u.{column['name']}"
+                change = _given(column["id"])
+            else:
+                text, plain = self._assignment(table, "t.")
+                change = _ignoring(plain)
+            clauses.append(f"WHEN MATCHED{condition} THEN UPDATE SET {text}")
+            matched.append((test, change))
+        if chance.random() < 0.7 or not clauses:
+            condition, test = more("u.")
+            kept = [
+                each["id"] for each in table.schema()
+                if each["required"] or table.own_name(each) or chance.random() < 0.7
+            ]  # fmt: skip
+            names = [table.field(each)["name"] for each in kept]
+            how = f"({', '.join(names)}) VALUES ({', '.join(f'u.{each}' for each in names)})"
+            if len(kept) == len(table.schema()) and chance.random() < 0.5:
+                how = "*"
+            clauses.append(f"WHEN NOT MATCHED{condition} THEN INSERT {how}")
+            missing.append((test, kept))
+        if chance.random() < 0.2:
+            condition, test = self.condition(table, owner="t.")
+            then, change = "DELETE", None
+            if chance.random() < 0.5:
+                text, change = self._assignment(table, "t.")
+                then = f"UPDATE SET {text}"
+            clauses.append(f"WHEN NOT MATCHED BY SOURCE AND {condition} THEN {then}")
+            alone.append((test, change))
+        on, test = more("t.") if chance.random() < 0.3 else ("", None)
+        names = [table.field(each)["name"] for each in rows[0]]
+        text = (
+            f"MERGE INTO {self.name(table.name, branch)} t USING "
+            f"{self.spelling.source(self.values(table, rows), names, 'u')} "
+            f"ON t.{id_} = u.{id_}{on} {' '.join(clauses)}"
+        )
+        effect = merged(key, source, test, matched, missing, alone, as_seen=self._as_seen)
+        return self._rows("merge", table, branch, text, effect, reads=True)
+
+    def overwrite(self, table: TableModel) -> Statement | None:
+        chance, name, rows = self.chance, self.name(table.name), self.cells(table)
+        if not rows[0] or self._lacks(table, rows[0]):
+            return None
         whole = ("holds rows", "of another partitioning", "only some rows", "PARTITION")
-        if self.shape.partitioned and not table.respecced and chance.random() < 0.7:
-            if chance.random() < 0.7:
-                found = {row[p] for row in cells}
-                text = (
-                    f"INSERT OVERWRITE {name} ({self.columns(table)}) "
-                    f"VALUES {self.values(table, cells)}"
-                )
-                effect = replaced(lambda row: row.cells.get(p) in found, cells)
-                return Statement(
-                    "overwrite dynamic",
-                    ("SET partition_overwrite_mode = 'dynamic'", text),
-                    (Part(table.name, effect),),
-                    table=table.name,
-                )
-            fixed = chance.choice(PARTITIONS)
-            for each in cells:
-                each[p] = fixed
-            rows = ", ".join(
-                f"({_literal(row[table.ids['id']])}, {_literal(row[table.ids['x']])})"
-                for row in cells
-            )
-            text = (
-                f"INSERT OVERWRITE {name} PARTITION ({names['p']} = {fixed}) "
-                f"({names['id']}, {names['x']}) VALUES {rows}"
-            )
-            effect = replaced(lambda row: row.cells.get(p) == fixed, cells)
-        else:
-            text = (
-                f"INSERT OVERWRITE {name} ({self.columns(table)}) "
-                f"VALUES {self.values(table, cells)}"
-            )
-            effect = replaced(lambda row: True, cells)
-        return Statement(
-            "overwrite", ("SET partition_overwrite_mode = 'static'", text),
-            (Part(table.name, effect),), whole, table=table.name,
-        )  # fmt: skip
+        kind, effect, part = "overwrite", replaced(lambda row: True, rows), ""
+        mode, spec = "static", table.spec()
+        if spec and not table.respecced and chance.random() < 0.7:
+            fixed = [path[0] for path, form in spec if form == "identity" and not path[1:]]
+            fixed = [each for each in fixed if each["type"] in ("int", "long", "string")]
+            if fixed and chance.random() < 0.4 and (len(spec) == 1 or self.careful):
+                column = fixed[0]
+                value = self.value(table, column | {"required": True})
+                if value is None:
+                    return None
+                part = f" PARTITION ({column['name']} = {value!r})"
+                rows = [{**each, column["id"]: value} for each in rows]
+                wanted = key_of(value)
+                effect = replaced(lambda row: key_of(value_at(row, [column])) == wanted, rows)
+                rows = [{k: v for k, v in each.items() if k != column["id"]} for each in rows]
+                if not rows[0]:
+                    return None
+            else:
+                kind, mode = "overwrite dynamic", "dynamic"
+                found = {_partition(spec, Row(each)) for each in rows}
+                effect = replaced(lambda row: _partition(spec, row) in found, rows)
+        text = (
+            f"INSERT OVERWRITE {name}{part} ({self.columns(table, rows[0])}) "
+            f"VALUES {self.values(table, rows)}"
+        )
+        made = self._rows(kind, table, "main", text, effect, refusals=whole * (mode == "static"))
+        made.texts = (self.spelling.mode(mode), *made.texts)
+        return made
+
+    def overwrite_select(self, table: TableModel) -> Statement:
+        name, (condition, test) = self.name(table.name), self.condition(table)
+        columns = table.schema()
+        text = (
+            f"INSERT OVERWRITE {name} SELECT {', '.join(each['name'] for each in columns)} "
+            f"FROM {name} WHERE {condition}"
+        )
+
+        def effect(now: Rows, seen: Rows) -> Rows:
+            return tuple(Row(dict(each.cells)) for each in seen if test(each) is True)
+
+        made = self._rows("overwrite select", table, "main", text, effect, reads=True)
+        made.texts = (self.spelling.mode("static"), *made.texts)
+        return made
 
     # ------------------------------------------------------------------ several as one
 
-    def transaction(self, tables: list[TableModel]) -> Statement:
-        """Two to four statements, and COMMIT."""
-        chance = self._chance
+    def transaction(self, table: TableModel) -> Statement | None:
+        """Two to four statements, and COMMIT; over REST of two tables."""
+        chance, tables = self.chance, [table]
+        if "u" in self._tables and chance.random() < 0.65:
+            tables.append(self._tables["u"])
         only = chance.random() < 0.4
-        drawn = []
+        kinds: list[Any] = [self.insert]
+        kinds += [] if only else [self.delete, self.update, self.merge]
+        drawn: list[Statement] = []
         for number in range(chance.randint(2, 4)):
-            table = tables[number] if number < len(tables) else chance.choice(tables)
-            kinds = [self.insert] if only else [self.insert, self.delete, self.update, self.merge]
-            drawn.append(chance.choice(kinds)(table))
-        texts = [text for each in drawn for text in each.texts]
-        parts = [part for each in drawn for part in each.parts]
+            each = tables[number] if number < len(tables) else chance.choice(tables)
+            made = chance.choice(kinds)(each)
+            if made is not None:
+                drawn.append(made)
+        if len(drawn) < 2:
+            return None
         return Statement(
             "transaction" if len(tables) == 1 else "transaction of two",
-            ("BEGIN", *texts, "COMMIT"), (*parts,), reads=not only,
+            ("BEGIN", *(text for each in drawn for text in each.texts), "COMMIT"),
+            tuple(part for each in drawn for part in each.parts), reads=not only, table=table.name,
         )  # fmt: skip
 
-    def create_as(self, table: TableModel, name: str) -> Statement:
+    def create_as(self, table: TableModel) -> Statement | None:
         """A new table of rows that the statement reads."""
-        names = self.columns(table)
-        text, test = self.condition(table)
+        name, (condition, test) = f"c{self._next()}", self.condition(table)
+        columns = [each for each in table.schema() if table.own_name(each)]
+        if not columns:
+            return None
         told = f" TBLPROPERTIES ('format-version' = '{self.shape.version}')"
         sql = (
-            f"CREATE TABLE {self.name(name)}{told} AS SELECT {names} "
-            f"FROM {self.name(table.name)} WHERE {text}"
+            f"CREATE TABLE {self.name(name)}{told} AS SELECT "
+            f"{', '.join(each['name'] for each in columns)} FROM {self.name(table.name)} "
+            f"WHERE {condition}"
         )
-        own = [table.ids[each] for each in ("id", "p", "x")]
 
         def effect(now: Rows, seen: Rows) -> Rows:
-            made = [{n + 1: row.cells.get(key) for n, key in enumerate(own)} for row in seen
-                    if test(row)]  # fmt: skip
-            return tuple(map(Row, made))
+            return tuple(
+                Row({n + 1: value_at(row, [each]) for n, each in enumerate(columns)})
+                for row in seen if test(row) is True
+            )  # fmt: skip
 
         return Statement(
             "create as", (sql,), (Part(name, effect),), ("exists", "created", "already"),
@@ -357,11 +659,13 @@ class Drawing:
 
     # ------------------------------------------------------------------ maintenance
 
-    def _call(self, procedure: str, table: TableModel, more: str = "") -> str:
-        return f"CALL system.{procedure}(table => '{self.name(table.name)}'{more})"
+    def _call(self, kind: str, table: TableModel, more: str = "", **given: Any) -> Statement:
+        """A procedure, which changes no row."""
+        text = f"CALL system.{kind}(table => '{self.name(table.name)}'{more})"
+        return Statement(kind, (text,), (Part(table.name, same),), table=table.name, **given)
 
     def compaction(self, table: TableModel) -> Statement:
-        chance = self._chance
+        chance = self.chance
         options = {"rewrite-all": "true"} if chance.random() < 0.7 else {"min-input-files": "2"}
         if chance.random() < 0.5:
             options["delete-file-threshold"] = "1"
@@ -374,157 +678,350 @@ class Drawing:
             options |= {"partial-progress.enabled": "true", "partial-progress.max-commits": "3"}
             options["max-file-group-size-bytes"] = str(chance.choice([1, 2000]))
         more = ""
-        if chance.random() < 0.45:
-            text, _ = self.condition(table, pushed=True)
-            more += f", where => '{text}'"
+        if chance.random() < 0.45 and "id" in table.ids:
+            more += f", where => '{self.condition(table, plain=True)[0]}'"
         if chance.random() < 0.2:
-            more += f", strategy => 'sort', sort_order => '{table.names()['id']} DESC'"
+            path = chance.choice([*primitive_paths(table.schema())] or [[table.schema()[0]]])
+            name = ".".join(each["name"] for each in path)
+            more += f", strategy => 'sort', sort_order => '{name} DESC NULLS LAST'"
         told = ", ".join(f"'{key}', '{value}'" for key, value in options.items())
-        return Statement(
-            "rewrite_data_files",
-            (self._call("rewrite_data_files", table, f"{more}, options => map({told})"),),
-            (Part(table.name, same),), ("commits of the rewrite failed",), reads=True,
-            many=partial or "remove-dangling-deletes" in options, table=table.name,
+        return self._call(
+            "rewrite_data_files", table, f"{more}, options => map({told})",
+            refusals=("commits of the rewrite failed",), reads=True,
+            many=partial or "remove-dangling-deletes" in options,
         )  # fmt: skip
 
     def rewrite_manifests(self, table: TableModel) -> Statement:
-        return Statement(
-            "rewrite_manifests", (self._call("rewrite_manifests", table),),
-            (Part(table.name, same),), table=table.name,
-        )  # fmt: skip
+        return self._call("rewrite_manifests", table)
 
-    def rewrite_deletes(self, table: TableModel) -> Statement:
-        options = ", options => map('rewrite-all', 'true')"
-        return Statement(
-            "rewrite_position_delete_files",
-            (self._call("rewrite_position_delete_files", table, options),),
-            (Part(table.name, same),), ("new deletes are vectors",), reads=True, table=table.name,
-        )  # fmt: skip
-
-    def expire(self, table: TableModel) -> Statement:
-        kept = self._chance.randint(1, 3)
-        more = f", older_than => now() + INTERVAL 1 HOUR, retain_last => {kept}"
-        if self._chance.random() < 0.3:
-            more += ", clean_expired_metadata => true"
-        return Statement("expire", (self._call("expire_snapshots", table, more),), table=table.name)
-
-    def orphans(self, table: TableModel) -> Statement:
-        return Statement(
-            "orphans", (self._call("remove_orphan_files", table),), reads=True, table=table.name,
-        )  # fmt: skip
-
-    def copy(self, table: TableModel, place: Path) -> Statement:
-        """A copy of it in a folder, or what is new since the last one."""
-        since = self._chance.choice(["", ", since => 'latest'"])
-        sql = f"CALL system.copy_table('{self.name(table.name)}', location => '{place}'{since})"
-        missing = ("leave SINCE out", "no table", "no metadata")
-        return Statement("copy", (sql,), (), missing, reads=True, table=table.name)
-
-    def maintain(self, table: TableModel) -> Statement:
-        return Statement(
-            "maintain", (f"maintain {self.name(table.name)}",), (Part(table.name, same),),
-            reads=True, many=True, table=table.name,
+    def rewrite_deletes(self, table: TableModel) -> Statement | None:
+        if table.version < 2 and self.careful:
+            return None
+        return self._call(
+            "rewrite_position_delete_files", table, ", options => map('rewrite-all', 'true')",
+            refusals=("new deletes are vectors",), reads=True,
         )  # fmt: skip
 
     def convert(self, table: TableModel) -> Statement:
-        return Statement(
-            "convert_equality_deletes", (self._call("convert_equality_deletes", table),),
-            (Part(table.name, same),), reads=True, table=table.name,
-        )  # fmt: skip
+        return self._call("convert_equality_deletes", table, reads=True)
 
-    # ------------------------------------------------------------------ history and shape
+    def expire(self, table: TableModel) -> Statement:
+        more = f", older_than => now(){' + INTERVAL 1 HOUR' * (not self.careful)}"
+        more += f", retain_last => {self.chance.randint(1, 3)}"
+        if self.chance.random() < 0.3 and not self.careful:
+            more += ", clean_expired_metadata => true"
+        made = self._call("expire_snapshots", table, more)
+        made.kind, made.parts = "expire", ()
+        return made
 
-    def rollback(self, table: TableModel) -> Statement | None:
-        """Back to an ancestor of main."""
+    def orphans(self, table: TableModel) -> Statement:
+        made = self._call("remove_orphan_files", table, reads=True)
+        made.kind, made.parts = "orphans", ()
+        return made
+
+    def maintain(self, table: TableModel) -> Statement:
+        """A run of maintenance, as ``run_texts`` knows it."""
+        made = self._call("maintain", table, reads=True, many=True)
+        made.texts = (f"maintain {self.name(table.name)}",)
+        return made
+
+    def copy(self, table: TableModel, place: Path) -> Statement:
+        """A copy of it in a folder, or what is new since the last one."""
+        since = self.chance.choice(["", ", since => 'latest'"])
+        missing = ("leave SINCE out", "no table", "no metadata")
+        made = self._call("copy_table", table, f", location => '{place}'{since}", reads=True)
+        made.kind, made.parts, made.refusals = "copy", (), missing
+        return made
+
+    # ------------------------------------------------------------------ history
+
+    def _snapshots(self, table: TableModel, *, ancestors: bool = False) -> list[int]:
+        """Those whose rows are known, the newest first; ``ancestors``: of main alone."""
         assert table.document is not None
-        parents = {s["snapshot-id"]: s.get("parent-snapshot-id")
-                   for s in table.document["snapshots"]}  # fmt: skip
-        found, current = list[int](), table.heads.get("main")
-        while (current := parents.get(current)) in parents:  # type: ignore[arg-type]
-            found.append(current)  # type: ignore[arg-type]
-        found = [each for each in found if table.snapshots.get(each) is not None]
+        parents = table.parents()
+        found = [*parents][::-1]
+        if ancestors:
+            found, current = [], table.heads.get("main")
+            while current is not None and (current := parents.get(current)) in parents:
+                found.append(current)
+        common = parents if self.common is None else self.common
+        return [e for e in found if table.snapshots.get(e) is not None and e in common]
+
+    def move_main(self, table: TableModel) -> Statement | None:
+        """Back to an ancestor of main, or to any snapshot."""
+        anywhere = self.common is not None and self.chance.random() < 0.3
+        found = self._snapshots(table, ancestors=not anywhere)
         if not found:
             return None
-        back = min(self._chance.choice([0, 0, 1, 2]), len(found) - 1)
-        chosen = found[back]
-        name = self.name(table.name)
-        sql = f"CALL system.rollback_to_snapshot('{name}', {chosen})"
+        chosen = found[min(self.chance.choice([0, 0, 1, 2]), len(found) - 1)]
+        kind = "set_current_snapshot" if anywhere else "rollback_to_snapshot"
         return Statement(
-            "rollback", (sql,), (), ("ancestor", "snapshot"), head=chosen, table=table.name
-        )
+            kind, (f"CALL system.{kind}('{self.name(table.name)}', {chosen})",), (),
+            ("ancestor", "snapshot"), head=chosen, table=table.name,
+        )  # fmt: skip
 
     def branch(self, table: TableModel) -> Statement:
+        """The branch dev comes, goes, or is what main goes on to."""
         there = "dev" in table.rows
-        verb = (
-            "CREATE OR REPLACE BRANCH"
-            if not there or self._chance.random() < 0.4
-            else "DROP BRANCH"
-        )
-        if verb == "DROP BRANCH" and self._chance.random() < 0.3:
+        verb = "CREATE OR REPLACE" if not there or self.chance.random() < 0.4 else "DROP"
+        sql = f"ALTER TABLE {self.name(table.name)} {verb} BRANCH dev"
+        if verb == "DROP" and self.chance.random() < 0.3:
             sql = f"CALL system.fast_forward('{self.name(table.name)}', 'main', 'dev')"
-        else:
-            sql = f"ALTER TABLE {self.name(table.name)} {verb} dev"
         return Statement("branch", (sql,), (), ("branch", "ancestor", "snapshots of its own"),
                          table=table.name)  # fmt: skip
 
-    def columns_changed(self, table: TableModel) -> Statement:
-        chance, name = self._chance, self.name(table.name)
-        first = {*table.ids.values()}
-        others = [each["name"] for each in table.schema() if each["id"] not in first]
-        number = self._next()
-        texts = [f"ADD COLUMN a{number} INT", f"RENAME COLUMN {table.names()['x']} TO x{number}"]
-        if table.version > 2:
-            texts.append(f"ADD COLUMN a{number} INT DEFAULT {number}")
-        if others:
-            texts.append(f"DROP COLUMN {chance.choice(others)}")
-        if table.type_of("x") == "int":
-            texts.append(f"ALTER COLUMN {table.names()['x']} TYPE BIGINT")
+    def ref(self, table: TableModel) -> Statement | None:
+        """A branch or a tag comes, goes, or is at another snapshot."""
+        assert table.document is not None
+        chance, found = self.chance, self._snapshots(table)
+        refs = [(name, each["type"]) for name, each in table.document["refs"].items()
+                if name != "main"]  # fmt: skip
+        if not found:
+            return None
+        verb = chance.choice(["CREATE", "CREATE", "REPLACE", "DROP"])
+        at = f" AS OF VERSION {chance.choice(found)}"
+        if verb == "CREATE":
+            if len(refs) > 4:
+                return None
+            name, kind = f"r{self._next()}", chance.choice(["branch", "branch", "tag"])
+            at = (at if chance.random() < 0.4 else "") + chance.choice(["", "", " RETAIN 30 DAYS"])
+            if table.heads.get("main") not in found:
+                return None
+        elif not refs:
+            return None
+        else:
+            name, kind = chance.choice(refs)
+            at = at if verb == "REPLACE" else ""
+        text = f"ALTER TABLE {self.name(table.name)} {verb} {kind.upper()} {name}{at}"
+        return Statement("ref", (text,), (), ("branch", "ancestor"), table=table.name)
+
+    def fast_forward(self, table: TableModel) -> Statement | None:
+        if len(table.rows) < 2:
+            return None
+        behind, ahead = self.chance.sample([*table.rows], 2)
+        text = f"CALL system.fast_forward('{self.name(table.name)}', '{behind}', '{ahead}')"
+        return Statement("fast forward", (text,), (), ("ancestor", "fast-forward", "snapshot"),
+                         table=table.name)  # fmt: skip
+
+    def cherrypick(self, table: TableModel) -> Statement | None:
+        """The rows of an INSERT into a branch come to main, too."""
+        known = table.parents()
+        found = [each for each in table.appended if each in known]
+        found = [each for each in found if self.common is None or each in self.common]
+        if not found:
+            return None
+        chosen = self.chance.choice(found)
+        text = f"CALL system.cherrypick_snapshot('{self.name(table.name)}', {chosen})"
         return Statement(
-            "columns", (f"ALTER TABLE {name} {chance.choice(texts)}",), (),
+            "cherrypick", (text,), (Part(table.name, inserted(table.appended[chosen])),),
+            ("ancestor", "already"), table=table.name,
+        )  # fmt: skip
+
+    def publish(self, table: TableModel) -> Statement | None:
+        """An INSERT that is staged, and published."""
+        made, alter = self.insert(table), f"ALTER TABLE {self.name(table.name)}"
+        if made is None or not self.spelling.spark:
+            return None
+        word = f"w{self._next()}"
+        made.texts = (
+            f"{alter} SET TBLPROPERTIES ('write.wap.enabled' = 'true')",
+            f"SET spark.wap.id = {word}", *made.texts, "RESET spark.wap.id",
+            f"{alter} UNSET TBLPROPERTIES ('write.wap.enabled')",
+            f"CALL system.publish_changes('{self.name(table.name)}', '{word}')",
+        )  # fmt: skip
+        made.kind, made.appends = "publish", []
+        return made
+
+    # ------------------------------------------------------------------ shape
+
+    def change_columns(self, table: TableModel) -> Statement | None:
+        """A column comes, goes, or has another name, place or type."""
+        fields, columns = copy.deepcopy(table.schema()), self._columns
+        columns.version = table.version
+        columns._next_id = max(columns._next_id, self._next())
+        own = {table.ids[each] for each in ("id", "p", "x") if each in table.ids}
+        sources = table.sources()
+        if not self.reuses_names:
+            columns._gone_names.clear()  # another's statement may mean the one that is gone
+        change = columns.change(fields, kept=own | sources, sources=sources, structs_alone=True)
+        if change is None or len([*primitive_paths(fields)]) > 14:
+            return None
+        alter, name = f"ALTER TABLE {self.name(table.name)}", ".".join((*change.path, change.name))
+        at = f" AFTER {change.after}" if change.after else " FIRST"
+        match change.kind:
+            case "add":
+                given: Any = change.detail
+                default = ""
+                if "write-default" in given:
+                    if self.careful:
+                        at = ""  # Java's own interface takes defaults, at the end
+                    text = repr(given["write-default"])
+                    default = f" DEFAULT {text.lower() if text in ('True', 'False') else text}"
+                elif self.chance.random() < 0.6:
+                    at = ""
+                text = f"ADD COLUMN {name} {self.spelling.type(given['type'])}{default}{at}"
+            case "drop":
+                text = f"DROP COLUMN {name}"
+            case "rename":
+                if table.own_name(table.at_path(change.path, change.name)) in ("id", "p") or (
+                    table.at_path(change.path, change.name)["id"] in sources
+                ):
+                    return None
+                text = f"RENAME COLUMN {name} TO {change.detail}"
+            case "move":
+                text = f"ALTER COLUMN {name}{at}"
+                if change.after == change.name:
+                    return None
+            case "widen":
+                text = f"ALTER COLUMN {name} TYPE {self.spelling.type(change.detail)}"
+            case _:
+                text = f"ALTER COLUMN {name} DROP NOT NULL"
+        return Statement(
+            "columns", (f"{alter} {text}",), (),
             ("no column", "not found", "there is", "exists", "column"), table=table.name,
         )  # fmt: skip
 
-    def partitions_changed(self, table: TableModel) -> Statement:
-        assert table.document is not None
-        spec = next(s for s in table.document["partition-specs"]
-                    if s["spec-id"] == table.document["default-spec-id"])  # fmt: skip
-        id_, p = table.names()["id"], table.ids["p"]
-        sources = {each["source-id"] for each in spec["fields"] if each["transform"] != "void"}
-        if p in sources:
-            text = f"DROP PARTITION FIELD {table.names()['p']}"
-        elif table.ids["id"] in sources:
-            text = f"DROP PARTITION FIELD bucket(2, {id_})"
-        else:
-            text = f"ADD PARTITION FIELD bucket(2, {id_})"
-        return Statement(
-            "partitioning", (f"ALTER TABLE {self.name(table.name)} {text}",), (),
-            ("partition field", "partition"), table=table.name,
+    def change_partitions(self, table: TableModel) -> Statement | None:
+        spec = [(form, ".".join(e["name"] for e in path)) for path, form in table.spec()
+                if form != "void"]  # fmt: skip
+        drawn = _transform(self._columns, table.schema())
+        verb = self.chance.choice(["ADD", "DROP", "REPLACE"] if spec else ["ADD"])
+        if (verb != "DROP" and drawn is None) or (verb == "ADD" and len(spec) > 2):
+            return None
+        text = transform(*(drawn or ("", ""))) if verb == "ADD" else (
+            transform(*self.chance.choice(spec))
         )  # fmt: skip
+        if verb == "REPLACE" and drawn is not None:
+            text += f" WITH {transform(*drawn)}"
+        alter = f"ALTER TABLE {self.name(table.name)} {verb} PARTITION FIELD {text}"
+        return Statement("partitioning", (alter,), (), ("partition field", "partition"),
+                         table=table.name)  # fmt: skip
 
-    def replace(self, table: TableModel, *, text_x: bool = False) -> Statement:
-        sql = self.shape.create(self.name(table.name), replace=True, text_x=text_x)
+    def replace(self, table: TableModel) -> Statement:
+        text_x = self.common is None and self.chance.random() < 0.3
+        sql = self.shape.create(
+            self.name(table.name), self.spelling, replace=True, text_x=text_x
+        )  # fmt: skip
         if table.version > self.shape.version:
             sql = sql.replace(f"'format-version' = '{self.shape.version}'",
                               f"'format-version' = '{table.version}'")  # fmt: skip
-        return Statement("replace table", (sql,), (), table=table.name, columns="replaced")
+        stays = ("stays in a table of format version 1",)
+        return Statement(
+            "replace table", (sql,), (), stays, table=table.name, columns="replaced"
+        )  # fmt: skip
 
-    def upgrade(self, table: TableModel) -> Statement:
-        sql = (
-            f"ALTER TABLE {self.name(table.name)} SET TBLPROPERTIES "
-            f"('format-version' = '{table.version + 1}')"
-        )
-        return Statement("upgrade", (sql,), (), ("format version",), table=table.name)
+    def upgrade(self, table: TableModel) -> Statement | None:
+        if table.version > 2 or len(table.rows) > 1:
+            return None
+        return self._property(table, "upgrade", "format-version", str(table.version + 1))
+
+    def set_property(self, table: TableModel) -> Statement:
+        key, known = self.chance.choice(_PROPERTIES)
+        made = self._property(table, "properties", key, self.chance.choice(known))
+        if self.chance.random() < 0.1:
+            alter = f"ALTER TABLE {self.name(table.name)} UNSET TBLPROPERTIES"
+            made.texts = (f"{alter} IF EXISTS ('{key}')",)
+        return made
+
+    def _property(self, table: TableModel, kind: str, key: str, value: str) -> Statement:
+        sql = f"ALTER TABLE {self.name(table.name)} SET TBLPROPERTIES ('{key}' = '{value}')"
+        return Statement(kind, (sql,), (), ("format version",), table=table.name)
+
+    def write_order(self, table: TableModel) -> Statement | None:
+        chance = self.chance
+        path = chance.choice([*primitive_paths(table.schema())] or [[]])
+        name = ".".join(each["name"] for each in path)
+        order = f"{name} {chance.choice(['ASC', 'DESC'])} NULLS {chance.choice(['FIRST', 'LAST'])}"
+        text = chance.choice([
+            f"WRITE ORDERED BY {order}", f"WRITE LOCALLY ORDERED BY {order}", "WRITE UNORDERED",
+            f"WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY {order}",
+        ])  # fmt: skip
+        return Statement("write order", (f"ALTER TABLE {self.name(table.name)} {text}",),
+                         table=table.name) if path else None  # fmt: skip
 
 
-def _number(key: int, test: Callable[[Any], bool]) -> Test:
-    def known(row: Row) -> bool:
-        value = row.cells.get(key)
-        return value is not None and test(value)
-
-    return known
+# ------------------------------------------------------------------ what becomes of values
 
 
-def _literal(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    return f"'{value}'" if isinstance(value, str) else str(value)
+def _set(number: int, value: Callable[[Row], Any]) -> Callable[[Row], Cells]:
+    return lambda row: {**row.cells, number: value(row)}
+
+
+def _all_of(changes: list[Callable[[Row], Cells]]) -> Callable[[Row], Cells]:
+    """Several columns that become what they are of the row of before."""
+
+    def change(row: Row) -> Cells:
+        made = dict(row.cells)
+        for each in changes:
+            made |= {k: v for k, v in each(row).items() if v is not row.cells.get(k, _ABSENT)}
+        return made
+
+    return change
+
+
+_ABSENT = object()
+
+
+def _of_column(column: dict[str, Any]) -> Callable[[Row], Any]:
+    return lambda row: value_at(row, [column])
+
+
+def _and_z(column: dict[str, Any]) -> Callable[[Row], Any]:
+    def value(row: Row) -> Any:
+        found = value_at(row, [column])
+        return None if found is None else f"{found}z"
+
+    return value
+
+
+def _inside(column: dict[str, Any], number: int, value: Any) -> Callable[[Row], Any]:
+    """A struct with another value in it; of NULL, one of NULLs."""
+
+    def made(row: Row) -> Any:
+        found = value_at(row, [column]) or {each["id"]: None for each in column["type"]["fields"]}
+        return {**found, number: value}
+
+    return made
+
+
+def _given(number: int) -> Callable[[Row, Cells], Cells]:
+    return lambda row, given: {**row.cells, number: given[number]}
+
+
+def _ignoring(change: Callable[[Row], Cells]) -> Callable[[Row, Cells], Cells]:
+    return lambda row, given: change(row)
+
+
+def _both(one: Test, other: Test) -> Test:
+    def test(row: Row) -> bool | None:
+        found = one(row), other(row)
+        return False if False in found else None if None in found else True
+
+    return test
+
+
+def _either(one: Test, other: Test) -> Test:
+    def test(row: Row) -> bool | None:
+        found = one(row), other(row)
+        return True if True in found else None if None in found else False
+
+    return test
+
+
+def _deleted_by_key(key: int, test: Test, effect: Any) -> Any:
+    """Rows of the keys of rows that a condition is true for."""
+
+    def by_key(now: Rows, seen: Rows) -> Rows:
+        gone = {each.cells.get(key) for each in seen if test(each) is True} - {None}
+        return deleted(lambda row: row.cells.get(key) in gone)(now, seen)
+
+    return by_key
+
+
+def _partition(spec: list[tuple[list[Any], str]], row: Row) -> tuple[Any, ...]:
+    """The partition of a row by a spec."""
+    found = []
+    for path, form in spec:
+        value = value_at(row, path)
+        found.append(key_form(None, apply(form, path[-1]["type"], value)))
+    return tuple(found)

@@ -43,9 +43,11 @@ def counts(document: dict[str, Any]) -> Counter[str]:
             found.update(manifests=1, live_manifests=bool(entries))
             for each in entries:
                 content = each["data_file"].get("content") or 0
+                rows = each["data_file"]["record_count"]
                 found.update(
                     data_files=content == 0, delete_files=content > 0,
-                    equality_delete_files=content == 2,
+                    equality_delete_files=content == 2, records=rows * (content == 0),
+                    position_deletes=rows * (content == 1),
                 )  # fmt: skip
     return found
 

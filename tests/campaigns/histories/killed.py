@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import icesql
-from tests.campaigns.histories import files, upkeep
 from tests.campaigns.histories.drawing import Statement
 from tests.campaigns.histories.judge import History, run_texts
-from tests.campaigns.histories.model import Fault, TableModel
+from tests.campaigns.histories.model import Fault, TableModel, told
 from tests.campaigns.histories.moments import KILLS, Moments
 
 _ROOT = str(Path(__file__).parents[3])
@@ -22,7 +21,6 @@ _ROOT = str(Path(__file__).parents[3])
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(["tests.campaigns.histories.imported"])
 _PATIENCE_SECONDS = 120
-_OLD = "any commit to the table makes it old"
 
 
 class Killed(Exception):
@@ -121,28 +119,7 @@ class KilledHistory(History):
         self._check_copy()
 
     def _end(self) -> None:
-        """What is left is looked after, by the doctor's statements or by a run of maintenance."""
-        table = self.tables["t"]
-        assert table.document is not None
-        name, follows = self.draw.name("t"), self.chance.random() < 0.5
-
-        def document() -> dict[str, Any]:
-            self._look(table)
-            assert table.document is not None
-            return table.document
-
-        self.warehouse.make_old(self.namespace)
-        try:
-            if follows:
-                open_ended = table.respecced or len(table.rows) > 1
-                wrong = [*upkeep.follow_doctor(self.other, name, document, open_ended)]
-            else:
-                wrong = [*upkeep.maintain(self.other, name, document, self.warehouse.folder)]
-        except icesql.Error as error:
-            wrong = [f"{type(error).__name__}: {error}"]
-        if wrong:
-            how = "the doctor" if follows else "maintenance"
-            raise Fault(f"{how}: {wrong}")
+        self._look_after(self.tables["t"])
         super()._end()
 
     def _check_files(self, table: TableModel, statement: Statement, killed: bool) -> None:
@@ -155,37 +132,7 @@ class KilledHistory(History):
         if killed and self.chance.random() < 0.3:
             self._left |= found
             return  # the next statement meets them
-        self.warehouse.make_old(self.namespace)
-        text = f"CALL system.remove_orphan_files('{self.draw.name(table.name)}')"
-        try:
-            rows = self.other.execute(text).fetchall()
-        except icesql.NotSupportedError as error:
-            if _OLD not in str(error):
-                raise
-            # Metadata that the catalog never took could be another table's, until a commit is newer.
-            self.other.execute(
-                f"ALTER TABLE {self.draw.name(table.name)} SET TBLPROPERTIES ('touched' = 'x')"
-            )
-            self._settle("other", statement)
-            self.warehouse.make_old(self.namespace)
-            found = self._orphans(table)
-            rows = self.other.execute(text).fetchall()
-        removed = {files.local(path) for (path,) in rows}
-        if removed != found:
-            lost, extra = sorted(found - removed)[:3], sorted(removed - found)[:3]
-            raise Fault(f"orphans that are left: {lost}, removed that are none: {extra}")
-        if self._orphans(table):
-            raise Fault(f"orphans are left: {sorted(self._orphans(table))[:3]}")
-
-    @staticmethod
-    def _orphans(table: TableModel) -> set[str]:
-        assert table.document is not None
-        assert table.place is not None
-        needed, there = files.needed(table.place, table.document), files.there(table.document)
-        gone = {each for each in needed - there if not each.endswith(".metadata.json")}
-        if gone:
-            raise Fault(f"files of the table are gone: {sorted(gone)[:3]}")
-        return there - needed
+        self._remove_orphans(table, statement)
 
     def _check_copy(self) -> None:
         """The copy is whole, with rows that the table has had."""
@@ -195,7 +142,7 @@ class KilledHistory(History):
             con.register_table("copied", str(self._copy))
             for (number,) in con.execute("SELECT snapshot_id FROM copied.snapshots").fetchall():
                 found = con.execute(f"SELECT * FROM copied VERSION AS OF {number}").fetchall()
-                self._check_known("the copy", number, found)
+                self._check_known("the copy", number, told(found))
 
 
 def crowd(arguments: dict[str, Any], writers: int, commits: int, kills: int) -> list[str]:

@@ -7,6 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.writer.model import path_to, shown
+from tests.writer.model import seen as as_seen_by_users
+from tests.writer.values import from_json
+
 
 class Fault(AssertionError):
     """Something that must not be."""
@@ -16,12 +20,16 @@ class MustConflict(Exception):
     """A statement that saw this, and meets that, may not commit."""
 
 
+# Values by field id, and those of structs the same way; what is left out is the column's default.
+Cells = dict[int, Any]
+
+
 class Row:
-    """One version of a row: its values by field id, and its row id once that was seen."""
+    """One version of a row: its values, and its row id once that was seen."""
 
     __slots__ = ("cells", "parent", "row_id")
 
-    def __init__(self, cells: dict[int, Any], parent: Row | None = None) -> None:
+    def __init__(self, cells: Cells, parent: Row | None = None) -> None:
         self.cells, self.parent = cells, parent
         self.row_id: int | None = None if parent is None else parent.row_id
 
@@ -29,7 +37,7 @@ class Row:
 class Made(dict[Any, Row]):
     """The rows that a statement makes, each once: by what it makes them of."""
 
-    def of(self, key: Any, cells: dict[int, Any], parent: Row | None = None) -> Row:
+    def of(self, key: Any, cells: Cells, parent: Row | None = None) -> Row:
         """The row made of ``key``."""
         if key not in self:
             self[key] = Row(dict(cells), parent)
@@ -39,7 +47,8 @@ class Made(dict[Any, Row]):
 Rows = tuple[Row, ...]
 # What a statement makes of the rows that are there when it commits, and of those that it read.
 Effect = Callable[[Rows, Rows], Rows]
-Test = Callable[[Row], bool]
+# SQL's three values: only of True a row is hit.
+Test = Callable[[Row], bool | None]
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,7 @@ class Part:
 # ------------------------------------------------------------------ effects
 
 
-def inserted(cells: Sequence[dict[int, Any]]) -> Effect:
+def inserted(cells: Sequence[Cells]) -> Effect:
     """New rows."""
     made = Made()
 
@@ -64,11 +73,11 @@ def inserted(cells: Sequence[dict[int, Any]]) -> Effect:
     return effect
 
 
-def copied(test: Test, change: Callable[[Row], dict[int, Any]]) -> Effect:
+def copied(test: Test, change: Callable[[Row], Cells]) -> Effect:
     """New rows that are made of the rows that the statement saw."""
 
     def effect(now: Rows, seen: Rows) -> Rows:
-        return (*now, *(Row(change(each)) for each in seen if test(each)))
+        return (*now, *(Row(change(each)) for each in seen if test(each) is True))
 
     return effect
 
@@ -86,8 +95,8 @@ def deleted(test: Test, *, as_seen: bool = False, vectors: bool = False) -> Effe
 
     def effect(now: Rows, seen: Rows) -> Rows:
         if not as_seen:
-            return tuple(each for each in now if not test(each))
-        gone = {id(each) for each in seen if test(each)}
+            return tuple(each for each in now if test(each) is not True)
+        gone = {id(each) for each in seen if test(each) is True}
         if vectors and any(_comes_from(each, gone) for each in now if id(each) not in gone):
             raise MustConflict("a row that it deletes was updated")
         return tuple(each for each in now if id(each) not in gone)
@@ -95,7 +104,7 @@ def deleted(test: Test, *, as_seen: bool = False, vectors: bool = False) -> Effe
     return effect
 
 
-def updated(test: Test, change: Callable[[Row], dict[int, Any]], *, as_seen: bool) -> Effect:
+def updated(test: Test, change: Callable[[Row], Cells], *, as_seen: bool) -> Effect:
     """Rows that become others. ``as_seen``: those that the statement saw, which must be there."""
     made = Made()
 
@@ -104,8 +113,8 @@ def updated(test: Test, change: Callable[[Row], dict[int, Any]], *, as_seen: boo
 
     def effect(now: Rows, seen: Rows) -> Rows:
         if not as_seen:
-            return tuple(new(each) if test(each) else each for each in now)
-        wanted = {id(each) for each in seen if test(each)}
+            return tuple(new(each) if test(each) is True else each for each in now)
+        wanted = {id(each) for each in seen if test(each) is True}
         if wanted - {id(each) for each in now}:
             raise MustConflict("a row that it updates is gone")
         return tuple(new(each) if id(each) in wanted else each for each in now)
@@ -114,45 +123,109 @@ def updated(test: Test, change: Callable[[Row], dict[int, Any]], *, as_seen: boo
 
 
 def merged(
-    key: Callable[[Row], Any],
-    source: dict[Any, dict[int, Any]],
-    matched: Callable[[Row, dict[int, Any]], dict[int, Any] | None],
+    key: int,
+    source: dict[Any, Cells],
+    on: Test | None,
+    matched: Sequence[tuple[Test | None, Callable[[Row, Cells], Cells] | None]],
+    missing: Sequence[tuple[Test | None, Sequence[int]]],
+    alone: Sequence[tuple[Test | None, Callable[[Row], Cells] | None]],
     *,
-    inserts: bool,
     as_seen: bool,
 ) -> Effect:
-    """A MERGE by key: matched rows become others or go, the rest of the source comes."""
+    """A MERGE by key: clauses for rows of both, of the source and of the table, the first that holds.
+
+    A clause is a condition, and a change (None: the row goes) or the columns of a new row.
+    """
     new_rows = Made()
+
+    def first(clauses: Sequence[tuple[Test | None, Any]], row: Row) -> tuple[bool, Any]:
+        for test, change in clauses:
+            if test is None or test(row) is True:
+                return True, change
+        return False, None
+
+    def is_hit(row: Row) -> bool:
+        return row.cells.get(key) in source and (on is None or on(row) is True)
+
+    def become(row: Row) -> Cells | None:
+        if is_hit(row):
+            given = source[row.cells[key]]
+            holds, change = first(matched, row)
+            return row.cells if not holds else None if change is None else change(row, given)
+        holds, change = first(alone, row)
+        return row.cells if not holds else None if change is None else change(row)
 
     def effect(now: Rows, seen: Rows) -> Rows:
         read = seen if as_seen else now
-        hit = {id(each) for each in read if key(each) in source}
-        if hit - {id(each) for each in now}:
+        changed = {id(each): become(each) for each in read}
+        changed = {n: c for each in read if (c := changed[n := id(each)]) is not each.cells}
+        if changed.keys() - {id(each) for each in now}:
             raise MustConflict("a row that it changes is gone")
         made: list[Row] = []
         for each in now:
-            if id(each) not in hit:
+            if id(each) not in changed:
                 made.append(each)
-                continue
-            cells = matched(each, source[key(each)])
-            made += [] if cells is None else [new_rows.of(each, cells, each)]
-        known = {key(each) for each in read}
-        new = [found for found in source if found not in known] if inserts else []
-        return (*made, *(new_rows.of(each, source[each]) for each in new))
+            elif (cells := changed[id(each)]) is not None:
+                made.append(new_rows.of(each, cells, each))
+        known = {each.cells[key] for each in read if is_hit(each)}
+        for found in (found for found in source if found not in known):
+            holds, kept = first(missing, Row(source[found]))
+            if holds:
+                made.append(new_rows.of(found, {each: source[found][each] for each in kept}))
+        return tuple(made)
 
     return effect
 
 
-def replaced(test: Test, cells: Sequence[dict[int, Any]]) -> Effect:
+def replaced(test: Test, cells: Sequence[Cells]) -> Effect:
     """Rows that go and others that come, as one."""
 
     def effect(now: Rows, seen: Rows) -> Rows:
         return (
-            *(each for each in now if not test(each)),
+            *(each for each in now if test(each) is not True),
             *(Row(dict(each)) for each in cells),
         )
 
     return effect
+
+
+def key_of(value: Any) -> Any:
+    """A value as SQL compares it: NaN is the greatest number, and one zero is the other."""
+    if value is None:
+        return None
+    return (1, 0) if value != value else (0, value)
+
+
+def value_at(row: Row, path: Sequence[dict[str, Any]]) -> Any:
+    """The value of a column, or of a field of structs."""
+    first = path[0]
+    if first["id"] in row.cells:
+        value = row.cells[first["id"]]
+    else:
+        value = from_json(first["type"], first.get("initial-default"))
+    for each in path[1:]:
+        value = None if value is None else value.get(each["id"])
+    return value
+
+
+def project(column: dict[str, Any], value: Any) -> Any:
+    """A value with what its type has by now: fields of structs that came later are NULL."""
+    type_ = column["type"]
+    if value is None or isinstance(type_, str):
+        return value
+    match type_["type"]:
+        case "struct":
+            return {each["id"]: project(each, value.get(each["id"])) for each in type_["fields"]}
+        case "list":
+            return [project({"type": type_["element"]}, each) for each in value]
+        case _:
+            inner = {"type": type_["value"]}
+            return [(key, project(inner, each)) for key, each in value]
+
+
+def told(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """Rows of a result, in the form in which the model shows its own."""
+    return [tuple(map(as_seen_by_users, each)) for each in rows]
 
 
 def _comes_from(row: Row, gone: set[int]) -> bool:
@@ -182,6 +255,8 @@ class TableModel:
     respecced: bool = False
     upgraded: bool = False
     keyed: bool = False  # it has equality deletes
+    # The rows of snapshots that only add them to a branch.
+    appended: dict[int, list[Cells]] = field(default_factory=dict)
 
     def at(self, branch: str) -> Rows:
         """The rows of a branch."""
@@ -197,14 +272,54 @@ class TableModel:
                 return fields
         raise Fault(f"{self.name} has no schema {wanted}")
 
+    def by_id(self) -> dict[int, dict[str, Any]]:
+        """The columns by their ids."""
+        return {each["id"]: each for each in self.schema()}
+
+    def field(self, number: int) -> dict[str, Any]:
+        """The column of an id."""
+        return self.by_id()[number]
+
+    def at_path(self, path: Sequence[str], name: str) -> dict[str, Any]:
+        """A column, or a field of structs, by its name."""
+        level = self.schema()
+        for each in path:
+            level = next(e["type"]["fields"] for e in level if e["name"] == each)
+        return next(each for each in level if each["name"] == name)
+
     def names(self) -> dict[str, str]:
         """What the first columns are called now."""
         called = {each["id"]: each["name"] for each in self.schema()}
         return {own: called[number] for own, number in self.ids.items() if number in called}
 
-    def type_of(self, own: str) -> Any:
-        """The type of one of the first columns."""
-        return {each["id"]: each["type"] for each in self.schema()}.get(self.ids[own])
+    def own_name(self, column: dict[str, Any]) -> str:
+        """Which of id, p and x a column is, or nothing."""
+        for each in ("id", "p", "x"):
+            if self.ids.get(each) == column["id"]:
+                return each
+        return ""
+
+    def spec(self) -> list[tuple[list[dict[str, Any]], str]]:
+        """The current partition fields: the path of each source, and the transform."""
+        assert self.document is not None
+        fields = next(each["fields"] for each in self.document["partition-specs"]
+                      if each["spec-id"] == self.document["default-spec-id"])  # fmt: skip
+        found = [(path_to(self.schema(), each["source-id"]), each["transform"]) for each in fields]
+        return [(path, form) for path, form in found if path is not None]
+
+    def sources(self) -> set[int]:
+        """The ids of columns that partitions and orders are by, and of the structs around them."""
+        assert self.document is not None
+        orders = (each for order in self.document["sort-orders"] for each in order["fields"])
+        specs = (each for spec in self.document["partition-specs"] for each in spec["fields"])
+        paths = (path_to(self.schema(), each["source-id"]) for each in (*orders, *specs))
+        return {each["id"] for path in paths for each in path or ()}
+
+    def parents(self) -> dict[int, int | None]:
+        """The snapshots, oldest first, and the parent of each."""
+        assert self.document is not None
+        return {each["snapshot-id"]: each.get("parent-snapshot-id")
+                for each in self.document["snapshots"]}  # fmt: skip
 
     @property
     def version(self) -> int:
@@ -213,21 +328,17 @@ class TableModel:
         return int(self.document["format-version"])
 
     def shown(self, rows: Iterable[Row], schema_id: int | None = None) -> list[tuple[Any, ...]]:
-        """Rows as a query of all columns tells them."""
+        """Rows as a query of all columns tells them, see ``told``."""
         fields = self.schema(schema_id)
         return [
-            tuple(row.cells.get(each["id"], each.get("initial-default")) for each in fields)
+            tuple(shown(each["type"], project(each, value_at(row, [each]))) for each in fields)
             for row in rows
         ]
 
     def new_head(self, branch: str, states: Sequence[Rows]) -> None:
         """The branch went on by a snapshot for each state."""
         assert self.document is not None
-        head = self.document["refs"][branch]["snapshot-id"]
-        parents = {
-            each["snapshot-id"]: each.get("parent-snapshot-id")
-            for each in self.document["snapshots"]
-        }
+        head, parents = self.document["refs"][branch]["snapshot-id"], self.parents()
         chain = list[int]()
         current: int | None = head
         while current is not None and current in parents and current not in self.snapshots:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import subprocess
 import uuid
@@ -158,16 +159,37 @@ def rows_by_pyiceberg(place: str, snapshot_id: int | None = None) -> list[tuple[
     return [tuple(each.values()) for each in table.to_pylist()]
 
 
+def emptied(value: Any) -> Any:
+    """As PyIceberg 0.12 reads it: a NULL list as an empty one."""
+    match value:
+        case dict():
+            return {key: emptied(each) for key, each in value.items()}
+        case tuple():
+            return tuple(map(emptied, value))
+        case list():
+            return [emptied(each) for each in value] or None
+    return value
+
+
 # ------------------------------------------------------------------ Java
+
+
+def in_java(text: str, own: str, name: str, ids: dict[int, int] | None = None) -> str:
+    """A statement about a table as Java has it, in the catalog c, by another name and snapshots."""
+    text = text.replace("CALL system", "CALL c.system")
+    for number, theirs in (ids or {}).items():
+        text = text.replace(str(number), str(theirs))
+    return re.sub(rf"(?<![\w.]){re.escape(own)}(?!\w)", f"c.{name}", text)
 
 
 class Java:
     """Iceberg's Java in a process of its own, which is asked line by line."""
 
     def __init__(self, python: str, jars: str, warehouse: Any) -> None:
+        self._folder = warehouse.folder
         given = {
             "jars": jars, "kind": warehouse.kind, "warehouse": str(warehouse.warehouse),
-            "database": str(warehouse.database),
+            "database": str(warehouse.database), "folder": str(self._folder),
             "uri": warehouse.front.uri if warehouse.front else "",
         }  # fmt: skip
         self._process = subprocess.Popen(
@@ -178,7 +200,8 @@ class Java:
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a statement. Raises RuntimeError with what Java says."""
-        return [tuple(each) for each in self._ask({"sql": sql})]
+        with pa.ipc.open_file(self._ask({"sql": sql})) as found:
+            return [tuple(each.values()) for each in found.read_all().to_pylist()]
 
     def _ask(self, given: dict[str, Any]) -> Any:
         assert self._process.stdin
@@ -190,7 +213,7 @@ class Java:
                 found = json.loads(line)
                 if "error" in found:
                     raise RuntimeError(found["error"])
-                return found["rows"]
+                return found["file"]
         raise RuntimeError("Java has ended")
 
     def close(self) -> None:

@@ -198,9 +198,14 @@ def _chosen(kind: str, given: int, added: dict[str, int]) -> int:
     return added[kind] if given == -1 else given
 
 
-def _highest(schema: Json) -> int:
-    found = [each["id"] for each in schema["fields"]]
-    return max(found, default=0)
+def _highest(schema: Any) -> int:
+    """The greatest id of a schema, of whatever is nested in it too."""
+    if isinstance(schema, list):
+        return max(map(_highest, schema), default=0)
+    if not isinstance(schema, dict):
+        return 0
+    own = [schema[each] for each in ("id", "element-id", "key-id", "value-id") if each in schema]
+    return max([0, *own, *map(_highest, schema.values())])
 
 
 # ------------------------------------------------------------------ the catalog
