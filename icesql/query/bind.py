@@ -53,13 +53,14 @@ def bind(
     on_spark: bool = False,
     for_explain: bool = True,
     ask: Ask | None = None,
+    asks_files: bool = True,
 ) -> BoundQuery:
     """The query over scans; each table that is named is opened once.
 
     ``on_spark`` binds the statement's own text in Spark's spelling, where it has one.
     ``for_explain``: whether EXPLAIN shows what became of the conditions, whose text takes time to
     write.
-    ``ask`` asks the engine what conditions are pruned by; None where they mean other things to it.
+    ``ask`` asks the engine what conditions are pruned by, files only if ``asks_files``.
     Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError,
     what ``SearchPath.load`` raises, and for files what ``bind_files`` raises. Never touches
     manifests or data.
@@ -111,7 +112,8 @@ def bind(
         query,
         spark=conditions,
         for_explain=for_explain,
-        ask=ask,
+        ask=None if spark is not None else ask,
+        asks_files=asks_files,
     )
     projected = bind_columns(tree, scopes, filtered, edits)
     edges = _edges(scopes, filtered, query)

@@ -28,7 +28,9 @@ from icesql.query.constants.session_values import asks_session
 from icesql.query.names import SelectScope, select_scopes
 from icesql.query.pushdown.column_access import column_of, resolver
 from icesql.query.pushdown.comparison import FLIPPED, all_of, compare_constant
-from icesql.query.pushdown.predicate import COMPARISONS, translate
+from icesql.query.pushdown.computed.reading import expression_of
+from icesql.query.pushdown.implied import implied_by
+from icesql.query.pushdown.predicate import COMPARISONS
 from icesql.query.pushdown.push_down import asks_for_extremes, conjuncts, with_names
 from icesql.sql.parameters import literal, write_literal
 from icesql.sql.user_text import VALUE, UserText
@@ -269,10 +271,10 @@ def _condition(
         return None
     resolve = resolver(scope, scope.items[0], scan.schema)
     if not any("parameter" in each.meta for each in node.walk()):
-        return translate(node, resolve, query, for_explain=False).predicate
-    operation = COMPARISONS.get(type(node))
-    if operation is None:
+        return implied_by(expression_of(node), resolve, query, None).predicate
+    if not isinstance(node, exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
         return None
+    operation = COMPARISONS[expression_of(node).name]
     column, value = node.this, node.expression
     if "parameter" in column.meta:
         column, value, operation = value, column, FLIPPED[operation]

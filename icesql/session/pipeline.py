@@ -237,9 +237,6 @@ class Pipeline:
 
         statement = self.with_versions(statement, query)
         on_spark = _is_for_spark(statement, query)
-        # What DuckDB computes has to be what the text means.
-        asks = self.is_engines_dialect and query.settings.engine != "spark"
-        ask = self.engines.ask if asks else None
         with nullcontext() if statement.sources is None else statement.sources.placing():
             bound = bind(
                 statement,
@@ -247,7 +244,9 @@ class Pipeline:
                 query,
                 on_spark=on_spark,
                 for_explain=for_explain,
-                ask=ask,
+                ask=self.engines.ask,
+                # What DuckDB computes has to be what the text means.
+                asks_files=query.settings.engine != "spark",
             )
         return statement, bound
 

@@ -23,11 +23,11 @@ from icesql.iceberg.expressions.render import render_predicate
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
-from icesql.query.constants.folding import fold
 from icesql.query.pushdown.complement import complement
-from icesql.query.pushdown.predicate import translate
+from icesql.query.pushdown.computed.reading import expression_of
 from icesql.scan.pruning.residual import ResidualEvaluator
 from icesql.scan.tasks.task import FileScanTask
+from tests.query.pushdown.translation import translate
 
 PACKAGE = Path(icesql.__file__).parent
 # Shown to readers; the manual's test runs it on a warehouse.
@@ -57,8 +57,9 @@ def query(zone: str) -> QueryContext:
 
 
 def predicate(condition: str, zone: str = "UTC") -> Predicate:
-    tree = sqlglot.parse_one(condition, read="duckdb")
-    return translate(tree, lambda column: COLUMNS.find_column(column.name), query(zone)).predicate
+    return translate(
+        condition, lambda column: COLUMNS.find_column(column.name), query(zone)
+    ).predicate
 
 
 def implied(condition: str, zone: str = "UTC") -> None:
@@ -68,15 +69,9 @@ def implied(condition: str, zone: str = "UTC") -> None:
 
 def left_out(condition: str) -> None:
     """Print what holds for each row that a condition on ``COLUMNS`` leaves out."""
-    tree = sqlglot.parse_one(condition, read="duckdb")
+    tree = expression_of(sqlglot.parse_one(condition, read="duckdb"))
     found = complement(tree, lambda column: COLUMNS.find_column(column.name), query("UTC"))
     print(render_predicate(found, COLUMNS))
-
-
-def folded(expression: str, zone: str = "UTC") -> None:
-    """Print what a constant expression folds to."""
-    value = fold(sqlglot.parse_one(expression, read="duckdb"), query(zone))
-    print(value and f"{value.kind.name} {value.value}")
 
 
 def spec_of(transform: str, column: str) -> PartitionSpec:
@@ -104,9 +99,7 @@ def left_over(condition: str, transform: str, column: str, value: object) -> Non
     print(render_predicate(found.residual((value,)), COLUMNS))
 
 
-HELPERS = {
-    each.__name__: each for each in (implied, left_out, folded, partitions, left_over, task_of)
-}
+HELPERS = {each.__name__: each for each in (implied, left_out, partitions, left_over, task_of)}
 
 
 @pytest.mark.parametrize("name", MODULES)

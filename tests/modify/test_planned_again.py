@@ -142,6 +142,50 @@ def test_without_retries_it_is_a_conflict(con, other, before, mode: str) -> None
     assert left_over(con) == set()
 
 
+INVERSES = {
+    "a cast": "CAST(ts AS DATE) = DATE '2026-03-05'",
+    "date()": "date(ts) BETWEEN DATE '2026-03-05' AND DATE '2026-03-06'",
+    "date_trunc": "date_trunc('month', ts) = DATE '2026-03-01'",
+    "year": "year(ts) = 2026",
+    "date_part": "date_part('year', ts) IN (2026, 2027)",
+    "plus": "ts + INTERVAL 1 DAY < TIMESTAMP '2026-04-01'",
+    "minus": "ts - INTERVAL '2 hours' < TIMESTAMP '2026-04-01'",
+    "months": "ts + INTERVAL 1 MONTH < TIMESTAMP '2026-05-01'",
+    "a date": "day + 5 < DATE '2026-04-01'",
+    "a number": "n + 1 < 20",
+}
+CHANGES = {
+    "delete": "DELETE FROM s.t WHERE {}",
+    "update": "UPDATE s.t SET v = 1 WHERE {}",
+    "merge": (
+        "MERGE INTO s.t USING (SELECT 1 AS one) AS q ON {} WHEN MATCHED THEN UPDATE SET v = one"
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("condition", INVERSES)
+def test_what_is_inserted_elsewhere_is_no_conflict(
+    con, other, before, change: str, condition: str
+) -> None:
+    con.execute(
+        "CREATE TABLE s.t (v INT, n INT, day DATE, ts TIMESTAMP) "
+        "PARTITIONED BY (truncate(10, n), months(day), months(ts))"
+    )
+    row = "(0, {0}, DATE '{1}', TIMESTAMP '{1} 12:00:00')"
+    con.execute("INSERT INTO s.t VALUES " + row.format(5, "2026-03-05"))
+    con.execute("SET conflict_retries = 0")
+    statement = CHANGES[change].format(INVERSES[condition])
+    elsewhere = "INSERT INTO s.t VALUES " + row.format(95, "2031-07-01")
+    counted = before(lambda: other.execute(elsewhere))
+    assert con.execute(statement).fetchall()[0][0] == 1
+    assert counted[0] > 0
+    con.execute("INSERT INTO s.t VALUES " + row.format(5, "2026-03-05"))
+    before(lambda: other.execute("INSERT INTO s.t VALUES " + row.format(6, "2026-03-05")))
+    with pytest.raises(CommitConflictError):
+        con.execute(statement)
+
+
 @pytest.mark.parametrize("retries", [1, 2])
 def test_it_is_planned_again_so_often_and_no_more(con, other, before, retries: int) -> None:
     make(con)

@@ -10,16 +10,16 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from sqlglot import exp
-
 from icesql.query.constants.canonical_times import time_of_day
-from icesql.query.constants.constant import DAY, EXACT, SECOND, Constant, Kind
+from icesql.query.constants.constant import DAY, EXACT, SECOND, Constant, Interval, Kind
 from icesql.query.constants.session_zone import to_instant, to_local
-from icesql.query.constants.time_units import epoch_days
+from icesql.query.constants.time_units import epoch_days, shift
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
+INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT",
+                             "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"})  # fmt: skip
 _DATE: Final = r"(?a)(\d{4})-(\d{1,2})-(\d{1,2})"
 _TIMESTAMP: Final = (
     r"(?a)(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?"
@@ -28,37 +28,37 @@ _TIMESTAMP: Final = (
 _FLOATING: Final = r"(?ai)[+-]?(\d{1,15}(\.\d{1,15})?|nan|inf|infinity)"
 
 
-def cast(constant: Constant, to: exp.DataType, query: QueryContext) -> Constant | None:
+def cast(constant: Constant, to: str, query: QueryContext) -> Constant | None:
     """The constant as a value of another SQL type, None where the outcome is not certain."""
-    Type = exp.DataType.Type
-    if constant.kind is Kind.NULL:
-        return constant
-    kind = to.this
-    if kind == Type.DATE:
-        return to_date(constant, query)
-    if kind in (Type.TIMESTAMP, Type.TIMESTAMPNTZ, Type.DATETIME):
-        return to_timestamp(constant, query) if not to.expressions else None
-    if kind in (Type.TIMESTAMPTZ, Type.TIMESTAMPLTZ):
-        return to_timestamptz(constant, query) if not to.expressions else None
-    if kind == Type.TIME and constant.kind in (Kind.TEXT, Kind.STRING):
-        clock = time_of_day(constant.value)
-        return None if clock is None else Constant(Kind.TIME, clock)
-    if kind in exp.DataType.INTEGER_TYPES:
-        return _to_integer(constant)
-    if kind == Type.DECIMAL:
-        return _to_decimal(constant, to)
-    if kind in (Type.FLOAT, Type.DOUBLE):
-        return _to_floating(constant, Kind.FLOAT if kind == Type.FLOAT else Kind.DOUBLE)
-    if kind in (Type.VARCHAR, Type.TEXT) and constant.kind in (Kind.TEXT, Kind.STRING):
-        return Constant(Kind.STRING, constant.value)
-    if kind == Type.UUID and constant.kind in (Kind.TEXT, Kind.STRING, Kind.UUID):
-        text = str(constant.value)
-        return Constant(Kind.UUID, UUID(text)) if len(text) == 36 else None
-    if kind in (Type.VARBINARY, Type.BINARY) and constant.kind in (Kind.TEXT, Kind.STRING):
-        return _to_blob(constant.value)
-    if kind == Type.BOOLEAN and constant.kind is Kind.BOOLEAN:
-        return constant
-    return None
+    is_text = constant.kind in (Kind.TEXT, Kind.STRING)
+    match to:
+        case _ if constant.kind is Kind.NULL:
+            return constant
+        case "DATE":
+            return to_date(constant, query)
+        case "TIMESTAMP":
+            return to_timestamp(constant, query)
+        case "TIMESTAMPTZ":
+            return to_timestamptz(constant, query)
+        case "TIME" if is_text:
+            clock = time_of_day(constant.value)
+            return None if clock is None else Constant(Kind.TIME, clock)
+        case _ if to in INTEGERS:
+            return _to_integer(constant)
+        case "FLOAT" | "DOUBLE":
+            return _to_floating(constant, Kind.FLOAT if to == "FLOAT" else Kind.DOUBLE)
+        case "VARCHAR" if is_text:
+            return Constant(Kind.STRING, constant.value)
+        case "UUID" if is_text:
+            return Constant(Kind.UUID, UUID(constant.value)) if len(constant.value) == 36 else None
+        case "BLOB" if is_text:
+            return _to_blob(constant.value)
+        case "BOOLEAN" if constant.kind is Kind.BOOLEAN:
+            return constant
+        case _ if to.startswith("DECIMAL"):
+            return _to_decimal(constant, to)
+        case _:
+            return None
 
 
 def _to_integer(constant: Constant) -> Constant | None:
@@ -74,9 +74,9 @@ def _to_integer(constant: Constant) -> Constant | None:
             return None
 
 
-def _to_decimal(constant: Constant, to: exp.DataType) -> Constant | None:
-    arguments = [int(each.name) for each in to.expressions]
-    precision, scale = (*arguments, 0)[:2] if arguments else (18, 3)
+def _to_decimal(constant: Constant, to: str) -> Constant | None:
+    sizes = [int(each) for each in re.findall(r"[0-9]+", to)]
+    precision, scale = (*sizes, 0)[:2] if sizes else (18, 3)
     match constant.kind:
         case Kind.INTEGER | Kind.DECIMAL:
             value = Decimal(constant.value)
@@ -218,3 +218,16 @@ def _read_timestamp(text: str) -> tuple[int, int | None] | None:
     digits = zone[1:].replace(":", "").ljust(4, "0")
     offset = (int(digits[:2]) * 60 + int(digits[2:])) * 60 * SECOND
     return micros, -offset if zone[0] == "-" else offset
+
+
+def moved(moment: Constant, step: Interval, query: QueryContext) -> Constant:
+    """A TIMESTAMP or TIMESTAMPTZ and an interval. Raises OverflowError and ValueError."""
+    if moment.kind is Kind.TIMESTAMP:
+        high = None if moment.high is None else shift(moment.high, step)
+        return Constant(Kind.TIMESTAMP, shift(moment.value, step), high)
+    if step.months or step.days:
+        # Months and days are steps on the calendar of the session's zone.
+        calendar = Interval(step.months, step.days)
+        moment = to_instant(moved(to_local(moment, query), calendar, query), query)
+    high = None if moment.high is None else moment.high + step.micros
+    return Constant(Kind.TIMESTAMPTZ, moment.value + step.micros, high)

@@ -47,6 +47,7 @@ def put_session_values(tree: exp.Expr, session: SessionState, query: QueryContex
     for node, what in list(_calls(tree)):
         value = _value(node, what, session, query)
         edits.append(Edit(node.meta["start"], node.meta["stop"], VALUE, write_literal(value)))
+        value.meta["parameter_at"] = node.meta["start"]
         if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
             value = exp.alias_(value, _written(node), quoted=True)
         node.replace(value)

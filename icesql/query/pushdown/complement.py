@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
@@ -17,76 +15,61 @@ from icesql.iceberg.expressions.predicate import (
     Leaf,
     Operation,
     Predicate,
-    Term,
 )
 from icesql.query.constants.constant import Kind
-from icesql.query.constants.folding import fold
 from icesql.query.pushdown.column_access import Resolve
-from icesql.query.pushdown.comparison import all_of, any_of, is_pushable_type
-from icesql.query.pushdown.predicate import Translator
-from icesql.sql.parser.literal_list import held
+from icesql.query.pushdown.comparison import all_of, any_of
+from icesql.query.pushdown.computed.expression import Expression
+from icesql.query.pushdown.implied import resolved_in
+from icesql.query.pushdown.predicate import COMPARISONS, Translator, term_of
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
 
-def complement(condition: exp.Expr, resolve: Resolve, query: QueryContext) -> Predicate:
+def complement(condition: Expression, resolve: Resolve, query: QueryContext) -> Predicate:
     """A predicate that holds for every row for which ``condition`` is not true.
 
-    ALWAYS_TRUE where that is not known. ``resolve`` is that of ``translate``.
+    ALWAYS_TRUE where that is not known. ``resolve`` is that of ``implied_by``.
 
     >>> left_out("i > 2 AND name = 'a'")
     i <= 2 OR i IS NULL OR name <> 'a' OR name IS NULL
     >>> left_out("i + 1 > 2")
     true
     """
-    return _Complement(Translator(resolve, query, for_explain=False)).of(condition, negated=False)
+    try:
+        return _left_out(resolved_in(condition, resolve, query), Translator(query), negated=False)
+    except RecursionError:
+        return ALWAYS_TRUE
 
 
-class _Complement:
-    def __init__(self, translator: Translator) -> None:
-        self._translator = translator
-
-    def of(self, node: exp.Expr, *, negated: bool) -> Predicate:
-        """What follows from ``node`` being false (``negated``: true) or NULL for a row."""
-        match node:
-            case exp.Paren():
-                return self.of(node.this, negated=negated)
-            case exp.Not():
-                return self.of(node.this, negated=not negated)
-            case exp.And() | exp.Or():
-                parts = (self.of(part, negated=negated) for part in node.flatten())
-                return any_of(parts) if isinstance(node, exp.And) != negated else all_of(parts)
-            case exp.Boolean():
-                return ALWAYS_TRUE if bool(node.this) == negated else ALWAYS_FALSE
-            case exp.Is(expression=exp.Null()):
-                return self._translator.implied(node, negated=not negated)  # never NULL itself
-            case _:
-                found = self._operand(node)
-                if found is None or not is_pushable_type(found.type):
-                    return ALWAYS_TRUE
-                is_null = Leaf(Operation.IS_NULL, Term(found.field_id, found.name))
-                return any_of([self._translator.implied(node, negated=not negated), is_null])
-
-    def _operand(self, node: exp.Expr) -> t.NestedField | None:
-        """The column of a condition that is NULL where this column is, and nowhere else."""
-        match node:
-            case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
-                sides = [node.this, node.expression]
-            case exp.Between() if not node.args.get("symmetric"):
-                sides = [node.this, node.args["low"], node.args["high"]]
-            case exp.In() if node.expressions and held(node) is None and not _is_query(node):
-                sides = [node.this, *node.expressions]
-            case exp.Column():
-                found = self._translator.column(node)
-                return found if found and isinstance(found.type, t.BooleanType) else None
-            case _:
-                return None
-        columns = [each for each in map(self._translator.column, sides) if each is not None]
-        constants = [fold(each, self._translator.query) for each in sides]
-        values = [each for each in constants if each is not None and each.kind is not Kind.NULL]
-        return columns[0] if len(columns) == 1 and len(values) == len(sides) - 1 else None
+def _left_out(each: Expression, translator: Translator, *, negated: bool) -> Predicate:
+    """What follows from ``each`` being false (``negated``: true) or NULL for a row."""
+    match each.name:
+        case "not":
+            return _left_out(each.arguments[0], translator, negated=not negated)
+        case "and" | "or":
+            parts = (_left_out(part, translator, negated=negated) for part in each.arguments)
+            return any_of(parts) if (each.name == "and") != negated else all_of(parts)
+        case "literal" if each.value[0] == "BOOLEAN":
+            return ALWAYS_TRUE if (each.value[1] == "true") == negated else ALWAYS_FALSE
+        case "is null" | "is not null":
+            return translator.implied(each, negated=not negated)  # never NULL itself
+        case _:
+            found = _operand(each, translator)
+            if found is None:
+                return ALWAYS_TRUE
+            is_null = Leaf(Operation.IS_NULL, term_of(found))
+            return any_of([translator.implied(each, negated=not negated), is_null])
 
 
-def _is_query(node: exp.In) -> bool:
-    return any(node.args.get(name) for name in ("query", "unnest", "field"))
+def _operand(each: Expression, translator: Translator) -> Expression | None:
+    """The column of a condition that is NULL where this column is, and nowhere else."""
+    if each.name == "input":
+        return each if isinstance(each.value.type, t.BooleanType) else None
+    if each.name not in (*COMPARISONS, "between", "in"):
+        return None
+    columns = [part for part in each.arguments if part.name == "input"]
+    constants = [translator.constant(part) for part in each.arguments]
+    values = [value for value in constants if value is not None and value.kind is not Kind.NULL]
+    return columns[0] if len(columns) == 1 and len(values) == len(constants) - 1 else None

@@ -1,18 +1,19 @@
-"""Turn a SQL condition into an Iceberg predicate that is implied by it.
+"""Turn a condition into an Iceberg predicate that is implied by it.
 
-Negation is pushed to the leaves under three-valued logic as the tree is walked: NOT of a comparison
-is the opposite comparison, which is NULL for the same rows. What has no Iceberg form becomes true,
-under AND and OR alike, so the predicate only ever lets more rows pass than the condition.
+Negation is pushed to the leaves under three-valued logic as the expression is walked: NOT of a
+comparison is the opposite comparison, which is NULL for the same rows. What has no Iceberg form
+becomes true, under AND and OR alike, so the predicate only ever lets more rows pass than the
+condition.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
-from sqlglot import exp
 
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import (
@@ -23,35 +24,35 @@ from icesql.iceberg.expressions.predicate import (
     Predicate,
     Term,
 )
-from icesql.query.constants.casts import unify
-from icesql.query.constants.constant import Constant, Kind
-from icesql.query.constants.folding import fold
-from icesql.query.pushdown.column_access import Resolve, column_of, tuple_parts, why_not
+from icesql.query.constants.casts import cast, moved, to_timestamp, unify
+from icesql.query.constants.constant import Constant, Kind, NotConstant, negative, total
+from icesql.query.constants.time_units import interval_of
 from icesql.query.pushdown.comparison import (
     FLIPPED,
     NEGATED,
     all_of,
     any_of,
     compare_constant,
-    is_pushable_type,
 )
-from icesql.query.pushdown.like import like, starts_with
-from icesql.query.pushdown.membership import membership
-from icesql.query.short_sql import short_sql
+from icesql.query.pushdown.computed.expression import Expression
+from icesql.query.pushdown.inverses import inverted
+from icesql.query.pushdown.like import left_of, like, starts_with
+from icesql.query.pushdown.listed_values import constants_of, stored_values
+from icesql.sql.parser.literal_list import LiteralList
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
-COMPARISONS: Final[dict[type[exp.Expr], Operation]] = {
-    exp.EQ: Operation.EQ,
-    exp.NEQ: Operation.NOT_EQ,
-    exp.LT: Operation.LT,
-    exp.LTE: Operation.LT_EQ,
-    exp.GT: Operation.GT,
-    exp.GTE: Operation.GT_EQ,
+COMPARISONS: Final = {
+    "=": Operation.EQ,
+    "<>": Operation.NOT_EQ,
+    "<": Operation.LT,
+    "<=": Operation.LT_EQ,
+    ">": Operation.GT,
+    ">=": Operation.GT_EQ,
 }
-# A condition of 10,000 terms has as many reasons, and nobody reads them.
-_MOST_REASONS: Final = 20
+_TEXTS: Final = (Kind.TEXT, Kind.STRING)
+_NUMBERS: Final = (Kind.INTEGER, Kind.DECIMAL)
 _HOLDS: Final = {
     Operation.EQ: operator.eq,
     Operation.NOT_EQ: operator.ne,
@@ -60,335 +61,392 @@ _HOLDS: Final = {
     Operation.GT: operator.gt,
     Operation.GT_EQ: operator.ge,
 }
-
-
-class Translation(Struct, frozen=True):
-    """A predicate and, in words, what of the condition it leaves to the engine."""
-
-    predicate: Predicate
-    reasons: tuple[str, ...]
-
-
-def translate(
-    condition: exp.Expr,
-    resolve: Resolve,
-    query: QueryContext,
-    *,
-    for_explain: bool = True,
-) -> Translation:
-    """A predicate that holds for every row for which ``condition`` is true.
-
-    With it comes why parts of the condition could not be used.
-    ``resolve`` gives the field, at any depth, that a column of the condition means in the scan,
-    None for columns of other tables. Terms are named by the field alone. NULL, NaN, zeros and
-    literals that the column's type cannot hold: see ``iceberg.expressions``. ``for_explain``:
-    whether the reasons name their conditions, whose text takes time to write.
-    """
-    translator = Translator(resolve, query, for_explain)
-    predicate = translator.implied(condition, negated=False)
-    return Translation(predicate, tuple(dict.fromkeys(translator.reasons)))
+OTHER_SCAN: Final = "it does not belong to one scan alone"
+_NO_FUNCTIONS: Final = ("cast", "try_cast", "case", "and", "or", "not", "in", "between", "row")
+# A condition of 10,000 terms has as many reasons, and nobody reads them.
+_MOST_REASONS: Final = 20
 
 
 class Translator(Struct):
-    """Walks one condition; ``reasons`` gathers what of it is left to the engine."""
+    """Walks one condition; ``reasons`` gathers why parts of it are left to the engine.
 
-    resolve: Resolve
+    NULL, NaN, zeros and literals that the column's type cannot hold: see ``iceberg.expressions``.
+    ``known`` are constants that the engine was asked for.
+    """
+
     query: QueryContext
-    for_explain: bool = True
+    known: Mapping[Expression, Constant] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
 
-    def implied(self, node: exp.Expr, *, negated: bool) -> Predicate:
-        """What follows from ``node`` being true (``negated``: false) for a row."""
-        match node:
-            case exp.Paren():
-                return self.implied(node.this, negated=negated)
-            case exp.Not():
-                return self.implied(node.this, negated=not negated)
-            case exp.And() | exp.Or():
-                parts = (self.implied(part, negated=negated) for part in node.flatten())
-                return all_of(parts) if isinstance(node, exp.And) != negated else any_of(parts)
-            case _:
-                return self._leaf(node, negated=negated)
-
-    def _leaf(self, node: exp.Expr, *, negated: bool) -> Predicate:
-        match node:
-            case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
-                operation = COMPARISONS[type(node)]
-                return self.comparison(
-                    NEGATED[operation] if negated else operation, node.this, node.expression, node
+    def implied(self, each: Expression, *, negated: bool = False) -> Predicate:
+        """What follows from a condition being true (``negated``: false) for a row."""
+        parts = each.arguments
+        match each.name:
+            case "not":
+                return self.implied(parts[0], negated=not negated)
+            case "and" | "or":
+                found = (self.implied(part, negated=negated) for part in parts)
+                return all_of(found) if (each.name == "and") != negated else any_of(found)
+            case name if name in COMPARISONS:
+                operation = COMPARISONS[name]
+                return self._comparison(NEGATED[operation] if negated else operation, *parts)
+            case "is distinct from" | "is not distinct from":
+                return self._distinct(each, distinct=(each.name == "is distinct from") != negated)
+            case "between":
+                return self._between(parts, negated=negated)
+            case "in":
+                return self._in(each, negated=negated)
+            case "is null" | "is not null":
+                return self._null(parts[0], is_null=(each.name == "is null") != negated)
+            case "~~" | "!~~" | "like_escape" | "not_like_escape" if len(parts) > 1:
+                return self._like(
+                    each, negated=negated != (each.name in ("!~~", "not_like_escape"))
                 )
-            case exp.NullSafeEQ():
-                return self._distinct(node, distinct=negated)
-            case exp.NullSafeNEQ():
-                return self._distinct(node, distinct=not negated)
-            case exp.Between():
-                return self._between(node, negated=negated != bool(node.args.get("negate")))
-            case exp.In():
-                return membership(self, node, negated=negated != bool(node.args.get("negate")))
-            case exp.Is():
-                return self._is(node, negated=negated != bool(node.args.get("negate")))
-            case exp.Escape():
-                return self._escape(node, negated=negated)
-            case exp.Like():
-                return self._like(node, None, negated=negated != bool(node.args.get("negate")))
-            case exp.StartsWith():
-                return self._starts_with(node.this, node.expression, node, negated=negated)
-            case exp.Anonymous() if node.name.lower() == "prefix" and len(node.expressions) == 2:
-                operand, prefix = node.expressions
-                return self._starts_with(operand, prefix, node, negated=negated)
-            case exp.IsNan():
-                return self._is_nan(node, negated=negated)
+            case "starts_with" | "prefix" | "^@" if len(parts) == 2:
+                return self._starts_with(each, negated=negated)
+            case "isnan" if parts and _is_float(parts[0]):
+                return Leaf(Operation.NOT_NAN if negated else Operation.IS_NAN, term_of(parts[0]))
             case _:
-                return self._boolean(node, negated=negated)
+                return self._boolean(each, negated=negated)
 
-    # -------------------------------------------------------------- columns
+    # -------------------------------------------------------------- constants
 
-    def column(self, node: exp.Expr | None) -> t.NestedField | None:
-        """The field that ``node`` is, through struct access, None for anything else."""
-        return column_of(node, self.resolve)
+    def constant(self, each: Expression) -> Constant | None:
+        """The value of a literal, also one that is cast, or of what the engine was asked for."""
+        try:
+            match each.name:
+                case "literal":
+                    return _literal(*each.value)
+                case "cast" | "try_cast":
+                    inner = self.constant(each.arguments[0])
+                    found = None if inner is None else cast(inner, each.value, self.query)
+                    return found or self.known.get(each)
+                case "+" | "-":
+                    return self._sum(each) or self.known.get(each)
+                case name if name.startswith("to_") and len(each.arguments) == 1:
+                    return _interval(name[3:], each.arguments[0]) or self.known.get(each)
+        except (ValueError, OverflowError, ArithmeticError, NotConstant):
+            pass
+        return self.known.get(each)
 
-    def compare(self, operation: Operation, node: exp.Expr, constant: Constant) -> Predicate:
-        """``node operation constant``, inverting functions of a column where that is sound."""
+    def _sum(self, each: Expression) -> Constant | None:
+        """Exact sums, and what everybody writes of time: no question takes so little."""
+        *first, last = (self.constant(part) for part in each.arguments)
+        if last is None or last.kind not in (*_NUMBERS, Kind.DOUBLE, Kind.INTERVAL):
+            return None
+        right = negative(last.value) if each.name == "-" else last.value
+        if not first:
+            return Constant(last.kind, right)
+        left = first[0]
+        match left, last.kind:
+            case Constant(Kind.NULL), _:
+                return left
+            case Constant(Kind.DATE, value, None), Kind.INTEGER:
+                return Constant(Kind.DATE, value + right)
+            case Constant(Kind.DATE | Kind.TIMESTAMP), Kind.INTERVAL:
+                clock = to_timestamp(left, self.query)
+                return clock and moved(clock, right, self.query)
+            case Constant(Kind.TIMESTAMPTZ), Kind.INTERVAL:
+                return moved(left, right, self.query)
+            case Constant(Kind.INTEGER | Kind.DECIMAL as kind, value), other if other in _NUMBERS:
+                is_whole = kind is other is Kind.INTEGER
+                return Constant(Kind.INTEGER if is_whole else Kind.DECIMAL, total(value, right))
+            case _:
+                return None
+
+    # -------------------------------------------------------------- comparisons
+
+    def compare(self, operation: Operation, each: Expression, constant: Constant) -> Predicate:
+        """``each operation constant``, inverting functions of a column where that is sound."""
         if constant.kind is Kind.NULL:
             return ALWAYS_FALSE
-        found = self.column(node)
-        if found is not None:
-            if not is_pushable_type(found.type) or isinstance(found.type, t.VariantType):
-                return self.left_to_engine(node, f"{found.type} columns have no bounds")
-            predicate = compare_constant(operation, _term(found), found.type, constant, self.query)
-            if predicate is ALWAYS_TRUE:
-                kind = constant.kind.name.lower()
-                return self.left_to_engine(
-                    node, f"a {found.type} column is not compared with {kind}"
-                )
-            return predicate
-        from icesql.query.pushdown.unwrap import unwrap
+        if each.name != "input":
+            found = self._prefix(operation, each, constant)
+            found = found or inverted(self, operation, each, constant)
+            return self.opaque(each) if found is None else found
+        column_type = each.value.type
+        if isinstance(column_type, t.VariantType):
+            return self._left(f"{column_type} columns have no bounds")
+        predicate = compare_constant(operation, term_of(each), column_type, constant, self.query)
+        if predicate is ALWAYS_TRUE:
+            kind = constant.kind.name.lower()
+            return self._left(f"a {column_type} column is not compared with {kind}")
+        return predicate
 
-        inverted = unwrap(self, operation, node, constant)
-        return inverted if inverted is not None else self.opaque(node)
+    def _prefix(
+        self, operation: Operation, each: Expression, constant: Constant
+    ) -> Predicate | None:
+        """The first letters of a text column, compared with a text."""
+        parts = each.arguments
+        if each.name not in ("left", "substring", "substr") or constant.kind not in _TEXTS:
+            return None
+        if parts[0].name != "input" or not isinstance(parts[0].value.type, t.StringType):
+            return None
+        first = 1 if each.name == "left" else parts[1].whole_number
+        length = parts[-1].whole_number or 0
+        if first != 1 or length < 1 or (each.name != "left" and len(parts) != 3):
+            return None
+        return left_of(operation, term_of(parts[0]), length, constant.value)
 
-    # -------------------------------------------------------------- leaves
-
-    def comparison(
-        self, operation: Operation, left: exp.Expr, right: exp.Expr, node: exp.Expr
-    ) -> Predicate:
-        """``left operation right``, part by part for tuples; ``node`` is the whole condition."""
-        lefts, rights = tuple_parts(left), tuple_parts(right)
-        if lefts and rights and len(lefts) == len(rights) and operation is Operation.EQ:
-            return all_of(
-                self.equal_parts(each, other, node)
-                for each, other in zip(lefts, rights, strict=True)
-            )
-        return self._meet(
-            operation, (left, fold(left, self.query)), (right, fold(right, self.query)), node
-        )
-
-    def equal_parts(self, left: exp.Expr, right: exp.Expr, node: exp.Expr) -> Predicate:
-        """What follows for parts of two equal rows, in which a NULL equals a NULL."""
-        constant, other = fold(right, self.query), fold(left, self.query)
-        if constant is not None and constant.kind is Kind.NULL:
-            return ALWAYS_TRUE if other is not None else self._null(left, node, negated=False)
-        if other is not None and other.kind is Kind.NULL:
-            return ALWAYS_TRUE if constant is not None else self._null(right, node, negated=False)
-        return self._meet(Operation.EQ, (left, other), (right, constant), node)
-
-    def _meet(
-        self,
-        operation: Operation,
-        one: tuple[exp.Expr, Constant | None],
-        two: tuple[exp.Expr, Constant | None],
-        node: exp.Expr,
-    ) -> Predicate:
-        """Compare two sides, each with its value when it is a constant."""
-        (left, other), (right, constant) = one, two
+    def _comparison(self, operation: Operation, left: Expression, right: Expression) -> Predicate:
+        other, constant = self.constant(left), self.constant(right)
         if constant is not None and other is not None:
-            return self._constants(operation, other, constant)
+            return _constants(operation, other, constant)
         if constant is not None:
             return self.compare(operation, left, constant)
         if other is not None:
             return self.compare(FLIPPED[operation], right, other)
-        if left.find(exp.Column) and right.find(exp.Column):
-            return self.left_to_engine(node, "it compares columns with each other")
-        return self.opaque(left if not left.find(exp.Column) else right)
+        if operation is Operation.EQ and left.name == right.name == "row":
+            pairs = zip(left.arguments, right.arguments, strict=False)
+            return all_of(self._equal_parts(*each) for each in pairs)
+        return self.opaque(left, right)
 
-    def _constants(self, operation: Operation, left: Constant, right: Constant) -> Predicate:
-        if Kind.NULL in (left.kind, right.kind):
-            return ALWAYS_FALSE
-        kinds = {left.kind, right.kind}
-        known = kinds <= {Kind.INTEGER, Kind.DECIMAL} or (
-            len(kinds) == 1
-            and left.kind in (Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
-        )
-        if not (known and left.is_exact and right.is_exact):
-            return ALWAYS_TRUE
-        return ALWAYS_TRUE if _HOLDS[operation](left.value, right.value) else ALWAYS_FALSE
+    def _equal_parts(self, left: Expression, right: Expression) -> Predicate:
+        """What follows for parts of two equal rows, in which a NULL equals a NULL."""
+        constant = self.constant(right)
+        if constant is not None and constant.kind is Kind.NULL:
+            return self._null(left, is_null=True)
+        return ALWAYS_TRUE if constant is None else self.compare(Operation.EQ, left, constant)
 
-    def _distinct(self, node: exp.Binary, *, distinct: bool) -> Predicate:
-        """IS DISTINCT FROM (``distinct``) or IS NOT DISTINCT FROM."""
-        left, right = node.this, node.expression
-        constant = fold(right, self.query)
+    def _distinct(self, each: Expression, *, distinct: bool) -> Predicate:
+        left, right = each.arguments
+        constant = self.constant(right)
         if constant is None:
-            left, right = right, left
-            constant = fold(right, self.query)
+            left, constant = right, self.constant(left)
         if constant is None:
-            return self.left_to_engine(node, "it compares columns with each other")
+            return self.opaque(*each.arguments)
         if constant.kind is Kind.NULL:
-            return self._null(left, node, negated=distinct)
+            return self._null(left, is_null=not distinct)
+        truth = constant.kind is Kind.BOOLEAN
+        if truth and left.name == "cast" and left.value == "BOOLEAN":
+            left = left.arguments[0]  # x IS TRUE
         if not distinct:
             return self.compare(Operation.EQ, left, constant)
-        found = self.column(left)
-        if found is None or not is_pushable_type(found.type):
-            return self.opaque(node)
-        differs = self.compare(Operation.NOT_EQ, left, constant)
-        return any_of([Leaf(Operation.IS_NULL, _term(found)), differs])
+        if left.name != "input":
+            return self.opaque(left)
+        if truth:
+            differs = self.compare(Operation.EQ, left, Constant(Kind.BOOLEAN, not constant.value))
+        else:
+            differs = self.compare(Operation.NOT_EQ, left, constant)
+        return any_of([Leaf(Operation.IS_NULL, term_of(left)), differs])
 
-    def _between(self, node: exp.Between, *, negated: bool) -> Predicate:
-        sides = (node.this, node.args["low"], node.args["high"])
-        if node.args.get("symmetric"):
-            return self.opaque(node)
-        folded = [fold(each, self.query) for each in sides]
-        united = unify([each for each in folded if each is not None], self.query)
-        if united is None or not self._are_alike(sides, folded):
-            return self.left_to_engine(node, "the bounds mix types")
-        if not negated and len(united) >= 2 and _is_one_value(united[-2:], folded):
-            return self.comparison(Operation.EQ, sides[0], sides[1], node)
+    def _between(self, parts: Sequence[Expression], *, negated: bool) -> Predicate:
+        constants = [self.constant(each) for each in parts]
+        united = unify([each for each in constants if each is not None], self.query)
+        if united is None or not _are_alike(parts, constants):
+            return self._left("the bounds mix types")
         following = iter(united)
-        operand, low, high = (None if each is None else next(following) for each in folded)
-        parts = (
-            self._meet(
-                NEGATED[operation] if negated else operation, (sides[0], operand), bound, node
+        values = [None if each is None else next(following) for each in constants]
+        found = []
+        for operation, at in ((Operation.GT_EQ, 1), (Operation.LT_EQ, 2)):
+            operation, value, bound = (
+                NEGATED[operation] if negated else operation,
+                *(values[each] for each in (0, at)),
             )
-            for operation, bound in (
-                (Operation.GT_EQ, (sides[1], low)),
-                (Operation.LT_EQ, (sides[2], high)),
+            if value is not None and bound is not None:
+                found.append(_constants(operation, value, bound))
+            elif bound is not None:
+                found.append(self.compare(operation, parts[0], bound))
+            elif value is not None:
+                found.append(self.compare(FLIPPED[operation], parts[at], value))
+            else:
+                found.append(self.opaque(parts[0], parts[at]))
+        return any_of(found) if negated else all_of(found)
+
+    # -------------------------------------------------------------- lists
+
+    def _in(self, each: Expression, *, negated: bool) -> Predicate:
+        operand, *items = each.arguments
+        if items and items[0].name == "list":
+            return self._in_list(operand, items[0].value, negated=negated)
+        found = [self.constant(item) for item in items]
+        constants = [constant for constant in found if constant is not None]
+        if len(constants) == len(items) > 0:
+            return self._among(operand, constants, negated=negated)
+        if operand.name == "row" and not negated and self._are_rows(operand, items):
+            return any_of(
+                all_of(map(self._equal_parts, operand.arguments, item.arguments)) for item in items
             )
-        )
-        return any_of(parts) if negated else all_of(parts)
+        return self._left("the list holds more than constants")
 
-    def _are_alike(self, sides: Sequence[exp.Expr], folded: Sequence[Constant | None]) -> bool:
-        """Whether the sides of a BETWEEN that are no constants are columns of one type.
-
-        The engine converts all three sides to one type first, so any other may change what the
-        constants are compared as.
-        """
-        others = [each for each, known in zip(sides, folded, strict=True) if known is None]
-        if len(others) <= 1:
-            return True
-        types = [found.type for each in others if (found := self.column(each)) is not None]
-        return len(types) == len(others) and len(set(map(str, types))) == 1
-
-    def _is(self, node: exp.Is, *, negated: bool) -> Predicate:
-        match node.expression:
-            case exp.Null():
-                return self._null(node.this, node, negated=negated)
-            case exp.Boolean() as wanted:
-                if not negated:
-                    inside = Translator(self.resolve, self.query, self.for_explain, self.reasons)
-                    return inside.implied(node.this, negated=not wanted.this)
-                found = self.column(node.this)
-                if found is None or not isinstance(found.type, t.BooleanType):
-                    return self.opaque(node)
-                other = Leaf(Operation.EQ, _term(found), not wanted.this)
-                return any_of([Leaf(Operation.IS_NULL, _term(found)), other])
-            case _:
-                return self.opaque(node)
-
-    def _null(self, operand: exp.Expr, node: exp.Expr, *, negated: bool) -> Predicate:
-        found = self.column(operand)
-        if found is None:
-            return self.opaque(node)
-        if isinstance(found.type, t.UnknownType):
-            return ALWAYS_FALSE if negated else ALWAYS_TRUE
-        if not is_pushable_type(found.type) or isinstance(found.type, t.VariantType):
-            return self.left_to_engine(node, f"{found.type} columns have no null counts")
-        return Leaf(Operation.NOT_NULL if negated else Operation.IS_NULL, _term(found))
-
-    def _is_nan(self, node: exp.IsNan, *, negated: bool) -> Predicate:
-        found = self.column(node.this)
-        if found is None or not t.is_floating(found.type):
-            return self.opaque(node)
-        return Leaf(Operation.NOT_NAN if negated else Operation.IS_NAN, _term(found))
-
-    def _boolean(self, node: exp.Expr, *, negated: bool) -> Predicate:
-        """A condition that is a value: a constant, or a bare boolean column."""
-        constant = fold(node, self.query)
-        if constant is not None:
-            match constant.kind:
-                case Kind.NULL:
-                    return ALWAYS_FALSE
-                case Kind.BOOLEAN:
-                    return ALWAYS_TRUE if constant.value != negated else ALWAYS_FALSE
-            return self.opaque(node)
-        found = self.column(node)
-        if found is None or not isinstance(found.type, t.BooleanType):
-            return self.opaque(node)
-        return Leaf(Operation.EQ, _term(found), not negated)
-
-    # -------------------------------------------------------------- LIKE and prefixes
-
-    def _escape(self, node: exp.Escape, *, negated: bool) -> Predicate:
-        like, escape = node.this, fold(node.expression, self.query)
-        negate = False
-        if isinstance(like, exp.Not):
-            like, negate = like.this, True
-        if not isinstance(like, exp.Like) or escape is None or escape.kind is not Kind.TEXT:
-            return self.opaque(node)
-        if len(escape.value) > 1:
-            return self.opaque(node)
-        negate = negate != bool(like.args.get("negate"))
-        return self._like(like, escape.value or None, negated=negated != negate)
-
-    def _like(self, node: exp.Like, escape: str | None, *, negated: bool) -> Predicate:
-        found = self.column(node.this)
-        pattern = fold(node.expression, self.query)
-        if pattern is not None and pattern.kind is Kind.NULL:
+    def _in_list(self, operand: Expression, values: LiteralList, *, negated: bool) -> Predicate:
+        if negated and values.has_null:
             return ALWAYS_FALSE
-        if found is None or not isinstance(found.type, t.StringType) or pattern is None:
-            return self.opaque(node)
-        if pattern.kind not in (Kind.TEXT, Kind.STRING):
-            return self.opaque(node)
-        found_like = like(_term(found), pattern.value, escape, negated=negated)
-        return self.opaque(node) if found_like is None else found_like
+        known = stored_values(values, operand.value.type) if operand.name == "input" else None
+        if known is None:
+            return self._among(operand, list(constants_of(values)), negated=negated)
+        if not known:
+            return Leaf(Operation.NOT_NULL, term_of(operand)) if negated else ALWAYS_FALSE
+        return Leaf(Operation.NOT_IN if negated else Operation.IN, term_of(operand), known)
 
-    def _starts_with(
-        self,
-        operand: exp.Expr,
-        prefix: exp.Expr,
-        node: exp.Expr,
-        *,
-        negated: bool,
+    def _among(
+        self, operand: Expression, constants: Sequence[Constant], *, negated: bool
     ) -> Predicate:
-        found = self.column(operand)
-        constant = fold(prefix, self.query)
+        values = [each for each in constants if each.kind is not Kind.NULL]
+        if negated and len(values) < len(constants):
+            return ALWAYS_FALSE
+        united = unify(values, self.query)
+        if united is None:
+            return self._left("the list mixes types")
+        if negated:
+            return all_of(self.compare(Operation.NOT_EQ, operand, each) for each in united)
+        return any_of(self.compare(Operation.EQ, operand, each) for each in united)
+
+    def _are_rows(self, operand: Expression, items: Sequence[Expression]) -> bool:
+        """Whether a list has rows of constants, those of each column of one type.
+
+        A list that mixes them is converted by the engine.
+        """
+        width = len(operand.arguments)
+        if any(item.name != "row" or len(item.arguments) != width for item in items):
+            return False
+        for column in zip(*(item.arguments for item in items), strict=True):
+            constants = [self.constant(each) for each in column]
+            kinds = {None if each is None else each.kind for each in constants} - {Kind.NULL}
+            if None in kinds or len(kinds) > 1:
+                return False
+        return True
+
+    # -------------------------------------------------------------- other leaves
+
+    def _null(self, operand: Expression, *, is_null: bool) -> Predicate:
+        if operand.name != "input":
+            return self.opaque(operand)
+        if isinstance(operand.value.type, t.UnknownType):
+            return ALWAYS_TRUE if is_null else ALWAYS_FALSE
+        if isinstance(operand.value.type, t.VariantType):
+            return self._left(f"{operand.value.type} columns have no null counts")
+        return Leaf(Operation.IS_NULL if is_null else Operation.NOT_NULL, term_of(operand))
+
+    def _text(self, each: Expression) -> tuple[Expression, str] | None:
+        """A text column and the text that it is asked about; None for others."""
+        column, constant = each.arguments[0], self.constant(each.arguments[1])
+        if column.name != "input" or not isinstance(column.value.type, t.StringType):
+            return None
+        if constant is None or constant.kind not in _TEXTS:
+            return None
+        return column, constant.value
+
+    def _is_null_text(self, each: Expression) -> bool:
+        constant = self.constant(each.arguments[1])
+        return constant is not None and constant.kind is Kind.NULL
+
+    def _like(self, each: Expression, *, negated: bool) -> Predicate:
+        escape: str | None = None
+        if len(each.arguments) == 3:
+            escape = each.arguments[2].text
+            if escape is None or len(escape) > 1:
+                return self.opaque(each)
+        if self._is_null_text(each):
+            return ALWAYS_FALSE
+        found = self._text(each)
+        made = found and like(term_of(found[0]), found[1], escape or None, negated=negated)
+        return self.opaque(each) if made is None else made
+
+    def _starts_with(self, each: Expression, *, negated: bool) -> Predicate:
+        if self._is_null_text(each):
+            return ALWAYS_FALSE
+        found = self._text(each)
+        if found is None:
+            return self.opaque(each)
+        return starts_with(term_of(found[0]), found[1], negated=negated)
+
+    def _boolean(self, each: Expression, *, negated: bool) -> Predicate:
+        """A condition that is a value: a constant, or a bare boolean column."""
+        if each.name == "input" and isinstance(each.value.type, t.BooleanType):
+            return Leaf(Operation.EQ, term_of(each), not negated)
+        constant = self.constant(each)
         if constant is not None and constant.kind is Kind.NULL:
             return ALWAYS_FALSE
-        if found is None or not isinstance(found.type, t.StringType) or constant is None:
-            return self.opaque(node)
-        if constant.kind not in (Kind.TEXT, Kind.STRING):
-            return self.opaque(node)
-        return starts_with(_term(found), constant.value, negated=negated)
+        if constant is not None and constant.kind is Kind.BOOLEAN:
+            return ALWAYS_TRUE if constant.value != negated else ALWAYS_FALSE
+        return self.opaque(each)
 
     # -------------------------------------------------------------- what is left to the engine
 
-    def opaque(self, node: exp.Expr) -> Predicate:
-        """True: the condition cannot be a predicate, for the reason in ``why_not``."""
-        return self.left_to_engine(node, "")
+    def opaque(self, *sides: Expression) -> Predicate:
+        """True: what these are in cannot be a predicate."""
+        return self._left(_why_not(sides))
 
-    def left_to_engine(self, node: exp.Expr, reason: str) -> Predicate:
-        """True, and the reason; that of ``why_not`` for an empty one."""
-        if len(self.reasons) < _MOST_REASONS:
-            text = f"{short_sql(node)}: " if self.for_explain else ""
-            self.reasons.append(text + (reason or why_not(node)))
-        elif len(self.reasons) == _MOST_REASONS:
-            self.reasons.append("…")
+    def _left(self, reason: str) -> Predicate:
+        if len(self.reasons) < _MOST_REASONS and reason not in self.reasons:
+            self.reasons.append(reason)
         return ALWAYS_TRUE
 
 
-def _is_one_value(bounds: list[Constant], folded: list[Constant | None]) -> bool:
-    """Whether both bounds of a BETWEEN on a column are one value, such as 5 AND 5."""
-    kinds = (Kind.INTEGER, Kind.TEXT, Kind.DATE)
-    return folded[0] is None and bounds[0] == bounds[1] and bounds[0].kind in kinds
+def _is_float(each: Expression) -> bool:
+    return each.name == "input" and t.is_floating(each.value.type)
 
 
-def _term(found: t.NestedField) -> Term:
-    return Term(found.field_id, found.name)
+def term_of(each: Expression) -> Term:
+    """The term of an input."""
+    return Term(each.value.field_id, each.value.name)
+
+
+def _literal(kind: str, text: str) -> Constant | None:
+    match kind:
+        case "NULL":
+            return Constant(Kind.NULL, None)
+        case "BOOLEAN":
+            return Constant(Kind.BOOLEAN, text == "true")
+        case "STRING":
+            return Constant(Kind.TEXT, text)
+    text = text.replace("_", "")
+    if text.removeprefix("-").isdigit():
+        value = int(text)
+        return Constant(Kind.INTEGER, value) if abs(value) < 1 << 127 else None
+    if "e" in text.lower():
+        return Constant(Kind.DOUBLE, float(text))
+    number = Decimal(text)
+    exponent = number.as_tuple().exponent
+    digits = max(len(number.as_tuple().digits), -exponent if isinstance(exponent, int) else 0)
+    return Constant(Kind.DECIMAL, number) if digits <= 38 else None
+
+
+def _interval(unit: str, amount: Expression) -> Constant | None:
+    """``INTERVAL 3 DAY``, which DuckDB's parser makes a call of."""
+    while amount.name in ("cast", "trunc") and amount.arguments:
+        amount = amount.arguments[0]
+    number = amount.value[1] if amount.name == "literal" else ""
+    whole = number.strip().removeprefix("-").isdigit()
+    return Constant(Kind.INTERVAL, interval_of(int(number), unit)) if whole else None
+
+
+def _constants(operation: Operation, left: Constant, right: Constant) -> Predicate:
+    if Kind.NULL in (left.kind, right.kind):
+        return ALWAYS_FALSE
+    kinds = {left.kind, right.kind}
+    known = kinds <= {Kind.INTEGER, Kind.DECIMAL} or (
+        len(kinds) == 1 and left.kind in (Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+    )
+    if not (known and left.is_exact and right.is_exact):
+        return ALWAYS_TRUE
+    return ALWAYS_TRUE if _HOLDS[operation](left.value, right.value) else ALWAYS_FALSE
+
+
+def _are_alike(parts: Sequence[Expression], constants: Sequence[Constant | None]) -> bool:
+    """Whether the sides of a BETWEEN that are no constants are columns of one type.
+
+    The engine converts all three sides to one type first, so any other may change what the
+    constants are compared as.
+    """
+    others = [each for each, known in zip(parts, constants, strict=True) if known is None]
+    types = {str(each.value.type) for each in others if each.name == "input"}
+    return len(others) <= 1 or (len(types) == 1 and all(each.name == "input" for each in others))
+
+
+def _why_not(sides: Sequence[Expression]) -> str:
+    """In words, what keeps a condition from becoming an Iceberg expression."""
+    if len(sides) > 1 and all(
+        each.inputs or any(part.value == OTHER_SCAN for part in each.walk()) for each in sides
+    ):
+        return "it compares columns with each other"
+    nodes = [each for side in sides for each in side.walk()]
+    for each in nodes:
+        if each.name == "opaque" and each.value:
+            return str(each.value)
+    functions = [each.name for each in nodes if each.name.isidentifier() and each.arguments]
+    for name in functions if any(each.name == "input" for each in nodes) else ():
+        if name not in _NO_FUNCTIONS:
+            return f"{name}() is not known to keep the order of its argument"
+    return "it has no form as an Iceberg expression"

@@ -9,7 +9,7 @@ The tree keeps all its conditions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -20,8 +20,16 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Pre
 from icesql.iceberg.schema import Schema
 from icesql.query.bound import PushedConjunct
 from icesql.query.names import FromItem, SelectScope, meaning_of
-from icesql.query.pushdown.column_access import Resolve, resolver
-from icesql.query.pushdown.computed.substitution import substituted
+from icesql.query.pushdown.column_access import resolver
+from icesql.query.pushdown.computed.expression import (
+    MOST_NODES,
+    Expression,
+    call,
+    conjunction,
+    replaced,
+    string,
+)
+from icesql.query.pushdown.computed.reading import Ask, expression_of
 from icesql.query.pushdown.joins import OuterJoins
 from icesql.query.pushdown.needed.distinct_values import asks_for_values, with_values_only
 from icesql.query.pushdown.plain_select import has_only, is_row_by_row, whole_number
@@ -30,7 +38,6 @@ from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
-    from icesql.query.pushdown.computed.reading import Ask
     from icesql.query.pushdown.spark_conditions import SparkConditions
     from icesql.scan.pruning.file_conditions import FileCondition
     from icesql.scan.table_scan import TableScan
@@ -63,6 +70,24 @@ SelectList = list[tuple[str, "exp.Expr | None"]]
 _UNION_PARTS: Final = frozenset({"this", "expression", "distinct", "with_"})
 
 
+class Condition(Struct, frozen=True):
+    """A condition over columns of the tree, as ``sql`` for people."""
+
+    expression: Expression
+    columns: tuple[exp.Column, ...]
+    sql: str
+
+    def over(self, inner: Mapping[int, Expression], note: str = "") -> Condition:
+        """The condition with other expressions in the place of columns, by their identity."""
+
+        def change(each: Expression) -> Expression | None:
+            return inner.get(id(each.value)) if each.name == "input" else None
+
+        made = replaced(self.expression, change)
+        columns = tuple(each.value for each in made.inputs)
+        return Condition(made, columns, f"{self.sql}{note}" if self.sql else "")
+
+
 def push_down(
     tree: exp.Expr,
     scopes: Sequence[SelectScope],
@@ -72,18 +97,19 @@ def push_down(
     spark: SparkConditions | None = None,
     for_explain: bool = True,
     ask: Ask | None = None,
+    asks_files: bool = True,
 ) -> tuple[tuple[TableScan, ...], tuple[PushedConjunct, ...]]:
     """The scans with row filters and limits, and what became of each condition.
 
     ``spark`` chooses among the conditions of a text that Spark runs as it is. ``for_explain``:
-    whether EXPLAIN shows the conditions, whose text takes time to write. ``ask`` asks the engine
-    for what follows from a condition, None where it means another thing to it.
+    whether EXPLAIN shows the conditions, whose text takes time to write. ``ask`` and
+    ``asks_files``: see ``implied_by``.
     ``scopes`` are the SELECTs of ``tree``, inner ones first. Changes nothing in the tree.
     """
     if not query.settings.prune:
         return scans, ()
     scope_of = {id(scope.select): scope for scope in scopes}
-    pusher = _Pusher(scans, query, scope_of, spark, for_explain, ask)
+    pusher = _Pusher(scans, query, scope_of, spark, for_explain, ask, asks_files)
     pusher.uses = Counter(id(item.query) for scope in scopes for item in scope.items if item.query)
     for scope in reversed(scopes):
         pusher.push(scope)
@@ -129,15 +155,13 @@ class _Pusher(Struct):
     spark: SparkConditions | None = None
     for_explain: bool = True
     ask: Ask | None = None
+    asks_files: bool = True
     uses: Counter[int] = field(default_factory=Counter)
     filters: dict[int, list[Predicate]] = field(default_factory=dict)
     conditions: dict[int, list[FileCondition]] = field(default_factory=dict)
     pushed: list[PushedConjunct] = field(default_factory=list)
     # By SELECT: the query that it is of and the item that uses that, and what holds for the item.
-    inherited: dict[int, dict[tuple[int, int], list[exp.Expr]]] = field(default_factory=dict)
-
-    def _text(self, condition: exp.Expr) -> str:
-        return short_sql(condition) if self.for_explain else ""
+    inherited: dict[int, dict[tuple[int, int], list[Condition]]] = field(default_factory=dict)
 
     def push(self, scope: SelectScope) -> None:
         """Use every condition of one SELECT; those around it were used before."""
@@ -145,23 +169,28 @@ class _Pusher(Struct):
         if outer.opaque:
             return
         where = scope.select.args.get("where")
-        own = list(conjuncts(where.this)) if where is not None else []
+        own = [self._condition(each) for each in conjuncts(where.this)] if where else []
         having = scope.select.args.get("having")
-        for conjunct in (*own, *self._of_uses(scope.select)):
-            plain = with_aliases(conjunct, scope)
-            self._use(plain, scope, outer.seen_by_where())
+        for condition in (*own, *self._of_uses(scope.select)):
+            self._use(with_aliases(condition, scope), scope, outer.seen_by_where())
         for conjunct in conjuncts(having.this) if having is not None else ():
-            plain = with_aliases(conjunct, scope)
-            if on_keys(plain, scope.select):
+            plain = with_aliases(self._condition(conjunct), scope)
+            if on_keys(plain, conjunct, scope.select):
                 self._use(plain, scope, outer.seen_by_where())
         for join in scope.select.args.get("joins") or ():
             on = join.args.get("on")
             for conjunct in conjuncts(on) if on is not None else ():
-                self._use(conjunct, scope, outer.seen_by_on(join))
+                self._use(self._condition(conjunct), scope, outer.seen_by_on(join))
         if own and len(scope.items) > 1 and self.spark is None:
             self._push_implied(own, scope, outer)
 
-    def _push_implied(self, own: Sequence[exp.Expr], scope: SelectScope, outer: OuterJoins) -> None:
+    def _condition(self, node: exp.Expr) -> Condition:
+        sql = short_sql(node) if self.for_explain else ""
+        return Condition(expression_of(node), tuple(node.find_all(exp.Column)), sql)
+
+    def _push_implied(
+        self, own: Sequence[Condition], scope: SelectScope, outer: OuterJoins
+    ) -> None:
         """Use what follows from the WHERE by columns that are equal."""
         from icesql.query.pushdown.transitive import equalities, implied
 
@@ -169,7 +198,7 @@ class _Pusher(Struct):
         for join in _joins(scope):
             on = join.args.get("on")
             if on is not None and join.method != "ASOF":
-                parts = list(conjuncts(on))
+                parts = [self._condition(each) for each in conjuncts(on)]
                 found += equalities(parts, join, scope, self.scans)
         seen = [item for item, _ in outer.seen_by_where()]
         for condition, item, of_join in implied(own, found, scope):
@@ -177,7 +206,7 @@ class _Pusher(Struct):
                 # Equal columns are no NULL, so a condition that holds for NULL says nothing.
                 self._use(condition, scope, [(item, True)], for_explain=False)
 
-    def _of_uses(self, select: exp.Expr) -> list[exp.Expr]:
+    def _of_uses(self, select: exp.Expr) -> list[Condition]:
         """What holds for the rows that anyone uses of a SELECT: all, or one use or another."""
         used = self.inherited.get(id(select))
         if not used:
@@ -188,11 +217,15 @@ class _Pusher(Struct):
         each, *others = used.values()
         if not others:
             return each
-        return [_joined(exp.Or, [_joined(exp.And, parts) for parts in used.values()])]
+        parts = [part for parts in used.values() for part in parts]
+        either = [conjunction("and", [part.expression for part in p]) for p in used.values()]
+        columns = tuple(column for part in parts for column in part.columns)
+        sql = " OR ".join(" AND ".join(part.sql for part in p) for p in used.values())
+        return [Condition(conjunction("or", either), columns, sql if self.for_explain else "")]
 
     def _use(
         self,
-        conjunct: exp.Expr,
+        condition: Condition,
         scope: SelectScope,
         targets: Sequence[tuple[FromItem, bool]],
         *,
@@ -203,74 +236,62 @@ class _Pusher(Struct):
         ``for_explain``: EXPLAIN lists it also where nothing comes of it.
         """
         from icesql.iceberg.expressions.evaluate import evaluate
-        from icesql.query.pushdown.predicate import translate
+        from icesql.query.pushdown.implied import implied_by
 
         reasons: list[str] = []
         concerned: list[int] = []
         found = False
         for item, nullable in targets:
-            if not _mentions(conjunct, scope, item):
+            if not _mentions(condition, scope, item):
                 continue
             if item.scan is None:
                 if not nullable and item.query is not None:
-                    found = self._through(conjunct, scope, item) or found
+                    found = self._through(condition, scope, item) or found
                 continue
             concerned.append(item.scan)
             resolve = resolver(scope, item, self.scans[item.scan].schema)
-            other = None if self.spark is None else self.spark.reason(conjunct, resolve)
+            other = None if self.spark is None else self.spark.reason(condition.expression, resolve)
             if other is not None:
                 reasons.append(other)
                 continue
-            try:
-                translation = translate(conjunct, resolve, self.query, for_explain=self.for_explain)
-            except RecursionError:
-                reasons.append("it is nested too deeply")
-                continue
-            reasons += translation.reasons
-            predicate = translation.predicate
-            if self.ask is not None and (predicate is ALWAYS_TRUE or translation.reasons):
-                more, asked = self._second_look(conjunct, resolve, item.scan, nullable=nullable)
-                predicate = predicate & more
-                found = found or (asked and predicate is ALWAYS_TRUE)
-            if predicate is ALWAYS_TRUE:
-                continue
+            implied = implied_by(
+                condition.expression,
+                resolve,
+                self.query,
+                self.ask,
+                condition.sql,
+                asks_files=self.asks_files,
+            )
+            predicate, asked = implied.predicate, implied.condition
+            reasons += implied.reasons
             if nullable and evaluate(predicate, lambda _: None):
-                reasons.append("it may hold for the NULL rows of an outer join")
+                if predicate is not ALWAYS_TRUE:
+                    reasons.append("it may hold for the NULL rows of an outer join")
                 continue
-            found = True
-            self.filters.setdefault(item.scan, []).append(predicate)
+            if asked is not None and not nullable:
+                self.conditions.setdefault(item.scan, []).append(asked)
+                found = True
+            if predicate is not ALWAYS_TRUE:
+                self.filters.setdefault(item.scan, []).append(predicate)
+                found = True
+            elif asked is None or nullable:
+                continue
             if len(self.pushed) < _MOST_TOLD:
-                named = with_names(predicate, self.scans[item.scan].schema)
-                note = "; ".join(dict.fromkeys(translation.reasons))
-                self.pushed.append(PushedConjunct(item.scan, self._text(conjunct), named, note))
+                named, note = None, ASKED
+                if predicate is not ALWAYS_TRUE:
+                    named = with_names(predicate, self.scans[item.scan].schema)
+                    note = "; ".join(implied.reasons)
+                self.pushed.append(PushedConjunct(item.scan, condition.sql, named, note))
         if len(self.pushed) >= _MOST_TOLD or not for_explain:
             return
-        if not found and (reasons or conjunct.find(exp.Column)):
+        if not found and (reasons or condition.columns):
             scan = concerned[0] if len(concerned) == 1 else None
             why = "; ".join(dict.fromkeys(reasons)) or "it does not belong to one scan alone"
-            self.pushed.append(PushedConjunct(scan, self._text(conjunct), None, why))
-
-    def _second_look(
-        self, conjunct: exp.Expr, resolve: Resolve, scan: int, *, nullable: bool
-    ) -> tuple[Predicate, bool]:
-        """What else follows from a condition, and whether each file is asked about it."""
-        from icesql.query.pushdown.computed.second_look import second_look
-
-        assert self.ask is not None
-        if any(resolve(column) is None for column in conjunct.find_all(exp.Column)):
-            return ALWAYS_TRUE, False  # on other tables, too: nothing follows for this one alone
-        text = self._text(conjunct)
-        looked = second_look(conjunct, text, resolve, self.query, self.ask)
-        if looked.condition is None or nullable:
-            return looked.predicate, False
-        self.conditions.setdefault(scan, []).append(looked.condition)
-        if looked.predicate is ALWAYS_TRUE and len(self.pushed) < _MOST_TOLD:
-            self.pushed.append(PushedConjunct(scan, text, None, ASKED))
-        return looked.predicate, True
+            self.pushed.append(PushedConjunct(scan, condition.sql, None, why))
 
     # -------------------------------------------------------------- derived tables
 
-    def _through(self, conjunct: exp.Expr, scope: SelectScope, item: FromItem) -> bool:
+    def _through(self, condition: Condition, scope: SelectScope, item: FromItem) -> bool:
         """Hand a condition on a derived table to the SELECTs that make it."""
         query = item.query
         assert query is not None
@@ -282,15 +303,15 @@ class _Pusher(Struct):
         if first is None or any(each is None for each in lists):
             return False
         names = [name.lower() for name, _ in first]
-        handed: list[tuple[int, exp.Expr]] = []
+        handed: list[tuple[int, Condition]] = []
         for branch, select_list in zip(branches, lists, strict=True):
             if select_list is None or len(select_list) != len(names):
                 return False
-            inner = self._substitute(conjunct, scope, item, names, select_list)
+            inner = self._substitute(condition, scope, item, names, select_list)
             if inner is None:
                 return False
             handed.append((id(branch), inner))
-        if len(branches) > 1 and not self._types_agree(conjunct, names, branches, lists):
+        if len(branches) > 1 and not self._types_agree(condition, names, branches, lists):
             return False
         for key, inner in handed:
             used = self.inherited.setdefault(key, {})
@@ -329,38 +350,34 @@ class _Pusher(Struct):
 
     def _substitute(
         self,
-        conjunct: exp.Expr,
+        condition: Condition,
         scope: SelectScope,
         item: FromItem,
         names: Sequence[str],
         select_list: SelectList,
-    ) -> exp.Expr | None:
+    ) -> Condition | None:
         """The condition over the columns inside, None when it names anything else."""
-        if conjunct.find(exp.Query) is not None:
-            return None
-        replacements: dict[int, exp.Expr] = {}
-        for column in conjunct.find_all(exp.Column):
+        inside: dict[int, Expression] = {}
+        for column in condition.columns:
             meaning = meaning_of(column, scope)
             if meaning.items != (item,) or not meaning.certain:
                 return None
             name = meaning.path[0].lower()
             if names.count(name) != 1:
                 return None
-            expression = select_list[names.index(name)][1]
-            if expression is None:
+            node = select_list[names.index(name)][1]
+            if node is None:
                 return None
-            inside: exp.Expr = expression
+            made = expression_of(node)
             for child in meaning.path[1:]:
-                inside = inside.copy()
-                if not isinstance(inside, exp.Column | exp.Dot):
-                    inside = exp.Paren(this=inside)
-                inside = exp.Dot(this=inside, expression=exp.to_identifier(child, quoted=True))
-            replacements[id(column)] = inside
-        return substituted(conjunct, replacements)
+                made = call("array_extract", made, string(child))
+            inside[id(column)] = made
+        found = condition.over(inside)
+        return found if sum(1 for _ in found.expression.walk()) <= MOST_NODES else None
 
     def _types_agree(
         self,
-        conjunct: exp.Expr,
+        condition: Condition,
         names: Sequence[str],
         branches: Sequence[exp.Expr],
         lists: Sequence[SelectList | None],
@@ -371,7 +388,7 @@ class _Pusher(Struct):
         """
         used = {
             names.index(c.parts[-1].name.lower())
-            for c in conjunct.find_all(exp.Column)
+            for c in condition.columns
             if c.parts[-1].name.lower() in names
         }
         for position in used:
@@ -390,17 +407,15 @@ class _Pusher(Struct):
                 types.add(None if column is None else column.type)
             if len(types) != 1 or None in types:
                 return False
-        return len(used) == len({c.parts[-1].name.lower() for c in conjunct.find_all(exp.Column)})
+        return len(used) == len({c.parts[-1].name.lower() for c in condition.columns})
 
 
 # ------------------------------------------------------------------ pieces
 
 
-def _mentions(conjunct: exp.Expr, scope: SelectScope, item: FromItem) -> bool:
-    columns = conjunct.find_all(exp.Column)
-    return any(item in meaning_of(column, scope).items for column in columns) or (
-        conjunct.find(exp.Column) is None
-    )
+def _mentions(condition: Condition, scope: SelectScope, item: FromItem) -> bool:
+    items = [meaning_of(column, scope).items for column in condition.columns]
+    return not items or any(item in each for each in items)
 
 
 def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -433,14 +448,6 @@ def _branches(query: exp.Expr) -> Iterator[exp.Expr]:
             yield from _branches(query.this)
         case _:
             yield query  # is no SELECT: its list is unknown, and nothing passes
-
-
-def _joined(kind: type[exp.Connector], parts: Sequence[exp.Expr]) -> exp.Expr:
-    """Conditions as one, none of them copied."""
-    made = parts[0]
-    for each in parts[1:]:
-        made = kind(this=made, expression=each)
-    return made
 
 
 def _joins(scope: SelectScope) -> list[exp.Join]:

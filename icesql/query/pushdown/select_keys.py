@@ -6,11 +6,17 @@ or made distinct: it leaves out groups and partitions as a whole.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct, field
 from sqlglot import exp
 
 from icesql.query.names import SelectScope, meaning_of
-from icesql.query.pushdown.computed.substitution import substituted
+from icesql.query.pushdown.computed.reading import expression_of
+
+if TYPE_CHECKING:
+    from icesql.query.pushdown.computed.expression import Expression
+    from icesql.query.pushdown.push_down import Condition
 
 # What a select list may hold that makes rows, or stands for several columns.
 _MAKES_ROWS = (exp.UDTF, exp.Columns, exp.Query, exp.Explode, exp.Posexplode, exp.Inline)
@@ -81,44 +87,41 @@ def _group_keys(select: exp.Select) -> tuple[exp.Expr, ...] | None:
     return tuple(found)
 
 
-def on_keys(conjunct: exp.Expr, select: exp.Select) -> bool:
-    """Whether a condition of HAVING is on nothing but the columns that rows are grouped by."""
+def on_keys(condition: Condition, written: exp.Expr, select: exp.Select) -> bool:
+    """Whether a condition of HAVING is on nothing but the columns that rows are grouped by.
+
+    ``written`` is the condition before aliases were replaced in it.
+    """
     keys = _group_keys(select)
     renamed = {
         each.alias.lower()
         for each in select.expressions
         if isinstance(each, exp.Alias) and each.this.name.lower() != each.alias.lower()
     }
-    if any(each.name.lower() in renamed for each in conjunct.find_all(exp.Column)):
+    if any(each.name.lower() in renamed for each in condition.columns):
         return False  # a column, or what the select list calls by its name
-    if keys is None or conjunct.find(exp.AggFunc, exp.Window, exp.Query, exp.Anonymous):
+    if keys is None or written.find(exp.AggFunc, exp.Window, exp.Query, exp.Anonymous):
         return False
-    columns = list(conjunct.find_all(exp.Column))
-    return bool(columns) and all(each in keys for each in columns)
+    return bool(condition.columns) and all(each in keys for each in condition.columns)
 
 
-def with_aliases(conjunct: exp.Expr, scope: SelectScope) -> exp.Expr:
+def with_aliases(condition: Condition, scope: SelectScope) -> Condition:
     """A condition with expressions for the names that the select list gives to them.
 
     A column of the name goes before an alias.
     """
-    names = [each.alias.lower() for each in scope.select.expressions if isinstance(each, exp.Alias)]
-    if not names or conjunct.find(exp.Query, exp.Lambda) is not None:
-        return conjunct
-    replacements: dict[int, exp.Expr] = {}
-    for column in conjunct.find_all(exp.Column):
+    named = [each for each in scope.select.expressions if isinstance(each, exp.Alias)]
+    names = [each.alias.lower() for each in named]
+    inside: dict[int, Expression] = {}
+    for column in condition.columns if names else ():
         name = column.name.lower()
         if len(column.parts) != 1 or names.count(name) != 1:
             continue
         meaning = meaning_of(column, scope)
         if meaning.items or not meaning.certain:
             continue
-        inner = next(
-            each.this
-            for each in scope.select.expressions
-            if isinstance(each, exp.Alias) and each.alias.lower() == name
-        )
+        inner = named[names.index(name)].this
         if inner.find(exp.AggFunc, exp.Window, exp.Anonymous, *_MAKES_ROWS) is not None:
-            return conjunct
-        replacements[id(column)] = inner
-    return substituted(conjunct, replacements) if replacements else conjunct
+            return condition
+        inside[id(column)] = expression_of(inner)
+    return condition.over(inside) if inside else condition

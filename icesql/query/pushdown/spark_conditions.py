@@ -1,4 +1,4 @@
-"""Conditions that mean in Spark what icesql prunes by: the ones whose every node is listed here.
+"""Conditions that mean in Spark what icesql prunes by: the ones whose every part is listed here.
 
 A text in Spark's spelling is run by Spark as it is. Its tree is pruned by DuckDB's rules, so a
 condition is pushed only if both give the same answer for every row; what is not known to, is not.
@@ -7,176 +7,108 @@ condition is pushed only if both give the same answer for every row; what is not
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from sqlglot import exp
-
 from icesql.config import time_zone
 from icesql.iceberg import types as t
-from icesql.sql.parser.literal_list import held
+from icesql.query.pushdown.column_access import Resolve
+from icesql.query.pushdown.computed.expression import COMPARISONS, Expression
+from icesql.query.pushdown.implied import resolved_in
+from icesql.sql.parser.literal_list import LiteralList
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
-_Type: Final = exp.DataType.Type
-Resolve = Callable[[exp.Column], t.NestedField | None]
-
-_COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ,
-                       exp.NullSafeNEQ)  # fmt: skip
+_COMPARED: Final = (*COMPARISONS, "in", "between", "is not distinct from", "is distinct from")
 _EXACT: Final = (t.IntegerType, t.LongType, t.DecimalType, t.DoubleType)
+_TIMES: Final = (t.DateType, t.TimestampType, t.TimestamptzType)
+_LISTS: Final[dict[str, tuple[type, ...]]] = {
+    "text": (t.StringType,), "integer": (t.IntegerType, t.LongType), "date": (t.DateType,),
+}  # fmt: skip
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?")
 _ZONED: Final = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?\+00:00")
-_NUMBER: Final = re.compile(r"\d{1,18}(\.\d{1,18})?")
+_NUMBER: Final = re.compile(r"-?\d{1,18}(\.\d{1,18})?")
 
 
 class SparkConditions:
     """Says why a condition is not known to mean the same in Spark."""
 
     def __init__(self, query: QueryContext) -> None:
+        self._query = query
         self._zone = time_zone(query.settings.timezone)
         self._utc = query.settings.timezone.upper() == "UTC"
 
-    def reason(self, condition: exp.Expr, resolve: Resolve) -> str | None:
+    def reason(self, condition: Expression, resolve: Resolve) -> str | None:
         """The reason, None for a condition that may be pushed."""
-        return None if self._same(condition, resolve) else "Spark may read it in another way"
+        same = self._same(resolved_in(condition, resolve, self._query))
+        return None if same else "Spark may read it in another way"
 
-    def _same(self, root: exp.Expr, resolve: Resolve) -> bool:
-        # With a stack of its own: an OR of 10,000 terms is a tree 10,000 deep.
-        stack = [root]
-        while stack:
-            node = stack.pop()
-            match node:
-                case exp.And() | exp.Or():
-                    stack += [node.this, node.expression]
-                case exp.Not() | exp.Paren():
-                    stack.append(node.this)
-                case exp.Is() if isinstance(node.expression, exp.Null | exp.Boolean):
-                    if _column(node.this, resolve) is None:
-                        return False
-                case exp.Column():
-                    if not isinstance(_type(node, resolve), t.BooleanType):
-                        return False
-                case exp.In() if not node.args.get("query") and not node.args.get("unnest"):
-                    if node.args.get("field") is not None or not self._in(node, resolve):
-                        return False
-                case exp.Between() if not node.args.get("symmetric"):
-                    if not self._fits(node.this, [node.args["low"], node.args["high"]], resolve):
-                        return False
-                case exp.Like() if not node.args.get("escape"):
-                    if not _like(node, resolve):
-                        return False
-                case _ if isinstance(node, _COMPARISONS):
-                    sides = node.this, node.expression
-                    if not any(self._fits(a, [b], resolve) for a, b in (sides, sides[::-1])):
-                        return False
-                case _:
-                    return False
-        return True
-
-    def _in(self, node: exp.In, resolve: Resolve) -> bool:
-        values = held(node)
-        if values is None:
-            return bool(node.expressions) and self._fits(node.this, node.expressions, resolve)
-        found = _type(node.this, resolve)
-        match values.kind:
-            case "text":
-                return isinstance(found, t.StringType)
-            case "integer":
-                return isinstance(found, t.IntegerType | t.LongType)
-            case "date":
-                return isinstance(found, t.DateType)
+    def _same(self, each: Expression) -> bool:
+        parts = each.arguments
+        match each.name:
+            case "and" | "or" | "not":
+                return all(map(self._same, parts))
+            case "is null" | "is not null":
+                return parts[0].name == "input"
+            case "input":
+                return isinstance(each.value.type, t.BooleanType)
+            case "cast" if each.value == "BOOLEAN":
+                return self._same(parts[0])
+            case "~~" | "!~~" if len(parts) == 2:
+                text = parts[1].text
+                return text is not None and "\\" not in text and _is(parts[0], t.StringType)
+            case "in" if len(parts) == 2 and parts[1].name == "list":
+                values: LiteralList = parts[1].value
+                return _is(parts[0], *_LISTS.get(values.kind, ()))
+            case name if name in _COMPARED:
+                sides = [parts, parts[::-1]] if len(parts) == 2 else [parts]
+                return any(self._fits(side, values) for side, *values in sides)
             case _:
                 return False
 
-    def _fits(self, side: exp.Expr, values: list[exp.Expr], resolve: Resolve) -> bool:
-        found = self._side(side, resolve)
-        return found is not None and all(self._value(each, found) for each in values)
+    def _fits(self, side: Expression, values: Sequence[Expression]) -> bool:
+        column = _side(side)
+        return column is not None and all(self._value(each, column) for each in values)
 
-    def _side(self, node: exp.Expr, resolve: Resolve) -> t.IcebergType | None:
-        """The type of a column, or of a date or year taken from one."""
-        node = node.unnest()
-        if isinstance(node, exp.Column):
-            return _type(node, resolve)
-        inner = node.this if isinstance(node.this, exp.Expression) else None
-        made: t.IcebergType
-        if isinstance(node, exp.TsOrDsToDate | exp.Date) and len(_given(node)) == 1:
-            found, made = _type(inner, resolve), t.DATE
-        elif isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
-            found, made = _type(inner, resolve), t.DATE
-            if node.to.this is not _Type.DATE or node.args.get("format"):
-                return None
-        elif isinstance(node, exp.Year):
-            if isinstance(inner, exp.TsOrDsToDate):
-                inner = inner.this
-            found, made = _type(inner, resolve), t.INTEGER
-        else:
-            return None
-        times = t.DateType | t.TimestampType | t.TimestamptzType
-        return made if isinstance(found, times) else None
-
-    def _value(self, node: exp.Expr, column: t.IcebergType) -> bool:
-        node = node.unnest()
-        if isinstance(node, exp.Null):
-            return True
-        if isinstance(node, exp.Neg):
-            node = node.this
-            return (
-                isinstance(node, exp.Literal) and not node.is_string and self._number(node, column)
-            )
-        if isinstance(node, exp.Boolean):
-            return isinstance(column, t.BooleanType)
-        if (
-            isinstance(node, exp.Cast)
-            and isinstance(node.this, exp.Literal)
-            and node.this.is_string
-        ):
-            return self._time(node.this.name, node.to.this, column)
-        if not isinstance(node, exp.Literal):
+    def _value(self, each: Expression, column: t.IcebergType) -> bool:
+        if each.name == "cast" and (text := each.arguments[0].text) is not None:
+            return self._time(text, str(each.value), column)
+        if each.name != "literal":
             return False
-        if not node.is_string:
-            return self._number(node, column)
-        match column:
-            case t.StringType():
-                return "\\" not in node.name
-            case t.DateType():
-                return self._time(node.name, _Type.DATE, column)
-            case t.TimestampType():
-                return self._time(node.name, _Type.TIMESTAMPNTZ, column)
-            case t.TimestamptzType():
-                return self._time(node.name, _Type.TIMESTAMPTZ, column)
+        match each.value[0], column:
+            case "NULL", _:
+                return True
+            case "BOOLEAN", _:
+                return isinstance(column, t.BooleanType)
+            case "INTEGER" | "NUMERIC", _:
+                return isinstance(column, _EXACT) and bool(_NUMBER.fullmatch(each.value[1]))
+            case _, t.StringType():
+                return "\\" not in each.value[1]
+            case _, t.DateType():
+                return self._time(each.value[1], "DATE", column)
+            case _, t.TimestampType():
+                return self._time(each.value[1], "TIMESTAMP", column)
+            case _, t.TimestamptzType():
+                return self._time(each.value[1], "TIMESTAMPTZ", column)
             case _:
                 return False
 
-    def _number(self, node: exp.Literal, column: t.IcebergType) -> bool:
-        return isinstance(column, _EXACT) and bool(_NUMBER.fullmatch(node.name))
-
-    def _time(self, text: str, kind: object, column: t.IcebergType) -> bool:
+    def _time(self, text: str, kind: str, column: t.IcebergType) -> bool:
         """A literal of a time beside a column: written in full, and the same instant to both."""
         local = bool(_DATE.fullmatch(text) or _TIME.fullmatch(text))
         match kind, column:
-            case _Type.DATE, t.DateType():
+            case "DATE", t.DateType() | t.TimestampType():
                 return bool(_DATE.fullmatch(text)) and _moment(text) is not None
-            case _Type.DATE, t.TimestampType():
-                return bool(_DATE.fullmatch(text)) and _moment(text) is not None
-            case _Type.DATE, t.TimestamptzType():
+            case "DATE", t.TimestamptzType():
                 return bool(_DATE.fullmatch(text)) and self._is_one_instant(text)
-            case (
-                (_Type.TIMESTAMPNTZ | _Type.TIMESTAMP),
-                t.TimestampType(),
-            ):
+            case "TIMESTAMP", t.TimestampType():
                 return local and _moment(text) is not None
-            case (
-                (_Type.TIMESTAMPTZ | _Type.TIMESTAMPLTZ),
-                t.TimestamptzType(),
-            ):
+            case "TIMESTAMPTZ", t.TimestamptzType():
                 return bool(_ZONED.fullmatch(text)) or (local and self._is_one_instant(text))
-            case (
-                (_Type.TIMESTAMPTZ | _Type.TIMESTAMPLTZ),
-                t.TimestampType(),
-            ):
+            case "TIMESTAMPTZ", t.TimestampType():
                 # Spark takes the column for local times of the session.
                 return self._utc and (bool(_ZONED.fullmatch(text)) or local)
             case _:
@@ -191,33 +123,26 @@ class SparkConditions:
         return len(offsets) == 1 and moment.year >= 1970
 
 
+def _is(each: Expression, *types: type) -> bool:
+    return each.name == "input" and isinstance(each.value.type, types)
+
+
+def _side(each: Expression) -> t.IcebergType | None:
+    """The type of a column, or of a date or year taken from one."""
+    if each.name == "input":
+        return each.value.type  # type: ignore[no-any-return]
+    *unit, inner = each.arguments or (each,)
+    is_date = each.name == "cast" and each.value == "DATE"
+    is_year = each.name == "year" or [part.text.upper() for part in unit if part.text] == ["YEAR"]
+    if is_year and inner.name == "cast" and inner.value == "DATE":
+        inner = inner.arguments[0]
+    if not (is_date or (is_year and each.name in ("year", "date_part"))) or not _is(inner, *_TIMES):
+        return None
+    return t.DATE if is_date else t.INTEGER
+
+
 def _moment(text: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
         return None
-
-
-def _given(node: exp.Expr) -> list[object]:
-    return [value for value in node.args.values() if value]
-
-
-def _column(node: exp.Expr, resolve: Resolve) -> t.NestedField | None:
-    node = node.unnest()
-    return resolve(node) if isinstance(node, exp.Column) else None
-
-
-def _type(node: exp.Expr | None, resolve: Resolve) -> t.IcebergType | None:
-    found = None if node is None else _column(node, resolve)
-    return None if found is None else found.type
-
-
-def _like(node: exp.Like, resolve: Resolve) -> bool:
-    pattern = node.expression
-    is_text = isinstance(pattern, exp.Literal) and pattern.is_string
-    return (
-        is_text
-        and "\\" not in pattern.name
-        and isinstance(_type(node.this, resolve), t.StringType)
-        and not isinstance(node.parent, exp.Escape)
-    )

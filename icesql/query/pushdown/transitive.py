@@ -9,7 +9,7 @@ leaves out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from sqlglot import exp
@@ -17,8 +17,11 @@ from sqlglot import exp
 from icesql.iceberg import types as t
 from icesql.query.names import FromItem, SelectScope, meaning_of
 from icesql.query.pushdown.column_access import resolver
-from icesql.query.pushdown.computed.substitution import substituted
+from icesql.query.pushdown.computed.expression import Expression
 from icesql.scan.table_scan import TableScan
+
+if TYPE_CHECKING:
+    from icesql.query.pushdown.push_down import Condition
 
 # Types whose equal values no function tells apart; a zero that is a float has two signs.
 _EXACT: Final = (
@@ -41,20 +44,17 @@ class Equality(Struct, frozen=True):
 
 
 def equalities(
-    parts: Sequence[exp.Expr],
+    parts: Sequence[Condition],
     join: exp.Join | None,
     scope: SelectScope,
     scans: Sequence[TableScan],
 ) -> Iterator[Equality]:
     """Those among the parts of a WHERE, or of the ON of ``join``."""
     for part in parts:
-        while isinstance(part, exp.Paren):
-            part = part.this
-        if not isinstance(part, exp.EQ):
+        sides = part.expression.arguments
+        if part.expression.name != "=" or any(each.name != "input" for each in sides):
             continue
-        left, right = part.this, part.expression
-        if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
-            continue
+        left, right = (each.value for each in sides)
         first, second = _known(left, scope, scans), _known(right, scope, scans)
         if first is None or second is None or first[0] is second[0] or first[2] != second[2]:
             continue
@@ -66,14 +66,15 @@ def equalities(
 
 
 def implied(
-    conditions: Sequence[exp.Expr], found: Sequence[Equality], scope: SelectScope
-) -> Iterator[tuple[exp.Expr, FromItem, exp.Join | None]]:
+    conditions: Sequence[Condition], found: Sequence[Equality], scope: SelectScope
+) -> Iterator[tuple[Condition, FromItem, exp.Join | None]]:
     """Conditions that follow from ``conditions``, each with the table that it is on.
 
     The join is that of the equality, None for one of the WHERE.
     """
     waiting = [(each, _only(each, scope)) for each in conditions] if found else []
-    seen: set[tuple[int, int, str]] = set()
+    seen: set[tuple[int, int, Expression]] = set()
+    known = {each.expression for each, _ in waiting}
     made = 0
     while waiting and made < _MOST:
         condition, on = waiting.pop(0)
@@ -83,13 +84,18 @@ def implied(
             for side in (0, 1):
                 if each.items[side] is not on[0] or each.names[side] != on[1]:
                     continue
-                key = (id(each), side, condition.sql())
+                key = (id(each), side, condition.expression)
                 if key in seen:
                     continue
                 seen.add(key)
                 other = each.columns[1 - side]
-                columns = {id(column): other for column in condition.find_all(exp.Column)}
-                derived = substituted(condition, columns)
+                inside = Expression("input", (), other)
+                columns = {id(column): inside for column in condition.columns}
+                note = f" (as {other.sql()} = {each.columns[side].sql()})" if condition.sql else ""
+                derived = condition.over(columns, note)
+                if derived.expression in known:
+                    continue
+                known.add(derived.expression)
                 made += 1
                 yield derived, each.items[1 - side], each.join
                 waiting.append((derived, (each.items[1 - side], each.names[1 - side])))
@@ -111,13 +117,11 @@ def _known(
     return item, meaning.path[0].lower(), field.type
 
 
-def _only(condition: exp.Expr, scope: SelectScope) -> tuple[FromItem, str] | None:
+def _only(condition: Condition, scope: SelectScope) -> tuple[FromItem, str] | None:
     """The one column that a condition is about."""
-    if condition.find(exp.Query) is not None:
-        return None
     found: set[tuple[int, str]] = set()
     item: FromItem | None = None
-    for column in condition.find_all(exp.Column):
+    for column in condition.columns:
         meaning = meaning_of(column, scope)
         if len(meaning.items) != 1 or not meaning.certain or len(meaning.path) != 1:
             return None

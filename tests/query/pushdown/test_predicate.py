@@ -3,8 +3,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-import sqlglot
-from sqlglot import exp
 
 from icesql.config import Settings
 from icesql.context import QueryContext
@@ -26,8 +24,7 @@ from icesql.iceberg.types import (
     NestedField,
     StructType,
 )
-from icesql.query.constants.current_time import stop_clock
-from icesql.query.pushdown.predicate import translate
+from tests.query.pushdown.translation import translate
 
 SCHEMA = Schema(
     tuple(
@@ -59,9 +56,7 @@ def translated(condition: str, zone: str = "UTC") -> tuple[str, tuple[str, ...]]
     context = QueryContext(
         settings=Settings(timezone=zone), now=datetime(2026, 11, 21, 12, tzinfo=UTC)
     )
-    tree = sqlglot.parse_one(condition, read="duckdb")
-    stop_clock(tree, context)
-    found = translate(tree, lambda column: SCHEMA.find_column(column.name), context)
+    found = translate(condition, lambda column: SCHEMA.find_column(column.name), context)
     return render_predicate(found.predicate, SCHEMA), found.reasons
 
 
@@ -117,7 +112,7 @@ def predicate(condition: str, zone: str = "UTC") -> str:
         ("s LIKE '%a'", "s IS NOT NULL"),
         ("s NOT LIKE 'ab%'", "s NOT STARTS WITH 'ab'"),
         ("s NOT LIKE 'ab%c'", "s IS NOT NULL"),
-        ("s ILIKE 'ab%'", "true"),
+        ("s ILIKE 'a%'", "s STARTS WITH 'a' OR s STARTS WITH 'A'"),
         ("starts_with(s, 'ab')", "s STARTS WITH 'ab'"),
         ("prefix(s, 'ab')", "s STARTS WITH 'ab'"),
         ("s > 'a' COLLATE NOCASE", "true"),
@@ -129,10 +124,10 @@ def predicate(condition: str, zone: str = "UTC") -> str:
         # Nothing but the columns' own comparisons
         ("i = l", "true"),
         ("i IN (SELECT 1)", "true"),
-        ("CASE WHEN i = 1 THEN true END", "true"),
-        ("coalesce(i, 1) = 1", "true"),
-        ("i = 1 OR coalesce(i, 1) = 1", "true"),
-        ("i = 1 AND coalesce(i, 1) = 1", "i = 1"),
+        ("CASE WHEN i = 1 THEN true END", "i = 1"),
+        ("coalesce(i, 1) = 1", "i = 1 OR i IS NULL"),
+        ("i = 1 OR length(s) = 1", "true"),
+        ("i = 1 AND length(s) = 1", "i = 1"),
         ("s = 5", "true"),
         # Structs, tuples, blobs
         ("r['x'] = 5", "x = 5"),
@@ -162,7 +157,7 @@ def test_condition_becomes_what_it_implies(condition, expected):
         ("h > CAST(-9999999999999999999999999999.0123456789 AS DECIMAL(38, 10))", "h > {-}"),
         (
             "h < CAST(-9999999999999999999999999999.0123456789 AS DECIMAL(38, 9))",
-            "true",  # DuckDB rounds or fails; either way nothing is known
+            "h < -9999999999999999999999999999.0123456790",  # as DuckDB rounds
         ),
     ],
 )
@@ -198,7 +193,7 @@ def test_decimals_keep_all_their_digits(condition, expected):
         ("f + 1 > 5", "true"),
         ("CAST(i AS BIGINT) = 5", "i = 5"),
         ("CAST(s AS INTEGER) = 5", "true"),
-        ("CAST(i AS VARCHAR) = '5'", "true"),
+        ("CAST(i AS VARCHAR) = '5'", "i = 5"),
         ("left(s, 2) = 'ab'", "s STARTS WITH 'ab'"),
         ("left(s, 2) = 'abc'", "false"),
         ("left(s, 3) = 'ab'", "s = 'ab'"),
@@ -239,11 +234,11 @@ def test_times_meet_in_the_zone_of_the_session(condition, zone, expected):
 @pytest.mark.parametrize(
     ("condition", "reason"),
     [
-        ("lower(s) = 'x'", "lower() is not known to keep the order of its argument"),
+        ("length(s) = 5", "length() is not known to keep the order of its argument"),
         ("i = l", "it compares columns with each other"),
-        ("i IN (SELECT 1)", "the list comes from a subquery"),
+        ("i IN (SELECT 1)", "it depends on a subquery"),
         ("s = 5", "a string column is not compared with integer"),
-        ("r IS NULL", "columns have no null counts"),
+        ("r IS NULL", "columns have no bounds"),
     ],
 )
 def test_what_is_left_to_the_engine_is_told(condition, reason):
@@ -257,9 +252,8 @@ def test_a_thousand_alternatives_make_one_set():
 
 
 def test_a_long_list_of_ranges_makes_a_shallow_tree():
-    tree = sqlglot.parse_one(" OR ".join(f"i < {n}" for n in range(150)), read="duckdb")
-    assert isinstance(tree, exp.Or)
-    found = translate(tree, lambda column: SCHEMA.find_column(column.name), QueryContext())
+    condition = " OR ".join(f"i < {n}" for n in range(150))
+    found = translate(condition, lambda column: SCHEMA.find_column(column.name), QueryContext())
 
     def depth(node: object) -> int:
         sides = [getattr(node, side, None) for side in ("left", "right")]

@@ -36,7 +36,8 @@ from icesql.iceberg.types import (
     NestedField,
 )
 from icesql.query.pushdown.complement import complement
-from icesql.query.pushdown.predicate import translate
+from icesql.query.pushdown.computed.reading import expression_of
+from tests.query.pushdown.translation import translate
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York")
 DAY = 86_400_000_000
@@ -271,6 +272,6 @@ def test_predicate_holds_for_every_row_that_duckdb_keeps(zone: str, condition: s
     lost = [rows()[n] for (n,) in kept if not evaluate(predicate, rows()[n].get)]
     assert not lost, f"{sql} in {zone} became {predicate}, which loses {lost[0]}"
     others = set(range(len(rows()))) - {n for (n,) in kept}
-    left_out = complement(tree, resolve, context)
+    left_out = complement(expression_of(tree), resolve, context)
     lost = [rows()[n] for n in others if not evaluate(left_out, rows()[n].get)]
     assert not lost, f"{sql} in {zone} leaves out {left_out}, which misses {lost[0]}"

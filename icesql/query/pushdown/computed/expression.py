@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-# Deeper or wider ones are left to the engine.
+# No questions are asked about larger ones.
 MOST_NODES: Final = 200
 
 COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=")
@@ -19,10 +19,11 @@ class Expression(Struct, frozen=True):
     """A node: ``name`` of a function or operator in lower case, and its arguments in order.
 
     Leaves are ``input`` (``value`` is a column: of the tree first, a field of the scan when it is
-    resolved), ``literal`` (``value`` is a pair of its kind and its text) and ``constant``
-    (``value`` is a Constant that the engine was asked for, its one argument what it was asked).
-    ``cast`` and ``try_cast`` have the name of the type in ``value``. ``case`` has conditions and
-    values in turn and the ELSE last. ``opaque`` stands for what nothing is known of.
+    resolved), ``literal`` (``value`` is a pair of its kind and its text), ``list`` (``value`` is a
+    LiteralList) and ``constant`` (``value`` is a Constant that the engine was asked for, its one
+    argument what it was asked). ``cast`` and ``try_cast`` have the name of the type in ``value``.
+    ``case`` has conditions and values in turn and the ELSE last. ``opaque`` stands for what nothing
+    is known of; ``value`` may say why.
     """
 
     name: str

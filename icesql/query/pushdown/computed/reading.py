@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
+from icesql.errors import Error
 from icesql.query.constants.current_time import is_clock
-from icesql.query.pushdown.computed.expression import MOST_NODES, Expression
+from icesql.query.constants.session_values import GETVARIABLE
+from icesql.query.pushdown.computed.expression import OPAQUE, Expression, call, string
+from icesql.sql.acceptance import SESSION_CALLS
+from icesql.sql.parser.literal_list import MARK, held
 from icesql.sql.reading.data_types import DUCKDB_NAMES
-from icesql.sql.reading.engine_node import KEY, engine_node
+from icesql.sql.reading.door import serialize
+from icesql.sql.reading.engine_node import engine_node
+from icesql.sql.reading.engine_tree import read_tree
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -18,8 +24,8 @@ if TYPE_CHECKING:
 Node = Mapping[str, Any]
 # Runs SQL without tables on the engine, with parameters; None where it raises.
 Ask = Callable[[str, Sequence[Any], "QueryContext"], "list[tuple[Any, ...]] | None"]
-
-_READING: Final = "reading"
+# What stands at a place of the text under these names; no names for a value.
+_Leaves = dict[tuple[int, tuple[str, ...]], Expression]
 
 _COMPARISONS: Final = {
     "COMPARE_EQUAL": "=",
@@ -41,6 +47,7 @@ _OPERATORS: Final = {
     "CONJUNCTION_OR": "or",
     "ARRAY_EXTRACT": "array_extract",
     "ARRAY_SLICE": "array_slice",
+    "STRUCT_EXTRACT": "array_extract",
 }
 _LITERALS: Final = {
     "INTEGER": "INTEGER",
@@ -52,97 +59,140 @@ _LITERALS: Final = {
 _ONE_KIND: Final = ({"INTEGER"}, {"STRING"})
 
 
-class Reading:
-    """An expression that is made when it is asked for, and kept by copies of its node."""
+def expression_of(node: exp.Expr) -> Expression:
+    """The expression of a condition or a column, whose inputs are columns of the tree.
 
-    def __init__(self, make: Callable[[], Expression | None]) -> None:
-        self._make: Callable[[], Expression | None] | None = make
-        self._made: Expression | None = None
-
-    def __deepcopy__(self, memo: Any) -> Reading:
-        return self
-
-    def expression(self) -> Expression | None:
-        """The expression, None where it holds what nobody here knows."""
-        if self._make is not None:
-            try:
-                self._made = self._make()
-            except RecursionError:
-                self._made = None
-            self._make = None
-        return self._made
-
-
-def reading_of(node: exp.Expr) -> Reading | None:
-    """What DuckDB reads in the place of a condition or of a column; None for other nodes."""
-    known: Reading | None = node.meta.get(_READING)
-    if known is not None:
-        return known
-    found = engine_node(node)
-    return None if found is None else Reading(lambda: convert(node, found.value, found.sql_place))
-
-
-def set_reading(node: exp.Expr, reading: Reading | None) -> None:
-    """Say what stands there now instead of what DuckDB read."""
-    node.meta.pop(KEY, None)
-    node.meta.pop(_READING, None)
-    if reading is not None:
-        node.meta[_READING] = reading
-
-
-def convert(node: exp.Expr, found: Node, place: Callable[[int], int]) -> Expression | None:
-    """The expression of ``found``, which DuckDB read where ``node`` stands.
-
-    None where it holds what ``query.pushdown.computed`` does not know.
+    What ``query.pushdown.computed`` does not know is opaque in it.
     """
+    found = engine_node(node)
     try:
-        return _Converter(node, place).read(found)
-    except _Unknown:
-        return None
+        if isinstance(node, exp.Column | exp.Dot) and (path := _path(node)) is not None:
+            return _input(node, path)
+        if found is not None:
+            made = _Converter(_leaves(node), found.sql_place).read(found.value)
+            # The tree knows what is a method of a column and what a call of a schema.
+            return _read_text(node) if OPAQUE in made.walk() else made
+        match node:
+            case exp.Paren():
+                return expression_of(node.this)
+            case exp.And():
+                return Expression("and", tuple(map(expression_of, node.flatten())))
+        return _read_text(node)
+    except RecursionError:
+        return OPAQUE
 
 
-class _Unknown(Exception):
-    """A node that has no expression."""
+def _leaves(node: exp.Expr) -> _Leaves:
+    """The columns, the values and the long lists of a tree, by their places in its text."""
+    found: _Leaves = {}
+    for each in node.walk():
+        if "parameter_at" in each.meta:
+            found[each.meta["parameter_at"], ()] = _value(each)
+        elif isinstance(each, exp.Column | exp.Dot):
+            path = _path(each)
+            if path is not None and "start" in path[0].meta:
+                names = tuple(part.name for part in path)
+                found[int(path[0].meta["start"]), names] = _input(each, path)
+        elif (values := held(each)) is not None and "list" in each.meta:
+            found[each.meta["list"][0], (MARK,)] = Expression("list", (), values)
+    return found
+
+
+def _read_text(node: exp.Expr) -> Expression:
+    """The expression of a tree that was not made by DuckDB's parser."""
+    kinds = exp.Column | exp.In
+    originals = [each for each in node.walk() if isinstance(each, kinds)]
+    copy = node.copy()
+    twins = [each for each in copy.walk() if isinstance(each, kinds)]
+    found: _Leaves = {}
+    for number, (original, twin) in enumerate(zip(originals, twins, strict=True)):
+        named = exp.column(f"leaf_{number}")
+        values, path = held(original), _path(original)
+        if values is not None:
+            twin.set("literals", None)
+            twin.set("expressions", [named])
+            found[0, (named.name,)] = Expression("list", (), values)
+        elif path is not None:
+            found[0, (named.name,)] = _input(original, path)
+            if twin is copy:
+                copy = named
+            else:
+                twin.replace(named)
+    try:
+        tree = read_tree(serialize, f"SELECT {copy.sql(dialect='duckdb')}")
+        (selected,) = tree.statements[0]["select_list"]
+    except (Error, ValueError, LookupError):
+        return OPAQUE
+    return _Converter(found, lambda _: 0).read(selected)
+
+
+def _input(node: exp.Expr, path: Sequence[exp.Expr]) -> Expression:
+    if isinstance(node, exp.Dot):
+        return call("array_extract", _input(node.this, path[:-1]), string(path[-1].name))
+    return Expression("input", (), node)
+
+
+def _path(node: exp.Expr) -> list[exp.Expr] | None:
+    """The identifiers of ``a.b.c``."""
+    if isinstance(node, exp.Column):
+        return None if isinstance(node.this, exp.Star) else list(node.parts)
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        before = _path(node.this)
+        return None if before is None else [*before, node.expression]
+    return None
+
+
+def _value(node: exp.Expr) -> Expression:
+    """A value that was put into a tree."""
+    match node:
+        case exp.Literal():
+            text = str(node.this)
+            kind = "STRING" if node.is_string else "INTEGER" if text.isdigit() else "NUMERIC"
+            return Expression("literal", (), (kind, text))
+        case exp.Null():
+            return Expression("literal", (), ("NULL", ""))
+        case exp.Boolean():
+            return Expression("literal", (), ("BOOLEAN", str(bool(node.this)).lower()))
+        case exp.Neg(this=exp.Literal()):
+            kind, text = _value(node.this).value
+            return Expression("literal", (), (kind, f"-{text}"))
+        case exp.Cast(this=exp.Literal() | exp.Neg() | exp.Null()):
+            return Expression("cast", (_value(node.this),), node.to.sql(dialect="duckdb"))
+        case _:
+            return OPAQUE
 
 
 class _Converter:
-    """Converts one expression. ``node`` has the columns and parameters, by their places."""
+    """Converts one expression."""
 
-    def __init__(self, node: exp.Expr, place: Callable[[int], int]) -> None:
-        self._place, self._left = place, MOST_NODES
-        self._columns: dict[tuple[int, tuple[str, ...]], exp.Expr] = {}
-        self._parameters: dict[int, exp.Expr] = {}
-        for each in node.walk():
-            if "parameter_at" in each.meta:
-                self._parameters[each.meta["parameter_at"]] = each
-            elif isinstance(each, exp.Column | exp.Dot):
-                path = _path(each)
-                if path is not None and "start" in path[0].meta:
-                    names = tuple(part.name for part in path)
-                    self._columns[int(path[0].meta["start"]), names] = each
+    def __init__(self, leaves: _Leaves, place: Callable[[int], int]) -> None:
+        self._leaves, self._place = leaves, place
 
     def read(self, found: Node) -> Expression:
-        """The expression of a node. Raises _Unknown."""
-        self._left -= 1
-        if self._left < 0:
-            raise _Unknown
+        """The expression of a node; opaque where it is not known."""
         kind = str(found["type"])
         if kind in _COMPARISONS:
-            return Expression(
-                _COMPARISONS[kind], (self.read(found["left"]), self.read(found["right"]))
-            )
+            return call(_COMPARISONS[kind], self.read(found["left"]), self.read(found["right"]))
         if kind in _OPERATORS:
             return Expression(_OPERATORS[kind], tuple(map(self.read, found["children"])))
         match kind:
             case "VALUE_CONSTANT":
-                return _constant(found)
+                literal = found.get("literal") or {}
+                known = _LITERALS.get(str(literal.get("kind")))
+                text = str(literal.get("text", ""))
+                return OPAQUE if known is None else Expression("literal", (), (known, text))
             case "COLUMN_REF":
-                return self._column(found)
+                names = tuple(map(str, found["column_names"]))
+                leaf = self._at(found, names)
+                if leaf is None and len(names) == 1 and is_clock(names[0].lower()):
+                    return Expression("clock", (), names[0].lower())
+                return leaf or OPAQUE
             case "FUNCTION":
                 return self._function(found)
             case "OPERATOR_CAST":
                 name = "try_cast" if found.get("try_cast") else "cast"
-                return Expression(name, (self.read(found["child"]),), _type(found["type_expr"]))
+                to = _type(found["type_expr"])
+                return Expression(name, (self.read(found["child"]),), to) if to else OPAQUE
             case "COMPARE_BETWEEN":
                 operands = (found["input"], found["lower"], found["upper"])
                 return Expression("between", tuple(map(self.read, operands)))
@@ -154,48 +204,32 @@ class _Converter:
                 ]
                 return Expression("case", (*parts, self.read(found["else_expr"])))
             case "VALUE_PARAMETER":
-                return self._parameter(found)
+                return self._at(found, ()) or OPAQUE
             case "SUBQUERY":
-                return self._any_of_list(found)
+                return self._any_of_list(found) or Expression(
+                    "opaque", (), "it depends on a subquery"
+                )
             case _:
-                raise _Unknown
+                return OPAQUE
 
-    def _column(self, found: Node) -> Expression:
-        names = tuple(map(str, found["column_names"]))
-        node = self._columns.get((self._place(int(found["query_location"])), names))
-        if node is not None:
-            return Expression("input", (), node)
-        if len(names) == 1 and is_clock(names[0].lower()):
-            return self._clock(names[0])
-        raise _Unknown
-
-    def _clock(self, name: str) -> Expression:
-        return Expression("clock", (), name.lower())
-
-    def _parameter(self, found: Node) -> Expression:
-        node = self._parameters.get(self._place(int(found["query_location"])))
-        if not isinstance(node, exp.Literal):
-            raise _Unknown
-        text = str(node.this)
-        if node.is_string:
-            return Expression("literal", (), ("STRING", str(node.this)))
-        if not text.isdigit():
-            raise _Unknown
-        return Expression("literal", (), ("INTEGER", text))
+    def _at(self, found: Node, names: tuple[str, ...]) -> Expression | None:
+        return self._leaves.get((self._place(int(found["query_location"])), names))
 
     def _function(self, found: Node) -> Expression:
         name = str(found["function_name"]).lower()
         given = _plain_arguments(found)
         if given is None:
-            raise _Unknown
+            return OPAQUE
+        if name in SESSION_CALLS or name == GETVARIABLE:
+            return self._at(found, ()) or OPAQUE
         if not given and is_clock(name):
-            return self._clock(name)
+            return Expression("clock", (), name)
         arguments = tuple(map(self.read, given))
         if name == "if" and len(arguments) == 3:
             return Expression("case", arguments)
         return Expression(name, arguments)
 
-    def _any_of_list(self, found: Node) -> Expression:
+    def _any_of_list(self, found: Node) -> Expression | None:
         """``x = ANY ([1, 2])``, which DuckDB's parser takes apart."""
         query = found["subquery"]["node"]
         selected = query.get("select_list", ())
@@ -209,56 +243,38 @@ class _Converter:
             and not any(query.get(each) for each in ("group_sets", "having", "qualify"))
         )
         if not plain or not found.get("child"):
-            raise _Unknown
+            return None
         unnest = self.read(selected[0])
         if unnest.name != "unnest" or len(unnest.arguments) != 1:
-            raise _Unknown
+            return None
         items = unnest.arguments[0]
         # The engine converts the items to one type before it compares them: times without a zone
         # become instants of UTC there. What has one reading are plain numbers and texts.
         kinds = {each.value[0] for each in items.arguments if each.name == "literal"}
         all_plain = all(each.name == "literal" for each in items.arguments)
         if items.name != "list_value" or not all_plain or kinds not in _ONE_KIND:
-            raise _Unknown
+            return None
         return Expression("in", (self.read(found["child"]), *items.arguments))
 
 
-def _constant(found: Node) -> Expression:
-    literal = found.get("literal") or {}
-    kind = _LITERALS.get(str(literal.get("kind")))
-    if kind is None:
-        raise _Unknown
-    return Expression("literal", (), (kind, str(literal.get("text", ""))))
-
-
-def _type(found: Node) -> str:
+def _type(found: Node) -> str | None:
     name = DUCKDB_NAMES.get(str(found.get("type_name")).upper())
     if found.get("type") != "TYPE" or name is None:
-        raise _Unknown
+        return None
     if len(found.get("qualified_name", {}).get("path", ())) > 1:
-        raise _Unknown
+        return None
     sizes = [(each.get("literal") or {}).get("text") for each in found.get("children") or ()]
-    if not sizes:
+    if not sizes or name == "VARCHAR":  # whose length DuckDB ignores
         return name
     if name != "DECIMAL" or not all(str(each).isdigit() for each in sizes):
-        raise _Unknown
+        return None
     return f"DECIMAL({', '.join(map(str, sizes))})"
 
 
-def _plain_arguments(call: Node) -> list[Node] | None:
+def _plain_arguments(called: Node) -> list[Node] | None:
     """The arguments of a call; None where it has a schema, DISTINCT, FILTER, an order or names."""
-    if len(call["qualified_name"]["path"]) > 1 or call["order_bys"]["orders"]:
+    if len(called["qualified_name"]["path"]) > 1 or called["order_bys"]["orders"]:
         return None
-    if call["distinct"] or call["filter"] or any(each["name"] for each in call["arguments"]):
+    if called["distinct"] or called["filter"] or any(each["name"] for each in called["arguments"]):
         return None
-    return [each["expression"] for each in call["arguments"]]
-
-
-def _path(node: exp.Expr) -> list[exp.Expr] | None:
-    """The identifiers of ``a.b.c``."""
-    if isinstance(node, exp.Column):
-        return None if isinstance(node.this, exp.Star) else list(node.parts)
-    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
-        before = _path(node.this)
-        return None if before is None else [*before, node.expression]
-    return None
+    return [each["expression"] for each in called["arguments"]]

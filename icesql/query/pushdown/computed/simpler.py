@@ -58,6 +58,8 @@ def simpler(condition: Expression, *, negated: bool = False) -> Expression:
             operation = "<>" if negated else "="
             name = "and" if negated else "or"
             return conjunction(name, [_compared(operation, parts[0], each) for each in parts[1:]])
+        case "between" if parts[1] == parts[2] and parts[1].is_free:
+            return _compared("<>" if negated else "=", *parts[:2])
         case "between" if have_one_type(parts[1:]):
             bounds = [_compared("<" if negated else ">=", parts[0], parts[1]),
                       _compared(">" if negated else "<=", parts[0], parts[2])]  # fmt: skip
@@ -150,6 +152,8 @@ def _compared(operation: str, left: Expression, right: Expression) -> Expression
             return _absolute(operation, parts[0], right) or whole_condition
         case "greatest" | "least" if parts and have_one_type(parts):
             return _extreme(operation, left, right)
+        case "+" | "-" | "*":
+            return _solved(operation, left, right) or whole_condition
         case "row" if right.name == "row" and len(right.arguments) == len(parts):
             return _rows(operation, left, right)
         case "date_add" if len(parts) == 2:
@@ -173,6 +177,77 @@ def _compared(operation: str, left: Expression, right: Expression) -> Expression
             return whole_condition
         case _:
             return whole_condition
+
+
+def _solved(operation: str, left: Expression, right: Expression) -> Expression | None:
+    """Exact arithmetic on a column goes to the other side: ``id + 1 > 10``: ``id > 10 - 1``."""
+    flipped = FLIPPED[operation]
+    if len(left.arguments) == 1:
+        if left.name == "+":
+            return _compared(operation, left.arguments[0], right)
+        exact = _is_exact(left) and _is_exact(right)
+        return _compared(flipped, left.arguments[0], call("-", right)) if exact else None
+    one, two = left.arguments
+    inner, known = (one, two) if two.is_free else (two, one)
+    if not known.is_free:
+        return None
+    day = _type_of(inner) == "DATE" and inner.name == "input"
+    exact = _is_exact(left) and _is_exact(right)
+    date = _as_date(right)
+    match left.name:
+        case "*":
+            return _divided(operation, inner, known.whole_number, right.whole_number)
+        case "+" if exact:
+            return _compared(operation, inner, call("-", right, known))
+        case "+" if day and date is not None and known.whole_number is not None:
+            return _compared(operation, inner, call("-", date, known))
+        case "-" if exact and two is known:
+            return _compared(operation, inner, call("+", right, known))
+        case "-" if exact:
+            return _compared(flipped, inner, call("-", known, right))
+        case "-" if day and two is known and date is not None and known.whole_number is not None:
+            return _compared(operation, inner, call("+", date, known))
+        case "-" if day and _type_of(known) == "DATE" and right.whole_number is not None:
+            if two is known:
+                return _compared(operation, inner, call("+", known, right))
+            return _compared(flipped, inner, call("-", known, right))
+    return None
+
+
+def _as_date(part: Expression) -> Expression | None:
+    """A constant as the date that it is compared with a date as."""
+    if part.text is not None:
+        return Expression("cast", (part,), "DATE")
+    return part if _type_of(part) == "DATE" else None
+
+
+def _divided(
+    operation: str, inner: Expression, factor: int | None, product: int | None
+) -> Expression | None:
+    """A column of whole numbers times ``factor``, compared with ``product``."""
+    if inner.name != "input" or not isinstance(inner.value.type, t.IntegerType | t.LongType):
+        return None
+    if not factor or product is None:
+        return None
+    quotient, rest = divmod(product, factor)
+    operation = FLIPPED[operation] if factor < 0 else operation
+    if rest and operation == "=":
+        return FALSE
+    if rest and operation == "<>":
+        return call("is not null", inner)
+    return _compared({"<": "<=", ">=": ">"}.get(operation, operation) if rest else operation,
+                     inner, whole(quotient))  # fmt: skip
+
+
+def _is_exact(part: Expression) -> bool:
+    """Whether an expression is of whole numbers and decimals, and so without rounding."""
+    match part.name:
+        case "+" | "-" | "*":
+            return all(map(_is_exact, part.arguments))
+        case "cast":
+            return _type_of(part).startswith(("DECIMAL", "INTEGER", "BIGINT")) and part.is_free
+        case _:
+            return _type_of(part) in ("INTEGER", "DECIMAL")
 
 
 def _is_text(part: Expression) -> bool:
@@ -288,6 +363,8 @@ def _type_of(part: Expression) -> str:
             return _TYPE_NAMES.get(type(part.value.type), "")
         case "cast":
             return str(part.value)
+        case "+" | "-" if len(part.arguments) == 2 and _type_of(part.arguments[0]) == "DATE":
+            return "DATE" if _type_of(part.arguments[1]) == "INTEGER" else ""
         case _:
             return ""
 

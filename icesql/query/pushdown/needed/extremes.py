@@ -18,6 +18,7 @@ from icesql.query.names import SelectScope, find_column, meaning_of
 from icesql.query.plain_calls import is_plain_call
 from icesql.query.pushdown.column_access import resolver
 from icesql.query.pushdown.complement import complement
+from icesql.query.pushdown.computed.reading import expression_of
 from icesql.query.pushdown.plain_select import has_only, is_row_by_row, whole_number
 from icesql.query.short_sql import short_sql
 from icesql.scan.pruning.counted import Counted
@@ -81,8 +82,9 @@ def _wanted(
     where, left_out = scope.select.args.get("where"), ALWAYS_FALSE
     if where is not None:
         resolve = resolver(scope, item, schema)
-        known = spark is None or spark.reason(where.this, resolve) is None
-        left_out = complement(where.this, resolve, query) if known else ALWAYS_TRUE
+        condition = expression_of(where.this)
+        known = spark is None or spark.reason(condition, resolve) is None
+        left_out = complement(condition, resolve, query) if known else ALWAYS_TRUE
     return replace(scan, extremes=wanted, counts=counts, left_out=left_out)
 
 

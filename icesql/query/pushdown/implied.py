@@ -1,0 +1,239 @@
+"""What follows from a condition for one scan: a predicate, and what is asked of files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from sqlglot import exp
+
+from icesql.iceberg import types as t
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.query.constants.casts import INTEGERS, to_date, to_timestamp, to_timestamptz
+from icesql.query.constants.constant import Constant, Kind, NotConstant
+from icesql.query.constants.current_time import clock_time
+from icesql.query.constants.time_units import interval_of_text
+from icesql.query.pushdown.column_access import Resolve, child_of
+from icesql.query.pushdown.computed.expression import (
+    COMPARISONS,
+    MOST_NODES,
+    OPAQUE,
+    Expression,
+    replaced,
+)
+from icesql.query.pushdown.computed.of_files import file_condition
+from icesql.query.pushdown.computed.reading import Ask
+from icesql.query.pushdown.computed.simpler import simpler
+from icesql.query.pushdown.computed.sql import NotWritable, write
+from icesql.query.pushdown.predicate import OTHER_SCAN, Translator
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+    from icesql.scan.pruning.file_conditions import FileCondition
+
+_MOST_CONSTANTS: Final = 20
+_LONGEST: Final = 10_000
+_UTC: Final = ("UTC", "ETC/UTC", "GMT", "ETC/GMT")
+# Functions of which every engine gives the same.
+_CALENDAR: Final = frozenset({"literal", "cast", "+", "-", "*", "trunc", "date_trunc", "make_date",
+                              "to_years", "to_months", "to_weeks", "to_days", "to_hours",
+                              "to_minutes", "to_seconds"})  # fmt: skip
+_ASKED: Final = (*COMPARISONS, "starts_with", "~~", "in", "between", "is not distinct from")
+
+
+class Implied(Struct, frozen=True):
+    """A predicate; in words what of the condition it leaves to the engine; a question about files.
+
+    The predicate holds for every row for which the condition is true.
+    """
+
+    predicate: Predicate = ALWAYS_TRUE
+    reasons: tuple[str, ...] = ()
+    condition: FileCondition | None = None
+
+
+def implied_by(
+    written: Expression,
+    resolve: Resolve,
+    query: QueryContext,
+    ask: Ask | None,
+    sql: str = "",
+    *,
+    asks_files: bool = True,
+) -> Implied:
+    """What follows from a condition for the scan whose columns ``resolve`` gives.
+
+    ``resolve`` gives the field, at any depth, that a column of the condition means in the scan,
+    None for columns of other tables. Terms are named by the field alone. The engine is asked for
+    constants now, and for values of files when the scan is planned, unless not ``asks_files``:
+    then another engine runs the query, and only what is sure to be the same is asked. ``sql`` is
+    for people.
+    """
+    try:
+        resolved = resolved_in(written, resolve, query)
+        return _implied(resolved, query, ask, sql, asks_files=asks_files)
+    except RecursionError:
+        return Implied(reasons=("it is nested too deeply",))
+
+
+def _implied(
+    resolved: Expression, query: QueryContext, ask: Ask | None, sql: str, *, asks_files: bool
+) -> Implied:
+    implied = simpler(resolved)
+    translator = Translator(query)
+    if ask is not None:
+        translator.known = _asked_constants(implied, translator, ask, everything=asks_files)
+    predicate = translator.implied(implied)
+    reasons = tuple(translator.reasons)
+    if ask is None or not asks_files or not (reasons or predicate is ALWAYS_TRUE):
+        return Implied(predicate, reasons)
+    nodes = list(resolved.walk())
+    if len(nodes) > MOST_NODES or any(each.name == "opaque" for each in nodes):
+        return Implied(predicate, reasons)
+    utc = query.settings.timezone.upper() in _UTC
+    known = _with_constants(implied, translator.known)
+    return Implied(predicate, reasons, file_condition(resolved, known, sql, ask, utc=utc))
+
+
+def resolved_in(written: Expression, resolve: Resolve, query: QueryContext) -> Expression:
+    """The expression with fields for columns, opaque where they are not of this scan."""
+
+    def change(each: Expression) -> Expression | None:
+        match each.name:
+            case "input" | "array_extract":
+                found = _field(each, resolve)
+                if found is None and each.name == "array_extract":
+                    return None
+                if found is None:
+                    return Expression("opaque", (), OTHER_SCAN)
+                if not isinstance(found.type, t.PrimitiveType):
+                    return Expression("opaque", (), f"{found.type} columns have no bounds")
+                return Expression("input", (), found)
+            case "clock":
+                return _clock(each.value, query)
+            case _:
+                return None
+
+    return replaced(written, change)
+
+
+def _field(each: Expression, resolve: Resolve) -> t.NestedField | None:
+    """The field that an input, or a part of one, is."""
+    if each.name == "input":
+        return resolve(each.value)
+    if each.name != "array_extract" or each.arguments[1].text is None:
+        return None
+    return child_of(_field(each.arguments[0], resolve), each.arguments[1].text)
+
+
+def _clock(name: str, query: QueryContext) -> Expression:
+    moment = clock_time(exp.Anonymous(this=name), query)
+    if isinstance(moment, datetime):
+        kind = "TIMESTAMP" if moment.tzinfo is None else "TIMESTAMPTZ"
+        text = moment.isoformat(" ")
+    elif isinstance(moment, date):
+        kind, text = "DATE", moment.isoformat()
+    else:
+        return OPAQUE
+    return Expression("cast", (Expression("literal", (), ("STRING", text)),), kind)
+
+
+# ------------------------------------------------------------------ constants
+
+
+def _asked_constants(
+    implied: Expression, translator: Translator, ask: Ask, *, everything: bool
+) -> dict[Expression, Constant]:
+    """The values of the constant parts of comparisons that are no literals."""
+    wanted: dict[Expression, str] = {}
+
+    def look(each: Expression) -> Expression | None:
+        if not each.is_free:
+            return None
+        if not everything and any(one.name not in _CALENDAR for one in each.walk()):
+            return each
+        if each.arguments and each not in wanted and translator.constant(each) is None:
+            with suppress(NotWritable):
+                wanted[each] = write(each, lambda _: "NULL")
+        return each
+
+    def compared(each: Expression) -> Expression | None:
+        # A constant alone, such as a unit of time, is no side of a comparison.
+        if each.name in _ASKED:
+            for part in each.arguments:
+                replaced(part, look)
+            return each
+        return None
+
+    replaced(implied, compared)
+    if len(wanted) > _MOST_CONSTANTS or sum(map(len, wanted.values())) > _LONGEST:
+        return {}
+    return _constants(wanted, translator.query, ask)
+
+
+def _constants(
+    wanted: Mapping[Expression, str], query: QueryContext, ask: Ask
+) -> dict[Expression, Constant]:
+    if not wanted:
+        return {}
+    selected = ", ".join(f"typeof({sql}), CAST({sql} AS VARCHAR)" for sql in wanted.values())
+    rows = ask(f"SELECT {selected}", [], query)
+    if not rows:
+        # One of them fails, which says nothing of the others.
+        each_alone = [{each: sql} for each, sql in wanted.items()] if len(wanted) > 1 else []
+        return {k: v for one in each_alone for k, v in _constants(one, query, ask).items()}
+    return {
+        each: constant
+        for each, kind, text in zip(wanted, rows[0][::2], rows[0][1::2], strict=True)
+        if (constant := _constant(kind, text, query)) is not None
+    }
+
+
+def _with_constants(implied: Expression, known: Mapping[Expression, Constant]) -> Expression:
+    """The condition with the values that the engine gave in the place of what they are of."""
+    if not known:
+        return implied
+
+    def change(each: Expression) -> Expression | None:
+        found = known.get(each)
+        # Of an interval it matters how it is written.
+        if found is None or found.kind is Kind.INTERVAL:
+            return None
+        return Expression("constant", (each,), found)
+
+    return replaced(implied, change)
+
+
+def _constant(kind: str, text: str | None, query: QueryContext) -> Constant | None:
+    """The value of a type's name and a value's text, None where that is not certain."""
+    if text is None:
+        return Constant(Kind.NULL, None)
+    typed = Constant(Kind.TEXT, text)
+    try:
+        match kind:
+            case "VARCHAR":
+                return Constant(Kind.STRING, text)
+            case "BOOLEAN":
+                return Constant(Kind.BOOLEAN, text == "true")
+            case "DATE":
+                return to_date(typed, query)
+            case "TIMESTAMP":
+                return to_timestamp(typed, query)
+            case "TIMESTAMP WITH TIME ZONE":
+                return to_timestamptz(typed, query)
+            case "INTERVAL":
+                return Constant(Kind.INTERVAL, interval_of_text(text))
+            case "DOUBLE":
+                # The text of a FLOAT has too few digits to be the same number here.
+                return Constant(Kind.DOUBLE, float(text))
+            case _ if kind in INTEGERS:
+                return Constant(Kind.INTEGER, int(text))
+            case _ if kind.startswith("DECIMAL"):
+                return Constant(Kind.DECIMAL, Decimal(text))
+    except (ValueError, OverflowError, ArithmeticError, NotConstant):
+        return None
+    return None

@@ -1,0 +1,36 @@
+"""Conditions as predicates, with an engine that knows constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import duckdb
+import sqlglot
+from sqlglot import exp
+
+from icesql.context import QueryContext
+from icesql.query.pushdown.column_access import Resolve
+from icesql.query.pushdown.computed.reading import expression_of
+from icesql.query.pushdown.implied import Implied, implied_by
+
+
+@cache
+def _engine(zone: str) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute(f"SET TimeZone = '{zone}'")
+    return connection
+
+
+def ask(sql: str, values: Sequence[Any], query: QueryContext) -> list[tuple[Any, ...]] | None:
+    try:
+        return _engine(query.settings.timezone).execute(sql, list(values)).fetchall()
+    except duckdb.Error:
+        return None
+
+
+def translate(condition: str | exp.Expr, resolve: Resolve, query: QueryContext) -> Implied:
+    """What follows from a condition in DuckDB's spelling."""
+    tree = sqlglot.parse_one(condition, read="duckdb") if isinstance(condition, str) else condition
+    return implied_by(expression_of(tree), resolve, query, ask)
