@@ -11,13 +11,10 @@ import typing
 from _thread import allocate_lock
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any, Final
 
-# sqlglot parses twenty statements to import this one: what its generator writes for functions of
-# other systems.
-_TEMPLATES: Final = "sqlglot.generators.duckdb"
 _PACKAGES: Final = ("duckdb", "asyncio")
 _TAKING_AWAY: Final = allocate_lock()
 
@@ -38,7 +35,6 @@ def postpone_imports() -> None:
         values = {"Required": typing.Required, "NotRequired": typing.NotRequired}
         _postpone("typing_extensions", ("get_type_hints",), values)
     _postpone_duckdb()
-    sys.meta_path.insert(0, _TemplateFinder())
 
 
 class _Postponed(ModuleType):
@@ -112,47 +108,3 @@ def _real(module: str) -> ModuleType:
         if isinstance(standing, _Postponed):
             sys.modules.setdefault(module, standing)
         raise
-
-
-class _TemplateFinder:
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name != _TEMPLATES:
-            return None
-        spec = PathFinder.find_spec(name, path, target)
-        # Compiled, its classes would not let an attribute be put in the place of another.
-        if spec is not None and type(spec.loader) is SourceFileLoader:
-            spec.loader = _TemplateLoader(name, spec.loader.path)
-        return spec
-
-
-class _TemplateLoader(SourceFileLoader):
-    """Runs the module with a ``maybe_parse`` that parses when its result is looked up."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        expressions: Any = import_module("sqlglot.expressions")
-        parse = expressions.maybe_parse
-        expressions.maybe_parse = lambda sql, **named: _Template(lambda: parse(sql, **named))
-        try:
-            super().exec_module(module)
-        finally:
-            expressions.maybe_parse = parse
-        for name, value in list(vars(module).items()):
-            if isinstance(value, _Template):  # no class looks this one up
-                setattr(module, name, value.parse())
-
-
-class _Template:
-    """A tree as an attribute of a class, parsed when it is first looked up."""
-
-    def __init__(self, parse: Callable[[], Any]) -> None:
-        self.parse = parse
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._owner, self._name = owner, name
-
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
-        tree = self.parse()
-        setattr(self._owner, self._name, tree)
-        return tree

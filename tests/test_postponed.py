@@ -13,18 +13,6 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # What DuckDB's package does in Python, its core without it cannot.
 OF_PYTHON = ("register", "sql", "query", "from_arrow", "table", "view", "values", "read_parquet")
-# Functions of another system that sqlglot writes for DuckDB by its templates.
-GENERATED = """\
-import sqlglot
-for sql in (
-    "SELECT ARRAY_EXCEPT(a, b), ARRAY_INTERSECTION(a, b), ARRAY_DISTINCT(a), ARRAYS_ZIP(a, b)",
-    "SELECT ZIPF(1, 10, RANDOM()), NORMAL(0, 1, RANDOM(5)), RANDSTR(4, 7), SEQ4(), SEQ8(1)",
-    "SELECT MINHASH(4, a), MINHASH_COMBINE(a), APPROXIMATE_SIMILARITY(a), BITMAP_CONSTRUCT_AGG(a)",
-    "SELECT STRTOK('a b', ' ', 1), STRTOK_TO_ARRAY(a, ' '), UUID_STRING(a, b), MAP_CAT(a, b)",
-):
-    print(sqlglot.transpile(sql, read="snowflake", write="duckdb")[0])
-"""
-
 POSTPONED = """\
 import sys
 from icesql.postponed import postpone_imports
@@ -94,12 +82,6 @@ def run(program: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def test_templates_that_are_parsed_later_write_the_same() -> None:
-    later = run(POSTPONED + GENERATED)
-    assert later == run(GENERATED)
-    assert later.count("SELECT") >= 4
 
 
 def test_a_module_comes_when_a_name_of_it_is_needed() -> None:

@@ -270,15 +270,7 @@ CODE = {
     **dict.fromkeys(
         (
             "postponed.py: <module>: importlib.import_module",
-            "postponed.py: <module>: importlib.machinery.ModuleSpec",
             "postponed.py: <module>: importlib.machinery.PathFinder",
-            "postponed.py: <module>: importlib.machinery.SourceFileLoader",
-            "postponed.py: _TemplateFinder.find_spec: importlib.machinery.ModuleSpec",
-            "postponed.py: _TemplateFinder.find_spec: importlib.machinery.PathFinder",
-            "postponed.py: _TemplateFinder.find_spec: importlib.machinery.PathFinder.find_spec",
-            "postponed.py: _TemplateFinder.find_spec: importlib.machinery.SourceFileLoader",
-            "postponed.py: _TemplateLoader.exec_module: importlib.import_module",
-            "postponed.py: _TemplateLoader: importlib.machinery.SourceFileLoader",
             "postponed.py: _postpone: sys.modules",
             "postponed.py: _postpone_duckdb.core: importlib.import_module",
             "postponed.py: _postpone_duckdb: importlib.machinery.PathFinder",
@@ -288,7 +280,6 @@ CODE = {
             "postponed.py: _real: sys.modules",
             "postponed.py: postpone_imports: importlib.machinery.PathFinder",
             "postponed.py: postpone_imports: importlib.machinery.PathFinder.find_spec",
-            "postponed.py: postpone_imports: sys.meta_path",
         ),
         "modules of installed packages, by names that stand in the file; no statement, table or "
         "file has run yet",
