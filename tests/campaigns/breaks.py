@@ -1,8 +1,8 @@
 """Small breaks of the code, and the tests that catch them: what a smaller suite has to catch, too.
 
-    python tests/campaigns/breaks.py draw > tests/campaigns/breaks.tsv
-    python tests/campaigns/breaks.py cover --out F.coverage
-    python tests/campaigns/breaks.py run --covered F.coverage [--processes 2] [--only N …] > F.tsv
+    python tests/campaigns breaks draw > tests/campaigns/breaks.tsv
+    python tests/campaigns breaks cover F.coverage
+    python tests/campaigns breaks run F.coverage [--processes 2] [--only N …] > F.tsv
 
 ``breaks.tsv`` is drawn once: a line is a number, a file, a function, what is done, the code that it
 is done to, and which of the equal places in that function. ``cover`` runs the suite and notes which
@@ -14,7 +14,6 @@ code is not there any more) or ``late``.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import csv
 import os
@@ -30,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 LIST = Path(__file__).with_suffix(".tsv")
@@ -312,26 +311,13 @@ def run(covered: Path, processes: int, only: Sequence[int]) -> None:
     print(dict(counted), file=sys.stderr)
 
 
-def main() -> None:
-    """Read the arguments."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("draw")
-    covering = commands.add_parser("cover")
-    covering.add_argument("--out", type=Path, required=True)
-    running = commands.add_parser("run")
-    running.add_argument("--covered", type=Path, required=True)
-    running.add_argument("--processes", type=int, default=2)
-    running.add_argument("--only", type=int, nargs="*", default=())
-    options = parser.parse_args()
-    match options.command:
-        case "draw":
-            draw()
-        case "cover":
-            sys.exit(cover(options.out.absolute()))
-        case "run":
-            run(options.covered.absolute(), options.processes, options.only)
-
-
-if __name__ == "__main__":
-    main()
+def main(
+    do: Literal["draw", "cover", "run"], covered: Path = Path("breaks.coverage"), *,
+    processes: int = 2, only: tuple[int, ...] = (),
+) -> int:  # fmt: skip
+    """Do one of the three."""
+    covered = covered.absolute()
+    if do == "cover":
+        return cover(covered)
+    draw() if do == "draw" else run(covered, processes, only)
+    return 0

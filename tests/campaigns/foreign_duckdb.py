@@ -1,6 +1,6 @@
 """DuckDB's own test suite, asked of Iceberg copies of its tables, with DuckDB as the judge.
 
-    python tests/campaigns/foreign_duckdb.py CHECKOUT [--files GLOB] [--seed N] [--limit FILES]
+    python tests/campaigns foreign_duckdb CHECKOUT [GLOB …] [--limit FILES] [--seed N] [--out FILE]
 
 CHECKOUT is a checkout of DuckDB's repository (its folders ``test`` and, for the files that the
 tests read, ``data``). The statements that make and change tables run in a DuckDB in memory. Before
@@ -8,22 +8,17 @@ each SELECT the tables that it names are copied: to Iceberg tables of up to thre
 a second, plain DuckDB of the same column types, which is the reference. Types that Iceberg has not
 are left out and counted. See ``foreign/verdicts.py`` for what is counted.
 
-``--out`` names the file of the findings; a run over the same file goes on where it was ended, and
-with ``--report`` it only prints. Ends with code 1 when a row is wrong or an exception is foreign.
+``--out`` names the file of the findings; a run over the same file goes on where it was ended.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
-import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from tests.campaigns.foreign.command import add_options, run
+from tests.campaigns.foreign.command import OUT, drawn, run
 from tests.campaigns.foreign.court import in_court, judged_statements
 from tests.campaigns.foreign.findings import Finding, Keep
 from tests.campaigns.foreign.sqllogictest import Record, read_records
@@ -59,18 +54,12 @@ def judge_file(file: Path, root: Path, keep: Keep) -> None:
             keep(Finding(str(file.relative_to(root)), "(table too large)"))
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Judge the files that are asked for and print what came out."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("checkout", type=Path)
-    parser.add_argument("--files", help="a glob; by default what asks queries, of test/sql")
-    add_options(parser)
-    chosen = parser.parse_args(arguments)
-    root = chosen.checkout.resolve()
-    globs = [chosen.files] if chosen.files else [f"test/sql/{name}/**/*.test" for name in _FOLDERS]
-    files = sorted({file for glob in globs for file in root.glob(glob)})
-    return run(chosen, files, lambda file, keep: judge_file(file, root, keep))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def main(
+    checkout: Path, files: tuple[str, ...] = (), *, limit: int = 0, seed: int = 1,
+    out: Path = OUT, workers: int = 2,
+) -> int:  # fmt: skip
+    """Judge the files of some globs, by default what asks queries, and print what came out."""
+    root = checkout.resolve()
+    globs = files or [f"test/sql/{name}/**/*.test" for name in _FOLDERS]
+    found = drawn([*{file for glob in globs for file in root.glob(glob)}], limit, seed)
+    return run(found, lambda file, keep: judge_file(file, root, keep), out, workers)

@@ -1,10 +1,10 @@
 """Spark's own SQL tests in Spark's dialect, over Iceberg copies of the tables that they make.
 
-    python tests/campaigns/foreign_spark.py CHECKOUT [--judge golden|spark] [--engines local,spark]
+    python tests/campaigns foreign_spark CHECKOUT [--judge-by golden|spark] [--engines local spark]
 
 CHECKOUT holds ``sql-tests/results`` somewhere below it, as Spark's repository does. PySpark runs the
 statements that make tables; before each query the tables that it names are copied to Iceberg. With
-``--judge golden`` the expected rows are those of the ``.out`` files, with ``--judge spark`` PySpark
+``--judge-by golden`` the expected rows are those of the ``.out`` files, with ``--judge-by spark`` PySpark
 answers itself. ``--statements N`` draws N queries of all files. Statements that only say
 something under a setting that is not Spark's default are left out. The other options are those of
 ``foreign_duckdb.py``, and so is what is counted.
@@ -12,21 +12,17 @@ something under a setting that is not Spark's default are left out. The other op
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from typing import Any, Literal
 
 import icesql
 from tests.campaigns.foreign.answers import Answer, answer_of
-from tests.campaigns.foreign.command import add_options, finish
+from tests.campaigns.foreign.command import OUT, drawn, finish
 from tests.campaigns.foreign.findings import Finding, done, keep_in
 from tests.campaigns.foreign.spark_copies import SparkCopies
 from tests.campaigns.foreign.spark_golden import Golden, as_spark_prints, read_golden
@@ -52,7 +48,7 @@ _LEFT_OUT = re.compile(
 class SparkCourt:
     """One Spark session, the copies of its tables, and icesql on each engine."""
 
-    def __init__(self, spark: Any, folder: Path, engines: list[str]) -> None:
+    def __init__(self, spark: Any, folder: Path, engines: tuple[str, ...]) -> None:
         self.spark = spark.newSession()
         self.copies = SparkCopies(folder, self.spark)
         self.settings: dict[str, str] = {}
@@ -168,61 +164,46 @@ def start_spark(folder: Path) -> Any:
     return session
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Judge the files that are asked for and print what came out."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("checkout", type=Path)
-    parser.add_argument("--files", default="**/sql-tests/results/**/*.sql.out")
-    parser.add_argument("--judge", choices=("golden", "spark"), default="golden")
-    parser.add_argument("--engines", default="local", help="local, spark or both with a comma")
-    parser.add_argument("--statements", type=int, help="draw so many queries of all files")
-    add_options(parser)
-    chosen = parser.parse_args(arguments)
-    root = chosen.checkout.resolve()
-    files = [each for each in sorted(root.glob(chosen.files)) if not _LEFT_OUT.search(str(each))]
-    if chosen.limit is not None:
-        files = sorted(random.Random(chosen.seed).sample(files, min(chosen.limit, len(files))))
-    if not chosen.report:
-        judge_all(chosen, root, files)
-    return finish(chosen)
-
-
-def judge_all(chosen: argparse.Namespace, root: Path, files: list[Path]) -> None:
-    """Judge the files, one Spark for all."""
-    wanted = {file: [g for g in read_golden(file) if _is_query(g)] for file in files}
-    drawn = {(file, golden.line) for file in files for golden in wanted[file]}
-    if chosen.statements is not None:
-        most = min(chosen.statements, len(drawn))
-        drawn = set(random.Random(chosen.seed).sample(sorted(drawn), most))
-    finished = done(chosen.out)
+def main(
+    checkout: Path, files: str = "**/sql-tests/results/**/*.sql.out", *,
+    judge_by: Literal["golden", "spark"] = "golden", engines: tuple[str, ...] = ("local",),
+    statements: int = 0, limit: int = 0, seed: int = 1, out: Path = OUT,
+) -> int:  # fmt: skip
+    """Judge the files of a glob, one Spark for all, and print what came out."""
+    root = checkout.resolve()
+    found = [each for each in root.glob(files) if not _LEFT_OUT.search(str(each))]
+    files_drawn = drawn(found, limit, seed)
+    places = sorted(
+        (f, each.line) for f in files_drawn for each in read_golden(f) if _is_query(each)
+    )
+    if 0 < statements < len(places):
+        places = random.Random(seed).sample(places, statements)
+    finished, wanted = done(out), set(places)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         spark = start_spark(Path(folder))
         stack.callback(spark.stop)
-        for number, file in enumerate(files):
-            if str(file) in finished or not any(place[0] == file for place in drawn):
+        for number, file in enumerate(files_drawn):
+            if str(file) in finished or not any(place[0] == file for place in wanted):
                 continue
             place = Path(folder) / str(number)
             place.mkdir()
             with (
-                keep_in(chosen.out, file) as keep,
-                closing(SparkCourt(spark, place, chosen.engines.split(","))) as court,
+                keep_in(out, file) as keep,
+                closing(SparkCourt(spark, place, engines)) as court,
             ):
                 for golden in read_golden(file):
                     where = f"{file.relative_to(root)}:{golden.line}"
                     if not _is_query(golden):
                         court.prepare(golden.sql)
-                    elif (file, golden.line) in drawn and court.has_defaults:
-                        for engine, verdict in court.verdicts(golden, chosen.judge):
+                    elif (file, golden.line) in wanted and court.has_defaults:
+                        for engine, verdict in court.verdicts(golden, judge_by):
                             said = f"{engine} {where}"
                             if verdict.word == "same":
                                 keep(Finding(said, "same"))
                             else:
                                 keep(Finding(said, verdict.word, golden.sql, verdict.note))
+    return finish(out)
 
 
 def _is_query(golden: Golden) -> bool:
     return bool(_QUERY.match(golden.sql)) and not _CHANGES.search(golden.sql)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

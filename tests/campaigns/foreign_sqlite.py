@@ -1,6 +1,6 @@
 """SQLite's sqllogictest files, asked of Iceberg copies of their tables, with DuckDB as the judge.
 
-    python tests/campaigns/foreign_sqlite.py CHECKOUT [--files GLOB] [--each QUERIES]
+    python tests/campaigns foreign_sqlite CHECKOUT [GLOB] [--each QUERIES]
 
 CHECKOUT is a checkout of a copy of SQLite's sqllogictest (its folder ``test``). Of each file
 ``--each`` queries are drawn. What is counted and the other options are those of
@@ -9,16 +9,12 @@ CHECKOUT is a checkout of a copy of SQLite's sqllogictest (its folder ``test``).
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
-import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from tests.campaigns.foreign.command import add_options, run
+from tests.campaigns.foreign.command import OUT, drawn, run
 from tests.campaigns.foreign.court import in_court, judged_statements
 from tests.campaigns.foreign.findings import Finding, Keep
 from tests.campaigns.foreign.sqllogictest import read_records
@@ -42,22 +38,11 @@ def judge_file(file: Path, root: Path, each: int, seed: int, keep: Keep) -> None
                         keep(Finding(where, verdict.word, text, verdict.note, setup))
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Judge the files that are asked for and print what came out."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("checkout", type=Path)
-    parser.add_argument("--files", default="test/**/*.test")
-    parser.add_argument("--each", type=int, default=150, help="queries of a file")
-    add_options(parser)
-    chosen = parser.parse_args(arguments)
-    root = chosen.checkout.resolve()
-    files = sorted(root.glob(chosen.files))
-    return run(
-        chosen,
-        files,
-        lambda file, keep: judge_file(file, root, chosen.each, chosen.seed, keep),
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def main(
+    checkout: Path, files: str = "test/**/*.test", *, each: int = 150, limit: int = 0,
+    seed: int = 1, out: Path = OUT, workers: int = 2,
+) -> int:  # fmt: skip
+    """Judge so many queries of each file of a glob, and print what came out."""
+    root = checkout.resolve()
+    found = drawn([*root.glob(files)], limit, seed)
+    return run(found, lambda file, keep: judge_file(file, root, each, seed, keep), out, workers)

@@ -1,6 +1,6 @@
 """Texts that two parsers may read in two ways: none of them shows what is inside of the engine.
 
-    python tests/campaigns/mutated_texts.py [--count 20000] [--seed 1]
+    python tests/campaigns mutated_texts [--count 20000] [--seed 1]
 
 Queries get quotes, comments, dollar quotes, Unicode spaces, semicolons and calls of the engine's own
 functions at random places. Whatever becomes of them, no row holds a word that only the engine's
@@ -9,16 +9,12 @@ settings, catalogs or a file beside the tables hold, and every error is icesql's
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import icesql
 from tests.writer.table import TableWriter
@@ -115,15 +111,7 @@ def run(count: int, seed: int) -> Counter[str]:
     return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    for name, number in run(arguments.count, arguments.seed).most_common():
+def main(*, count: int = 20_000, seed: int = 1) -> None:
+    """Ask so many texts, and print what became of them."""
+    for name, number in run(count, seed).most_common():
         print(f"{number:7,} {name}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

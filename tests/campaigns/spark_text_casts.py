@@ -1,54 +1,28 @@
 """CAST and TRY_CAST of drawn texts, PySpark the judge.
 
-    python tests/campaigns/spark_text_casts.py judge --texts 400 --seed 1 > answers.tsv
-    python tests/campaigns/spark_text_casts.py compare answers.tsv [--constants 200]
+    python tests/campaigns spark_text_casts judge [--count 2000] [--seed 1] > answers.tsv
+    python tests/campaigns spark_text_casts compare answers.tsv [--constants 200]
 
 ``judge`` draws texts and writes one line for each text and type: the zone, the type, the text in
 JSON, and what PySpark makes of it as text, or ``null``. ``compare`` asks icesql the same in dialect
 "spark", of a column for all lines, and of constants for as many. Texts of the forms that casts.py calls
-an error of icesql's own are to end by it, and are counted apart. Ends with 1 if any differs.
+an error of icesql's own are to end by it, and are counted apart.
 Answers are of one day: a time of day as TIMESTAMP is one of today.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
-import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from typing import Any, Literal
 
 TYPES = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TINYINT", "INT", "BIGINT", "FLOAT", "DOUBLE",
          "DECIMAL(10,2)", "DECIMAL(38,10)", "BOOLEAN")  # fmt: skip
 ZONE = "America/New_York"
-_BLANKS = (
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    " ",
-    "  ",
-    "\t",
-    "\n",
-    "\u00a0",
-    "\u3000",
-    "\x00",
-    "\x1f",
-    "\r",
-    "\v",
-)
+_BLANKS = ("",) * 11 + (" ", "  ", "\t", "\n", "\u00a0", "\u3000", "\x00", "\x1f", "\r", "\v")
 _ZONES = ("", "", "", "Z", "z", "UTC", "GMT", "UT", "+00:00", "-08:00", "+5", "+05", "+0530", "+5:30",
           "+05:3", "-18:00", "+18:01", "+19:00", "+01:02:03", "+010203", "UTC+3", "GMT-5", "UT+01:30",
           "America/New_York", "america/new_york", "Europe/Warsaw", "EST", "PST", "CET", "Etc/GMT+3",
@@ -228,22 +202,13 @@ def _count(
         print(f"{kind} of {text!r} ({where}): Spark {value!r}, icesql {got!r}", flush=True)
 
 
-def main() -> int:
-    """Run; see the module."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["judge", "compare"])
-    parser.add_argument("answers", nargs="?")
-    parser.add_argument("--texts", type=int, default=2_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--constants", type=int, default=200)
-    given = parser.parse_args()
-    if given.what == "judge":
-        source = random.Random(given.seed)
-        judge(list(dict.fromkeys(drawn(source) for _ in range(given.texts))))
+def main(
+    what: Literal["judge", "compare"], answers: str = "", *, count: int = 2_000, seed: int = 1,
+    constants: int = 200,
+) -> int:  # fmt: skip
+    """Let PySpark judge drawn texts, or compare its answers; how many differ."""
+    if what == "judge":
+        source = random.Random(seed)
+        judge(list(dict.fromkeys(drawn(source) for _ in range(count))))
         return 0
-    lines = Path(given.answers).read_text(encoding="utf-8").splitlines()
-    return 1 if compare(lines, given.constants) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return compare(Path(answers).read_text(encoding="utf-8").splitlines(), constants)
