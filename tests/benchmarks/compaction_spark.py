@@ -7,7 +7,7 @@
 ``make`` writes twin tables of TPC-H lineitem in small files, with position deletes of 1 % of the
 rows and equality deletes of 0.1 %. Each of the others compacts its twin on local[2] once to be
 warm (a small table) and then on the clock, and prints seconds, files and a checksum of the rows.
-Jars: those of ``tests/campaigns/java_metadata_tables.py``.
+Jars: those of ``tests/campaigns/java_session.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""A session of Spark SQL with Iceberg's Java runtime: the referee of the campaigns."""
+"""A session of Spark SQL with Iceberg's Java runtime: the referee of the campaigns.
+
+For PySpark 4.1 its jars are ``org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0`` and
+``org.xerial:sqlite-jdbc:3.47.1.0`` (``mvn dependency:copy -Dartifact=…``).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ def java_session(
     """A quiet session with a catalog of tables in ``warehouse``.
 
     The catalog is the SQLite file ``database``, or the folders alone where that is None.
-    ``jars`` are those that ``java_metadata_tables.py`` names, for the PySpark that runs this.
+    ``jars`` are paths with colons between them.
     """
     from pyspark.sql import SparkSession
 
