@@ -25,20 +25,24 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import icesql
-from tests.campaigns.random_conditions import KINDS, SQL_TYPES, ZONES, Conditions, Values
+from tests.campaigns.histories.catalogs import Warehouse
+from tests.campaigns.histories.drawing import Drawing, Shape
+from tests.campaigns.histories.model import TableModel
+from tests.campaigns.random_conditions import KINDS, SQL_TYPES, ZONES, Texts, Values
 
 TIMES = 5
 QUERIES_OF_A_WORLD = 150
 SCHEMAS = ("one", "two")
 TABLES = ("t", "u", "p")
 FILES = 5
-ORDERED = "ilcfretzskwg"
 COLUMNS = ", ".join(f"{name} {kind}" for name, kind in SQL_TYPES.items())
 DEFINITION = f"({COLUMNS}, o STRUCT(f DOUBLE, s VARCHAR))"
 # Whether the engine comes to a value that a function does not take is for its plan to say, which
 # depends on what it knows of the number of rows.
 RAISED = ["raised"]
 # How the tables are laid out.
+# How often statements of rows are drawn; DuckDB runs the same texts.
+ROWS = {"insert": 3, "insert_select": 1, "delete": 2, "update": 3, "merge": 2, "truncate": 0.1}
 LAYOUTS = {"t": "", "u": " PARTITIONED BY (bucket(3, i))", "p": " PARTITIONED BY (k, w)"}
 
 
@@ -97,23 +101,15 @@ class World:
         import duckdb
 
         self.chance, self.found = random.Random(seed), Findings()
-        # A catalog of SQLite, or the folder itself.
-        uri = f"sqlite:///{folder}/catalog.db" if seed % 3 else None
-        self.asking, self.plain, self.other = (
-            icesql.connect(
-                uri=uri,
-                warehouse=str(folder),
-                settings={"threads": "1"},
-                properties={} if uri is None else {"init_catalog_tables": "true"},
-            )
-            for _ in range(3)
-        )
+        self.warehouse = Warehouse("sqlite" if seed % 3 else "folder", folder)
+        given = self.warehouse.arguments() | {"settings": {"threads": "1"}}
+        self.asking, self.plain, self.other = (icesql.connect(**given) for _ in range(3))
         self.plain.execute("SET caches = off")
         self.duckdb = duckdb.connect(config={"threads": 1})
         self.duckdb.execute("SET TimeZone = 'UTC'")
         self.maker = Values(self.chance)
         self.known: dict[str, list[Any]] = {name: [] for name in KINDS}
-        self.conditions = Conditions(self.chance, self.known)
+        self.texts = Texts(self.chance, self.known)
         self.zone, self.schema, self.made = "UTC", "one", 0
         for schema in SCHEMAS:
             for one in (self.asking, self.duckdb):
@@ -126,7 +122,7 @@ class World:
         self.everywhere("CREATE OR REPLACE TEMP MACRO m(x) AS x + 1")
 
     def close(self) -> None:
-        for each in (self.asking, self.plain, self.other):
+        for each in (self.asking, self.plain, self.other, self.warehouse):
             each.close()
         self.duckdb.close()
 
@@ -159,6 +155,23 @@ class World:
                 known.append(row[each])
         return f"INSERT INTO {name} ({', '.join(KINDS)}, o) VALUES {', '.join(written)}"
 
+    def change_rows(self, schema: str, table: str, by: Any) -> None:
+        """A statement of rows, which DuckDB runs, too, where it has such a one."""
+        import duckdb
+
+        model, found = TableModel(table), self.warehouse.document(schema, table)
+        assert found is not None
+        model.place, model.document = found
+        draw = Drawing(self.chance, Shape(self.chance), schema, {table: model})
+        (sql,) = draw.draw(ROWS, model).texts
+        try:
+            self.duckdb.execute(sql)
+        except duckdb.FatalException:
+            raise
+        except duckdb.Error:
+            return
+        by.execute(sql)
+
     def event(self) -> None:
         """Something that happens between two statements."""
         pick = self.chance
@@ -168,15 +181,11 @@ class World:
         name, by = f"{schema}.{table}", pick.choice((self.asking, self.other))
         number = pick.choice((0, 3, 5, 100, self.chance.randint(-50, 50)))
         match pick.choice(
-            ("insert", "insert", "insert", "delete", "update", "zone", "use", "view", "macro",
+            ("rows", "rows", "rows", "rows", "rows", "zone", "use", "view", "macro",
              "variable", "anew", "replace", "compact", "rollback", "column", "reader", "drop view")
         ):  # fmt: skip
-            case "insert":
-                self.write(self.insertion(name, table == "p"), by=by)
-            case "delete":
-                self.write(f"DELETE FROM {name} WHERE k = {number} OR i % 7 = 3", by=by)
-            case "update":
-                self.write(f"UPDATE {name} SET s = 'ab', l = 7 WHERE k < {number}", by=by)
+            case "rows":
+                self.change_rows(schema, table, by)
             case "zone":
                 self.zone = pick.choice(ZONES)
                 for one in (self.asking, self.plain):
@@ -228,58 +237,18 @@ class World:
     # ------------------------------------------------------------ queries
 
     def query(self) -> Query:
-        pick = self.chance
-        name, other = pick.choice(TABLES), pick.choice(TABLES)
-        x, y, key = pick.choice(ORDERED), pick.choice(ORDERED), pick.choice("kwgbs")
-        where = f" WHERE {self.conditions.condition()}" if pick.random() < 0.6 else ""
-        simple = self.conditions.simple()
-        unit = pick.choice(("year", "month", "day", "hour"))
-        forms = (
-            f"SELECT i, {x}, {y} FROM {name}{where}",
-            f"SELECT * EXCLUDE (o) FROM {name}{where}",
-            f"SELECT {key}, count(*) FROM {name}{where} GROUP BY {key}",
-            f"SELECT {key}, count(*), min({x}), max({y}) FROM {name}{where} GROUP BY ALL",
-            f"SELECT {key}, max({x}, 2), count(DISTINCT {y}) FROM {name} GROUP BY {key}",
-            f"SELECT {key} FROM {name} GROUP BY {key} HAVING count(*) > 1",
-            f"SELECT DISTINCT {key} FROM {name}{where}",
-            f"SELECT DISTINCT {x}, {key} FROM {name}{where}",
-            f"SELECT count(DISTINCT {key}), count(DISTINCT {x}) FROM {name}",
-            f"SELECT count(*) FROM {name}{where}",
-            f"SELECT count(*), count({x}), min({x}), max({y}) FROM {name}{where}",
-            f"SELECT min({x}, 3), max({y}, 2) FROM {name}",
-            f"SELECT max({x}) FILTER (WHERE {simple}), count(*) FILTER (WHERE {simple}) FROM {name}",
-            f"SELECT {x}, {y}, i FROM {name}{where} ORDER BY ALL LIMIT {pick.randint(1, 9)}",
-            f"SELECT {x} FROM {name} ORDER BY {x} DESC LIMIT {pick.randint(1, 9)}",
-            f"SELECT date_trunc('{unit}', {pick.choice('etzg')}) AS d, count(*) FROM {name} GROUP BY d",
-            f"SELECT a.i, b.k FROM (SELECT * FROM {name}{where}) a JOIN {other} b ON a.k = b.k",
-            f"SELECT i, {x} FROM {name} WHERE k IN (SELECT k FROM {other} WHERE {simple})",
-            f"SELECT i FROM {name} WHERE {x} = (SELECT max({x}) FROM {name})",
-            f"SELECT i FROM {name}{where} UNION ALL SELECT k FROM {other} WHERE {simple} UNION ALL "
-            f"SELECT i FROM {other} WHERE k > 3",
-            f"WITH q AS (SELECT {key} AS a, i FROM {name}{where}) SELECT a, count(*) FROM q GROUP BY a",
-            f"SELECT i, count(*) OVER (PARTITION BY {key}) FROM {name}{where}",
-            f"SELECT i, o.f, o.s FROM {name} WHERE o.f {pick.choice(('>', '<=', '<>', '='))} 1.5",
-            f"SELECT max(o.f), min(o.s), count(o.f) FROM {name}",
-            "SELECT k, count(*) FROM v GROUP BY k",
-            f"SELECT i, s FROM v WHERE s {pick.choice(('=', '>', '<>'))} 'ab'",
-            f"SELECT i, m(k) FROM {name} WHERE m(k) > 3",
-            f"SELECT i FROM {name} WHERE k > getvariable('low')",
-            f"SELECT k, count(*) FROM {name} WHERE i < getvariable('low') GROUP BY k",
-            f"SELECT count(*) FROM {pick.choice(SCHEMAS)}.{name}{where}",
-        )  # fmt: skip
+        pick, ask = self.chance, self.texts.text
         if pick.random() < 0.75:
-            return Query(pick.choice(forms))
+            return Query(ask("query"))
+        name, x, key = ask("table"), ask("x"), ask("key")
         column, text = pick.choice("ilk"), pick.choice("sw")
         one = f"SELECT i, {x} FROM {name} WHERE {column} {pick.choice(('=', '>', '<='))} ?"
         two = f"SELECT {key}, count(*) FROM {name} WHERE {text} >= ? AND k < ? GROUP BY {key}"
-        three = f"SELECT i, s FROM {name} WHERE {text} = ?"
-        match pick.choice("123"):
-            case "1":
-                return Query(one, lambda: [self.value(column, 3)])
-            case "2":
-                return Query(two, lambda: [self.value(text, "ab"), self.value("k", 9)])
-            case _:
-                return Query(three, lambda: [self.value(text, "a")])
+        return pick.choice((
+            Query(one, lambda: [self.value(column, 3)]),
+            Query(two, lambda: [self.value(text, "ab"), self.value("k", 9)]),
+            Query(f"SELECT i, s FROM {name} WHERE {text} = ?", lambda: [self.value(text, "a")]),
+        ))  # fmt: skip
 
     def value(self, column: str, default: Any) -> Any:
         found = self.chance.choice(self.known[column])

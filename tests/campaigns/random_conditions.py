@@ -13,6 +13,7 @@ needed file was left out or rows differ.
 from __future__ import annotations
 
 import random
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -127,231 +128,96 @@ def _single(value: float) -> float:
     return float(struct.unpack("<f", struct.pack("<f", value))[0])
 
 
-class Conditions:
-    """Random conditions of the columns, of types that meet; ``values`` are known of each."""
+class Texts:
+    """Random texts by the alternatives of ``conditions.txt``; ``values`` are known of each column."""
 
     def __init__(self, chance: random.Random, values: dict[str, list[Any]]) -> None:
         self.chance, self.values = chance, values
 
-    def condition(self, depth: int = 2) -> str:
-        pick = self.chance
-        if depth and pick.random() < 0.35:
-            word = pick.choice(("AND", "OR"))
-            return f"({self.condition(depth - 1)} {word} {self.condition(depth - 1)})"
-        if depth and pick.random() < 0.12:
-            return f"NOT ({self.condition(depth - 1)})"
-        kind = pick.choice(("number", "number", "time", "time", "text", "text", "any"))
-        match kind:
-            case "number":
-                return self.compared(self.number(2), lambda: self.number(0, free=True))
-            case "time":
-                return pick.choice((self.of_time, self.of_time, self.of_parts))()
-            case "text":
-                return self.of_text()
-            case _:
-                return self.of_any()
+    def text(self, symbol: str) -> str:
+        """What a symbol may be."""
+        lines, weights = ALTERNATIVES[symbol]
+        (line,) = self.chance.choices(lines, weights)
+        bound: dict[str, str] = {}
 
-    def simple(self) -> str:
-        """A condition of one column, for the inside of others."""
-        name = self.column("ilcfretzsgkw")
-        if self.chance.random() < 0.1:
-            return f"{name} IS NULL"
-        return f"{name} {self.chance.choice(('=', '<', '>=', '<>'))} {self.value(name)}"
+        def expanded(found: re.Match[str]) -> str:
+            name, _, rest = found[1].rpartition(":")
+            word, *more = rest.split(" ")
+            if word in bound:
+                return bound[word]
+            if word in ALTERNATIVES:
+                made = self.text(word)
+            else:
+                made = getattr(self, f"_{word}")(*(bound.get(each, each) for each in more))
+            if name:
+                bound[name] = made
+            return made
 
-    def compared(self, left: str, right: Any) -> str:
-        pick = self.chance
-        kind = pick.random()
-        if kind < 0.7:
-            operation = pick.choice(("=", "<>", "<", "<=", ">", ">="))
-            sides = (left, right())
-            one, two = sides if pick.random() < 0.85 else sides[::-1]
-            return f"{one} {operation} {two}"
-        if kind < 0.8:
-            return f"{left} {pick.choice(('', 'NOT '))}BETWEEN {right()} AND {right()}"
-        if kind < 0.9:
-            items = ", ".join(right() for _ in range(pick.randint(1, 3)))
-            return f"{left} {pick.choice(('', 'NOT '))}IN ({items})"
-        return f"{left} IS {pick.choice(('', 'NOT '))}DISTINCT FROM {right()}"
+        return re.sub("`([^`]*)`", expanded, line).strip()
 
-    def column(self, names: str) -> str:
-        return self.chance.choice(names)
+    def _one(self, *words: str) -> str:
+        return self.chance.choice(words)
 
-    def value(self, name: str) -> str:
+    def _words(self, *words: str) -> str:
+        """These words, or none."""
+        return " ".join(words)
+
+    def _int(self, low: str, high: str) -> str:
+        return str(self.chance.randint(int(low), int(high)))
+
+    def _column(self, letters: str) -> str:
+        return self.chance.choice(letters)
+
+    def _value(self, letters: str) -> str:
         """A value of a column or one beside it, as a literal."""
-        value = self.chance.choice(self.values[name])
-        return literal(value, self.chance)
+        return literal(self.chance.choice(self.values[self.chance.choice(letters)]), self.chance)
 
-    def number(self, depth: int, *, free: bool = False) -> str:
-        pick = self.chance
-        if free or (depth < 2 and pick.random() < 0.25):
-            known = self.value(self.column("ilcfk"))
-            small = str(pick.choice((0, 1, -1, 2, 3, 10, 205, 0.5, 1.1, -2.5, 1e3)))
-            constant = pick.choice((known, small, f"length('{'x' * pick.randint(0, 4)}')"))
-            if pick.random() < 0.2:
-                return f"{pick.choice(('abs', 'floor', 'greatest'))}({constant})"
-            return constant
-        column = self.column("ilcfrk")
-        if depth == 0 or pick.random() < 0.25:
-            return column
-        inner = self.number(depth - 1)
-        small = pick.choice(("1", "2", "10", "-3", "0.5", "1.1", "0", "2.0::DOUBLE"))
-        forms = (
-            f"({inner} + {small})", f"({inner} - {small})", f"({small} - {inner})", f"({inner} * {small})",
-            f"({inner} / {small})", f"({inner} // {small})", f"({inner} % 7)", f"abs({inner})",
-            f"(-{inner})", f"round({inner})", f"round({inner}, 1)", f"floor({inner})", f"ceil({inner})",
-            f"trunc({inner})", f"sign({inner})", f"coalesce({inner}, {small})", f"ifnull({inner}, 0)",
-            f"nullif({inner}, {small})", f"greatest({inner}, {small})", f"least({inner}, {small})",
-            f"greatest({inner}, {column})", f"CAST({inner} AS DOUBLE)", f"CAST({inner} AS DECIMAL(18,1))",
-            f"TRY_CAST({inner} AS INTEGER)", f"CAST({inner} AS FLOAT)", f"({inner} + {column})",
-            f"CASE WHEN {self.simple()} THEN {inner} ELSE {small} END",
-            f"CASE WHEN {self.simple()} THEN 1 WHEN {self.simple()} THEN 2 END",
-            f"if({self.simple()}, {column}, 0)", f"({inner} - {column})", f"({inner} * {column})",
-        )  # fmt: skip
-        return pick.choice(forms)
+    def _with_number(self, symbol: str) -> str:
+        return self.text("form_of_number").replace("@", self.text(symbol))
 
-    def moment(self, *, free: bool = False) -> str:
-        """A date or time of the clock or an instant."""
-        pick = self.chance
-        name = self.column("etzg")
-        if free:
-            known = self.value(name)
-            text = str(pick.choice(_MOMENTS))
-            return pick.choice((
-                known, known, f"'{text}'", f"DATE '{text[:10]}'", f"TIMESTAMP '{text}'",
-                f"TIMESTAMPTZ '{text}+02'", f"make_date(2020, {pick.randint(1, 12)}, 1)",
-                f"strptime('{text[:10]}', '%Y-%m-%d')", f"to_timestamp({pick.randint(0, 2**31)})",
-                f"TIMESTAMP '{text}' AT TIME ZONE 'Europe/Berlin'", "now()", "current_date",
-                f"DATE '{text[:10]}' + {pick.randint(-40, 40)}",
-            ))  # fmt: skip
-        unit = pick.choice(("year", "quarter", "month", "week", "day", "hour", "minute"))
-        zone = pick.choice(("UTC", "Europe/Berlin", "America/New_York"))
-        length = pick.choice(("1 day", "1 hour", "1 month", "7 days", "90 minutes", "1 year"))
-        forms = (
-            name, name, f"CAST({name} AS DATE)", f"{name}::TIMESTAMP", f"{name}::TIMESTAMPTZ",
-            f"date_trunc('{unit}', {name})", f"date_trunc('{unit}', {name}::DATE)", f"last_day({name})",
-            f"time_bucket(INTERVAL '{length}', {name})", f"({name} + INTERVAL '{length}')",
-            f"({name} - INTERVAL '{length}')", f"date_add({name}, INTERVAL {pick.randint(1, 40)} DAY)",
-            f"(t AT TIME ZONE '{zone}')", f"(z AT TIME ZONE '{zone}')",
-            f"(z AT TIME ZONE '{zone}')::DATE", f"coalesce({name}, {name})", "(e + 1)", "(g - 30)",
-            f"CASE WHEN {self.simple()} THEN {name} END", "to_timestamp(f)", "to_timestamp(i)",
-            "epoch_ms(l)", "make_timestamp(l)", "make_date(2020, k, 1)", f"greatest({name}, {name})",
-            f"date_trunc('{unit}', {name} + INTERVAL '2 hours')",
-        )  # fmt: skip
-        return pick.choice(forms)
+    def _known(self, length: str = "30") -> str:
+        """A moment that files hold."""
+        return str(self.chance.choice(_MOMENTS))[: int(length)]
 
-    def of_time(self) -> str:
-        return self.compared(self.moment(), lambda: self.moment(free=True))
+    def _known_start(self) -> str:
+        return self._known(self._one("4", "7", "10", "19"))
 
-    def of_parts(self) -> str:
-        """Numbers and texts made of times."""
-        pick = self.chance
-        moment = self.moment()
-        part = pick.choice(("year", "month", "day", "hour", "quarter", "week", "dow", "doy", "isodow",
-                            "epoch", "decade", "century", "isoyear", "yearweek", "minute"))  # fmt: skip
-        known = pick.choice(_MOMENTS)
-        number = pick.choice((1, 2, 3, 5, 12, 28, 200, 1970, 2019, 2020, 2021, 202010, 1583971200))
-        unit = pick.choice(("year", "month", "week", "day", "hour", "minute"))
-        other = f"TIMESTAMP '{pick.choice(_MOMENTS)}'"
-        form = pick.choice(("%Y-%m", "%Y%m%d", "%Y-%m-%d %H:%M", "%m-%d", "%d.%m.%Y", "%Y"))
-        numbers = (
-            f"{pick.choice(('year', 'month', 'day', 'quarter', 'dayofyear', 'week', 'hour'))}({moment})",
-            f"extract({part} FROM {moment})", f"date_part('{part}', {moment})", f"epoch({moment})",
-            f"epoch_ms({moment})", f"date_diff('{unit}', {moment}, {other})",
-            f"date_diff('{unit}', {other}, {moment})", f"date_sub('{unit}', {moment}, {other})",
-            f"(DATE '{known.date()}' - e)", "(e - g)", f"year({moment}) * 100 + month({moment})",
-        )  # fmt: skip
-        texts = (
-            (f"strftime({moment}, '{form}')", known.strftime(form)),
-            (f"CAST({moment} AS VARCHAR)", str(known)[: pick.choice((4, 7, 10, 19))]),
-            (f"monthname({moment})", pick.choice(("May", "March", "October", "December"))),
-            (f"dayname({moment})", pick.choice(("Sunday", "Monday"))),
-        )
-        if pick.random() < 0.65:
-            return self.compared(pick.choice(numbers), lambda: str(number))
-        if pick.random() < 0.15:
-            operation, days = pick.choice("<>"), pick.randint(-500, 500)
-            return f"({other} - {moment}) {operation} INTERVAL {abs(days)} DAY"
-        text, literal_ = pick.choice(texts)
-        if pick.random() < 0.3:
-            return f"{text} LIKE '{literal_}%'"
-        return self.compared(text, lambda: f"'{literal_}'")
+    def _formatted(self, how: str) -> str:
+        """A time as text beside such a text."""
+        form = self._one("%Y-%m", "%Y%m%d", "%Y-%m-%d %H:%M", "%m-%d", "%d.%m.%Y", "%Y")
+        known = self.chance.choice(_MOMENTS).strftime(form)
+        text = f"strftime({self.text('moment')}, '{form}')"
+        return f"{text} LIKE '{known}%'" if how == "like" else f"{text} {self.text('op')} '{known}'"
 
-    def of_text(self) -> str:
-        pick = self.chance
-        name = self.column("ssw")
-        text = pick.choice(_TEXTS).replace("'", "''")
-        start = text[: pick.randint(0, 4)]
-        plain = "".join(each for each in start if each.isalnum() and each.isascii()) or "a"
-        made = (
-            name, f"lower({name})", f"upper({name})", f"left({name}, {pick.randint(1, 4)})",
-            f"substr({name}, 1, {pick.randint(1, 4)})", f"{name}[1]", f"{name}[1:{pick.randint(1, 3)}]",
-            f"{name} || 'c'", f"'a' || {name}", f"concat({name}, 'c')", f"trim({name})",
-            f"coalesce({name}, 'ab')", f"nullif({name}, 'a')", f"replace({name}, 'a', 'b')",
-            f"reverse({name})", f"CASE WHEN {self.simple()} THEN {name} ELSE 'a' END",
-            f"greatest({name}, 'ab')", f"left(lower({name}), 2)",
-        )  # fmt: skip
-        conditions = (
-            lambda: (
-                f"{name} {pick.choice(('', 'NOT '))}LIKE '{start}{pick.choice(('%', '_', '', '%c'))}'"
-            ),
-            lambda: (
-                f"{name} {pick.choice(('', 'NOT '))}ILIKE '{start}{pick.choice(('%', '_', ''))}'"
-            ),
-            lambda: f"lower({name}) LIKE '{start.lower()}%'",
-            lambda: f"upper({name}) LIKE '{start.upper()}%'",
-            lambda: f"{name} GLOB '{plain}{pick.choice(('*', '?', '', '[a-z]*'))}'",
-            lambda: (
-                f"regexp_matches({name}, '{pick.choice(('^', ''))}{plain}{pick.choice(REGEX_ENDS)}')"
-            ),
-            lambda: f"{name} ~ '{pick.choice(('^', ''))}{plain}{pick.choice(REGEX_ENDS)}'",
-            lambda: f"{name} SIMILAR TO '{plain}{pick.choice(REGEX_ENDS)}'",
-            lambda: f"starts_with({name}, '{start}')",
-            lambda: f"NOT starts_with(lower({name}), '{start}')",
-            lambda: f"position('{start}' IN {name}) = 1",
-            lambda: f"instr({name}, '{start}') {pick.choice(('=', '>'))} {pick.choice((0, 1))}",
-            lambda: f"contains({name}, '{start}')",
-            lambda: f"length({name}) {pick.choice(('=', '<', '>'))} {pick.randint(0, 6)}",
-            lambda: f"TRY_CAST({name} AS {pick.choice(('DATE', 'INTEGER'))}) IS NOT NULL",
-            lambda: f"{name} COLLATE NOCASE = '{text}'",
-        )
-        if pick.random() < 0.5:
-            folded = pick.choice((text, text.lower(), text.upper(), start))
-            return self.compared(pick.choice(made), lambda: f"'{folded}'")
-        return pick.choice(conditions)()
+    def _text(self) -> str:
+        text = self.chance.choice(_TEXTS).replace("'", "''")
+        return self.chance.choice((text, text, text.lower(), text.upper()))
 
-    def of_any(self) -> str:
-        pick = self.chance
-        name = self.column("ilcfretzsbkwg")
-        first, second = self.value("i"), self.value("k")
-        decimal, double, moment = self.value("c"), self.value("f"), self.value("t")
-        forms = (
-            f"i IN [{first}, NULL]", f"k NOT IN [NULL, {second}]", "NOT (s IN ['ab', NULL])",
-            f"c IN [{decimal}, 0.10000000000000000555]", f"c NOT IN [{decimal}]",
-            f"c = {decimal}::FLOAT", f"c < CAST({decimal} AS FLOAT)", f"l >= {first}::FLOAT",
-            f"f = {double}::FLOAT", "f <> 9007199254740992.0::FLOAT", f"r <= {double}::FLOAT",
-            f"c BETWEEN {decimal} AND {double}", f"l BETWEEN {first} AND f", f"f BETWEEN {decimal} AND 1e3",
-            f"i NOT BETWEEN {first} AND c", f"t BETWEEN {moment} AND z", f"z = ANY([{moment}])",
-            f"z IN [{moment}]", f"e = ANY([{moment}])", f"t <> ALL([{moment}])", f"f = ANY([{double}])",
-            "s = ANY(['ab', 'a'])", f"c = ANY([{decimal}, 1.5])", f"list_contains([{moment}, NULL], z)",
-            f"{name} IS NULL", f"{name} IS NOT NULL", "b", "NOT b", "b = true", "b <> false",
-            "b IS TRUE", "b IS NOT TRUE", "b IS FALSE", "b IS NOT FALSE", "isnan(f)", "NOT isnan(r)",
-            f"({self.simple()}) = true", f"({self.simple()}) IS TRUE", "true", "NULL",
-            f"({self.simple()}) = false", f"({self.simple()}) IS FALSE",
-            f"(i, k) {pick.choice(('=', '<', '<=', '>', '>=', '<>'))} ({first}, {second})",
-            f"(i, k) = ({first}, NULL)", f"(k, i) {pick.choice(('<', '>'))} (NULL, {first})",
-            f"(i, k) IN (({first}, {second}), (0, 0))", f"i = ANY([{first}, {second}])",
-            f"list_contains([{first}, {second}, NULL], i)", f"NOT list_contains([{first}, NULL], i)",
-            f"k IN ({first}, NULL)", f"k NOT IN ({second}, NULL)", "i < k", "i = k", "e < g", "s = w",
-            "l > f", "t < e", "t = z", f"{name} = {name}", "f IN (0.0, 1.5)", "f = 'NaN'", "f > 'NaN'",
-            "f >= 'inf'::DOUBLE", "r < 'inf'::FLOAT", "-f < 2", "f <> 'NaN'::DOUBLE", "1 / f > 0",
-            f"CASE k WHEN {second} THEN true ELSE i > {first} END", f"i BETWEEN k AND {first}",
-            "greatest(f, 0) > 1", "least(f, 0.5) < 1", "least(r, 100) > 50", "coalesce(f, 'NaN') > 1",
-            f"{first} BETWEEN k AND i", f"CASE WHEN b THEN i > {first} END",
-        )  # fmt: skip
-        return pick.choice(forms)
+    def _start(self, case: str = "strip") -> str:
+        """How texts begin."""
+        found = self.chance.choice(_TEXTS)[: self.chance.randint(0, 4)]
+        return str(getattr(found, case)()) if case != "strip" else found
+
+    def _plain(self) -> str:
+        found = (each for each in self._start() if each.isalnum() and each.isascii())
+        return "".join(found) or "a"
 
 
-REGEX_ENDS = ("", ".*", "c*", "b?c", "b+", "{2}", "|b", "[a-c]", "$", "(b|c).*", r"\d")
+def _alternatives() -> dict[str, tuple[list[str], list[int]]]:
+    """The alternatives of each symbol, and their weights."""
+    found: dict[str, tuple[list[str], list[int]]] = {}
+    text = Path(__file__).with_name("conditions.txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if name := re.fullmatch(r"\[(\w+)\]", line):
+            lines, weights = found.setdefault(name[1], ([], []))
+        elif line and not line.startswith("#"):
+            weight, text = re.fullmatch(r"(?:(\d+)  )?(.*)", line).groups()  # type: ignore[union-attr]
+            lines.append(text)
+            weights.append(int(weight or 1))
+    return found
+
+
+ALTERNATIVES = _alternatives()
 
 
 def literal(value: Any, chance: random.Random) -> str:
@@ -446,13 +312,13 @@ class Campaign:
     def ask(self, count: int) -> Findings:
         """``count`` conditions, each of one table in one time zone."""
         found = Findings()
-        conditions = Conditions(self.chance, self.values)
+        texts = Texts(self.chance, self.values)
         for number in range(count):
             if number % 50 == 0:
                 zone = self.chance.choice(ZONES)
                 self.duckdb.execute(f"SET TimeZone = '{zone}'")
                 self.connection.execute(f"SET timezone = '{zone}'")
-            self.ask_one(conditions.condition(), number % 10 == 0, zone, found)
+            self.ask_one(texts.text("condition"), number % 10 == 0, zone, found)
         return found
 
     def ask_one(self, condition: str, runs: bool, zone: str, found: Findings) -> None:
