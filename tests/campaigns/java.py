@@ -296,7 +296,7 @@ class Trial:
         texts = {self.own: text, self.java: text}
         if "doctor" in said:
             finding = self.own.finding(text, said["doctor"])
-            said = said | {"table": text}
+            said = said | {"table": text, "measure": finding.measure}
             texts[self.own] = finding.statement
             texts[self.java] = finding.spark_statement.replace("catalog.", "c.")
         one = {"by icesql": self.own, "by java": self.java}
@@ -346,7 +346,7 @@ class Trial:
             found[f"{name} rows"] = self.read(name, metadata, old, found["problems"])
         if "doctor" in said:
             again = self.own.finding(said["table"], said["doctor"])
-            if again is not None and again.now is not None:
+            if again and again.now is not None and again.measure == said["measure"]:
                 found["problems"].append(f"{side.name} leaves it: {again}")
         return found
 
@@ -380,11 +380,10 @@ class Trial:
             return
         own, java = outcomes["icesql"], outcomes["Java"]
         skipped = [*said.get("not", "-").split(", "), *(() if self.exact else CHOSEN)]
-        # Where no row changes only Java commits.
-        none = not own["new"] and not self.exact
-        for key in sorted({*own, *java}):
-            if none and not key.endswith(("rows", "answer")):
-                continue
+        keys = {*own, *java}
+        if "doctor" in said or not (own["new"] or self.exact):  # where nothing changes Java commits
+            keys = {each for each in keys if each.endswith(("rows", "answer"))}
+        for key in sorted(keys):
             both = own.get(key), java.get(key)
             if both[0] == both[1] or key.endswith(tuple(skipped)):
                 continue

@@ -4,25 +4,15 @@
         [--kinds sqlite,folder,rest] [--lanes 2] [--out F] [--only N …]
         [--java PYTHON --jars A.jar:B.jar]
 
-<<<<<<< HEAD
 A history is a table of any version, of columns of any type, partitioned anyhow, or one that another
 writer has left in files of three formats with every kind of delete; and statements of all kinds:
 rows, transactions, columns, partitions, branches, tags, history, properties, maintenance. After each
 one the table, its branches and each snapshot have the model's rows, by both readers, and so has a
 condition, with pruning and without. With ``--java`` (a Python that has PySpark 4.1 and pyarrow, and
-the jars of ``java_metadata_tables.py``) statements are those that both take, and Java does each to a
+the jars of ``java_session.py``) statements are those that both take, and Java does each to a
 twin: rows have to be equal, and in version 3 also which statement made each row and which changed it
 last; Java reads icesql's table now and then, with its files, snapshots and refs. At the end PyIceberg
 reads it, too, and the totals of the summary are counted. Exits with 1 if anything was wrong.
-=======
-The Python has icesql and PySpark 4.1; the jars are those of ``java_session.py``. A history
-is a table of any version and about thirty statements that both take: rows, columns, partitions,
-branches, history, maintenance. After each one the rows of both tables have to be equal, and in
-version 3 also which statement made each row and which one changed it last; Java reads icesql's
-table now and then, with its files, snapshots and refs, and at the end PyIceberg, too. A statement
-that only one of them refuses is told, and undone where the other has run it. What is done stands
-in FOLDER/results.jsonl, and is not run again. Exits with 1 if anything was wrong.
->>>>>>> 29436f07 (campaigns: one runner and files of SQL compare what Java and icesql make of the same state)
 """
 
 from __future__ import annotations

@@ -26,8 +26,10 @@ for number in range(3):
 --@each
 --@doctor: small files
 ns.small;
+--@not: answer
 --@doctor: deletes
 ns.deletes;
+--@not: answer
 --@doctor: overlap
 ns.overlap;
 --@doctor: no bounds
