@@ -1,6 +1,6 @@
 """Queries asked five times, with other statements between: what is kept changes no row.
 
-    python tests/campaigns/asked_again.py [how many] [seed]
+    python tests/campaigns asked_again [how many] [seed]
 
 A world has two schemas of three tables each, of the same names and of other rows, in a folder of
 its own. Its queries come in rounds, each time in another order. Between the rounds this session and
@@ -13,7 +13,6 @@ code 1 where rows differ; prints what was asked.
 from __future__ import annotations
 
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,8 +20,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import icesql
 from tests.campaigns.histories.catalogs import Warehouse
@@ -331,10 +328,8 @@ def run(count: int, seed: int) -> Iterator[Findings]:
         count, seed = count - QUERIES_OF_A_WORLD, seed + 1
 
 
-def main(arguments: list[str]) -> int:
+def main(count: int = 50_000, seed: int = 1) -> bool:
     """Ask, and print what differed and how much was asked."""
-    count = int(arguments[0]) if arguments else 50_000
-    seed = int(arguments[1]) if len(arguments) > 1 else 1
     whole, start = Findings(), time.monotonic()
     for number, found in enumerate(run(count, seed)):
         for each in ("queries", "asked", "compared", "refused", "raised", "events", "wrong"):
@@ -350,8 +345,4 @@ def main(arguments: list[str]) -> int:
                 f"{seconds:.0f} s",
                 flush=True,
             )
-    return 1 if whole.wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return bool(whole.wrong)

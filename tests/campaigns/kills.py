@@ -1,6 +1,6 @@
 """Kill statements at random moments: a table is as before them or as after them, and goes on.
 
-    python tests/campaigns/kills.py [--histories 40] [--first 0] [--length 12]
+    python tests/campaigns kills [--histories 40] [--first 0] [--length 12]
         [--kinds folder,sqlite,rest] [--lanes 2] [--out F] [--only N …]
 
 A history is one of ``two_writers.py`` without the other writer: each statement (rows, transactions,
@@ -20,13 +20,10 @@ are killed: what was committed is there once. Exits with 1 if anything was wrong
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from tests.campaigns.histories.command import KINDS, Writers, run
+from tests.campaigns.histories.command import Writers, run
 
 
 def history(seed: int, writers: Writers, length: int, kind: str) -> Any:
@@ -42,5 +39,4 @@ def history(seed: int, writers: Writers, length: int, kind: str) -> Any:
     return found
 
 
-if __name__ == "__main__":
-    raise SystemExit(run(history, __doc__, 40, 12, KINDS))
+main = partial(run, history, histories=40, length=12)

@@ -1,6 +1,6 @@
 """Random conditions: a file that holds a matching row is never left out.
 
-    python tests/campaigns/random_conditions.py [how many] [seed]
+    python tests/campaigns random_conditions [how many] [seed]
 
 Two tables of many small files, one of them partitioned by the values themselves, hold what makes
 pruning go wrong: NULL, NaN, both zeros, infinities, the ends of types, hours that clocks repeat,
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,8 +21,6 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import icesql
 from icesql.context import QueryContext
@@ -382,10 +379,8 @@ def run(count: int, seed: int) -> Iterator[Findings]:
         count, seed = count - 1_000, seed + 1
 
 
-def main(arguments: list[str]) -> int:
+def main(count: int = 20_000, seed: int = 1) -> bool:
     """Ask, and print what was lost and how much was pruned."""
-    count = int(arguments[0]) if arguments else 20_000
-    seed = int(arguments[1]) if len(arguments) > 1 else 1
     asked = wrong = needed = kept = live = refused = 0
     for found in run(count, seed):
         asked, wrong, refused = (
@@ -397,8 +392,4 @@ def main(arguments: list[str]) -> int:
         print(*found.wrong, sep="\n", flush=True)
         print(f"{asked} asked, {refused} that DuckDB refuses, {wrong} wrong; of {live} files "
               f"{needed} needed, {kept} kept", flush=True)  # fmt: skip
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return wrong > 0

@@ -1,6 +1,6 @@
 """Histories of one writer by a model, and on twin tables: icesql changes one, Spark SQL the other.
 
-    python tests/campaigns/twin_histories.py [--histories 200] [--first 0] [--length 30]
+    python tests/campaigns twin_histories [--histories 200] [--first 0] [--length 30]
         [--kinds sqlite,folder,rest] [--lanes 2] [--out F] [--only N …]
         [--java PYTHON --jars A.jar:B.jar]
 
@@ -9,7 +9,7 @@ writer has left in files of three formats with every kind of delete; and stateme
 rows, transactions, columns, partitions, branches, tags, history, properties, maintenance. After each
 one the table, its branches and each snapshot have the model's rows, by both readers, and so has a
 condition, with pruning and without. With ``--java`` (a Python that has PySpark 4.1 and pyarrow, and
-the jars of ``java_session.py``) statements are those that both take, and Java does each to a
+jars of Iceberg and of SQLite) statements are those that both take, and Java does each to a
 twin: rows have to be equal, and in version 3 also which statement made each row and which changed it
 last; Java reads icesql's table now and then, with its files, snapshots and refs. At the end PyIceberg
 reads it, too, and the totals of the summary are counted. Exits with 1 if anything was wrong.
@@ -17,11 +17,8 @@ reads it, too, and the totals of the summary are counted. Exits with 1 if anythi
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from functools import partial
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.campaigns.histories.command import Writers, run
 
@@ -37,5 +34,4 @@ def history(seed: int, writers: Writers, length: int, kind: str) -> Any:
     return found
 
 
-if __name__ == "__main__":
-    raise SystemExit(run(history, __doc__, 200, 30, ("sqlite", "folder", "rest")))
+main = partial(run, history, histories=200, length=30, kinds="sqlite,folder,rest")

@@ -1,6 +1,6 @@
 """Two writers of one table: another commits inside of each statement of icesql.
 
-    python tests/campaigns/two_writers.py [--histories 2000] [--first 0] [--length 6]
+    python tests/campaigns two_writers [--histories 2000] [--first 0] [--length 6]
         [--kinds folder,sqlite,rest] [--lanes 2] [--out F] [--only N …]
         [--java PYTHON --jars A.jar:B.jar]
 
@@ -22,13 +22,10 @@ PyIceberg and Java too. What was refused has changed nothing. One seed gives one
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from tests.campaigns.histories.command import KINDS, Writers, run
+from tests.campaigns.histories.command import Writers, run
 
 
 def history(seed: int, writers: Writers, length: int, kind: str) -> Any:
@@ -42,5 +39,4 @@ def history(seed: int, writers: Writers, length: int, kind: str) -> Any:
     return found
 
 
-if __name__ == "__main__":
-    raise SystemExit(run(history, __doc__, 2000, 6, KINDS))
+main = partial(run, history, histories=2000, length=6)

@@ -1,15 +1,15 @@
-"""The command of a campaign of histories: seeds in lanes, what each has shown, and the total."""
+"""What runs a campaign of histories: seeds in lanes, what each has shown, and the total."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,70 +49,81 @@ class Writers:
 History = Callable[[int, Writers, int, str], Any]
 
 
-def run(history: History, words: str, histories: int, length: int, kinds: tuple[str, ...]) -> int:
-    """Read the arguments, run the histories, and print what they have shown; the exit code."""
-    parser = argparse.ArgumentParser(description=words.splitlines()[0])
-    parser.add_argument("--histories", type=int, default=histories)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--length", type=int, default=length)
-    parser.add_argument("--kinds", type=lambda text: tuple(text.split(",")), default=kinds)
-    parser.add_argument("--lanes", type=int, default=2)
-    parser.add_argument("--folder", type=Path)
-    parser.add_argument("--out", type=Path, help="what is done there is not run again")
-    parser.add_argument("--only", type=int, nargs="*", help="seeds to tell step by step")
-    parser.add_argument("--java", help="a Python with PySpark, for Java as a writer and reader")
-    parser.add_argument("--jars", default="", help="Iceberg's runtime and SQLite's driver")
-    given = parser.parse_args()
-    folder = given.folder or Path(tempfile.mkdtemp(prefix="icesql-histories-"))
-    folder.mkdir(parents=True, exist_ok=True)
-    given.out = given.out or folder / "histories.jsonl"
-    given.out.touch()
-    if given.only:
-        return int(any([*_told(history, given, folder, given.only)]))
-    done = {each["seed"] for each in _lines(given.out)}
-    seeds = [each for each in range(given.first, given.first + given.histories) if each not in done]
+def run(
+    history: History,
+    *,
+    histories: int,
+    length: int,
+    first: int = 0,
+    kinds: str = ",".join(KINDS),
+    lanes: int = 2,
+    folder: str = "",
+    out: str = "",
+    only: tuple[int, ...] = (),
+    java: str = "",
+    jars: str = "",
+) -> bool:
+    """Run histories, print what they have shown, and tell whether anything was wrong.
+
+    What is done in the file ``out`` is not run again; seeds of ``only`` are told step by step.
+    ``java`` is a Python with PySpark, for Java as a writer and reader, ``jars`` Iceberg's and SQLite's.
+    """
+    place = Path(folder or tempfile.mkdtemp(prefix="icesql-histories-"))
+    place.mkdir(parents=True, exist_ok=True)
+    chosen = tuple(kinds.split(","))
+    lane = Lane(history, length, chosen, (java, jars) if java else None)
+    if only:
+        return any([*lane.told(place, only)])
+    file = Path(out) if out else place / "histories.jsonl"
+    file.touch()
+    done = {each["seed"] for each in _lines(file)}
+    seeds = [each for each in range(first, first + histories) if each not in done]
     start = time.perf_counter()
-    context = multiprocessing.get_context("spawn")
-    lanes = [
-        context.Process(target=_lane, args=(history, number, given, folder, seeds))
-        for number in range(given.lanes)
+    processes = [
+        multiprocessing.get_context("spawn").Process(
+            target=lane.run, args=(place / f"lane{number}", seeds[number::lanes], file)
+        )
+        for number in range(lanes)
     ]
-    for each in lanes:
+    for each in processes:
         each.start()
-    for each in lanes:
+    for each in processes:
         each.join()
     print(f"{time.perf_counter() - start:.0f} s")
-    return _report(_lines(given.out)) or int(any(each.exitcode for each in lanes))
+    return _report(_lines(file)) or any(each.exitcode for each in processes)
 
 
-def _lane(
-    history: History, number: int, given: argparse.Namespace, folder: Path, seeds: list[int]
-) -> None:
-    own = seeds[number :: given.lanes]
-    with given.out.open("a", encoding="utf-8") as file:
-        for wrong in _told(history, given, folder / f"lane{number}", own, file):
-            if wrong:
-                print(wrong, flush=True)
+@dataclass
+class Lane:
+    """Histories one after another, in a process of its own."""
 
+    history: History
+    length: int
+    kinds: tuple[str, ...]
+    java: tuple[str, str] | None
 
-def _told(
-    history: History, given: argparse.Namespace, folder: Path, seeds: list[int], file: Any = None
-) -> Any:
-    """What is wrong with each history, or nothing; told in full, or noted in a file."""
-    java = (given.java, given.jars) if given.java else None
-    with closing(Writers(folder, java)) as writers:
-        for seed in seeds:
-            start = time.perf_counter()
-            found = history(seed, writers, given.length, kind_of(seed, given.kinds))
-            told = vars(found) | {"seconds": round(time.perf_counter() - start, 2)}
-            if file is None:
-                print("\n".join([*found.told, *found.foreign, *found.faults]), flush=True)
-            else:
-                shown = told | {"told": found.told if found.faults else []}
-                file.write(json.dumps(shown) + "\n")
-                file.flush()
-            place = f"seed {seed} ({found.kind}, v{found.version})"
-            yield f"WRONG {place}: {found.faults[0][:600]}" if found.faults else ""
+    def run(self, folder: Path, seeds: Sequence[int], out: Path) -> None:
+        """Note what they have shown."""
+        with out.open("a", encoding="utf-8") as file:
+            for wrong in self.told(folder, seeds, file):
+                if wrong:
+                    print(wrong, flush=True)
+
+    def told(self, folder: Path, seeds: Sequence[int], file: Any = None) -> Iterator[str]:
+        """What is wrong with each history, or nothing; told in full, or noted in a file."""
+        with closing(Writers(folder, self.java)) as writers:
+            for seed in seeds:
+                start = time.perf_counter()
+                found = self.history(seed, writers, self.length, kind_of(seed, self.kinds))
+                told = vars(found) | {"seconds": round(time.perf_counter() - start, 2)}
+                if file is None:
+                    print("\n".join([*found.told, *found.foreign, *found.faults]), flush=True)
+                else:
+                    shown = told | {"told": found.told if found.faults else []}
+                    file.write(json.dumps(shown) + "\n")
+                    file.flush()
+                place = f"seed {seed} ({found.kind}, v{found.version})"
+                yield f"WRONG {place}: {found.faults[0][:600]}" if found.faults else ""
 
 
 def kind_of(seed: int, kinds: tuple[str, ...] = KINDS) -> str:
@@ -124,7 +135,7 @@ def _lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(each) for each in file.read_text(encoding="utf-8").splitlines()]
 
 
-def _report(found: list[dict[str, Any]]) -> int:
+def _report(found: list[dict[str, Any]]) -> bool:
     for what in ("kinds", "others", "moments", "gateway"):
         counted: Counter[str] = sum((Counter(each[what]) for each in found), Counter())
         print(f"{what}: {dict(counted.most_common())}")
@@ -133,4 +144,4 @@ def _report(found: list[dict[str, Any]]) -> int:
         print(f"{count} x {text}")
     wrong = sum(bool(each["faults"]) for each in found)
     print(f"{len(found)} histories, {wrong} wrong")
-    return int(wrong > 0)
+    return wrong > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pyarrow
@@ -12,35 +13,22 @@ import pyarrow
 
 def serve() -> None:
     """A session, and the answers to what comes on the standard input."""
-    from pyspark.sql import SparkSession
+    sys.path.insert(0, str(Path(__file__).parents[3]))
+    from tests.campaigns.java_session import java_session
 
     given = json.loads(sys.stdin.readline())
     catalog = "spark.sql.catalog.c"
     settings = {
-        "spark.master": "local[1]", "spark.driver.memory": "1g", "spark.ui.enabled": "false",
-        "spark.driver.extraClassPath": given["jars"], "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1",
-        "spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.master": "local[1]", "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-        "spark.sql.extensions":
-            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        catalog: "org.apache.iceberg.spark.SparkCatalog", f"{catalog}.cache-enabled": "false",
-        f"{catalog}.warehouse": given["warehouse"],
+        f"{catalog}.cache-enabled": "false",
     }  # fmt: skip
-    if given["kind"] == "folder":
-        settings[f"{catalog}.type"] = "hadoop"
-    elif given["kind"] == "rest":
+    if given["kind"] == "rest":
         settings |= {f"{catalog}.type": "rest", f"{catalog}.uri": given["uri"]}
-    else:
-        settings |= {
-            f"{catalog}.type": "jdbc", f"{catalog}.uri": f"jdbc:sqlite:{given['database']}",
-            f"{catalog}.clients": "1", f"{catalog}.jdbc.schema-version": "V1",
-        }  # fmt: skip
-    builder = SparkSession.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    database = given["database"] if given["kind"] == "sqlite" else None
+    spark = java_session(given["jars"], given["warehouse"], database, settings=settings)
     spark.sparkContext.setLogLevel("OFF")
     place = f"{given['folder']}/answer.arrow"
     print(json.dumps({"file": ""}), flush=True)

@@ -23,11 +23,11 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 
 def equality_delete(
     catalog: Any, table: Any, ids: list[int], *, field: int, partition: tuple[Any, ...] = (),
-    rows: list[dict[int, Any]] | None = None,
+    rows: list[dict[int, Any]] | None = None, spec_id: int | None = None,
 ) -> None:  # fmt: skip
     """Delete all older rows with these values of a column, and add ``rows`` by field id."""
     metadata = table.metadata
-    spec_id = metadata.default_spec_id
+    spec_id = metadata.default_spec_id if spec_id is None else spec_id
     made = [_equality_file(metadata, spec_id, ids, field, partition)]
     data = [_data_file(metadata, spec_id, rows, partition)] if rows else []
     commit_row_delta(

@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import icesql
+import icesql.commit.attempts as attempts
+from icesql.catalog.directory import DirectoryCatalog
+from icesql.catalog.sqlite import SqliteCatalog
 from icesql.errors import CommitConflictError
-from tests.writer.second import before_next_commit, delete_by_key
+from tests.campaigns.histories.others import equality_delete
 
 CATALOGS = pytest.mark.parametrize("catalog", ["directory", "sqlite"], indirect=True)
 VERSIONS = pytest.mark.parametrize("version", [2, 3])
+
+
+def delete_by_key(given: dict[str, Any], keys: list[int], **more: Any) -> None:
+    """Commit an equality delete of s.t on field 1, as Flink does."""
+    catalog: Any = DirectoryCatalog(given["warehouse"])
+    if "uri" in given:
+        path = given["uri"].removeprefix("sqlite:///")
+        catalog = SqliteCatalog(path, "c", properties={"warehouse": given["warehouse"]})
+    equality_delete(catalog, catalog.load(("s", "t")), keys, field=1, **more)
+
+
+def before_next_commit(monkeypatch: pytest.MonkeyPatch, action: Callable[[], Any]) -> None:
+    """Have ``action`` done after the files of the next commit are written, and before it."""
+    real = attempts._tried
+
+    def once(*given: Any) -> Any:
+        monkeypatch.setattr(attempts, "_tried", real)
+        action()
+        return real(*given)
+
+    monkeypatch.setattr(attempts, "_tried", once)
 
 
 def table(con: icesql.Connection, version: int, **properties: str) -> None:
