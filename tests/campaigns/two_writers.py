@@ -30,10 +30,10 @@ from tests.campaigns.histories.command import Writers, run
 
 def history(seed: int, writers: Writers, length: int, kind: str) -> Any:
     """The outcome of one history."""
-    from tests.campaigns.histories.judge import History
+    from tests.campaigns.histories.beside import TwoWriters
 
     warehouse, theirs, java = writers.of(kind)
-    found = History(seed, warehouse, pyiceberg=theirs, java=java).run(length)
+    found = TwoWriters(seed, warehouse, pyiceberg=theirs, java=java).run(length)
     if not found.faults:
         warehouse.forget(f"h{seed}")
     return found

@@ -87,20 +87,14 @@ class Alone(History):
     def _drawn_own(self) -> Statement:
         return self.draw.draw(self._weights, self.tables["t"])
 
-    def _moments_drawn(self) -> list[tuple[str, int]]:
-        return []
-
-    def _plan_faults(self, statement: Statement) -> None:
-        """None: what is refused is refused for itself."""
-
     # ------------------------------------------------------------------ the twin
 
     def _begun(self, statement: Statement) -> None:
         super()._begun(statement)
         self._errors: dict[str, Any] = {}
 
-    def _perform(self, statement: Statement, wanted: Any) -> BaseException | None:
-        error = super()._perform(statement, wanted)
+    def _perform(self, statement: Statement) -> BaseException | None:
+        error = super()._perform(statement)
         if self.java is not None:
             try:
                 for text in statement.texts:

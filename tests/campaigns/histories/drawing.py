@@ -905,7 +905,7 @@ class Drawing:
         if table.version > self.shape.version:
             sql = sql.replace(f"'format-version' = '{self.shape.version}'",
                               f"'format-version' = '{table.version}'")  # fmt: skip
-        stays = ("stays in a table of format version 1",)
+        stays = ("stays in a table of format version 1", "has the name of a column")
         return Statement(
             "replace table", (sql,), (), stays, table=table.name, columns="replaced"
         )  # fmt: skip

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import icesql
+from tests.campaigns.histories.beside import TwoWriters
 from tests.campaigns.histories.drawing import Statement
-from tests.campaigns.histories.judge import History, run_texts
+from tests.campaigns.histories.judge import run_texts
 from tests.campaigns.histories.model import Fault, TableModel, told
 from tests.campaigns.histories.moments import KILLS, Moments
 
@@ -57,18 +58,12 @@ def started(*given: Any) -> tuple[Any, Any]:
     return process, ours
 
 
-class KilledHistory(History):
+class KilledHistory(TwoWriters):
     """Nobody comes in; statements are killed, and the next ones meet what they have left."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._left: set[str] = set()
-
-    def _moments_drawn(self) -> list[tuple[str, int]]:
-        return self.moments.draw(self.chance, 1, KILLS)
-
-    def _plan_faults(self, statement: Statement) -> None:
-        """None but kills."""
 
     def _drawn_own(self) -> Statement:
         if self.chance.random() < 0.4:
@@ -83,7 +78,9 @@ class KilledHistory(History):
     def _copy(self) -> Path:
         return self.warehouse.folder / "copies" / self.namespace
 
-    def _perform(self, statement: Statement, wanted: list[tuple[str, int]]) -> BaseException | None:
+    def _perform(self, statement: Statement) -> BaseException | None:
+        wanted = self.moments.draw(self.chance, 1, KILLS)
+        self._tell(f"OWN {statement.text}   at {wanted}")
         by_clock = self.chance.random() < 0.25
         process, pipe = started(
             self.warehouse.arguments(), statement.texts, [] if by_clock else wanted
