@@ -37,9 +37,9 @@ DEFINITION = f"({COLUMNS}, o STRUCT(f DOUBLE, s VARCHAR))"
 # Whether the engine comes to a value that a function does not take is for its plan to say, which
 # depends on what it knows of the number of rows.
 RAISED = ["raised"]
-# How the tables are laid out.
 # How often statements of rows are drawn; DuckDB runs the same texts.
 ROWS = {"insert": 3, "insert_select": 1, "delete": 2, "update": 3, "merge": 2, "truncate": 0.1}
+# How the tables are laid out.
 LAYOUTS = {"t": "", "u": " PARTITIONED BY (bucket(3, i))", "p": " PARTITIONED BY (k, w)"}
 
 
@@ -161,13 +161,16 @@ class World:
         model.place, model.document = found
         draw = Drawing(self.chance, Shape(self.chance), schema, {table: model})
         (sql,) = draw.draw(ROWS, model).texts
+        self.duckdb.begin()
         try:
             self.duckdb.execute(sql)
+            by.execute(sql)
         except duckdb.FatalException:
             raise
-        except duckdb.Error:
-            return
-        by.execute(sql)
+        except (duckdb.Error, icesql.NotSupportedError):
+            self.duckdb.rollback()
+        else:
+            self.duckdb.commit()
 
     def event(self) -> None:
         """Something that happens between two statements."""

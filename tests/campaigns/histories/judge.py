@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -201,9 +202,9 @@ class History:
         with self.warehouse.connect() as con:
             for table in self.tables.values():
                 self._check(con, table)
-                self._check_past(con, table)
+                self._check_past(table, lambda sql: con.execute(sql).fetchall())
                 self._check_pyiceberg(table)
-                self._check_java(table)
+                self._check_java(table, past=True)
 
     def _act(self, moment: str) -> None:
         """Nobody comes in."""
@@ -506,23 +507,25 @@ class History:
                 )
             row.row_id = now
 
-    def _check_past(self, con: icesql.Connection, table: TableModel) -> None:
-        """Every snapshot that is retained."""
+    def _check_past(self, table: TableModel, read: Callable[[str], Any]) -> None:
+        """Every snapshot that is retained, and every tag."""
         assert table.document is not None
+        name, refs = self.draw.name(table.name), table.document.get("refs") or {}
+        tags = {key: each["snapshot-id"] for key, each in refs.items() if each["type"] == "tag"}
         for each in table.document["snapshots"]:
             number = each["snapshot-id"]
             rows = table.snapshots.get(number)
             if rows is None:
                 continue
             self._past[number] = table.shown(rows, each.get("schema-id"))
-            sql = f"SELECT * FROM {self.draw.name(table.name)} FOR VERSION AS OF {number}"
-            try:
-                with self.moments.apart():
-                    found = con.execute(sql).fetchall()
-            except Exception as error:
-                lost = f"{type(error).__name__}: {error}"
-                raise Fault(f"snapshot {number} cannot be read: {lost}") from None
-            self._check_known(table.name, number, told(found))
+            for version in (number, *(f"'{tag}'" for tag, at in tags.items() if at == number)):
+                try:
+                    with self.moments.apart():
+                        found = told(read(f"SELECT * FROM {name} FOR VERSION AS OF {version}"))
+                except Exception as error:
+                    lost = f"{type(error).__name__}: {error}"
+                    raise Fault(f"version {version} cannot be read: {lost}") from None
+                self._check_known(table.name, number, found)
 
     def _check_known(self, where: str, number: int, found: list[Any]) -> None:
         """The rows of a snapshot that a table has or has had."""
@@ -569,9 +572,9 @@ class History:
         name, follows = self.draw.name("t"), self.chance.random() < 0.5
 
         def document() -> dict[str, Any]:
-            self._look(table)
-            assert table.document is not None
-            return table.document
+            found = self.warehouse.document(self.namespace, table.name)
+            assert found is not None
+            return found[1]
 
         self.warehouse.make_old(self.namespace)
         try:
@@ -582,6 +585,7 @@ class History:
                 wrong = [*upkeep.maintain(self.other, name, document, self.warehouse.folder)]
         except icesql.Error as error:
             wrong = [f"{type(error).__name__}: {error}"]
+        self._settle("other", self.draw.maintain(table))
         if wrong:
             raise Fault(f"{'the doctor' if follows else 'maintenance'}: {wrong}")
 
@@ -597,16 +601,18 @@ class History:
         if lost := difference(map(others.emptied, told(found)), wanted):
             raise Fault(f"by PyIceberg: {lost}")
 
-    def _check_java(self, table: TableModel) -> None:
+    def _check_java(self, table: TableModel, past: bool = False) -> None:
         if self.java is None:
             return
-        name = f"c.{self.draw.name(table.name)}"
+        name, java = self.draw.name(table.name), self.java
         try:
-            found = self.java.run(f"SELECT * FROM {name}")
+            found = java.run(f"SELECT * FROM c.{name}")
         except RuntimeError as error:
             raise Fault(f"Java cannot read it: {error}") from None
         if lost := difference(told(found), table.shown(table.at("main"))):
             raise Fault(f"by Java: {lost}")
+        if past:
+            self._check_past(table, lambda sql: java.run(others.in_java(sql, name, name)))
 
     def _drop(self, name: str) -> None:
         """What CREATE TABLE AS made, or another one of its name."""
