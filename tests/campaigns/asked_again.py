@@ -13,10 +13,9 @@ code 1 where rows differ; prints what was asked.
 from __future__ import annotations
 
 import random
-import tempfile
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ import icesql
 from tests.campaigns.histories.catalogs import Warehouse
 from tests.campaigns.histories.drawing import Drawing, Shape
 from tests.campaigns.histories.model import TableModel
-from tests.campaigns.random_conditions import KINDS, SQL_TYPES, ZONES, Texts, Values
+from tests.campaigns.random_conditions import KINDS, SQL_TYPES, ZONES, Texts, Values, ask_worlds
 
 TIMES = 5
 QUERIES_OF_A_WORLD = 150
@@ -41,19 +40,6 @@ RAISED = ["raised"]
 ROWS = {"insert": 3, "insert_select": 1, "delete": 2, "update": 3, "merge": 2, "truncate": 0.1}
 # How the tables are laid out.
 LAYOUTS = {"t": "", "u": " PARTITIONED BY (bucket(3, i))", "p": " PARTITIONED BY (k, w)"}
-
-
-@dataclass
-class Findings:
-    """What came of the queries."""
-
-    queries: int = 0
-    asked: int = 0
-    compared: int = 0
-    refused: int = 0
-    raised: int = 0
-    events: int = 0
-    wrong: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -97,7 +83,7 @@ class World:
     def __init__(self, folder: Path, seed: int) -> None:
         import duckdb
 
-        self.chance, self.found = random.Random(seed), Findings()
+        self.chance, self.found, self.wrong = random.Random(seed), Counter[str](), list[str]()
         self.warehouse = Warehouse("sqlite" if seed % 3 else "folder", folder)
         given = self.warehouse.arguments() | {"settings": {"threads": "1"}}
         self.asking, self.plain, self.other = (icesql.connect(**given) for _ in range(3))
@@ -175,7 +161,7 @@ class World:
     def event(self) -> None:
         """Something that happens between two statements."""
         pick = self.chance
-        self.found.events += 1
+        self.found["events"] += 1
         schema = self.schema if pick.random() < 0.7 else pick.choice(SCHEMAS)
         table = pick.choice(TABLES)
         name, by = f"{schema}.{table}", pick.choice((self.asking, self.other))
@@ -203,7 +189,7 @@ class World:
                     f"CREATE TEMP VIEW u AS SELECT * FROM {schema}.t WHERE k > {number}"
                 )
                 for query in self.queries[:3]:
-                    self.ask(query)
+                    self.ask_one(query)
                 self.everywhere("DROP VIEW u")
             case "macro":
                 self.everywhere(f"CREATE OR REPLACE TEMP MACRO m(x) AS x + {number}")
@@ -254,10 +240,10 @@ class World:
         found = self.chance.choice(self.known[column])
         return default if found is None else found
 
-    def run(self, count: int) -> Findings:
+    def ask(self, count: int) -> None:
         """``count`` queries, each five times."""
         self.queries = [self.query() for _ in range(count)]
-        self.found.queries += count
+        self.found["questions"] += count
         for turn in range(TIMES):
             order = list(self.queries)
             if turn % 2:
@@ -269,14 +255,13 @@ class World:
                     self.event()
                 # Without anything between, too: what is kept is used at once.
                 for _ in range(TIMES if turn == 2 and place % 4 == 0 else 1):
-                    self.ask(query, plain=turn in (0, TIMES - 1))
-        return self.found
+                    self.ask_one(query, plain=turn in (0, TIMES - 1))
 
-    def ask(self, query: Query, *, plain: bool = False) -> None:
+    def ask_one(self, query: Query, *, plain: bool = False) -> None:
         import duckdb
 
         values = None if query.values is None else query.values()
-        self.found.asked += 1
+        self.found["asked"] += 1
         rows = self.rows(self.asking, query.sql, values)
         try:
             expected = alike(self.duckdb.execute(query.sql, values or []).fetchall())
@@ -285,15 +270,15 @@ class World:
         except duckdb.Error:
             expected = None
         if rows in (None, RAISED) and expected is not None:
-            self.found.refused += 1
+            self.found["refused"] += 1
         elif rows is not None and expected is not None:
-            self.found.compared += 1
+            self.found["compared"] += 1
             if rows != expected:
                 self.differs(query, values, rows, expected, "DuckDB")
         if plain or (rows is not None and rows != expected):
             without = self.rows(self.plain, query.sql, values)
             if without != rows and RAISED in (without, rows):
-                self.found.raised += 1
+                self.found["raised"] += 1
             elif without != rows:
                 self.differs(query, values, rows, without, "without caches")
 
@@ -302,7 +287,7 @@ class World:
     ) -> None:
         few = [None if each is None else each[:6] for each in (rows, other)]
         text = f"{query.sql} {values or ''} ({self.schema}, {self.zone})"
-        self.found.wrong.append(f"{text}:\n  {few[0]}\n  {whose}: {few[1]}")
+        self.wrong.append(f"{text}:\n  {few[0]}\n  {whose}: {few[1]}")
 
     @staticmethod
     def rows(connection: Any, sql: str, values: Any) -> list[str] | None:
@@ -315,37 +300,6 @@ class World:
             return None
 
 
-def run(count: int, seed: int) -> Iterator[Findings]:
-    """The findings of ``count`` queries, a world after the other."""
-    import duckdb
-
-    while count > 0:
-        with tempfile.TemporaryDirectory() as folder:
-            world = World(Path(folder), seed)
-            try:
-                yield world.run(min(count, QUERIES_OF_A_WORLD))
-            except duckdb.FatalException:
-                yield world.found  # DuckDB's tables are gone
-            finally:
-                world.close()
-        count, seed = count - QUERIES_OF_A_WORLD, seed + 1
-
-
 def main(count: int = 50_000, seed: int = 1) -> bool:
-    """Ask, and print what differed and how much was asked."""
-    whole, start = Findings(), time.monotonic()
-    for number, found in enumerate(run(count, seed)):
-        for each in ("queries", "asked", "compared", "refused", "raised", "events", "wrong"):
-            setattr(whole, each, getattr(whole, each) + getattr(found, each))
-        for each in found.wrong:
-            print(f"seed {seed + number}: {each}", flush=True)
-        if number % 10 == 0 or whole.queries >= count:
-            seconds = time.monotonic() - start
-            print(
-                f"{whole.queries} queries asked {whole.asked} times with {whole.events} changes: "
-                f"{whole.compared} compared, {whole.refused} refused, {whole.raised} that raise once, "
-                f"{len(whole.wrong)} wrong; "
-                f"{seconds:.0f} s",
-                flush=True,
-            )
-    return bool(whole.wrong)
+    """Ask queries, of new tables after each 150."""
+    return ask_worlds(World, count, QUERIES_OF_A_WORLD, seed)

@@ -15,7 +15,10 @@ from __future__ import annotations
 import random
 import re
 import tempfile
-from collections.abc import Iterator
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -243,23 +246,34 @@ def literal(value: Any, chance: random.Random) -> str:
 # ------------------------------------------------------------ asking
 
 
-@dataclass
-class Findings:
-    """What came of the conditions."""
+def ask_worlds(make: Callable[[Path, int], Any], count: int, of_one: int, seed: int) -> bool:
+    """Ask ``count`` questions, so many of each world; print what is wrong, and what came of them.
 
-    asked: int = 0
-    refused: int = 0
-    needed: int = 0
-    kept: int = 0
-    live: int = 0
-    wrong: list[str] = field(default_factory=list)
+    A world asks by its ``ask``, and counts in ``found``; after a fatal error of DuckDB its tables
+    are gone, and the next world comes.
+    """
+    import duckdb
+
+    found, wrong, start = Counter[str](), 0, time.monotonic()
+    for number in range(-(-count // of_one)):
+        with tempfile.TemporaryDirectory() as folder, closing(
+            make(Path(folder), seed + number)
+        ) as world:  # fmt: skip
+            with suppress(duckdb.FatalException):
+                world.ask(min(of_one, count - number * of_one))
+            found, wrong = found + world.found, wrong + len(world.wrong)
+            for each in world.wrong:
+                print(f"seed {seed + number}: {each}", flush=True)
+        if not number % 10 or found["questions"] == count:
+            print(f"{dict(found)}, {wrong} wrong; {time.monotonic() - start:.0f} s", flush=True)
+    return wrong > 0
 
 
 class Campaign:
     """Two tables, and DuckDB's own tables of the same rows."""
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self.chance = random.Random(seed)
+        self.chance, self.found, self.wrong = random.Random(seed), Counter[str](), list[str]()
         self.rows_of: dict[str, list[list[Any]]] = {}
         self.values: dict[str, list[Any]] = {name: [] for name in KINDS}
         self.connection = icesql.connect()
@@ -306,21 +320,24 @@ class Campaign:
         writer.commit(files)
         self.connection.register_table(table, str(writer.metadata_path))
 
-    def ask(self, count: int) -> Findings:
+    def close(self) -> None:
+        """End the connection."""
+        self.connection.close()
+
+    def ask(self, count: int) -> None:
         """``count`` conditions, each of one table in one time zone."""
-        found = Findings()
         texts = Texts(self.chance, self.values)
         for number in range(count):
             if number % 50 == 0:
                 zone = self.chance.choice(ZONES)
                 self.duckdb.execute(f"SET TimeZone = '{zone}'")
                 self.connection.execute(f"SET timezone = '{zone}'")
-            self.ask_one(texts.text("condition"), number % 10 == 0, zone, found)
-        return found
+            self.ask_one(texts.text("condition"), number % 10 == 0, zone)
 
-    def ask_one(self, condition: str, runs: bool, zone: str, found: Findings) -> None:
+    def ask_one(self, condition: str, runs: bool, zone: str) -> None:
         import duckdb
 
+        self.found["questions"] += 1
         table = self.chance.choice(("plain", "parted"))
         try:
             needed = {
@@ -330,7 +347,7 @@ class Campaign:
                 ).fetchall()
             }
         except duckdb.Error as error:
-            found.refused += 1
+            self.found["refused"] += 1
             if isinstance(error, duckdb.FatalException):
                 self.fill(zone)
             return
@@ -338,18 +355,16 @@ class Campaign:
         try:
             kept = self.files(sql)
         except icesql.Error:
-            found.refused += 1
+            self.found["refused"] += 1
             return
-        found.asked += 1
-        found.needed, found.kept = found.needed + len(needed), found.kept + len(kept)
-        found.live += FILES
+        self.found.update(asked=1, needed=len(needed), kept=len(kept), live=FILES)
         if needed - kept:
-            found.wrong.append(f"{zone}, {table}: {condition}: {len(needed - kept)} files lost")
+            self.wrong.append(f"{zone}, {table}: {condition}: {len(needed - kept)} files lost")
         elif runs:
             rows = self.rows(sql, "off")
             # An error of a row in a file that is left out is no row that is lost.
             if rows is not None and self.rows(sql, "on") != rows:
-                found.wrong.append(f"{zone}, {table}: {condition}: other rows")
+                self.wrong.append(f"{zone}, {table}: {condition}: other rows")
 
     def files(self, sql: str) -> set[str]:
         session = self.connection._session
@@ -369,27 +384,6 @@ class Campaign:
             self.connection.execute("SET prune = on")
 
 
-def run(count: int, seed: int) -> Iterator[Findings]:
-    """The findings of ``count`` conditions, over new tables after each thousand."""
-    while count > 0:
-        with tempfile.TemporaryDirectory() as folder:
-            campaign = Campaign(Path(folder), seed)
-            yield campaign.ask(min(count, 1_000))
-            campaign.connection.close()
-        count, seed = count - 1_000, seed + 1
-
-
 def main(count: int = 20_000, seed: int = 1) -> bool:
-    """Ask, and print what was lost and how much was pruned."""
-    asked = wrong = needed = kept = live = refused = 0
-    for found in run(count, seed):
-        asked, wrong, refused = (
-            asked + found.asked,
-            wrong + len(found.wrong),
-            refused + found.refused,
-        )
-        needed, kept, live = needed + found.needed, kept + found.kept, live + found.live
-        print(*found.wrong, sep="\n", flush=True)
-        print(f"{asked} asked, {refused} that DuckDB refuses, {wrong} wrong; of {live} files "
-              f"{needed} needed, {kept} kept", flush=True)  # fmt: skip
-    return wrong > 0
+    """Ask conditions, of new tables after each thousand."""
+    return ask_worlds(Campaign, count, 1_000, seed)

@@ -9,8 +9,8 @@ from tests.campaigns.random_conditions import Campaign
 
 def test_no_file_with_a_matching_row_is_left_out(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, 20261122)
-    found = campaign.ask(120)
-    campaign.connection.close()
-    assert not found.wrong
-    assert found.asked > 100
-    assert found.kept < 0.75 * found.live
+    campaign.ask(120)
+    campaign.close()
+    assert not campaign.wrong
+    assert campaign.found["asked"] > 100
+    assert campaign.found["kept"] < 0.75 * campaign.found["live"]
