@@ -165,6 +165,8 @@ class Store:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 request = _parsed(head)
+                if "expect" in request.headers:  # the client waits a second for it
+                    writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 if length := int(request.headers.get("content-length", 0)):
                     request.body = await reader.readexactly(length)
                 elif request.headers.get("transfer-encoding") == "chunked":
@@ -358,40 +360,3 @@ def _within(wanted: tuple[int | None, int | None], size: int) -> tuple[int, int]
     if first is None:
         return max(size - (last or 0), 0), size - 1
     return first, min(size - 1, size - 1 if last is None else last)
-
-
-def main() -> None:
-    """Serve a folder: ``server.py FOLDER PORT LATENCY BANDWIDTH``; /!counts shows and resets."""
-    import json
-    import sys
-
-    folder, port, latency, bandwidth = sys.argv[1:]
-    store = Store(Path(folder), latency=float(latency), bandwidth=float(bandwidth) or None)
-    store.port = int(port)
-    answer = store._answer
-
-    async def with_counts(request: Request, writer: asyncio.StreamWriter) -> bool:
-        if request.path != "/!counts":
-            return await answer(request, writer)
-        seen = [each for each in store.requests if each.path != "/!counts"]
-        request.round = 0
-        counts = {
-            "requests": len(seen),
-            "data": sum(each.is_data for each in seen),
-            "rounds": max((each.round for each in seen), default=0),
-            "megabytes": sum(each.sent for each in seen) / 1e6,
-            "at_once": store.most_at_once,
-        }
-        store.clear()
-        body = json.dumps(counts).encode()
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-        return True
-
-    store._answer = with_counts  # type: ignore[method-assign]
-    with store.running():
-        print(store.port, flush=True)
-        sys.stdin.read()
-
-
-if __name__ == "__main__":
-    main()
