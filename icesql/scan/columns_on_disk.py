@@ -2,7 +2,7 @@
 
 One file has what a filter asked of the manifests of a snapshot. Of an object store it lies with
 what was fetched of that store by the same principal; on this machine it is for who may read the
-manifests. CPU time of planning in a new process, one column (tests/benchmarks/planning.py, "disk"):
+manifests. CPU time of planning in a new process, one column (tests/benchmarks planning, "disk"):
 10,000 entries 53 ms with them, 111 without, 169 decoded whole; 50,000 entries 118, 386 and 773 ms.
 """
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 # Fewer are decoded whole in the time that an expression for them takes to compile. CPU time of
-# whole entries as a multiple of those decoded for the filter (tests/benchmarks/planning.py, 1 to 4
+# whole entries as a multiple of those decoded for the filter (tests/benchmarks planning, 1 to 4
 # columns): warm 2.0 to 3.0 for 3,000 entries, 2.2 to 2.8 for 10,000, 2.2 to 2.4 for 50,000; a cold
 # process 1.0, 1.2 to 1.3, 1.6 to 1.9.
 _MANY_ENTRIES: Final = 3_000

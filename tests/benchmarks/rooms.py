@@ -1,6 +1,4 @@
-"""How many modules one statement enters, and how often it changes from one to another.
-
-    python tests/benchmarks/rooms.py
+"""Count the modules that one statement enters, and its changes from one to another.
 
 Each statement runs twice with other constants before, so that nothing is imported or first seen, and
 nothing of it is prepared. Counted are calls of the package's Python functions in the thread of the
@@ -15,11 +13,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-import icesql
-
-PACKAGE: Final = str(Path(icesql.__file__).parent)
 # ``{0}`` is another number each time.
 STATEMENTS: Final = {
     "SELECT": "SELECT b FROM s.t WHERE a = {0}",
@@ -33,7 +26,8 @@ STATEMENTS: Final = {
 class Rooms:
     """A profile function: the modules that were entered, and the changes between them."""
 
-    def __init__(self) -> None:
+    def __init__(self, package: str) -> None:
+        self.package = package
         self.entered: set[str] = set()
         self.changes = 0
         self._last = ""
@@ -41,17 +35,17 @@ class Rooms:
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
         """Note one call or return."""
         name = frame.f_code.co_filename
-        if event == "call" and name.startswith(PACKAGE):
+        if event == "call" and name.startswith(self.package):
             self.entered.add(name)
             self.changes += name != self._last
             self._last = name
 
 
-def counted(connection: icesql.Connection, sql: str) -> Rooms:
-    """What the third statement of a kind does."""
+def counted(connection: Any, sql: str, package: str) -> Rooms:
+    """Count over the third statement of a kind."""
     for number in range(2):
         connection.execute(sql.format(number)).fetchall()
-    rooms = Rooms()
+    rooms = Rooms(package)
     text = sql.format(2)
     sys.setprofile(rooms)
     try:
@@ -61,16 +55,15 @@ def counted(connection: icesql.Connection, sql: str) -> Rooms:
     return rooms
 
 
-def main() -> None:
-    """Print a line for each statement: modules / changes."""
+def rooms(cache: Path) -> int:
+    """Modules that one statement enters / changes from one module to another."""
+    import icesql
+
     with tempfile.TemporaryDirectory() as folder, icesql.connect(warehouse=folder) as connection:
         connection.execute("CREATE SCHEMA s")
         connection.execute("CREATE TABLE s.t AS SELECT range AS a, 'x' AS b FROM range(100)")
         connection.execute("CREATE TABLE s.u AS SELECT range AS a, range AS c FROM range(100)")
         for name, sql in STATEMENTS.items():
-            rooms = counted(connection, sql)
-            print(f"{name}: {len(rooms.entered)} / {rooms.changes}")
-
-
-if __name__ == "__main__":
-    main()
+            found = counted(connection, sql, str(Path(icesql.__file__).parent))
+            print(f"{name}: {len(found.entered)} / {found.changes}")
+    return 0

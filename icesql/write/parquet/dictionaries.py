@@ -2,7 +2,7 @@
 
 A dictionary of values that hardly repeat is built, found too large and thrown away: time and bytes
 for nothing. With such dictionaries an INSERT of 1.5 million rows of TPC-H's lineitem takes 1.3
-times the CPU time, and an eighth more bytes (tests/benchmarks/writing.py).
+times the CPU time, and an eighth more bytes (tests/benchmarks insert).
 """
 
 from __future__ import annotations

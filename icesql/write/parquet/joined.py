@@ -3,7 +3,7 @@
 Their pages are copied; page indexes, Bloom filters and the footer come behind all of them, with
 the places where the pages lie now. Java's ``ParquetFileWriter.appendRowGroups`` does the same.
 So several threads encode one file in the order of its rows: encoding took 2.5 of the 4.2 s of CPU
-time of an INSERT of lineitem of TPC-H (scale 1, tests/benchmarks/writing.py).
+time of an INSERT of lineitem of TPC-H (scale 1, tests/benchmarks insert).
 Source: Parquet format, FileMetaData, ColumnIndex and OffsetIndex.
 """
 

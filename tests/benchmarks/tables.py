@@ -1,0 +1,316 @@
+"""The tables of the benchmarks: warehouses in folders, written once by icesql from statements."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from process import Side, environment
+
+NAMESPACE = "s"
+DUCKDB = "1.5.5"  # the release whose extensions PyPI has
+
+
+def once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """The folder, made at the first call; nothing is left of a call that was interrupted."""
+    if not (folder / "done").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        make(folder)
+        (folder / "done").touch()
+    return folder
+
+
+def warehouse(folder: Path, statements: Iterable[str]) -> Path:
+    """A folder with the tables that these statements make, in the namespace ``s``."""
+
+    def make(folder: Path) -> None:
+        with connected(folder) as connection:
+            for each in statements:
+                connection.execute(each)
+
+    return once(folder, make)
+
+
+@contextmanager
+def connected(folder: Path) -> Iterator[Any]:
+    import icesql
+
+    with icesql.connect(warehouse=str(folder), files=True) as connection:
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {NAMESPACE}")
+        connection.execute(f"USE {NAMESPACE}")
+        yield connection
+
+
+def described(folder: Path) -> dict[str, Any]:
+    """A warehouse as sides are told of it: the metadata file and the files of each table."""
+    with connected(folder) as connection:
+        names = [name.partition(".")[2] for (name,) in connection.execute(f"SHOW TABLES FROM {NAMESPACE}").fetchall()]  # fmt: skip
+
+        def column(sql: str) -> list[Any]:
+            return [str(row[0]) for row in connection.execute(sql).fetchall()]
+
+        tables = {
+            name: {
+                "metadata": column(f"SELECT file FROM {name}.metadata_log_entries ORDER BY timestamp")[-1],
+                "files": sorted(column(f"SELECT file_path FROM {name}.data_files")),
+                "deletes": sorted(column(f"SELECT file_path FROM {name}.delete_files")),
+            }
+            for name in names
+        }  # fmt: skip
+    return {"warehouse": str(folder), "namespace": NAMESPACE, "tables": tables}
+
+
+@contextmanager
+def restored(folder: Path) -> Iterator[None]:
+    """The files as they were before, so that each run begins with the same table."""
+    before = set(folder.rglob("*"))
+    hints = {each: each.read_bytes() for each in folder.rglob("version-hint.text")}
+    try:
+        yield
+    finally:
+        for each in sorted(set(folder.rglob("*")) - before, reverse=True):
+            each.rmdir() if each.is_dir() else each.unlink()
+        for path, text in hints.items():
+            path.write_bytes(text)
+
+
+# ------------------------------------------------------------------ TPC-H and TPC-DS
+
+
+def raw(cache: Path, name: str, scale: float) -> Path:
+    """A folder with the Parquet files and the queries of ``tpch`` or ``tpcds``."""
+
+    def make(folder: Path) -> None:
+        named = (f"duckdb=={DUCKDB}", f"duckdb-extension-{name}=={DUCKDB}")
+        python = environment(cache / f"env-{name}", *named)
+        side = Side("engines:generated", {}, python=python, seconds=3600)
+        made = side(str(folder), name, scale)
+        side.end()
+        if made is None or "error" in made:
+            raise RuntimeError(f"{name} is not made: {made}")
+
+    return once(cache / f"{name}-raw-{scale:g}", make)
+
+
+def suite(cache: Path, name: str, scale: float) -> tuple[Path, dict[str, str]]:
+    """The warehouse of ``tpch`` or ``tpcds``, and its queries by number."""
+    source = raw(cache, name, scale)
+    queries = json.loads((source / "queries.json").read_text())
+    statements = (
+        f"CREATE TABLE {each.stem} TBLPROPERTIES ('write.target-file-size-bytes' = '{128 << 20}') "
+        f"AS SELECT * FROM '{each}'"
+        for each in sorted(source.glob("*.parquet"))
+    )
+    folder = warehouse(cache / f"{name}-{scale:g}", statements)
+    return folder, {f"q{number}": queries[number] for number in sorted(queries, key=int)}
+
+
+# ------------------------------------------------------------------ what users have
+
+_WORDS = [f"{first}{last}" for first in ("al", "bo", "ca", "du") for last in ("ra", "min", "tok")]
+_WORD = f"({_WORDS})[1 + (hash(i, {{}}) % 12)::BIGINT]"
+_EVOLVED = (
+    "SELECT (hash(i) % 50)::BIGINT AS key, (hash(i, 1) % 10000) / 100 AS {} FROM range({}, {}) r(i)"
+)
+EVENTS = (
+    "CREATE TABLE events PARTITIONED BY (cat, days(ts)) AS SELECT i AS id, "
+    "TIMESTAMP '2023-11-15' + INTERVAL (i // 100000) DAY + INTERVAL (i % 5000 * 17) SECOND AS ts, "
+    "printf('cat%02d', i // 5000 % 20) AS cat, (hash(i) % 10000) / 100 AS value, "
+    "'note ' || hash(i, 1) % 97 AS note FROM range(4000000) r(i)"
+)  # 800 files of 5,000 rows
+
+
+def user_statements(lineitem: Path) -> Iterator[str]:
+    """Many small files, months, wide, nested, strings, evolved, small."""
+    yield EVENTS
+    yield "CREATE TABLE cats AS SELECT printf('cat%02d', i) AS cat, i // 2 AS grp FROM range(20) r(i)"
+    yield (
+        "CREATE TABLE days AS SELECT DATE '2023-11-15' + i::INT AS day, i BETWEEN 7 AND 9 AS marked "
+        "FROM range(40) r(i)"
+    )
+    yield (
+        "CREATE TABLE months PARTITIONED BY (months(l_shipdate)) AS SELECT l_orderkey, l_partkey, "
+        f"l_quantity, l_extendedprice, l_discount, l_shipdate, l_comment FROM '{lineitem}'"
+    )
+    columns = (f"(hash(i, {n}) % {1 << n % 20 + 4})::BIGINT AS c{n:03}" for n in range(500))
+    yield from _in_parts("wide", ", ".join(columns), 40_000)
+    yield from _in_parts(
+        "nested",
+        "i AS id, {'kind': (hash(i) % 100)::INT, 'item': {'price': hash(i, 1) % 1000 / 7, "
+        "'name': 's' || hash(i, 2) % 50}} AS rec, "
+        "[(hash(i, j) % 1000)::INT for j in range((hash(i, 3) % 6)::BIGINT)] AS tags",
+        250_000,
+    )
+    words = [_WORD.format(number) for number in range(5)]
+    yield from _in_parts(
+        "strings",
+        f"concat_ws(' ', {', '.join(words)}) AS text, concat_ws('-', {', '.join(words[:3])}) AS key, "
+        "(hash(i, 9) % 1000)::BIGINT AS size",
+        500_000,
+    )
+    million = 1_000_000
+    for name in ("plain", "evolved"):
+        yield f"CREATE TABLE {name} AS " + _EVOLVED.format("amount", 0, million)
+    yield "INSERT INTO plain " + _EVOLVED.format("amount", million, 2 * million)
+    yield "ALTER TABLE evolved RENAME COLUMN amount TO total"
+    yield "ALTER TABLE evolved ADD COLUMN extra BIGINT"
+    second = _EVOLVED.format("total, i % 10 AS extra", million, 2 * million)
+    yield f"INSERT INTO evolved {second}"
+
+
+def _in_parts(name: str, columns: str, rows: int) -> Iterator[str]:
+    for part in range(4):
+        begin = f"INSERT INTO {name}" if part else f"CREATE TABLE {name} AS"
+        yield f"{begin} SELECT {columns} FROM range({part * rows}, {(part + 1) * rows}) r(i)"
+
+
+# ------------------------------------------------------------------ deletes
+
+GONE = "hash(l_orderkey, l_linenumber) % 100 = 7"
+KEYS = "SELECT l_orderkey, l_linenumber FROM '{source}' WHERE "
+# The format version, whether rows are deleted by position, and the keys whose rows are deleted.
+KINDS = {
+    "plain": (2, False, ""),
+    "positions": (2, True, ""),
+    "vectors": (3, True, ""),
+    "few_keys": (2, False, "SELECT 800 * i AS l_orderkey FROM range({keys} // 100) r(i)"),
+    "many_keys": (2, False, "SELECT 8 * i AS l_orderkey FROM range({keys}) r(i)"),
+    "mixed": (2, True, KEYS + "hash(l_partkey) % 100 = 7"),
+}
+_MERGE_ON_READ = "'write.delete.mode' = 'merge-on-read', 'format-version' = '{}'"
+
+
+def deleted(cache: Path, scale: float, files: int) -> Path:
+    """lineitem with deletes of each kind, in so many files, and a small table ``warm``."""
+    source = raw(cache, "tpch", scale) / "lineitem.parquet"
+    size = max(source.stat().st_size // files, 20_000)
+
+    def make(folder: Path) -> None:
+        with connected(folder) as connection:
+            for name, (version, by_position, keys) in {**KINDS, "warm": KINDS["mixed"]}.items():
+                properties = _MERGE_ON_READ.format(version)
+                connection.execute(
+                    f"CREATE TABLE {name} TBLPROPERTIES ({properties}, "
+                    f"'write.target-file-size-bytes' = '{size}') AS SELECT * FROM '{source}' "
+                    + "LIMIT 20000"
+                    * (name == "warm")
+                )
+                if by_position:
+                    connection.execute(f"DELETE FROM {name} WHERE {GONE}")
+                if keys:
+                    text = keys.format(source=source, keys=int(1_000_000 * scale))
+                    delete_keys(connection, folder, name, text)
+                larger = f"'write.target-file-size-bytes' = '{512 << 20}'"
+                connection.execute(f"ALTER TABLE {name} SET TBLPROPERTIES ({larger})")
+
+    return once(cache / f"deletes-{scale:g}-{files}", make)
+
+
+def delete_keys(connection: Any, folder: Path, name: str, sql: str) -> None:
+    """Commit an equality delete file of the rows of a query."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from icesql.catalog.directory import DirectoryCatalog
+    from icesql.commit.rows import commit_row_delta
+    from icesql.iceberg.manifest.data_file import DataFile, FileContent
+
+    catalog = DirectoryCatalog(str(folder))
+    table = catalog.load((NAMESPACE, name))
+    ids = {each.name: each.field_id for each in table.metadata.schema.fields}
+    rows = connection.execute(sql).arrow()
+    fields = [each.with_metadata({"PARQUET:field_id": str(ids[each.name])}) for each in rows.schema]
+    path = Path(table.metadata.location) / "data" / f"keys-{len(table.metadata.snapshots)}.parquet"
+    pq.write_table(rows.cast(pa.schema(fields)), path)
+    file = DataFile(
+        FileContent.EQUALITY_DELETES, str(path), "PARQUET", 0, (), len(rows), path.stat().st_size,
+        equality_ids=tuple(ids[each.name] for each in rows.schema),
+    )  # fmt: skip
+    start = table.metadata.current_snapshot_id
+    commit_row_delta(catalog, table, deletes=[file], start_id=start, command="delete")
+
+
+def streams(cache: Path, scale: float, commits: int, percent: int) -> Path:
+    """``v2`` and ``v3`` as streams of upserts leave them: each commit replaces rows of older ones."""
+    source = raw(cache, "tpch", scale) / "lineitem.parquet"
+
+    def make(folder: Path) -> None:
+        with connected(folder) as connection:
+            for name, count in (("v2", commits), ("v3", commits), ("warm", 4)):
+                properties = _MERGE_ON_READ.format(3 if name == "v3" else 2)
+                rows = f"SELECT * FROM '{source}'"
+                connection.execute(
+                    f"CREATE TABLE {name} TBLPROPERTIES ({properties}) AS {rows} LIMIT 0"
+                )
+                width = int(6_000_000 * scale) // commits + 1
+                for number in range(count):
+                    low, every = number * width, max(number, 1) * 100 // percent
+                    again = f"l_orderkey < {low} AND hash(l_orderkey, l_linenumber) % {every} = 0"
+                    if number:
+                        text = KEYS.format(source=source) + again
+                        delete_keys(connection, folder, name, text)
+                    new = f"l_orderkey >= {low} AND l_orderkey < {low + width}"
+                    connection.execute(f"INSERT INTO {name} {rows} WHERE {new} OR {again}")
+
+    return once(cache / f"streams-{scale:g}-{commits}-{percent}", make)
+
+
+# ------------------------------------------------------------------ metadata alone
+
+FILES_OF_DAY, ROWS_OF_FILE, FIRST_DAY, MICROS_OF_DAY = 100, 10_000, 19_000, 86_400_000_000
+
+
+def large(cache: Path, files: int, columns: int) -> Path:
+    """A warehouse whose table ``t`` has so many data files in its metadata, and none on disk."""
+    kinds = ["BIGINT", "TIMESTAMP", *(["BIGINT", "DOUBLE", "VARCHAR"] * columns)][:columns]
+    names = ["id", "ts", *(f"c{number}" for number in range(2, columns))]
+
+    def make(folder: Path) -> None:
+        from icesql.catalog.directory import DirectoryCatalog
+        from icesql.commit.append import commit_append
+
+        listed = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
+        with connected(folder) as connection:
+            connection.execute(
+                f"CREATE TABLE t ({listed}) PARTITIONED BY (days(ts)) TBLPROPERTIES "
+                f"('commit.manifest.target-size-bytes' = '{8 * 1024 * columns}')"
+            )
+        catalog = DirectoryCatalog(str(folder))
+        table = catalog.load((NAMESPACE, "t"))
+        place = f"{table.metadata.location}/data"
+        commit_append(catalog, table, [_listed_file(place, each, kinds) for each in range(files)])
+
+    return once(cache / f"large-{files}-{columns}", make)
+
+
+def _listed_file(place: str, number: int, kinds: list[str]) -> Any:
+    from icesql.iceberg.manifest.data_file import DataFile, FileContent
+
+    day = FIRST_DAY + number // FILES_OF_DAY
+    micros = day * MICROS_OF_DAY + number % FILES_OF_DAY * 864_000_000
+    bounds = []
+    for end in (0, 1):
+        first = (number + end) * ROWS_OF_FILE - end
+        values = {1: struct.pack("<q", first), 2: struct.pack("<q", micros + end * 863_999_999)}
+        for column, kind in enumerate(kinds[2:], 3):
+            value = end * 1_000_000 + number * column % 1009
+            if kind == "VARCHAR":
+                values[column] = f"name{end}-{value:08}"[:16].encode()
+            else:
+                values[column] = struct.pack("<q" if kind == "BIGINT" else "<d", value)
+        bounds.append(values)
+    size, ids = 30_000_000 + number % 977, range(1, len(kinds) + 1)
+    return DataFile(
+        FileContent.DATA, f"{place}/ts_day={day}/{number:05}.parquet", "PARQUET", 0, (day,),
+        ROWS_OF_FILE, size, column_sizes={each: size // 20 + each * 37 for each in ids},
+        value_counts=dict.fromkeys(ids, ROWS_OF_FILE), split_offsets=(4,), sort_order_id=0,
+        null_value_counts={each: (number + each) % 3 for each in ids},
+        nan_value_counts={n: 0 for n, kind in enumerate(kinds, 1) if kind == "DOUBLE"},
+        lower_bounds=bounds[0], upper_bounds=bounds[1],
+    )  # fmt: skip
