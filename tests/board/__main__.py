@@ -21,76 +21,71 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from tests.board.engines import ENGINES, Engine, ask, environment
+from tests.benchmarks.process import environment
+from tests.board.engines import ENGINES, Engine, ask
 from tests.board.judge import SLOW, VERDICTS, verdict
 from tests.board.page import PAGE, RESULTS, board, results
 from tests.board.questions import Question, lay, load
 from tests.board.writes import WRITES
 
+Verdicts = dict[str, tuple[str, str]]
 
-def run(
-    engine: Engine,
-    python: Path,
-    questions: list[Question],
-    metadata: dict[str, Path],
-    seconds: float,
-) -> dict[str, Any]:
-    """The engine's versions, and by question its verdict with the reason."""
-    asked = [
-        {
-            "metadata": str(metadata[each.table]),
-            "columns": each.columns,
-            "where": each.where,
-            "snapshot_id": each.snapshot_id,
-        }
-        for each in questions
-    ]
-    # chDB reads below its working folder alone.
-    below = Path(os.path.commonpath([each.parents[2] for each in metadata.values()]))
-    versions: dict[str, str] = {}
-    verdicts = {}
-    answers = ask(engine, python, asked, below, seconds)
-    for question, (reported, answer) in zip(questions, answers, strict=True):
-        versions = reported
+
+class Board:
+    """One run: how long a question may take, and where the environments are."""
+
+    def __init__(self, environments: Path, seconds: float) -> None:
+        self.environments, self.seconds = environments, seconds
+
+    def python(self, engine: Engine) -> Path:
+        return environment(self.environments / engine.name.lower(), *engine.requirements)
+
+    def asked(
+        self, engine: Engine, questions: Sequence[dict[str, Any]], below: Path
+    ) -> tuple[dict[str, str], list[Any]]:
+        """The engine's versions, and its answers; chDB reads below its working folder alone."""
+        found = list(ask(engine, self.python(engine), questions, below, self.seconds))
+        return found[-1][0], [answer for _, answer in found]
+
+    def judged(self, expected: Any, answer: Any, metadata: Path) -> tuple[str, str]:
         if isinstance(answer, TimeoutError):
-            judged = SLOW, f"no answer within {seconds:g} seconds"
-        else:
-            judged = verdict(question.expected, answer)
-        verdicts[question.id] = judged[0], _without_local_paths(judged[1], metadata[question.table])
-    return {"versions": versions, "verdicts": verdicts}
+            return SLOW, f"no answer within {self.seconds:g} seconds"
+        result, reason = verdict(expected, answer)
+        return result, _without_local_paths(reason, metadata)
 
+    def reads(
+        self, engine: Engine, questions: Sequence[Question], metadata: Mapping[str, Path]
+    ) -> tuple[dict[str, str], Verdicts]:
+        """The versions, and by question the verdict with the reason."""
+        below = Path(os.path.commonpath([each.parents[2] for each in metadata.values()]))
+        wanted = [each.asked(metadata[each.table]) for each in questions]
+        versions, answers = self.asked(engine, wanted, below)
+        return versions, {
+            each.id: self.judged(each.expected, answer, metadata[each.table])
+            for each, answer in zip(questions, answers, strict=True)
+        }
 
-def run_writes(engine: Engine, python: Path, reader: Path, seconds: float) -> dict[str, Any]:
-    """By write its verdict with the reason: what icesql, run by `reader`, reads of the table."""
-    with tempfile.TemporaryDirectory() as root:
-        tasks = []
-        for number, each in enumerate(WRITES):
-            folder = Path(root) / str(number)
-            folder.mkdir()
-            tasks.append({"folder": str(folder), **msgspec.to_builtins(each)})
+    def writes(self, engine: Engine) -> Verdicts:
+        """By write the verdict on what icesql reads of the table, with the reason."""
         verdicts = {}
-        for each, task, (_, answer) in zip(
-            WRITES, tasks, ask(engine, python, tasks, Path(root), seconds), strict=True
-        ):
-            if isinstance(answer, dict) and "rows" in answer:
-                written = {"columns": "*", "where": None, "snapshot_id": None}
-                written["metadata"] = answer["rows"][0][0]
-                ((_, answer),) = ask(ENGINES[0], reader, [written], Path(root), seconds)
-            if isinstance(answer, TimeoutError):
-                judged = SLOW, f"no answer within {seconds:g} seconds"
-            else:
-                judged = verdict([list(row) for row in each.expected], answer)
-            verdicts[each.name] = (
-                judged[0],
-                _without_local_paths(judged[1], Path(task["folder"]) / "t/t"),
-            )
-    return verdicts
+        with tempfile.TemporaryDirectory() as root:
+            folders = [Path(root) / str(number) for number in range(len(WRITES))]
+            for folder in folders:
+                folder.mkdir()
+            tasks = [each.task(folder) for each, folder in zip(WRITES, folders, strict=True)]
+            _, answers = self.asked(engine, tasks, Path(root))
+            for each, folder, answer in zip(WRITES, folders, answers, strict=True):
+                if isinstance(answer, dict) and "rows" in answer:
+                    written = {"columns": "*", "where": None, "snapshot_id": None}
+                    written["metadata"] = answer["rows"][0][0]
+                    _, (answer,) = self.asked(ENGINES[0], [written], Path(root))
+                verdicts[each.name] = self.judged(each.expected, answer, folder / "t/t")
+        return verdicts
 
 
 def _without_local_paths(reason: str, metadata: Path) -> str:
@@ -111,61 +106,50 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--engines", default="", help="names, separated by commas; default: all")
-    parser.add_argument(
-        "--environments", type=Path, default=Path(tempfile.gettempdir()) / "icesql-board"
-    )
+    environments = Path(tempfile.gettempdir()) / "icesql-board"
+    parser.add_argument("--environments", type=Path, default=environments)
     parser.add_argument("--seconds", type=float, default=20.0, help="for one question")
     parser.add_argument("--only", default="", help="tables whose name contains this")
     options = parser.parse_args()
-    wanted = {each.lower() for each in options.engines.split(",") if each}
-    unknown = wanted - {each.name.lower() for each in ENGINES}
-    if unknown:
-        parser.error(f"no such engine: {', '.join(sorted(unknown))}")
+    named = {each.name.lower(): each for each in ENGINES}
+    wanted = [each for each in options.engines.lower().split(",") if each] or list(named)
+    if unknown := sorted(set(wanted) - named.keys()):
+        parser.error(f"no such engine: {', '.join(unknown)}")
 
     tables, questions = load()
     every = {each.id for each in questions}
     tables = {name: each for name, each in tables.items() if options.only in name}
     questions = [each for each in questions if each.table in tables]
-    outcome = results() if RESULTS.exists() else {"engines": {}, "not_asked": {}}
+    outcome = results()
     outcome |= {"date": f"{datetime.now(UTC):%Y-%m-%d}", "seconds": options.seconds}
     outcome["machine"] = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    new = [
-        each for each in map(_first_missing, (Path(t.location) for t in tables.values())) if each
-    ]
+    run = Board(options.environments, options.seconds)
+    # The topmost folders that are not there yet are ours to remove.
+    places = (Path(each.location) for each in tables.values())
+    new = [[each for each in (place, *place.parents) if not each.exists()][-1] for place in places]
     try:
         metadata = lay(tables.values())
-        for engine in ENGINES:
-            if wanted and engine.name.lower() not in wanted:
-                continue
-            if engine.needs and engine.needs not in os.environ:
-                outcome["not_asked"].setdefault(engine.name, f"{engine.needs} is not set")
-                continue
+        for engine in (named[each] for each in wanted):
             try:
-                python = environment(engine, options.environments)
-                asked = run(engine, python, questions, metadata, options.seconds)
-                reader = environment(ENGINES[0], options.environments)
-                asked["written"] = run_writes(engine, python, reader, options.seconds)
+                if engine.needs and engine.needs not in os.environ:
+                    raise RuntimeError(f"{engine.needs} is not set")
+                versions, verdicts = run.reads(engine, questions, metadata)
+                written = run.writes(engine)
             except (subprocess.CalledProcessError, RuntimeError) as error:
                 outcome["not_asked"][engine.name] = str(error)
                 print(f"{engine.name}: {error}", file=sys.stderr)
                 continue
             before = outcome["engines"].get(engine.name, {"verdicts": {}})["verdicts"]
-            outcome["engines"][engine.name] = asked | {"verdicts": before | asked["verdicts"]}
+            found = {"versions": versions, "verdicts": before | verdicts, "written": written}
+            outcome["engines"][engine.name] = found
             outcome["not_asked"].pop(engine.name, None)
-            count = Counter(each for each, _ in asked["verdicts"].values())
-            print(
-                f"{engine.name}: " + ", ".join(f"{count[each]} {each}" for each in VERDICTS),
-                flush=True,
-            )
-            count = Counter(each for each, _ in asked["written"].values())
-            print(
-                f"  writes: {', '.join(f'{count[each]} {each}' for each in VERDICTS)}", flush=True
-            )
-            if every <= outcome["engines"][engine.name]["verdicts"].keys():
+            for what, each in ((engine.name, verdicts), ("  writes", written)):
+                count = Counter(result for result, _ in each.values())
+                print(f"{what}: " + ", ".join(f"{count[name]} {name}" for name in VERDICTS))
+                for name, (result, reason) in each.items() if options.only else ():
+                    print(f"  {name}: {result} {reason}")
+            if every <= found["verdicts"].keys():
                 _write(outcome)
-            if options.only:
-                for name, (each, reason) in (asked["verdicts"] | asked["written"]).items():
-                    print(f"  {name}: {each} {reason}")
     finally:
         for each in set(new):
             shutil.rmtree(each, ignore_errors=True)
@@ -179,12 +163,6 @@ def _write(outcome: dict[str, Any]) -> None:
     text = re.sub(r'\[\n +(".*"),\n +(".*")\n +\]', r"[\1, \2]", text)  # a verdict a line
     RESULTS.write_text(text + "\n", encoding="utf-8")
     PAGE.write_text(board(), encoding="utf-8")
-
-
-def _first_missing(place: Path) -> Path | None:
-    """The topmost folder of a path that isn't there yet, which is ours to remove."""
-    missing = [each for each in (place, *place.parents) if not each.exists()]
-    return missing[-1] if missing else None
 
 
 if __name__ == "__main__":

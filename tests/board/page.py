@@ -18,7 +18,7 @@ _PER_ENGINE_EXAMPLES: Final = 3
 
 
 def results() -> dict[str, Any]:
-    """What the last run wrote."""
+    """The results of the last run."""
     return json.loads(RESULTS.read_text(encoding="utf-8"))
 
 

@@ -6,7 +6,7 @@ import json
 import tarfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -38,6 +38,11 @@ class Question(Struct, frozen=True):
     where: str | None
     snapshot_id: int | None
     expected: list[list[str | None]]
+
+    def asked(self, metadata: Path) -> dict[str, Any]:
+        """The question as adapters read it."""
+        names = ("columns", "where", "snapshot_id")
+        return {"metadata": str(metadata), **{each: getattr(self, each) for each in names}}
 
 
 def load() -> tuple[dict[str, Table], list[Question]]:

@@ -54,15 +54,7 @@ def test_icesql_answers_as_recorded(tmp_path: Path) -> None:
     tables, questions = load()
     metadata = lay([tables[each] for each in TABLES], tmp_path)
     questions = [each for each in questions if each.table in TABLES]
-    asked = [
-        {
-            "metadata": str(metadata[each.table]),
-            "columns": each.columns,
-            "where": each.where,
-            "snapshot_id": each.snapshot_id,
-        }
-        for each in questions
-    ]
+    asked = [each.asked(metadata[each.table]) for each in questions]
     answers = [answer for _, answer in ask(ENGINES[0], Path(sys.executable), asked, tmp_path, 60)]
     verdicts = {
         question.id: verdict(question.expected, answer)[0]
@@ -77,7 +69,7 @@ def test_a_process_that_ends_is_started_again(tmp_path: Path) -> None:
     tables, questions = load()
     question = next(each for each in questions if each.table == TABLES[0])
     metadata = lay([tables[TABLES[0]]], tmp_path)[TABLES[0]]
-    good = {"metadata": str(metadata), "columns": "*", "where": None, "snapshot_id": None}
+    good = question.asked(metadata)
     no_time = ask(ENGINES[0], Path(sys.executable), [good], tmp_path, 0)
     assert [type(answer) for _, answer in no_time] == [TimeoutError]
     answers = ask(ENGINES[0], Path(sys.executable), [{}, good], tmp_path, 60)

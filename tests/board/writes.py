@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 _FIRST: Final = (("1", "a", "1.50", "2020-01-01"), ("2", "b", "-0.01", "1969-12-31"))
 _SECOND: Final = (("3", None, None, None), ("4", "a", "1234567.89", "9999-12-31"))
@@ -18,6 +19,10 @@ class Write(Struct, frozen=True):
     delete: str | None
     expected: tuple[tuple[str | None, ...], ...]
     batches: tuple[tuple[tuple[str | None, ...], ...], ...] = (_FIRST, _SECOND)
+
+    def task(self, folder: Path) -> dict[str, Any]:
+        """The task as adapters read it."""
+        return {"folder": str(folder), **to_builtins(self)}
 
 
 WRITES: Final = (

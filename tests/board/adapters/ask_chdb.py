@@ -6,7 +6,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from protocol import Question, Task, arrow_rows, latest_metadata, select, serve, values
+from protocol import Question, Task, arrow_rows, latest_metadata, select, values
 
 
 def answer(question: Question) -> list[list]:
@@ -61,7 +61,3 @@ def write(task: Task) -> str:
     if task["delete"]:
         ask(f"ALTER TABLE {name} DELETE WHERE {task['delete']}")
     return latest_metadata(task["folder"])
-
-
-if __name__ == "__main__":
-    serve(["chdb", "chdb-core"], answer, write)

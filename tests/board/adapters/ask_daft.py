@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from protocol import (
-    NotOffered,
-    Question,
-    Task,
-    arrow_rows,
-    arrow_table,
-    pyiceberg_table,
-    select,
-    serve,
-)
+from protocol import Question, Task, arrow_rows, select, written_by_appends
 
 
 def answer(question: Question) -> list[list]:
@@ -26,13 +17,6 @@ def answer(question: Question) -> list[list]:
 def write(task: Task) -> str:
     import daft
 
-    if task["delete"]:
-        raise NotOffered("deleting rows is not supported by this interface")
-    table = pyiceberg_table(task)
-    for batch in task["batches"]:
-        daft.from_arrow(arrow_table(batch)).write_iceberg(table, mode="append")
-    return table.refresh().metadata_location
-
-
-if __name__ == "__main__":
-    serve(["daft", "pyiceberg", "pyarrow"], answer, write)
+    return written_by_appends(
+        task, lambda rows, table: daft.from_arrow(rows).write_iceberg(table, mode="append")
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol import Question, arrow_rows, no_time_travel, select, serve
+from protocol import Question, arrow_rows, no_time_travel, select
 
 
 def answer(question: Question) -> list[list]:
@@ -16,7 +16,3 @@ def answer(question: Question) -> list[list]:
     context.register_table("t", table)
     frame = context.sql(select(question, "t"))
     return arrow_rows(pa.Table.from_batches(frame.collect(), schema=frame.schema()))
-
-
-if __name__ == "__main__":
-    serve(["pyiceberg-core", "datafusion", "pyarrow"], answer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol import Question, select, serve
+from protocol import Question, select
 
 
 def answer(question: Question) -> list[tuple]:
@@ -20,7 +20,3 @@ def answer(question: Question) -> list[tuple]:
         travel = "" if snapshot is None else f", snapshot_from_id => {snapshot}"
         relation = f"iceberg_scan('{place}'{travel})"
         return connection.execute(select(question, relation)).fetchall()
-
-
-if __name__ == "__main__":
-    serve(["duckdb", "duckdb-extension-iceberg"], answer)

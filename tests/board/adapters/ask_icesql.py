@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol import COLUMNS, Question, Task, latest_metadata, select, serve, values
+from protocol import Question, Task, select, written_by_sql
 
 
 def answer(question: Question) -> list[tuple]:
@@ -18,17 +18,5 @@ def answer(question: Question) -> list[tuple]:
 def write(task: Task) -> str:
     import icesql
 
-    partition = f" PARTITIONED BY ({task['partition']})" if task["partition"] else ""
     with icesql.connect(warehouse=task["folder"], dialect="spark") as connection:
-        cursor = connection.cursor()
-        columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-        cursor.execute(f"CREATE TABLE db.t ({columns}) USING iceberg{partition}")
-        for batch in task["batches"]:
-            cursor.execute(f"INSERT INTO db.t VALUES {values(batch)}")
-        if task["delete"]:
-            cursor.execute(f"DELETE FROM db.t WHERE {task['delete']}")
-    return latest_metadata(task["folder"])
-
-
-if __name__ == "__main__":
-    serve(["icesql", "duckdb", "pyiceberg"], answer, write)
+        return written_by_sql(connection.cursor().execute, task, "db.t")

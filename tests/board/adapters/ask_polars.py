@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from protocol import (
-    NotOffered,
-    Question,
-    Task,
-    arrow_rows,
-    arrow_table,
-    pyiceberg_table,
-    select,
-    serve,
-)
+from protocol import Question, Task, arrow_rows, select, written_by_appends
 
 
 def answer(question: Question) -> list[list]:
@@ -25,13 +16,6 @@ def answer(question: Question) -> list[list]:
 def write(task: Task) -> str:
     import polars
 
-    if task["delete"]:
-        raise NotOffered("deleting rows is not supported by this interface")
-    table = pyiceberg_table(task)
-    for batch in task["batches"]:
-        polars.from_arrow(arrow_table(batch)).write_iceberg(table, mode="append")
-    return table.refresh().metadata_location
-
-
-if __name__ == "__main__":
-    serve(["polars", "pyiceberg", "pyarrow"], answer, write)
+    return written_by_appends(
+        task, lambda rows, table: polars.from_arrow(rows).write_iceberg(table, mode="append")
+    )

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from protocol import COLUMNS, Question, Task, latest_metadata, select, serve, values
+from protocol import Question, Task, select, written_by_sql
 
 CATALOG = {
     "": "org.apache.iceberg.spark.SparkCatalog",
@@ -53,17 +53,5 @@ def answer(question: Question) -> list:
 
 
 def write(task: Task) -> str:
-    ask, name = session().sql, "board.db.w" + Path(task["folder"]).name
-    columns = ", ".join(f"{each} {kind}" for each, kind in COLUMNS.items())
-    partition = f" PARTITIONED BY ({task['partition']})" if task["partition"] else ""
-    place = f" LOCATION 'file://{task['folder']}/t'"
-    ask(f"CREATE TABLE {name} ({columns}) USING iceberg{partition}{place}").collect()
-    for batch in task["batches"]:
-        ask(f"INSERT INTO {name} VALUES {values(batch)}").collect()
-    if task["delete"]:
-        ask(f"DELETE FROM {name} WHERE {task['delete']}").collect()
-    return latest_metadata(task["folder"])
-
-
-if __name__ == "__main__":
-    serve(["pyspark"], answer, write, session)
+    name, place = "board.db.w" + Path(task["folder"]).name, f" LOCATION 'file://{task['folder']}/t'"
+    return written_by_sql(lambda sql: session().sql(sql).collect(), task, name, place)

@@ -1,26 +1,21 @@
-"""What every adapter shares: questions in on stdin, answers out on stdout, a JSON object a line.
+"""Parts that the adapters share: the text of a question, and the writing of a table.
 
-Runs in the environment of the engine that is asked, so it imports the standard library alone. A
-question holds `metadata` (a file), `columns` (as in SELECT), `where` (SQL or null) and
-`snapshot_id` (or null). An answer holds `rows`, or `error` with the class and text of what the
-engine raised. The first line out gives the versions of the packages.
+An adapter has ``answer``, for one that writes tables ``write``, and ``session`` where starting takes
+time. It runs in the environment of its engine, and imports that inside these functions.
 
-The other direction: a task holds `folder`, `batches` of rows of COLUMNS to append one after the other,
-`partition` (a column or null) and `delete` (a condition or null), and the answer is one row with the
-path of the metadata file of the table that the engine wrote.
+A question holds `metadata` (a file), `columns` (as in SELECT), `where` (SQL or null) and
+`snapshot_id` (or null). A task holds `folder`, `batches` of rows of COLUMNS to append one after the
+other, `partition` (a column or null) and `delete` (a condition or null); its answer is one row with
+the path of the metadata file of the table that the engine wrote.
 """
 
 from __future__ import annotations
 
 import datetime
 import decimal
-import json
-import os
+import importlib
 import pathlib
-import sys
-import uuid
 from collections.abc import Callable, Iterable, Sequence
-from importlib import metadata
 from typing import Any
 
 Question = dict[str, Any]
@@ -33,41 +28,19 @@ class NotOffered(Exception):
     """The engine's interface has no way to ask this: a refusal, and the message says of what."""
 
 
-def not_written(task: Task) -> str:
-    """For an engine that writes no table in a folder. Raises: NotOffered."""
-    raise NotOffered("writing a table in a local folder is not supported by this interface")
+def opened(adapter: str) -> Callable[[dict[str, Any]], Iterable[Any]]:
+    """Start the engine of an adapter; return the function that answers questions and tasks."""
+    module = importlib.import_module(adapter)
+    getattr(module, "session", lambda: None)()
 
+    def run(asked: dict[str, Any]) -> Iterable[Any]:
+        if "folder" not in asked:
+            return module.answer(asked)
+        if not hasattr(module, "write"):
+            raise NotOffered("writing a table in a local folder is not supported by this interface")
+        return [[module.write(asked)]]
 
-def serve(
-    packages: Sequence[str],
-    answer: Callable[[Question], Iterable[Any]],
-    write: Callable[[Task], str] = not_written,
-    start: Callable[[], Any] = lambda: None,
-) -> None:
-    """Answer the questions of stdin until it ends; rows are sequences of Python values.
-
-    `start` runs before the first question, whose time doesn't count it.
-
-    What the engine itself prints goes to stderr.
-    """
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-
-    def reply(**content: Any) -> None:
-        replies.write(json.dumps(content) + "\n")
-        replies.flush()
-
-    start()
-    reply(versions={each: metadata.version(each) for each in packages})
-    for line in sys.stdin:
-        try:
-            asked = json.loads(line)
-            found = [[write(asked)]] if "folder" in asked else answer(asked)
-            rows = [[encoded(cell) for cell in row] for row in found]
-        except BaseException as error:  # Rust panics derive from BaseException
-            reply(error=type(error).__name__, text=" ".join(str(error).split())[:600])
-        else:
-            reply(rows=rows)
+    return run
 
 
 def select(question: Question, relation: str) -> str:
@@ -109,6 +82,28 @@ _PYTHON: dict[str, Callable[[str], Any]] = {
 }
 
 
+def written_by_sql(run: Callable[[str], Any], task: Task, name: str, place: str = "") -> str:
+    """A task in Spark's SQL."""
+    columns = ", ".join(f"{each} {kind}" for each, kind in COLUMNS.items())
+    partition = f" PARTITIONED BY ({task['partition']})" if task["partition"] else ""
+    run(f"CREATE TABLE {name} ({columns}) USING iceberg{partition}{place}")
+    for batch in task["batches"]:
+        run(f"INSERT INTO {name} VALUES {values(batch)}")
+    if task["delete"]:
+        run(f"DELETE FROM {name} WHERE {task['delete']}")
+    return latest_metadata(task["folder"])
+
+
+def written_by_appends(task: Task, append: Callable[[Any, Any], Any]) -> str:
+    """A task by ``append``, of Arrow tables to one of PyIceberg's."""
+    if task["delete"]:
+        raise NotOffered("deleting rows is not supported by this interface")
+    table = pyiceberg_table(task)
+    for batch in task["batches"]:
+        append(arrow_table(batch), table)
+    return table.refresh().metadata_location
+
+
 def pyiceberg_table(task: Task) -> Any:
     """An empty table of the task in a new SQLite catalog of PyIceberg's."""
     from pyiceberg.catalog.sql import SqlCatalog
@@ -140,34 +135,3 @@ def no_time_travel(question: Question) -> None:
 def arrow_rows(table: Any) -> list[list[Any]]:
     """The rows of a pyarrow.Table; with pandas installed, nanoseconds are its timestamps."""
     return [list(row) for row in zip(*(each.to_pylist() for each in table.columns), strict=True)]
-
-
-def encoded(value: Any) -> Any:
-    """A value as JSON: scalars as the text that ``judge.py`` compares, NULL as null."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return "0x" + bytes(value).hex()
-    if isinstance(value, decimal.Decimal):
-        return format(value, "f")
-    if isinstance(value, datetime.datetime):
-        if value.tzinfo is not None:
-            value = value.astimezone(datetime.UTC)
-        return value.isoformat(sep=" ")
-    if isinstance(value, (datetime.date, datetime.time, uuid.UUID)):
-        return str(value)
-    if hasattr(value, "asDict"):
-        value = value.asDict()
-    if isinstance(value, dict):
-        return {_key(encoded(key)): encoded(each) for key, each in value.items()}
-    if hasattr(value, "tolist"):
-        return encoded(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [encoded(each) for each in value]
-    return repr(value) if isinstance(value, float) else str(value)
-
-
-def _key(key: Any) -> str:
-    return key if isinstance(key, str) else json.dumps(key)
