@@ -13,6 +13,7 @@ from tests.campaigns.histories.model import Fault, Row, TableModel, difference, 
 from tests.campaigns.histories.others import in_java
 from tests.campaigns.histories.spelling import Spelling
 from tests.writer.history import History as Files
+from tests.writer.model import shown
 
 LINEAGE = ", _row_id, _last_updated_sequence_number"
 METADATA = {
@@ -73,8 +74,12 @@ class Alone(History):
         # PyIceberg and Java do not read all of these.
         table.keyed = table.respecced = True
         for number in made.writer.live_at:
-            rows = made.rows(number, table.schema())
-            table.snapshots[number] = tuple(map(Row, rows))
+            own = made.fields_of(number)
+            table.snapshots[number] = tuple(map(Row, made.rows(number, table.schema())))
+            self._past[number] = [
+                tuple(shown(each["type"], row[each["id"]]) for each in own)
+                for row in made.rows(number, own)
+            ]
         heads = {n: r["snapshot-id"] for n, r in made.writer.refs.items() if r["type"] == "branch"}
         heads["main"] = made.writer.current
         table.heads, table.rows = heads, {n: table.snapshots[each] for n, each in heads.items()}

@@ -517,7 +517,8 @@ class History:
             rows = table.snapshots.get(number)
             if rows is None:
                 continue
-            self._past[number] = table.shown(rows, each.get("schema-id"))
+            if number not in self._past:
+                self._past[number] = table.shown(rows, each.get("schema-id"))
             for version in (number, *(f"'{tag}'" for tag, at in tags.items() if at == number)):
                 try:
                     with self.moments.apart():
