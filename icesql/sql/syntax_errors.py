@@ -19,6 +19,7 @@ from icesql.sql.acceptance import (
     REFUSED_STATEMENTS,
     TABLE_WORDS,
 )
+from icesql.sql.parser.depth import too_many_terms
 from icesql.sql.parser.travel.clauses import MISPLACED, is_mark
 from icesql.sql.parser.words import ENDS_CLAUSE, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
@@ -117,6 +118,8 @@ def _statement(
     """The error for what DuckDB's parser refuses as a whole, without a place."""
     words = [token.text.upper() for token in tokens]
     if isinstance(reason, SqlSyntaxError):
+        if "expression depth" in reason.problem:
+            return too_many_terms(tokens)
         for index, word in enumerate(words if "selection list" in reason.problem else ()):
             index += words[index + 1 : index + 2] == ["DISTINCT"]
             following = tokens[index + 1] if index + 1 < len(tokens) else None

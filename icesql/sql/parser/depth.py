@@ -13,6 +13,7 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from icesql.errors import SqlSyntaxError
 from icesql.sql.positions import syntax_error
 
 # Levels of brackets and CASE that are parsed at all: far more than Python's default of 1,000
@@ -40,6 +41,10 @@ _CLOSING: Final = frozenset(
     {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 )
 _PREFIXES: Final = frozenset({TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE})
+_SHORTER: Final = (
+    "join texts with concat(…), add numbers with list_sum([…]), and compare with many values by "
+    "IN (…)"
+)
 _WITHOUT_DEPTH: Final = (exp.And, exp.Or)
 
 
@@ -104,6 +109,12 @@ def deepest_token(tokens: Sequence[Token]) -> int:
     return offset
 
 
+def too_many_terms(tokens: Sequence[Token]) -> SqlSyntaxError:
+    """The error for an expression of which DuckDB's parser says that it is too deep."""
+    problem = f"an expression of more than {MOST_TERMS} parts; {_SHORTER}"
+    return syntax_error(problem, deepest_token(tokens))
+
+
 def check_depth(tree: exp.Expr) -> None:
     """Refuse chains that are deeper than the engine takes: of ``||``, ``+``, UNION, and CTEs.
 
@@ -128,11 +139,7 @@ def check_depth(tree: exp.Expr) -> None:
         elif isinstance(node, exp.Condition) and not isinstance(node, _WITHOUT_DEPTH):
             terms += 1
             if terms > MOST_TERMS:
-                raise _too_long(
-                    node, f"an expression ({_operator(node)})", MOST_TERMS,
-                    "join texts with concat(…), add numbers with list_sum([…]), "
-                    "and compare with many values by IN (…)",
-                )  # fmt: skip
+                raise _too_long(node, f"an expression ({_operator(node)})", MOST_TERMS, _SHORTER)
         stack.extend((child, terms, branches) for child in node.iter_expressions())
 
 
