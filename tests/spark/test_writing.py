@@ -57,7 +57,7 @@ def nothing_collected(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("rows came to the driver")
 
     monkeypatch.setattr(SparkResult, "_batches", collected)
-    monkeypatch.setattr(SparkResult, "_row_chunks", collected)
+    monkeypatch.setattr(SparkResult, "_chunks", collected)
 
 
 def files_on_disk(con: icesql.Connection, table: str) -> set[str]:
