@@ -96,7 +96,9 @@ def mistake(
         return _statement(reason, tokens)
     at_end = place >= tokens[-1].start and is_cut_off()
     before = [token for token in tokens if token.start < place]
-    index = len(tokens) if at_end else len(before)
+    # Words of a composed query stand in another order than in the statement.
+    here = (number for number, token in enumerate(tokens) if token.start == place)
+    index = len(tokens) if at_end else next(here, len(before))
     try:
         check_tokens(tokens)
     except SqlSyntaxError as error:
