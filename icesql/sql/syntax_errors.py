@@ -23,7 +23,6 @@ from icesql.sql.parser.depth import too_many_terms
 from icesql.sql.parser.travel.clauses import MISPLACED, is_mark
 from icesql.sql.parser.words import ENDS_CLAUSE, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.show_statements.pivots import LISTED
 
 _QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
 _BEGINNINGS: Final = ("SELECT", "WITH", "EXPLAIN", "SHOW", "SET")
@@ -133,7 +132,7 @@ def _statement(
         if word in PIVOT_WORDS and "ON" in words[index:]:
             listed = [n for n in range(index, len(words)) if words[n : n + 3] == _QUERY_LISTED]
             column = listed[0] - 1 if listed else words.index("ON", index) + 1
-            return unsupported("PIVOT without a list of values", tokens[column], LISTED)
+            return _unlisted(tokens[column])
     return reason if words[0] in QUERY_WORDS else unsupported(words[0], tokens[0])
 
 
@@ -161,8 +160,14 @@ def _refused_clause(
         case ["WITH", "("]:
             return unsupported("table hints", token)
     if words[:3] == _QUERY_LISTED and any(each.text.upper() in PIVOT_WORDS for each in tokens):
-        return unsupported("PIVOT without a list of values", tokens[index - 3], LISTED)
+        return _unlisted(tokens[index - 3])
     return None
+
+
+def _unlisted(column: Token) -> UnsupportedSqlError:
+    from icesql.sql.show_statements.pivots import LISTED
+
+    return unsupported("PIVOT without a list of values", column, LISTED)
 
 
 def _join_without_condition(index: int, tokens: Sequence[Token]) -> SqlSyntaxError | None:

@@ -25,10 +25,8 @@ from icesql.query.pushdown.computed.expression import (
     Expression,
     replaced,
 )
-from icesql.query.pushdown.computed.of_files import file_condition
 from icesql.query.pushdown.computed.reading import Ask
 from icesql.query.pushdown.computed.simpler import simpler
-from icesql.query.pushdown.computed.sql import NotWritable, write
 from icesql.query.pushdown.predicate import OTHER_SCAN, Translator
 
 if TYPE_CHECKING:
@@ -91,6 +89,8 @@ def _implied(
     reasons = tuple(translator.reasons)
     if ask is None or not asks_files or not (reasons or predicate is ALWAYS_TRUE):
         return Implied(predicate, reasons)
+    from icesql.query.pushdown.computed.of_files import file_condition
+
     nodes = list(resolved.walk())
     if len(nodes) > MOST_NODES or any(each.name == "opaque" for each in nodes):
         return Implied(predicate, reasons)
@@ -157,6 +157,8 @@ def _asked_constants(
         if not everything and any(one.name not in _CALENDAR for one in each.walk()):
             return each
         if each.arguments and each not in wanted and translator.constant(each) is None:
+            from icesql.query.pushdown.computed.sql import NotWritable, write
+
             with suppress(NotWritable):
                 wanted[each] = write(each, lambda _: "NULL")
         return each

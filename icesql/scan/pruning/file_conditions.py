@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from icesql.iceberg import types as t
-from icesql.iceberg.bound_values import upper_text
 from icesql.iceberg.bounds import MICROS_PER_DAY
 from icesql.iceberg.calendar import days_from_civil
 from icesql.iceberg.decimals import scaled, unscaled
@@ -19,7 +18,6 @@ from icesql.iceberg.expressions.predicate import Leaf, Operation, Term
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.transforms import Identity, TimeTransform, Transform, Truncate, parse_transform
 from icesql.scan.pruning.column_summary import is_single_value
-from icesql.scan.pruning.manifest_evaluator import summarize
 from icesql.scan.pruning.metrics_evaluator import ColumnStatistics
 
 if TYPE_CHECKING:
@@ -95,6 +93,8 @@ def passing(
 
 def summary_ranges(manifest: ManifestFile, spec: SpecScan) -> dict[int, ValueRange]:
     """The ranges of columns in the files of a manifest, by field id, as its summaries have them."""
+    from icesql.scan.pruning.manifest_evaluator import summarize
+
     summaries = manifest.partitions
     found: dict[int, ValueRange] = {}
     if summaries is None or len(summaries) != len(spec.types):
@@ -134,6 +134,8 @@ def _sources(
             scale = source_type.scale
             return low, scaled(unscaled(high, scale) + width - 1, scale)
         case Truncate(width), t.StringType():
+            from icesql.iceberg.bound_values import upper_text
+
             # A shorter text was not cut.
             end = high if len(high) < width else upper_text(high + " ", len(high))
             return None if end is None else (low, end)
