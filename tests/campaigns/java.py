@@ -222,7 +222,9 @@ def plain(value: Any, known: set[int]) -> Any:
     """A value without what is of one side alone: new ids and times, and lists in files."""
     match value:
         case dict():
-            return {key: plain(each, known) for key, each in value.items()}
+            # Spark makes nested fields of constants required that it adds.
+            kept = {key: each for key, each in value.items() if not key.endswith("required")}
+            return {key: plain(each, known) for key, each in kept.items()}
         case list():
             return [plain(each, known) for each in value]
         case int() if value >= LEAST_ID and value not in known:
@@ -241,6 +243,10 @@ def told(metadata: dict[str, Any], known: set[int]) -> dict[str, Any]:
     """What is compared of a table's metadata."""
     found = {key: plain(metadata.get(key), known) for key in KEPT}
     found["properties"].pop("owner", None)
+    found["required"] = [
+        [each["name"] for each in schema["fields"] if each["required"]]
+        for schema in metadata["schemas"]
+    ]
     found["snapshots"] = [
         [plain(each["snapshot-id"], known), plain(each.get("parent-snapshot-id"), known),
          each.get("schema-id"), *map(each["summary"].get, SUMMARY)]

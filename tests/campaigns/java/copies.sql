@@ -2,18 +2,20 @@
 --@for version partitioned: 1 no | 2 no | 2 yes | 3 yes
 --@python
 from pathlib import Path
+from tests.maintain.relocation.test_rewrite_table_path import with_log
 from tests.maintain.rewrite.test_run import with_deletes
 
 folder, partitioned = Path(names["warehouse"]).parent, names["partitioned"] == "yes"
-names["metadata"] = str(with_deletes(folder, int(names["version"]), partitioned=partitioned).metadata_path)
-names["lake"] = str(folder);
+table = with_deletes(folder, int(names["version"]), partitioned=partitioned)
+with_log(table)
+names["metadata"] = str(table.metadata_path);
 
 --@by icesql
 CALL system.register_table('ns.t', '{metadata}');
 --@let first: SELECT snapshot_id FROM ns.t.snapshots ORDER BY committed_at LIMIT 1
 INSERT INTO ns.t VALUES (901, 'a', 0.5);
 DELETE FROM ns.t WHERE id IN (901, 11);
-CALL system.rewrite_table_path(table => 'ns.t', source_prefix => '{warehouse}/ns/t', target_prefix => '/to/another/place', staging_location => '{lake}/staging');
+CALL system.rewrite_table_path(table => 'ns.t', source_prefix => '{warehouse}/ns/t', target_prefix => '/to/another/place', staging_location => '{warehouse}/staging');
 --@by icesql
 ALTER TABLE ns.t CREATE TAG first AS OF VERSION {first};
 --@python
