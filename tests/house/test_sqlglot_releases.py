@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2] / "icesql"
 # Newer than the oldest release: the base class of nodes is exp.Expression there, exp.DType is
 # exp.DataType.Type, trunc() has no node and tokens stand in sqlglot.tokens.
-NEWER_NAMES = frozenset({"Expr", "DType", "Trunc"})
+NEWER_NAMES = frozenset({"Expr", "DType", "Trunc", "ArrayContainedBy"})
 NEWER_MODULES = ("sqlglot.tokenizer_core", "sqlglot.generators", "sqlglot.parsers")
 
 

@@ -14,7 +14,12 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from icesql.sql.engine_functions import SCHEMAS
-from icesql.sql.reading.expressions import LEVELS, ExpressionReader, bracketed
+from icesql.sql.reading.expressions import (
+    CONTAINED_BY,
+    LEVELS,
+    ExpressionReader,
+    bracketed,
+)
 from icesql.sql.reading.places import Node, words_of
 
 _BINARY: Final[dict[str, type[exp.Expr]]] = {
@@ -22,7 +27,7 @@ _BINARY: Final[dict[str, type[exp.Expr]]] = {
     "**": exp.Pow, "^": exp.Pow, "||": exp.DPipe, "&": exp.BitwiseAnd, "|": exp.BitwiseOr,
     "<<": exp.BitwiseLeftShift, ">>": exp.BitwiseRightShift, "~~": exp.Like, "~~*": exp.ILike,
     "~~~": exp.Glob, "^@": exp.StartsWith, "->": exp.JSONExtract, "->>": exp.JSONExtractScalar,
-    "@>": exp.ArrayContainsAll, "<@": exp.ArrayContainedBy, "&&": exp.ArrayOverlaps,
+    "@>": exp.ArrayContainsAll, "<@": CONTAINED_BY, "&&": exp.ArrayOverlaps,
 }  # fmt: skip
 _NEGATED: Final = {"!~~": exp.Like, "!~~*": exp.ILike}
 _UNARY: Final[dict[str, type[exp.Expr]]] = {"-": exp.Neg, "~": exp.BitwiseNot, "@": exp.Abs}

@@ -27,6 +27,10 @@ _COMPARISONS: Final[dict[str, type[exp.Binary]]] = {
     "COMPARE_NOT_DISTINCT_FROM": exp.NullSafeEQ,
     "COMPARE_DISTINCT_FROM": exp.NullSafeNEQ,
 }
+# Older sqlglot has no node for <@.
+CONTAINED_BY: Final[type[exp.Expr]] = getattr(exp, "ArrayContainedBy", None) or type(
+    "ArrayContainedBy", (exp.Binary, exp.Func), {}
+)
 # How close a node binds what is beside it; all others are closed by their own words.
 LEVELS: Final[dict[type[exp.Expr], int]] = {
     exp.Lambda: 0,
@@ -39,7 +43,7 @@ LEVELS: Final[dict[type[exp.Expr], int]] = {
     exp.RegexpLike: 5,
     **dict.fromkeys((exp.DPipe, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseLeftShift), 6),
     **dict.fromkeys((exp.BitwiseRightShift, exp.JSONExtract, exp.JSONExtractScalar), 6),
-    **dict.fromkeys((exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps), 6),
+    **dict.fromkeys((exp.ArrayContainsAll, CONTAINED_BY, exp.ArrayOverlaps), 6),
     **dict.fromkeys((exp.Add, exp.Sub), 7),
     **dict.fromkeys((exp.Mul, exp.Div, exp.IntDiv, exp.Mod), 8),
     exp.Pow: 9,
