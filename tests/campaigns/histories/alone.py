@@ -36,7 +36,6 @@ class Alone(History):
         twin = self.java is not None
         self.draw = Drawing(
             self.chance, self.shape, self.namespace, self.tables, Spelling(spark=twin),
-            careful=twin,
         )  # fmt: skip
         self.tables.pop("u", None)
         self._weights = TOGETHER if twin else ALONE

@@ -110,23 +110,18 @@ class Statement:
 class Shape:
     """What a history's tables are like: their version, columns, partitions and properties."""
 
-    def __init__(self, chance: random.Random, most_columns: int = 3) -> None:
+    def __init__(self, chance: random.Random) -> None:
         self.version = chance.choice([1, 2, 2, 2, 3, 3, 3])
         columns = Columns(chance, self.version, KINDS)
-        first = (("id", "long"), ("p", "int"), ("x", "int"))
-        self.fields = [{**columns.field(name, first=False), "type": kind, "required": False}
-                       for name, kind in first]  # fmt: skip
-        for number in range(chance.randint(0, most_columns)):
-            made = columns.field(f"e{number}", first=False)
-            self.fields.append({**made, "required": False} | dict.fromkeys(_DEFAULTS))
-        for each in self.fields:
-            for name in _DEFAULTS:
-                each.pop(name, None)
+        kinds = {"id": "long", "p": "int", "x": "int"}
+        names = [*kinds, *(f"e{number}" for number in range(chance.randint(0, 3)))]
+        drawn = {each: columns.field(each, first=True) | {"required": False} for each in names}
+        self.fields = [each | {"type": kinds.get(n, each["type"])} for n, each in drawn.items()]
         self.spec: list[tuple[str, str]] = []
         if chance.random() < 0.35:
             self.spec = [("identity", "p")]
-        elif chance.random() < 0.25 and (drawn := _transform(columns, self.fields)):
-            self.spec = [drawn]
+        elif chance.random() < 0.25 and (other := _transform(columns, self.fields)):
+            self.spec = [other]
         modes = {each: chance.choice(MODES) for each in ("delete", "update", "merge")}
         level = chance.choice(["serializable", "serializable", "snapshot"])
         self.isolation = level
@@ -166,9 +161,6 @@ class Shape:
         )
 
 
-_DEFAULTS = ("initial-default", "write-default")
-
-
 def _transform(columns: Columns, fields: list[dict[str, Any]]) -> tuple[str, str] | None:
     """A transform and the name of its source, of those that statements spell."""
     path, form = columns.transform(fields)
@@ -179,7 +171,7 @@ def _transform(columns: Columns, fields: list[dict[str, Any]]) -> tuple[str, str
 
 
 class Drawing:
-    """Draws statements on the tables of a model; ``careful``: for Java beside icesql."""
+    """Draws statements on the tables of a model; in Spark's spelling those that Java does alike."""
 
     def __init__(
         self,
@@ -188,11 +180,9 @@ class Drawing:
         namespace: str,
         tables: dict[str, TableModel],
         spelling: Spelling | None = None,
-        *,
-        careful: bool = False,
     ) -> None:
         self.chance, self.shape, self.namespace = chance, shape, namespace
-        self.spelling, self.careful = spelling or Spelling(), careful
+        self.spelling = spelling or Spelling()
         self._tables, self._last, self._columns = tables, 0, Columns(chance, shape.version, KINDS)
         # Whether a new column may have the name of one that is gone.
         self.reuses_names = False
@@ -318,7 +308,7 @@ class Drawing:
             given = [*PARTITIONS]
         else:
             # Java skips files of a zero where -0.0 is.
-            given = [each for each in values(last["type"]) if not self.careful or each != 0]
+            given = [each for each in values(last["type"]) if not self.spelling.spark or each != 0]
             given = chance.choices(given, k=3)
         wanted = [key_of(each) for each in given]
         texts = [str(each) if plain else self.spelling.literal(last["type"], each)
@@ -348,7 +338,7 @@ class Drawing:
             start = chance.choice("abv")
             forms.append((f"{name} LIKE '{start}%'", tested(lambda v: v[1].startswith(start))))
         is_source = any(each["id"] in table.sources() for each in path)
-        if not plain and not (self.careful and is_source):
+        if not plain and not (self.spelling.spark and is_source):
             forms += [
                 (f"NOT ({name} = {texts[0]})", tested(lambda value: value != one)),
                 (f"{name} IS DISTINCT FROM {texts[0]}",
@@ -356,7 +346,7 @@ class Drawing:
                 (f"{name} IS NOT NULL", lambda row: value_at(row, path) is not None),
             ]  # fmt: skip
         text, test = chance.choice(forms)
-        if self.careful and is_source and "NULL" not in text:
+        if self.spelling.spark and is_source and "NULL" not in text:
             # Java's DELETE takes a comparison of NULL, where partitions are by it, for true.
             text = f"({text} AND {name} IS NOT NULL)"
         return text, test
@@ -412,7 +402,7 @@ class Drawing:
             f"{each['name']} + {add}" if each["id"] == x and is_number else each["name"]
             for each in columns
         ]
-        if is_number and self.careful:
+        if is_number and self.spelling.spark:
             texts = [text.replace(f" + {add}", f" + CAST({add} AS INT)") for text in texts]
 
         def change(row: Row) -> Cells:
@@ -435,13 +425,11 @@ class Drawing:
         effect = deleted(
             test, as_seen=self._as_seen, vectors=self._as_seen and table.version > 2
         )  # fmt: skip
-        if "id" in table.ids and branch == "main" and self.chance.random() < 0.1:
-            key, name = table.ids["id"], self.name(table.name)
+        if self.spelling.spark and branch == "main" and self.chance.random() < 0.1:
+            key = table.ids["id"]
             id_ = table.field(key)["name"]
-            condition = f"{id_} IN (SELECT {id_} FROM {name} WHERE {condition})"
-            effect = _deleted_by_key(key, test, effect)
-            if self.shape.isolation == "snapshot" or not self.careful:
-                return self.delete(table)
+            condition = f"{id_} IN (SELECT {id_} FROM {self.name(table.name)} WHERE {condition})"
+            effect = _deleted_by_key(key, test)
         text = f"DELETE FROM {self.name(table.name, branch)} WHERE {condition}"
         return self._rows("delete", table, branch, text, effect, reads=True)
 
@@ -570,7 +558,7 @@ class Drawing:
         if spec and not table.respecced and chance.random() < 0.7:
             fixed = [path[0] for path, form in spec if form == "identity" and not path[1:]]
             fixed = [each for each in fixed if each["type"] in ("int", "long", "string")]
-            if fixed and chance.random() < 0.4 and (len(spec) == 1 or self.careful):
+            if fixed and chance.random() < 0.4 and (len(spec) == 1 or self.spelling.spark):
                 column = fixed[0]
                 value = self.value(table, column | {"required": True})
                 if value is None:
@@ -695,7 +683,7 @@ class Drawing:
         return self._call("rewrite_manifests", table)
 
     def rewrite_deletes(self, table: TableModel) -> Statement | None:
-        if table.version < 2 and self.careful:
+        if table.version < 2 and self.spelling.spark:
             return None
         return self._call(
             "rewrite_position_delete_files", table, ", options => map('rewrite-all', 'true')",
@@ -706,9 +694,9 @@ class Drawing:
         return self._call("convert_equality_deletes", table, reads=True)
 
     def expire(self, table: TableModel) -> Statement:
-        more = f", older_than => now(){' + INTERVAL 1 HOUR' * (not self.careful)}"
+        more = f", older_than => now(){' + INTERVAL 1 HOUR' * (not self.spelling.spark)}"
         more += f", retain_last => {self.chance.randint(1, 3)}"
-        if self.chance.random() < 0.3 and not self.careful:
+        if self.chance.random() < 0.3 and not self.spelling.spark:
             more += ", clean_expired_metadata => true"
         made = self._call("expire_snapshots", table, more)
         made.kind, made.parts = "expire", ()
@@ -853,7 +841,7 @@ class Drawing:
                 given: Any = change.detail
                 default = ""
                 if "write-default" in given:
-                    if self.careful:
+                    if self.spelling.spark:
                         at = ""  # Java's own interface takes defaults, at the end
                     text = repr(given["write-default"])
                     default = f" DEFAULT {text.lower() if text in ('True', 'False') else text}"
@@ -1008,7 +996,7 @@ def _either(one: Test, other: Test) -> Test:
     return test
 
 
-def _deleted_by_key(key: int, test: Test, effect: Any) -> Any:
+def _deleted_by_key(key: int, test: Test) -> Any:
     """Rows of the keys of rows that a condition is true for."""
 
     def by_key(now: Rows, seen: Rows) -> Rows:

@@ -39,7 +39,8 @@ def serve() -> None:
                 file.write(found)
             told = {"file": place}
         except Exception as error:
-            told = {"error": f"{type(error).__name__}: {str(error)[:500]}"}
+            causes = [line for line in str(error).splitlines() if line.startswith("Caused by")]
+            told = {"error": f"{type(error).__name__}: {str(error)[:300]} {' '.join(causes)}"}
         print(json.dumps(told), flush=True)
 
 

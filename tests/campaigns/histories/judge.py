@@ -525,7 +525,11 @@ class History:
                         found = told(read(f"SELECT * FROM {name} FOR VERSION AS OF {version}"))
                 except Exception as error:
                     lost = f"{type(error).__name__}: {error}"
-                    raise Fault(f"version {version} cannot be read: {lost}") from None
+                    if "ClassCastException" not in lost:
+                        raise Fault(f"version {version} cannot be read: {lost}") from None
+                    # Java reads no past of a column that partitions are by and that was widened.
+                    self.outcome.foreign.append(f"Java: {lost[-200:]}")
+                    continue
                 self._check_known(table.name, number, found)
 
     def _check_known(self, where: str, number: int, found: list[Any]) -> None:
