@@ -39,7 +39,7 @@ class Alone(History):
         )  # fmt: skip
         self.tables.pop("u", None)
         self._weights = TOGETHER if twin else ALONE
-        self._twin, self._over = f"{self.namespace}.twin", False
+        self._twin, self._over, self._dropped = f"{self.namespace}.twin", False, False
         # The snapshot of the twin that is as one of the table, and statements by what they made.
         self._twins: dict[int, int] = {}
         self._births: tuple[dict[int, int], dict[int, int]] = {}, {}
@@ -63,6 +63,8 @@ class Alone(History):
         place = self.warehouse.warehouse / self.namespace / "t"
         made = Files(self.outcome.seed, place)
         self._tell(f"by files: {made.log}")
+        # Deletes that went with their rows left are damage, and maintenance says so.
+        self._dropped = any(name == "_drop_files" for name, _ in made.log)
         self.other.execute(
             f"CALL system.register_table('{self.namespace}.t', '{made.metadata_path}')"
         )
@@ -200,7 +202,8 @@ class Alone(History):
         if self.java is None:
             self._plant(table)
             self._remove_orphans(table, Statement("nothing"))
-            self._look_after(table)
+            if not self._dropped:
+                self._look_after(table)
         elif not self._over:
             self._java_reads(table)
         super()._end()
