@@ -250,6 +250,7 @@ CODE = {
     "connection.py: _close_all: sys.modules": "whether transactions were loaded, by a name in the source",
     "registered.py: name_rows: sys._getframe": "whether the caller has a variable of a table's name, "
     "for the advice of an error; its value is looked at by its type alone",
+    "expressions.py: <module>: getattr of sqlglot.exp": "one name that stands in the source",
     "signals.py: unwind_on_signals: getattr of signal": "two names that stand in the function",
     "required.py: require: importlib.import_module": "names of modules that stand in the calls",
     **dict.fromkeys(
