@@ -17,7 +17,7 @@ class CountedResult(ReadResult):
     """The one row of an engine with ``counts`` added, by output. See ``protocol.Result``."""
 
     def __init__(self, result: Result, counts: Sequence[int]) -> None:
-        super().__init__()
+        super().__init__(self._chunks, self._batches, self._finish)
         self._result, self._counts = result, tuple(counts)
         self.columns, self.groups, self.notes = result.columns, result.groups, result.notes
 

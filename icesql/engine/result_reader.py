@@ -221,18 +221,20 @@ def _called(function: Callable[[], int]) -> int:
 
 
 class ReadResult:
-    """``protocol.Result`` over a source of rows, which each kind of result is.
-
-    A kind has ``_chunks`` and ``_batches``, which begin the reading as lists of rows and as Arrow
-    batches, and ``_finish`` for when nothing more is wanted of the source.
-    """
+    """``protocol.Result`` over a source of rows, which each kind of result has."""
 
     columns: tuple[ResultColumn, ...] = ()
     groups: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def __init__(self) -> None:
-        self._reading = Reading(self._chunks, self._batches, self._finish)
+    def __init__(
+        self,
+        chunks: Callable[[], Iterator[list[Row]]],
+        batches: Callable[[], Iterator[pa.RecordBatch]],
+        ended: Callable[[], None],
+    ) -> None:
+        """The parameters are those of ``Reading``."""
+        self._reading = Reading(chunks, batches, ended)
 
     def fetch(self, count: int | None) -> list[Row]:
         """See ``protocol.Result``; so are all that follow."""
@@ -263,15 +265,6 @@ class ReadResult:
         """See ``protocol.Result``."""
         if not self._reading.is_arrow:
             self._reading.close()
-
-    def _chunks(self) -> Iterator[list[Row]]:
-        raise NotImplementedError
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        raise NotImplementedError
-
-    def _finish(self) -> None:
-        raise NotImplementedError
 
 
 class _Batches:

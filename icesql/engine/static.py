@@ -24,7 +24,7 @@ class StaticResult(ReadResult):
 
     def __init__(self, columns: Sequence[tuple[str, str]], rows: Iterable[tuple[Any, ...]]) -> None:
         """``columns`` are (name, kind of ``ResultType``) pairs."""
-        super().__init__()
+        super().__init__(self._chunks, self._batches, self._finish)
         self.columns = tuple(ResultColumn(name, _type(kind)) for name, kind in columns)
         self._rows = list(rows)
         self._count = len(self._rows)

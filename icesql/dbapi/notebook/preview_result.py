@@ -26,7 +26,7 @@ class PreviewResult(ReadResult):
 
     def __init__(self, result: Result, zone: tzinfo, *, infinite: bool, most: int) -> None:
         """``most``: how many rows to show. Raises what reading raises."""
-        super().__init__()
+        super().__init__(self._chunks, self._batches, self._finish)
         self._result, self._zone, self._infinite = result, zone, infinite
         reader: pa.RecordBatchReader = result.arrow_reader()
         held: list[pa.RecordBatch] = []

@@ -31,7 +31,7 @@ from icesql.engine.duckdb.sources import Sources
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
 from icesql.engine.duckdb.sql.own_words import KeptTexts
 from icesql.engine.memory_watch import MemoryWatch
-from icesql.engine.result_reader import Reading, ReadResult
+from icesql.engine.result_reader import ReadResult
 from icesql.engine.result_rows import (
     converted,
     may_be_infinite,
@@ -201,7 +201,7 @@ class LocalResult(ReadResult):
         self._progress = _progress(query, self._plans)
         self._watch = watch = MemoryWatch(query.settings.memory_limit, pool)
         self._worker = Worker(self._open.interrupt, self._open.release, watch, threads)
-        self._reading = Reading(
+        super().__init__(
             lambda: watch.over(self._chunks()), lambda: watch.over(self._batches()), self._finish
         )
         try:

@@ -172,7 +172,7 @@ class SparkResult(ReadResult):
         self._busy = False
         watch = MemoryWatch(query.settings.memory_limit, pool)
         self._worker = Worker(self._open.interrupt, self._open.release, watch)
-        super().__init__()
+        super().__init__(self._chunks, self._batches, self._finish)
         try:
             self._run(self._start, planning=True)
         except BaseException:
