@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
-from icesql.query.constants.casts import INTEGERS, to_date, to_timestamp, to_timestamptz
+from icesql.query.constants.casts import INTEGERS, cast
 from icesql.query.constants.constant import Constant, Kind, NotConstant
 from icesql.query.constants.current_time import clock_time
 from icesql.query.constants.time_units import interval_of_text
@@ -221,12 +221,10 @@ def _constant(kind: str, text: str | None, query: QueryContext) -> Constant | No
                 return Constant(Kind.STRING, text)
             case "BOOLEAN":
                 return Constant(Kind.BOOLEAN, text == "true")
-            case "DATE":
-                return to_date(typed, query)
-            case "TIMESTAMP":
-                return to_timestamp(typed, query)
+            case "DATE" | "TIMESTAMP":
+                return cast(typed, kind, query)
             case "TIMESTAMP WITH TIME ZONE":
-                return to_timestamptz(typed, query)
+                return cast(typed, "TIMESTAMPTZ", query)
             case "INTERVAL":
                 return Constant(Kind.INTERVAL, interval_of_text(text))
             case "DOUBLE":

@@ -172,3 +172,49 @@ def test_versions_of_a_row_are_paired_before_a_condition_is_asked(
         changes = f"CHANGES FROM VERSION {first} KEYED BY (i) WITH (computeUpdates = true)"
         sql = f"SELECT s, _change_type FROM t {changes} WHERE {condition}"
         assert connection.execute(sql).fetchall() == [("new", "update_postimage")]
+
+
+@pytest.fixture
+def months(tmp_path: Path) -> Path:
+    """``s.t``: nine files, one for each month from January to August 2026, and one of 20000."""
+    with icesql.connect(warehouse=str(tmp_path)) as connection:
+        connection.execute("CREATE SCHEMA s")
+        connection.execute("CREATE TABLE s.t (ts TIMESTAMP)")
+        for start in (*(f"2026-0{month}-05" for month in range(1, 9)), "20000-01-01"):
+            connection.execute(
+                f"INSERT INTO s.t SELECT TIMESTAMP '{start}' + INTERVAL (n) HOUR FROM range(30) r(n) "
+                "UNION ALL SELECT NULL"
+            )
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("dialect", "condition", "files"),
+    [
+        ("spark", "date_format(ts, 'yyyy-MM-dd') = '2026-03-05'", 2),
+        ("spark", "date_format(ts, 'yyyy-MM') >= '2026-07'", 3),
+        ("spark", "to_char(ts, 'yyyyMM') = '202603'", 2),
+        ("spark", "date_format(ts, 'dd-MM-yyyy') = '05-03-2026'", 9),
+        ("trino", "date_format(ts, '%Y-%m-%d') = '2026-03-05'", 2),
+        ("trino", "format_datetime(ts, 'yyyy-MM') = '2026-03'", 2),
+        ("snowflake", "to_char(ts, 'YYYY-MM-DD') = '2026-03-05'", 2),
+        ("duckdb", "strftime(ts, '%Y-%m-%d') = '2026-03-05'", 2),
+    ],
+)
+def test_formats_that_keep_the_order_prune_in_each_dialect(
+    months: Path, dialect: str, condition: str, files: int
+) -> None:
+    with icesql.connect(warehouse=str(months), dialect=dialect) as connection:
+        cursor = connection.execute(f"EXPLAIN SELECT ts FROM s.t WHERE {condition}")
+        assert f"data files: {files} kept" in "\n".join(row[0] for row in cursor.fetchall())
+
+
+@pytest.mark.parametrize("prune", ["on", "off"])
+def test_a_file_whose_rows_raise_an_error_is_read(months: Path, prune: str) -> None:
+    # Spark writes +20000, which is less than 2026.
+    with icesql.connect(warehouse=str(months), dialect="spark") as connection:
+        connection.execute(f"SET prune = {prune}")
+        with pytest.raises(icesql.DataError, match="a year of other than four digits"):
+            connection.execute(
+                "SELECT * FROM s.t WHERE date_format(ts, 'yyyy') < '2026'"
+            ).fetchall()

@@ -144,6 +144,11 @@ def _compared(operation: str, left: Expression, right: Expression) -> Expression
     match left.name:
         case "case" if have_one_type((*parts[1:-1:2], parts[-1])):
             return conjunction("or", _branches(left, of))
+        case "case" if _is_guarded(left):
+            # A row that raises the error is in no file that is left out.
+            year, low, high = parts[0].arguments
+            raises = [call("<", year, low), call(">", year, high)]
+            return conjunction("or", [of(parts[1]), *raises])
         case "coalesce" if have_one_type(parts):
             return _coalesced(parts, of)
         case "nullif" if len(parts) == 2 and have_one_type(parts):
@@ -177,6 +182,19 @@ def _compared(operation: str, left: Expression, right: Expression) -> Expression
             return whole_condition
         case _:
             return whole_condition
+
+
+def _is_guarded(case: Expression) -> bool:
+    """``CASE WHEN year(x) BETWEEN … THEN f(x) WHEN NOT x IS NULL THEN error(…) END``."""
+    if len(case.arguments) != 5:
+        return False
+    inside, _, outside, raised, otherwise = case.arguments
+    if inside.name != "between" or inside.arguments[0].name != "year":
+        return False
+    missing = call("is null", *inside.arguments[0].arguments)
+    return (
+        outside == call("not", missing) and raised.name == "error" and _type_of(otherwise) == "NULL"
+    )
 
 
 def _solved(operation: str, left: Expression, right: Expression) -> Expression | None:
