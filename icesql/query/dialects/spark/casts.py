@@ -22,6 +22,8 @@ from icesql.query.dialects.types import SqlType
 _BLANK: Final = r"[\x00-\x20\x7F]+"
 _BLANKS: Final = "".join(map(chr, (*range(0x21), 0x7F)))
 _TRIMMED: Final = f"regexp_replace($1, '^{_BLANK}|{_BLANK}$', '', 'g')"
+# A T before a time of day is read at the very start only.
+_TRIMMED_TIMESTAMP: Final = rf"regexp_replace($1, '(?s)^{_BLANK}([^T]|$)|{_BLANK}$', '\1', 'g')"
 _INTEGER: Final = r"[+-]?[0-9]+"
 _DECIMAL: Final = r"(?i)[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?"
 # So many digits, and so large an exponent, that the value is exact.
@@ -186,9 +188,13 @@ def _of_text(node: exp.Expr, to: SqlType, wanted: str, safe: bool) -> exp.Expr |
         _FAILED, "NULL" if safe else f"error('the text ''' || $1 || ''' is no {to}')"
     )
     if isinstance(bare, exp.Literal):
-        return duckdb(made, exp.Literal.string(bare.name.strip(_BLANKS)))
+        text = bare.name.strip(_BLANKS)
+        if to.kind == "timestamp" and text.startswith("T"):
+            text = bare.name.rstrip(_BLANKS)
+        return duckdb(made, exp.Literal.string(text))
     made = made.replace("$1", "own_text")
-    return duckdb(f"list_transform([{_TRIMMED}], lambda own_text: {made})[1]", node)
+    trimmed = _TRIMMED_TIMESTAMP if to.kind == "timestamp" else _TRIMMED
+    return duckdb(f"list_transform([{trimmed}], lambda own_text: {made})[1]", node)
 
 
 def forms(to: SqlType, wanted: str, word: str) -> list[tuple[str, str]]:
