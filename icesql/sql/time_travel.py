@@ -126,7 +126,7 @@ def read_travel(clause: exp.Expr, *, seconds: bool) -> TimeTravel:
         at.meta.update(clause.meta)
         travel = read_travel(at, seconds=seconds)
         if isinstance(travel, Before | Back | BranchAt):
-            raise unsupported(f"BEFORE {_shown(value)}", offset, "count one commit more")
+            raise unsupported(f"BEFORE {written_value(value)}", offset, "count one commit more")
         return Before(travel)
     if query := value.meta.get("query"):
         if kind == "OFFSET":
@@ -141,11 +141,11 @@ def read_travel(clause: exp.Expr, *, seconds: bool) -> TimeTravel:
     if kind == "AT SIGN":
         return VersionText(value.name, may_be_time=True)
     if kind == "OFFSET":
-        return AtTime(_after_now(value), f"now and {_shown(value)} s", seconds, offset)
+        return AtTime(_after_now(value), f"now and {written_value(value)} s", seconds, offset)
     if kind == "TIMESTAMP":
         written = clause.meta.get("text") or ""
         if not written or clause.meta.get("has_parameter"):
-            written = value.sql(dialect="duckdb")
+            written = written_value(value)
         return AtTime(value, written, seconds, offset)
     return _version(value, kind, offset)
 
@@ -227,11 +227,17 @@ def _version(value: exp.Expr, kind: str, offset: int | None) -> TimeTravel:
             pass
     wanted = "a branch or tag name" if only_refs else "a snapshot id, a branch or a tag"
     raise syntax_error(
-        f"{_shown(value)} is not {wanted}; a version must be a constant; quote names "
+        f"{written_value(value)} is not {wanted}; a version must be a constant; quote names "
         "that contain other characters than letters, digits and _",
         offset,
     )
 
 
-def _shown(value: Any) -> str:
-    return str(value.sql(dialect="duckdb"))
+def written_value(value: Any) -> str:
+    """The value of a clause of time travel as messages show it, in DuckDB's spelling."""
+    from sqlglot.errors import SqlglotError
+
+    try:
+        return str(value.sql(dialect="duckdb"))
+    except SqlglotError:  # a call that DuckDB's spelling does not have without arguments
+        return str(value.sql())

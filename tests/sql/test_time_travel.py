@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from sqlglot import exp
 
+import icesql
 from icesql.context import QueryContext
 from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError
 from icesql.query.constants.instant import fold_instant
@@ -145,3 +148,12 @@ def test_words_of_the_clause_are_names_elsewhere() -> None:
 def test_a_name_of_a_dialect_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(Error, match="did you mean spark"):
         parse("SELECT 1", dialect="sparc")
+
+
+@pytest.mark.parametrize("clause", ["FOR TIMESTAMP AS OF date()", "FOR VERSION AS OF date()"])
+def test_a_call_without_its_arguments_is_no_value(warehouse: Path, clause: str) -> None:
+    with (
+        icesql.connect(warehouse=warehouse) as connection,
+        pytest.raises(SqlSyntaxError, match=r"DATE\(\) is not "),
+    ):
+        connection.execute(f"SELECT * FROM shop.orders {clause}")

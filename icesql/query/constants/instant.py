@@ -27,6 +27,7 @@ from icesql.query.constants.time_units import (
     unit_name,
 )
 from icesql.sql.parser.writing import TRANSLATED
+from icesql.sql.time_travel import written_value
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -314,7 +315,7 @@ def _no_constant(node: exp.Expr) -> NotConstant:
     if node.find(exp.Query):
         return NotConstant("a subquery cannot say which snapshot to read; write a constant")
     return NotConstant(
-        f"{node.sql(dialect='duckdb')} is not a constant time that can be folded; {TIME_SHAPE}"
+        f"{written_value(node)} is not a constant time that can be folded; {TIME_SHAPE}"
     )
 
 
