@@ -18,6 +18,12 @@ _VALUES: Final = {
     "--set": tuple(f"{name}=" for name in Settings.__struct_fields__),
 }  # fmt: skip
 
+# A value follows the name of a setting, and no blank.
+_WITHOUT_BLANK: Final = """
+_icesql() { _shtab_icesql "$@"; [[ ${COMPREPLY[0]} != *= ]] || compopt -o nospace; }
+complete -o bashdefault -F _icesql icesql
+"""
+
 
 def completion_script(shell: str) -> str:
     """The text that the shell, one of ``SHELLS``, reads to complete the command."""
@@ -34,7 +40,7 @@ def completion_script(shell: str) -> str:
         if name not in words:
             standing.complete = shtab.FILE
     script: str = shtab.complete(parser, shell)
-    return script
+    return script + _WITHOUT_BLANK if shell == "bash" else script
 
 
 def _copy_options(command: str | None, parser: argparse.ArgumentParser) -> None:

@@ -18,10 +18,10 @@ def offered(*words: str, cwd: Path) -> list[str]:
     typed = " ".join(f"'{word}'" for word in ("icesql", *words))
     program = f"""
 {completion_script("bash")}
-compopt() {{ :; }}
+compopt() {{ [[ $2 != nospace ]] || space=none; }}
 COMP_WORDS=({typed}) COMP_CWORD={len(words)}
-_shtab_icesql
-printf '%s\\n' "${{COMPREPLY[@]}}"
+_icesql
+printf '%s\\n' "${{COMPREPLY[@]/%=/=$space}}"
 """
     done = subprocess.run(
         ["bash", "-c", program], capture_output=True, text=True, timeout=60, check=True, cwd=cwd
@@ -41,7 +41,7 @@ def test_bash_offers_commands_options_values_and_folders(tmp_path: Path) -> None
     assert offered("doctor", "t", "--fail-on", "", cwd=tmp_path) == ["high", "medium", "low"]
     assert offered("mcp", "--fa", cwd=tmp_path) == []
     assert offered("--format", "p", cwd=tmp_path) == ["parquet"]
-    assert offered("--set", "memory", cwd=tmp_path) == ["memory_limit="]
+    assert offered("--set", "memory", cwd=tmp_path) == ["memory_limit=none"]
     assert offered("--warehouse", "la", cwd=tmp_path) == ["lake"]
     assert set(offered("query", "-f", "la", cwd=tmp_path)) == {"lake", "lake.csv"}
     assert offered("help", "mai", cwd=tmp_path) == ["maintain"]
