@@ -218,7 +218,7 @@ def check_tree(
 
     ``own``: whether the text is in DuckDB's spelling, in which samples and PIVOT are run.
     ``files``: whether FROM may contain functions that read files. ``functions``: whether to check
-    what is called; else ``check_functions`` is to do so. ``views``: whether views were put into
+    what is called. ``views``: whether views were put into
     the text, under names that no user may give.
     """
     if not isinstance(tree, exp.Query):
@@ -277,27 +277,6 @@ def check_spark_functions(tree: exp.Expr) -> None:
 
         hint = WHOLE if name in _OF_VARIANTS else meaning(name, SPARK) or hint
         raise unsupported(f"the function {name}() in Spark's dialect", node, hint)
-
-
-def check_functions(tree: exp.Expr, *, files: bool = False) -> None:
-    """Refuse functions that the local engine does not run, in a tree that is accepted but for them.
-
-    ``files`` as in ``check_tree``. Raises UnsupportedSqlError.
-    """
-    for node in tree.walk():
-        if files and _reads_files(node):
-            continue
-        match node:
-            case exp.Table() if files and _reads_files(node.this):
-                pass
-            case exp.Table() if isinstance(node.this, exp.Func):
-                _check_table_function(node.this, node)
-            case exp.Lateral():
-                _check_lateral(node)
-            case exp.Func():
-                _check_call(node)
-            case _:
-                pass
 
 
 def _check_variable(node: exp.Func) -> None:

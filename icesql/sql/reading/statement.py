@@ -90,7 +90,7 @@ def read_text(text: EngineText, travels: Travels, *, files: bool) -> tuple[Engin
 def begins_query(text: EngineText) -> bool:
     """True if DuckDB's parser could read on behind the text, and finds no mistake inside of it."""
     try:
-        read_tree(serialize, f"{text.text} )")
+        read_tree(serialize, f"{text.text}\n)")  # on a line of its own: the last may be a comment
     except SqlSyntaxError as error:
         return error.offset is not None and error.offset > len(text.text)
     except UnsupportedSqlError:
