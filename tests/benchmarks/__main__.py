@@ -32,11 +32,10 @@ from rooms import rooms
 from selects import deletes, spark, tpcds, tpch, users
 from starts import cold
 from stores import stores
-from upserts import upserts
 from writes import insert, merge
 
 BENCHMARKS = (
-    tpch, tpcds, users, deletes, cold, planning, stores, clients, fetching, insert, merge, upserts,
+    tpch, tpcds, users, deletes, cold, planning, stores, clients, fetching, insert, merge,
     commits, compaction, conversion, spark, rooms,
 )  # fmt: skip
 

@@ -35,32 +35,20 @@ def _run(connection: Any, table: str, *compaction: str) -> Run:
     return run
 
 
-def icesql(**where: str) -> Run:
+def icesql(folder: str) -> Run:
     import icesql
 
-    connection = icesql.connect(**{"warehouse": where["folder"], **where.get("options", {})})
+    connection = icesql.connect(warehouse=folder)
     connection.execute("CREATE SCHEMA s")
     return _run(connection, "s.t", "CALL system.rewrite_data_files('{t}')")
-
-
-def sqlite(folder: str) -> Run:
-    """icesql with a catalog in SQLite."""
-    options = {"uri": f"sqlite:///{folder}/c.db", "warehouse": f"file://{folder}"}
-    _catalog(folder)
-    return icesql(folder=folder, options=options)
-
-
-def _catalog(folder: str) -> Any:
-    from pyiceberg.catalog.sql import SqlCatalog
-
-    return SqlCatalog("c", uri=f"sqlite:///{folder}/c.db", warehouse=f"file://{folder}")
 
 
 def pyiceberg(folder: str) -> Run:
     import duckdb
     import pyarrow.compute as pc
+    from pyiceberg.catalog.sql import SqlCatalog
 
-    catalog = _catalog(folder)
+    catalog = SqlCatalog("c", uri=f"sqlite:///{folder}/c.db", warehouse=f"file://{folder}")
     catalog.create_namespace("s")
     first = duckdb.sql(f"CREATE TABLE t ({COLUMNS}); FROM t").to_arrow_table()
     table = catalog.create_table("s.t", first.schema)
@@ -76,28 +64,21 @@ def pyiceberg(folder: str) -> Run:
     return run
 
 
-def ducklake(folder: str, inlines: bool = True) -> Run:
+def ducklake(folder: str) -> Run:
     """DuckLake in a file of DuckDB, into which it writes few rows."""
     from engines import with_extensions
 
     connection = with_extensions("ducklake")
-    limit = "" if inlines else ", DATA_INLINING_ROW_LIMIT 0"
-    connection.execute(f"ATTACH 'ducklake:{folder}/l.db' AS l (DATA_PATH '{folder}/data'{limit})")
-    flushed = ["CALL ducklake_flush_inlined_data('l')"] * inlines
-    return _run(connection, "l.t", *flushed, "CALL ducklake_merge_adjacent_files('l')")
-
-
-def ducklake_files(folder: str) -> Run:
-    return ducklake(folder, inlines=False)
+    connection.execute(f"ATTACH 'ducklake:{folder}/l.db' AS l (DATA_PATH '{folder}/data')")
+    merged = "CALL ducklake_merge_adjacent_files('l')"
+    return _run(connection, "l.t", "CALL ducklake_flush_inlined_data('l')", merged)
 
 
 def _commit(side: Side, numbers: Iterator[int]) -> Taken | None:
     return side("commit", next(numbers))
 
 
-def commits(
-    cache: Path, commits: int = 3000, peers: str = "sqlite,pyiceberg,ducklake,ducklake_files"
-) -> int:
+def commits(cache: Path, commits: int = 3000, peers: str = "pyiceberg,ducklake") -> int:
     """Commits of ten rows: all, the first and the last tenth, a sum behind them, compaction."""
     table, names = Table(), ("icesql", *peers.split(","))
     with tempfile.TemporaryDirectory() as folder:

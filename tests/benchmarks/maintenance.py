@@ -7,7 +7,7 @@ from pathlib import Path
 
 from frame import Table, turns
 from sides import fresh, opened
-from tables import deleted, described, streams
+from tables import deleted, described
 
 REWRITE = (
     "CALL {{system}}.rewrite_data_files(table => 's.{}', "
@@ -32,42 +32,32 @@ def compaction(
     """
     folder = deleted(cache, scale, files)
     given, table = described(folder), Table()
+    copy = f"COPY (FROM {{0}}) TO '{folder}/{{0}}.parquet' (CODEC zstd)"
     for kind in only.split(","):
-        statements = [REWRITE.format(each) for each in ("warm", kind)]
-        copies = [
-            f"COPY (FROM {each}) TO '{folder}/{each}.parquet' (CODEC zstd)"
-            for each in ("warm", kind)
-        ]
         ways = {}
         for name in ("icesql", *peers.split(",")):
-            texts = copies if name == "files" else statements
-            ways[name] = partial(fresh, partial(opened, cache, name, given), folder, *texts)
+            text, opening = (
+                copy if name == "files" else REWRITE,
+                partial(opened, cache, name, given),
+            )
+            ways[name] = partial(fresh, opening, folder, text.format("warm"), text.format(kind))
         table.line(kind, turns(ways, rounds, warm=0), apart=ways)
     return table.end()
 
 
 def conversion(
-    cache: Path,
-    scale: float = 0.2,
-    commits: int = 100,
-    percent: int = 5,
-    rounds: int = 3,
-    only: str = "v2,v3",
+    cache: Path, scale: float = 0.2, files: int = 200, rounds: int = 3, only: str = "keys,keys_v3"
 ) -> int:
-    """Equality deletes of a stream of upserts converted, beside compaction and the table as it is.
+    """Equality deletes converted, beside compaction and the table as it is.
 
     The figures ``then`` and ``again`` are CPU seconds of a sum over all rows behind it.
     """
-    folder = streams(cache, scale, commits, percent)
-    given, table = described(folder), Table()
+    folder = deleted(cache, scale, files)
+    opening, table = partial(opened, cache, "icesql", described(folder)), Table()
     for kind in only.split(","):
-        texts = {"converted": CONVERT, "compacted": REWRITE, "as it is": SUM}
-        ways = {
-            name: partial(
-                fresh, partial(opened, cache, "icesql", given), folder,
-                text.format("warm"), text.format(kind), then=SUM.format(kind),
-            )
-            for name, text in texts.items()
-        }  # fmt: skip
+        ways = {}
+        for name, text in {"converted": CONVERT, "compacted": REWRITE, "as it is": SUM}.items():
+            texts = text.format("warm"), text.format(kind)
+            ways[name] = partial(fresh, opening, folder, *texts, then=SUM.format(kind))
         table.line(kind, turns(ways, rounds, warm=0))
     return table.end()

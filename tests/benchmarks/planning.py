@@ -64,27 +64,6 @@ def pyiceberg(metadata: str, **_: Any) -> Callable[[str, int], object]:
     return run
 
 
-def polars(metadata: str, **_: Any) -> Callable[[str, int], object]:
-    """Polars with its native plugin: it fails once it has planned, as no data file exists."""
-    import polars as package
-
-    def run(which: str, files: int) -> object:
-        low, high = bounds(which, files)
-        frame = package.scan_iceberg(metadata)
-        if which == "day":
-            time = package.col("ts").cast(package.Int64)
-            frame = frame.filter((time >= low) & (time < high))
-        elif which == "id":
-            frame = frame.filter(package.col("id") == low)
-        try:
-            frame.collect()
-        except (FileNotFoundError, package.exceptions.ComputeError):
-            return None
-        raise AssertionError("the data files exist")
-
-    return run
-
-
 def bounds(which: str, files: int) -> tuple[int, int]:
     """A day in the middle of the table, or the id of one row."""
     if which == "day":
@@ -99,7 +78,7 @@ def planning(
     columns: int = 20,
     rounds: int = 5,
     only: str = "id,day,none",
-    peers: str = "pyiceberg,polars",
+    peers: str = "pyiceberg",
 ) -> int:
     """The files of one id, of a day, of all: whole processes (also with the cache folder that
     another one left), then again in one process, and with the manifests that a session keeps."""

@@ -74,6 +74,8 @@ class Side:
         return self._ask(arguments)
 
     def _ask(self, content: Any) -> dict[str, Any] | None:
+        if self._process.returncode is not None:
+            return None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -85,6 +87,7 @@ class Side:
         while b"\n" not in self._buffer:
             wait = max(0, until - time.monotonic())
             if not select.select([self._process.stdout], [], [], wait)[0]:
+                self.end()  # its answer would be taken for that of the next question
                 raise TimeoutError(f"no answer within {self._seconds:g} seconds")
             piece = os.read(self._process.stdout.fileno(), 1 << 16)
             if not piece:
@@ -95,6 +98,7 @@ class Side:
 
     def end(self) -> None:
         """Kill the process with what it started."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.communicate()
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.communicate()

@@ -124,7 +124,7 @@ def deletes(
     # DuckDB reads no vectors: the same rows are deleted by the position deletes of another table.
     by_position = bare("positions", _BY_POSITION)
     others = {("positions", "files"): by_position, ("vectors", "files"): by_position}
-    others |= {(kind, "files"): bare(kind, _BY_KEY) for kind in ("few_keys", "many_keys")}
+    others |= {(kind, "files"): bare(kind, _BY_KEY) for kind in ("keys", "keys_v3", "many_keys")}
     del cases["mixed"]
     names = ("icesql", *peers.split(","))
     return side_by_side(cache, names, given, cases, rounds=rounds, only=only, others=others)

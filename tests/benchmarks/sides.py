@@ -66,8 +66,6 @@ def _duckdb(*extensions: str) -> Needs:
 NEEDS = {
     "extension": _duckdb("avro", "iceberg", "httpfs"),
     "ducklake": _duckdb("ducklake"),
-    "ducklake_files": _duckdb("ducklake"),
-    "polars": Needs("polars", ("polars", "polars-iceberg", "pyiceberg", "pyarrow")),
     "spark": _spark(SPARK),
     "reader": _spark(SPARK),
     "iceberg": _spark(ICEBERG, "iceberg"),

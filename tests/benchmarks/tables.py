@@ -173,17 +173,20 @@ def _in_parts(name: str, columns: str, rows: int) -> Iterator[str]:
 # ------------------------------------------------------------------ deletes
 
 GONE = "hash(l_orderkey, l_linenumber) % 100 = 7"
-KEYS = "SELECT l_orderkey, l_linenumber FROM '{source}' WHERE "
 # The format version, whether rows are deleted by position, and the keys whose rows are deleted.
 KINDS = {
     "plain": (2, False, ""),
     "positions": (2, True, ""),
     "vectors": (3, True, ""),
-    "few_keys": (2, False, "SELECT 800 * i AS l_orderkey FROM range({keys} // 100) r(i)"),
+    "keys": (2, False, "SELECT 800 * i AS l_orderkey FROM range({keys} // 100) r(i)"),
+    "keys_v3": (3, False, "SELECT 800 * i AS l_orderkey FROM range({keys} // 100) r(i)"),
     "many_keys": (2, False, "SELECT 8 * i AS l_orderkey FROM range({keys}) r(i)"),
-    "mixed": (2, True, KEYS + "hash(l_partkey) % 100 = 7"),
+    "mixed": (
+        2,
+        True,
+        "SELECT l_orderkey, l_linenumber FROM '{source}' WHERE hash(l_partkey) % 100 = 7",
+    ),
 }
-_MERGE_ON_READ = "'write.delete.mode' = 'merge-on-read', 'format-version' = '{}'"
 
 
 def deleted(cache: Path, scale: float, files: int) -> Path:
@@ -194,12 +197,10 @@ def deleted(cache: Path, scale: float, files: int) -> Path:
     def make(folder: Path) -> None:
         with connected(folder) as connection:
             for name, (version, by_position, keys) in {**KINDS, "warm": KINDS["mixed"]}.items():
-                properties = _MERGE_ON_READ.format(version)
                 connection.execute(
-                    f"CREATE TABLE {name} TBLPROPERTIES ({properties}, "
-                    f"'write.target-file-size-bytes' = '{size}') AS SELECT * FROM '{source}' "
-                    + "LIMIT 20000"
-                    * (name == "warm")
+                    f"CREATE TABLE {name} TBLPROPERTIES ('write.delete.mode' = 'merge-on-read', "
+                    f"'format-version' = '{version}', 'write.target-file-size-bytes' = '{size}') "
+                    f"AS SELECT * FROM '{source}'" + " LIMIT 20000" * (name == "warm")
                 )
                 if by_position:
                     connection.execute(f"DELETE FROM {name} WHERE {GONE}")
@@ -234,31 +235,6 @@ def delete_keys(connection: Any, folder: Path, name: str, sql: str) -> None:
     )  # fmt: skip
     start = table.metadata.current_snapshot_id
     commit_row_delta(catalog, table, deletes=[file], start_id=start, command="delete")
-
-
-def streams(cache: Path, scale: float, commits: int, percent: int) -> Path:
-    """``v2`` and ``v3`` as streams of upserts leave them: each commit replaces rows of older ones."""
-    source = raw(cache, "tpch", scale) / "lineitem.parquet"
-
-    def make(folder: Path) -> None:
-        with connected(folder) as connection:
-            for name, count in (("v2", commits), ("v3", commits), ("warm", 4)):
-                properties = _MERGE_ON_READ.format(3 if name == "v3" else 2)
-                rows = f"SELECT * FROM '{source}'"
-                connection.execute(
-                    f"CREATE TABLE {name} TBLPROPERTIES ({properties}) AS {rows} LIMIT 0"
-                )
-                width = int(6_000_000 * scale) // commits + 1
-                for number in range(count):
-                    low, every = number * width, max(number, 1) * 100 // percent
-                    again = f"l_orderkey < {low} AND hash(l_orderkey, l_linenumber) % {every} = 0"
-                    if number:
-                        text = KEYS.format(source=source) + again
-                        delete_keys(connection, folder, name, text)
-                    new = f"l_orderkey >= {low} AND l_orderkey < {low + width}"
-                    connection.execute(f"INSERT INTO {name} {rows} WHERE {new} OR {again}")
-
-    return once(cache / f"streams-{scale:g}-{commits}-{percent}", make)
 
 
 # ------------------------------------------------------------------ metadata alone

@@ -15,16 +15,26 @@ from tables import NAMESPACE, described, raw, warehouse
 icesql, files = engines.icesql, engines.files
 
 
-def pyiceberg(warehouse: str, source: str, **_: Any) -> Callable[[str], Any]:
-    """PyIceberg's append of a Parquet file to a new table."""
+def pyiceberg(warehouse: str, source: str = "", rows: int = 0, **_: Any) -> Callable[[str], Any]:
+    """PyIceberg's append of a Parquet file to a new table, or its upsert of the rows of a query."""
+    import duckdb
     import pyarrow.parquet as pq
     from pyiceberg.catalog.sql import SqlCatalog
 
     catalog = SqlCatalog("c", uri=f"sqlite:///{warehouse}/c.db", warehouse=f"file://{warehouse}")
     catalog.create_namespace("p")
-    codec = {"write.parquet.compression-codec": "zstd"}
-    table = catalog.create_table("p.t", pq.read_schema(source), properties=codec)
-    return lambda _: table.append(pq.read_table(source))
+    if source:
+        codec = {"write.parquet.compression-codec": "zstd"}
+        table = catalog.create_table("p.t", pq.read_schema(source), properties=codec)
+        return lambda _: table.append(pq.read_table(source))
+    before = duckdb.sql(ROW.format(rows=rows)).to_arrow_table()
+    table = catalog.create_table("p.t", before.schema)
+    table.append(before)
+
+    def run(sql: str) -> None:
+        table.upsert(duckdb.sql(sql).to_arrow_table(), join_cols=["k"])
+
+    return run
 
 
 def insert(cache: Path, scale: float = 1.0, rounds: int = 3, peers: str = "files,pyiceberg") -> int:
@@ -86,7 +96,10 @@ def merge(
     only: str = ",".join(ACTIONS),
     peers: str = "select,duckdb",
 ) -> int:
-    """MERGE of some keys into many rows, beside a SELECT of the joined key and DuckDB's own table."""
+    """MERGE of some keys into many rows, beside a SELECT of the joined key and DuckDB's own table.
+
+    ``--only all --peers pyiceberg`` has PyIceberg's upsert of the same rows.
+    """
     properties = f"'format-version' = '{version}', 'write.merge.mode' = 'merge-on-read'"
     statements = [
         f"CREATE TABLE {name} TBLPROPERTIES ({properties}) AS {ROW.format(rows=count)}"
@@ -97,17 +110,16 @@ def merge(
     small = SOURCE.format(rows=_FEW, keys=2, step=5)
     large = SOURCE.format(rows=rows, keys=keys, step=max(rows // keys, 1))
     pairs = (("few", small), ("t", large))
-    selects = [f"SELECT count(*), sum(t.k) FROM {name} t JOIN ({source}) s ON t.k = s.k" for name, source in pairs]  # fmt: skip
+    select = "SELECT count(*), sum(t.k) FROM {} t JOIN ({}) s ON t.k = s.k"
     for action in only.split(","):
-        merges = [
-            f"MERGE INTO {name} t USING ({source}) s ON t.k = s.k {ACTIONS[action]}"
-            for name, source in pairs
-        ]
+        merged = f"MERGE INTO {{}} t USING ({{}}) s ON t.k = s.k {ACTIONS[action]}"
         ways = {}
         for name in ("icesql", *peers.split(",")):
-            kind, texts = ("icesql", selects) if name == "select" else (name, merges)
+            kind, text = ("icesql", select) if name == "select" else (name, merged)
+            texts = [f"SET memory_limit = '{memory}'", *(text.format(*pair) for pair in pairs)]
             opening = partial(opened, cache, kind, given, "writes")
-            texts = [f"SET memory_limit = '{memory}'", *texts]
-            ways[name] = partial(fresh, opening, folder, *texts)
+            ways[name] = partial(
+                fresh, opening, folder, *([large] if name == "pyiceberg" else texts)
+            )
         table.line(action, turns(ways, rounds, warm=0), apart=ways)
     return table.end()

@@ -31,61 +31,29 @@ from tests.board.engines import ENGINES, Engine, ask
 from tests.board.judge import SLOW, VERDICTS, verdict
 from tests.board.page import PAGE, RESULTS, board, results
 from tests.board.questions import Question, lay, load
-from tests.board.writes import WRITES
-
-Verdicts = dict[str, tuple[str, str]]
 
 
-class Board:
-    """One run: how long a question may take, and where the environments are."""
-
-    def __init__(self, environments: Path, seconds: float) -> None:
-        self.environments, self.seconds = environments, seconds
-
-    def python(self, engine: Engine) -> Path:
-        return environment(self.environments / engine.name.lower(), *engine.requirements)
-
-    def asked(
-        self, engine: Engine, questions: Sequence[dict[str, Any]], below: Path
-    ) -> tuple[dict[str, str], list[Any]]:
-        """The engine's versions, and its answers; chDB reads below its working folder alone."""
-        found = list(ask(engine, self.python(engine), questions, below, self.seconds))
-        return found[-1][0], [answer for _, answer in found]
-
-    def judged(self, expected: Any, answer: Any, metadata: Path) -> tuple[str, str]:
-        if isinstance(answer, TimeoutError):
-            return SLOW, f"no answer within {self.seconds:g} seconds"
-        result, reason = verdict(expected, answer)
-        return result, _without_local_paths(reason, metadata)
-
-    def reads(
-        self, engine: Engine, questions: Sequence[Question], metadata: Mapping[str, Path]
-    ) -> tuple[dict[str, str], Verdicts]:
-        """The versions, and by question the verdict with the reason."""
-        below = Path(os.path.commonpath([each.parents[2] for each in metadata.values()]))
-        wanted = [each.asked(metadata[each.table]) for each in questions]
-        versions, answers = self.asked(engine, wanted, below)
-        return versions, {
-            each.id: self.judged(each.expected, answer, metadata[each.table])
-            for each, answer in zip(questions, answers, strict=True)
-        }
-
-    def writes(self, engine: Engine) -> Verdicts:
-        """By write the verdict on what icesql reads of the table, with the reason."""
-        verdicts = {}
-        with tempfile.TemporaryDirectory() as root:
-            folders = [Path(root) / str(number) for number in range(len(WRITES))]
-            for folder in folders:
-                folder.mkdir()
-            tasks = [each.task(folder) for each, folder in zip(WRITES, folders, strict=True)]
-            _, answers = self.asked(engine, tasks, Path(root))
-            for each, folder, answer in zip(WRITES, folders, answers, strict=True):
-                if isinstance(answer, dict) and "rows" in answer:
-                    written = {"columns": "*", "where": None, "snapshot_id": None}
-                    written["metadata"] = answer["rows"][0][0]
-                    _, (answer,) = self.asked(ENGINES[0], [written], Path(root))
-                verdicts[each.name] = self.judged(each.expected, answer, folder / "t/t")
-        return verdicts
+def judged(
+    engine: Engine,
+    python: Path,
+    questions: Sequence[Question],
+    metadata: Mapping[str, Path],
+    seconds: float,
+) -> dict[str, Any]:
+    """The engine's versions, and by question its verdict with the reason."""
+    # chDB reads below its working folder alone.
+    below = Path(os.path.commonpath([each.parents[2] for each in metadata.values()]))
+    asked = [each.asked(metadata[each.table]) for each in questions]
+    versions, verdicts = {}, {}
+    answers = ask(engine, python, asked, below, seconds)
+    for question, (reported, answer) in zip(questions, answers, strict=True):
+        versions = reported
+        result, reason = SLOW, f"no answer within {seconds:g} seconds"
+        if not isinstance(answer, TimeoutError):
+            result, reason = verdict(question.expected, answer)
+        reason = _without_local_paths(reason, metadata[question.table])
+        verdicts[question.id] = result, reason
+    return {"versions": versions, "verdicts": verdicts}
 
 
 def _without_local_paths(reason: str, metadata: Path) -> str:
@@ -123,7 +91,6 @@ def main() -> None:
     outcome = results()
     outcome |= {"date": f"{datetime.now(UTC):%Y-%m-%d}", "seconds": options.seconds}
     outcome["machine"] = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    run = Board(options.environments, options.seconds)
     # The topmost folders that are not there yet are ours to remove.
     places = (Path(each.location) for each in tables.values())
     new = [[each for each in (place, *place.parents) if not each.exists()][-1] for place in places]
@@ -133,22 +100,22 @@ def main() -> None:
             try:
                 if engine.needs and engine.needs not in os.environ:
                     raise RuntimeError(f"{engine.needs} is not set")
-                versions, verdicts = run.reads(engine, questions, metadata)
-                written = run.writes(engine)
+                place = options.environments / engine.name.lower()
+                python = environment(place, *engine.requirements)
+                found = judged(engine, python, questions, metadata, options.seconds)
             except (subprocess.CalledProcessError, RuntimeError) as error:
                 outcome["not_asked"][engine.name] = str(error)
                 print(f"{engine.name}: {error}", file=sys.stderr)
                 continue
+            verdicts = found["verdicts"]
+            count = Counter(result for result, _ in verdicts.values())
+            print(f"{engine.name}: " + ", ".join(f"{count[name]} {name}" for name in VERDICTS))
+            for name, (result, reason) in verdicts.items() if options.only else ():
+                print(f"  {name}: {result} {reason}")
             before = outcome["engines"].get(engine.name, {"verdicts": {}})["verdicts"]
-            found = {"versions": versions, "verdicts": before | verdicts, "written": written}
-            outcome["engines"][engine.name] = found
+            outcome["engines"][engine.name] = found | {"verdicts": before | verdicts}
             outcome["not_asked"].pop(engine.name, None)
-            for what, each in ((engine.name, verdicts), ("  writes", written)):
-                count = Counter(result for result, _ in each.values())
-                print(f"{what}: " + ", ".join(f"{count[name]} {name}" for name in VERDICTS))
-                for name, (result, reason) in each.items() if options.only else ():
-                    print(f"  {name}: {result} {reason}")
-            if every <= found["verdicts"].keys():
+            if every <= (before | verdicts).keys():
                 _write(outcome)
     finally:
         for each in set(new):

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from tests.benchmarks.process import ROOT, Side
 
-ADAPTERS: Final = Path(__file__).parent / "adapters"
 JARS: Final = "BOARD_ICEBERG_JARS"
 
 
@@ -21,10 +20,6 @@ class Engine(Struct, frozen=True):
     packages: tuple[str, ...]
     requirements: tuple[str, ...]
     needs: str | None = None  # an environment variable without which it can't be asked
-
-    @property
-    def adapter(self) -> str:
-        return f"ask_{self.name.lower()}"
 
 
 # pandas has a type for nanoseconds, in which Arrow hands them over.
@@ -80,10 +75,9 @@ def ask(
         for question in questions:
             if side is None:
                 side = Side(
-                    "protocol:opened",
-                    {"adapter": engine.adapter},
+                    f"adapters:{engine.name.lower()}",
                     python=python,
-                    folder=ADAPTERS,
+                    folder=Path(__file__).parent,
                     cwd=cwd,
                     packages=engine.packages,
                     seconds=seconds,

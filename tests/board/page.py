@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from tests.board.judge import RIGHT, VERDICTS
 from tests.board.questions import load
-from tests.board.writes import WRITES
 
 RESULTS: Final = Path(__file__).parent / "results.json"
 PAGE: Final = Path(__file__).parents[2] / "icesql" / "manual" / "reference" / "board.md"
@@ -63,14 +62,11 @@ def board() -> str:
         "## By table",
         "Right answers of each table's questions.",
         _table(["table", "questions", *engines], _by_table(questions, engines)),
-        "## The other direction",
-        "What icesql reads of a table that the engine wrote: rows with NULL, a negative decimal and far dates.",
-        _table(["written", *engines], _by_write(engines)),
         "## Not right",
         f"The commonest of each engine, at most {_PER_ENGINE_EXAMPLES} for each verdict; `tests/board/results.json` has all.",
     ]
     for name, each in engines.items():
-        lines = list(_failures(each["verdicts"] | each["written"]))
+        lines = list(_failures(each["verdicts"]))
         parts += [f"### {name}", "\n".join(lines) if lines else "Every answer is right."]
     if run["not_asked"]:
         parts += [
@@ -94,11 +90,6 @@ def _by_table(questions: list[Any], engines: dict[str, Any]) -> Iterable[list[An
     for table in dict.fromkeys(each.table for each in questions):
         ids = [each.id for each in questions if each.table == table]
         yield [f"`{table}`", len(ids), *(_right(each, ids) for each in engines.values())]
-
-
-def _by_write(engines: dict[str, Any]) -> Iterable[list[Any]]:
-    for write in WRITES:
-        yield [write.name, *(each["written"][write.name][0] for each in engines.values())]
 
 
 def _failures(verdicts: dict[str, tuple[str, str]]) -> Iterable[str]:

@@ -296,7 +296,7 @@ class Store:
         delimiter = request.query.get("delimiter", [""])[0]
         base = self.folder / bucket
         contents, common = [], set()
-        for path in sorted(base.rglob("*")):
+        for path in sorted((base / f"{prefix}x").parent.rglob("*")):
             key = path.relative_to(base).as_posix()
             if not path.is_file() or not key.startswith(prefix):
                 continue
