@@ -4,9 +4,9 @@
 
 CHECKOUT is a checkout of DuckDB's repository (its folders ``test`` and, for the files that the
 tests read, ``data``). The statements that make and change tables run in a DuckDB in memory. Before
-each SELECT the tables that it names are copied: to Iceberg tables of up to three files and to
-a second, plain DuckDB of the same column types, which is the reference. Types that Iceberg has not
-are left out and counted. See ``foreign/verdicts.py`` for what is counted.
+each SELECT the tables that it names are copied: by icesql to Iceberg tables of up to three files, and
+to a second, plain DuckDB of the same column types, which is the reference. Columns of types that
+Iceberg has not are left out and counted. See ``foreign/answers.py`` for what is counted.
 
 ``--out`` names the file of the findings; a run over the same file goes on where it was ended.
 """
@@ -14,14 +14,18 @@ are left out and counted. See ``foreign/verdicts.py`` for what is counted.
 from __future__ import annotations
 
 import os
+import random
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from tests.campaigns.foreign.command import OUT, drawn, run
-from tests.campaigns.foreign.court import in_court, judged_statements
-from tests.campaigns.foreign.findings import Finding, Keep
-from tests.campaigns.foreign.sqllogictest import Record, read_records
+from tests.campaigns.foreign.court import Court
+from tests.campaigns.foreign.findings import OUT, Finding, drawn, judge_files, report
+from tests.campaigns.foreign.sqllogictest import read_records
 
 # The others are about storage, transactions, files and settings.
 _FOLDERS = (
@@ -31,35 +35,35 @@ _FOLDERS = (
     "sample", "select", "setops", "show_select", "subquery", "table_function", "timezone", "topn",
     "types", "update", "variant", "vector_types", "window",
 )  # fmt: skip
+_QUERY = re.compile(r"\s*(SELECT|WITH|VALUES)\b", re.IGNORECASE)
 
 
-def judge_file(file: Path, root: Path, keep: Keep) -> None:
-    """Judge each SELECT of one suite file."""
+def judged(file: Path, root: Path, each: int = 0, seed: int = 1) -> Iterator[Finding]:
+    """The findings of one suite file; of ``each`` queries alone that are drawn, unless that is 0."""
     os.chdir(root)
-    with tempfile.TemporaryDirectory() as folder, in_court(Path(folder)) as court:
+    records = list(read_records(file, "duckdb"))
+    queries = [number for number, record in enumerate(records) if _QUERY.match(record.sql)]
+    chosen = random.Random(f"{seed} {file.name}").sample(queries, min(each, len(queries)))
+    left_out = {*queries} - {*chosen} if each else set()
+    with tempfile.TemporaryDirectory() as folder, closing(Court(Path(folder))) as court:
         place = Path(folder) / "files"
         place.mkdir()
-        for record in read_records(file, "duckdb"):
+        for number, record in enumerate(records):
             sql = re.sub(r"__TEST_DIR__|\{TEST_DIR\}", str(place), record.sql)
-            record = Record(record.line, sql, record.fails, record.connection)
-            for text, verdict, setup in judged_statements(court, record):
-                where = f"{file.relative_to(root)}:{record.line}"
-                if verdict.word == "same":
-                    keep(Finding(where, "same"))
-                else:
-                    keep(Finding(where, verdict.word, text, verdict.note, setup))
-        for _ in range(court.copies.left_out):
-            keep(Finding(str(file.relative_to(root)), "(column left out)"))
-        for _ in range(court.copies.too_large):
-            keep(Finding(str(file.relative_to(root)), "(table too large)"))
+            if number not in left_out:
+                yield from court.judged(str(file.relative_to(root)), replace(record, sql=sql))
+        copies = court.copies
+        for word, found in (("column left out", copies.left_out), ("too large", copies.too_large)):
+            yield from [Finding(str(file.relative_to(root)), f"({word})")] * len(found)
 
 
 def main(
-    checkout: Path, files: tuple[str, ...] = (), *, limit: int = 0, seed: int = 1,
+    checkout: Path, files: tuple[str, ...] = (), *, each: int = 0, limit: int = 0, seed: int = 1,
     out: Path = OUT, workers: int = 2,
 ) -> int:  # fmt: skip
     """Judge the files of some globs, by default what asks queries, and print what came out."""
     root = checkout.resolve()
     globs = files or [f"test/sql/{name}/**/*.test" for name in _FOLDERS]
-    found = drawn([*{file for glob in globs for file in root.glob(glob)}], limit, seed)
-    return run(found, lambda file, keep: judge_file(file, root, keep), out, workers)
+    found = drawn({file for glob in globs for file in root.glob(glob)}, limit, seed)
+    judge_files(found, partial(judged, root=root, each=each, seed=seed), out, workers=workers)
+    return report(out)

@@ -1,35 +1,34 @@
 """Spark's own SQL tests in Spark's dialect, over Iceberg copies of the tables that they make.
 
-    python tests/campaigns foreign_spark CHECKOUT [--judge-by golden|spark] [--engines local spark]
+    python tests/campaigns foreign_spark CHECKOUT [--engines local spark] [--statements N]
 
 CHECKOUT holds ``sql-tests/results`` somewhere below it, as Spark's repository does. PySpark runs the
-statements that make tables; before each query the tables that it names are copied to Iceberg. With
-``--judge-by golden`` the expected rows are those of the ``.out`` files, with ``--judge-by spark`` PySpark
-answers itself. ``--statements N`` draws N queries of all files. Statements that only say
+statements that make tables; before each query the tables that it names are copied to Iceberg, and
+PySpark and icesql answer it. ``--statements N`` draws N queries of all files. Statements that only say
 something under a setting that is not Spark's default are left out. The other options are those of
 ``foreign_duckdb.py``, and so is what is counted.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
+
+import pyarrow as pa
 
 import icesql
-from tests.campaigns.foreign.answers import Answer, answer_of
-from tests.campaigns.foreign.command import OUT, drawn, finish
-from tests.campaigns.foreign.findings import Finding, done, keep_in
-from tests.campaigns.foreign.spark_copies import SparkCopies
-from tests.campaigns.foreign.spark_golden import Golden, as_spark_prints, read_golden
-from tests.campaigns.foreign.verdicts import Failure, Verdict, judge
+from tests.campaigns.foreign.answers import Answer, Failure, Verdict, answer_of, ask_icesql, judge
+from tests.campaigns.foreign.copies import MOST_ROWS, Copies, Name
+from tests.campaigns.foreign.findings import OUT, Finding, done, drawn, keep, report
 
-SECONDS = 30
-ZONE = "America/Los_Angeles"
+SECONDS, ZONE, NAMESPACE = 30, "America/Los_Angeles", "default"
 _QUERY = re.compile(
     r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*\(*\s*(select|with|from|values|table)\b",
     re.IGNORECASE | re.DOTALL,
@@ -45,31 +44,46 @@ _LEFT_OUT = re.compile(
 )
 
 
+class SparkCopies(Copies):
+    """Copies of the tables and temporary views of a Spark session."""
+
+    def __init__(self, folder: Path, spark: Any) -> None:
+        super().__init__(folder, "spark_catalog", NAMESPACE)
+        self._spark = spark
+
+    def names(self) -> list[Name]:
+        return [(NAMESPACE, table.name) for table in self._spark.catalog.listTables()]
+
+    def columns(self, key: Name) -> dict[str, str]:
+        return dict.fromkeys(self._spark.table(key[1]).columns, "")
+
+    def rows(self, key: Name, columns: list[str]) -> pa.Table:
+        table = self._spark.table(key[1]).limit(MOST_ROWS + 1).toArrow()
+        return table.select([table.column_names.index(each) for each in columns])
+
+
 class SparkCourt:
     """One Spark session, the copies of its tables, and icesql on each engine."""
 
     def __init__(self, spark: Any, folder: Path, engines: tuple[str, ...]) -> None:
         self.spark = spark.newSession()
         self.copies = SparkCopies(folder, self.spark)
-        self.settings: dict[str, str] = {}
+        self._settings: dict[str, str] = {}
+        more = {"settings": {"query_timeout": SECONDS}, "dialect": "spark", "timezone": ZONE}
         self.icesql = {
             engine: icesql.connect(
-                uri=self.copies.iceberg.uri,
-                dialect="spark",
-                engine=engine,
-                timezone=ZONE,
-                settings={"query_timeout": SECONDS},
+                **self.copies.arguments, **more, engine=engine,
                 **({"spark": spark} if engine == "spark" else {}),
             )
             for engine in engines
-        }
+        }  # fmt: skip
         for each in self.icesql.values():
-            each.execute("USE default")
+            each.execute(f"USE {NAMESPACE}")
 
     def prepare(self, sql: str) -> None:
         """Run what makes or changes tables; what fails, fails there too."""
         if found := _SETTING.match(sql):
-            self.settings[found[1].lower()] = found[2].strip().lower()
+            self._settings[found[1].lower()] = found[2].strip().lower()
         with suppress(Exception):
             self.spark.sql(sql).collect()
         self.copies.changed()
@@ -79,55 +93,34 @@ class SparkCourt:
         """Whether every setting that changes answers has the value that Spark gives it."""
         return all(
             value == ("false" if "legacy" in name else "true")
-            for name, value in self.settings.items()
+            for name, value in self._settings.items()
             if "optimizer" not in name and "codegen" not in name
         )
 
-    def ask_spark(self, sql: str) -> Answer | Failure:
-        """PySpark's own answer."""
+    def _ask_spark(self, sql: str) -> Answer | Failure:
         try:
-            return answer_of(self.spark.sql(sql).toArrow())
+            return answer_of(self.copies.mirror, self.spark.sql(sql).toArrow())
         except Exception as error:
             return Failure(error)
 
-    def ask_icesql(self, engine: str, sql: str) -> Answer | Failure:
-        """The answer of icesql on an engine."""
-        try:
-            cursor = self.icesql[engine].execute(sql)
-            if cursor.description is None:
-                return Answer((), ())
-            return answer_of(cursor.arrow())
-        except Exception as error:
-            return Failure(error)
-
-    def verdicts(self, golden: Golden, by: str) -> Iterator[tuple[str, Verdict]]:
+    def findings(self, place: str, sql: str) -> Iterator[Finding]:
         """Each engine's verdict on a query."""
-        sql = golden.sql
         try:
             self.copies.bring(sql)
         except Exception as error:
-            yield "", Verdict("uncopied", f"{error}"[:200])
+            yield Finding(place, "uncopied", sql, f"{error}"[:200])
             return
-        if by == "spark":
-            expected = self.ask_spark(sql)
-            again: Callable[[], Answer | Failure] = lambda: self.ask_spark(sql)  # noqa: E731
-        else:
-            expected = golden.answer()
-            again = golden.answer
-        for engine in self.icesql:
-            found = self.ask_icesql(engine, sql)
-            if by == "golden" and isinstance(found, Answer) and isinstance(expected, Answer):
-                found = as_spark_prints(found, golden.kinds)
-                if not golden.output and found.rows == (("",),):
-                    expected = found  # printed as no row is
-            found_here = judge(again_first(expected, again), lambda f=found: f)
-            if found_here.word == "ties" and not _ORDERED.search(sql):
-                found_here = Verdict("same")
-            yield engine, found_here
+        for engine, connection in self.icesql.items():
+            asked = partial(ask_icesql, self.copies.mirror, connection, sql)
+            found = judge(partial(self._ask_spark, sql), asked)
+            if found.word == "ties" and not _ORDERED.search(sql):
+                found = Verdict("same")
+            text = sql * (found.word != "same")
+            yield Finding(f"{engine} {place}", found.word, text, found.note)
 
     def close(self) -> None:
         """Close icesql's connections and forget the session's tables."""
-        for each in self.icesql.values():
+        for each in (*self.icesql.values(), self.copies):
             each.close()
         with suppress(Exception):
             self.spark.catalog.setCurrentDatabase("default")
@@ -135,75 +128,62 @@ class SparkCourt:
             with suppress(Exception):
                 kind = "VIEW" if table.tableType in ("VIEW", "TEMPORARY") else "TABLE"
                 self.spark.sql(f"DROP {kind} IF EXISTS `{table.name}`")
-        self.copies.iceberg.remove()
 
 
-def again_first(
-    first: Answer | Failure, again: Callable[[], Answer | Failure]
-) -> Callable[[], Answer | Failure]:
-    """A reference whose first answer is known already."""
-    waiting = [first]
-    return lambda: waiting.pop() if waiting else again()
+def read_statements(path: Path) -> list[tuple[int, str]]:
+    """The statements of one ``.sql.out`` file, each after its line."""
+    found, line = [], 1
+    for block in path.read_text(encoding="utf-8", errors="replace").split("-- !query\n"):
+        sql, mark, _ = block.partition("\n-- !query schema\n")
+        found += [(line, sql)] * bool(mark)
+        line += block.count("\n") + 1
+    return found
+
+
+def is_query(sql: str) -> bool:
+    """Whether a statement is one to judge."""
+    return bool(_QUERY.match(sql)) and not _CHANGES.search(sql)
 
 
 def start_spark(folder: Path) -> Any:
     """A quiet Spark of two cores whose tables lie in ``folder``."""
     from pyspark.sql import SparkSession
 
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "3g")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", ZONE)
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .getOrCreate()
-    )
+    settings = {
+        "spark.ui.enabled": "false", "spark.driver.memory": "3g", "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": ZONE, "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }  # fmt: skip
+    session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
 
 
 def main(
     checkout: Path, files: str = "**/sql-tests/results/**/*.sql.out", *,
-    judge_by: Literal["golden", "spark"] = "golden", engines: tuple[str, ...] = ("local",),
-    statements: int = 0, limit: int = 0, seed: int = 1, out: Path = OUT,
+    engines: tuple[str, ...] = ("local",), statements: int = 0, limit: int = 0, seed: int = 1,
+    out: Path = OUT,
 ) -> int:  # fmt: skip
     """Judge the files of a glob, one Spark for all, and print what came out."""
     root = checkout.resolve()
-    found = [each for each in root.glob(files) if not _LEFT_OUT.search(str(each))]
-    files_drawn = drawn(found, limit, seed)
-    places = sorted(
-        (f, each.line) for f in files_drawn for each in read_golden(f) if _is_query(each)
-    )
+    found = drawn((f for f in root.glob(files) if not _LEFT_OUT.search(str(f))), limit, seed)
+    texts = {file: read_statements(file) for file in found if str(file) not in done(out)}
+    places = [(file, line) for file in texts for line, sql in texts[file] if is_query(sql)]
     if 0 < statements < len(places):
         places = random.Random(seed).sample(places, statements)
-    finished, wanted = done(out), set(places)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         spark = start_spark(Path(folder))
         stack.callback(spark.stop)
-        for number, file in enumerate(files_drawn):
-            if str(file) in finished or not any(place[0] == file for place in wanted):
-                continue
-            place = Path(folder) / str(number)
-            place.mkdir()
-            with (
-                keep_in(out, file) as keep,
-                closing(SparkCourt(spark, place, engines)) as court,
-            ):
-                for golden in read_golden(file):
-                    where = f"{file.relative_to(root)}:{golden.line}"
-                    if not _is_query(golden):
-                        court.prepare(golden.sql)
-                    elif (file, golden.line) in wanted and court.has_defaults:
-                        for engine, verdict in court.verdicts(golden, judge_by):
-                            said = f"{engine} {where}"
-                            if verdict.word == "same":
-                                keep(Finding(said, "same"))
-                            else:
-                                keep(Finding(said, verdict.word, golden.sql, verdict.note))
-    return finish(out)
-
-
-def _is_query(golden: Golden) -> bool:
-    return bool(_QUERY.match(golden.sql)) and not _CHANGES.search(golden.sql)
+        for file in dict.fromkeys(file for file, _ in sorted(places)):
+            place, lines = Path(tempfile.mkdtemp(dir=folder)), list[Finding]()
+            try:
+                with closing(SparkCourt(spark, place, engines)) as court:
+                    for line, sql in texts[file]:
+                        if not is_query(sql):
+                            court.prepare(sql)
+                        elif (file, line) in places and court.has_defaults:
+                            lines += court.findings(f"{file.relative_to(root)}:{line}", sql)
+            except Exception as error:
+                lines.append(Finding(str(file), "died", note=f"{type(error).__name__}: {error}"))
+            keep(out, file, map(json.dumps, lines))
+    return report(out)

@@ -1,163 +1,235 @@
-"""An answer as values that can be compared, and what two answers have in common."""
+"""The answers of two systems as DuckDB writes them, held against each other: a verdict.
+
+same      the same columns, names, values, and order
+ties      the same rows in another order, which ORDER BY left open
+random    the reference itself answers differently the second time
+open      the reference answers differently over the same rows in another order
+names     the same rows under other column names
+WRONG     other rows, without an error
+refused   icesql names what it does not do
+error     another error of icesql
+FOREIGN   an exception that is none of icesql's
+slow      icesql's time limit ended it
+both      neither answers
+laxer     only icesql answers
+elsewhere it asks what each system tells in its own words
+unjudged  the reference took too long
+uncopied  a table of the statement could not be copied
+"""
 
 from __future__ import annotations
 
 import itertools
-import math
+import re
+import threading
+import warnings
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
+import duckdb
 import pyarrow as pa
 
-_TO_NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-_DIGITS = 10
+import icesql
+
+VERDICTS = tuple(re.findall(r"^(\w+) +\S", str(__doc__), re.MULTILINE)[1:])
+ANSWERED = VERDICTS[: VERDICTS.index("both")]
+# Types that differ between systems while the values do not.
+_ALIKE = tuple(
+    (re.compile(pattern), name)
+    for pattern, name in (
+        (r"ENUM\(.*?\)|\b(UUID|JSON|BIT|VARIANT|BIGNUM|TYPE|TIME WITH TIME ZONE)\b", "VARCHAR"),
+        (r"\bU?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)\b|DECIMAL\(\d+, ?\d+\)", "NUMBER"),
+        (r"\b(FLOAT|DOUBLE)\b", "DOUBLE"), (r"TIMESTAMP_\w+", "TIMESTAMP"), (r"\[\d+\]", "[]"),
+    )
+)  # fmt: skip
+_DOUBLE = re.compile(r"(?<![\w.])-?\d+(\.\d*)?(e[-+]?\d+)?(?![\w.])")
+_ZEROS = re.compile(r"(?<=\d)\.0*(?!\d)|(?<=\.)(\d*?[1-9])0+(?!\d)")
 
 
-@dataclass(frozen=True)
-class Answer:
-    """Column names and rows; a value has a tag of its type where Python's equality is too wide."""
+class Answer(NamedTuple):
+    """Column names and rows; a value is its type and its text, NULL is None."""
 
     names: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[Any, ...]
 
 
-def answer_of(table: pa.Table) -> Answer:
+class Failure(NamedTuple):
+    """Why there is no answer: the error, or that the reference took too long."""
+
+    error: BaseException
+    slow: bool = False
+
+
+class Verdict(NamedTuple):
+    """One word of the list above, and what there is to say of it."""
+
+    word: str
+    note: str = ""
+
+
+Ask = Callable[[], Answer | Failure]
+
+
+def plain_duckdb() -> Any:
+    """A DuckDB in memory with small limits, in UTC, that fetches no extension."""
+    opened = duckdb.connect(
+        config={"threads": 2, "memory_limit": "2GB", "autoinstall_known_extensions": False}
+    )
+    opened.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+    return opened
+
+
+def arrow_table(cursor: Any) -> pa.Table:
+    """The rows of an executed statement; that they are copied once more does not matter here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
+        return cursor.to_arrow_table()
+
+
+@contextmanager
+def time_limit(database: Any, seconds: float) -> Iterator[None]:
+    """Interrupts what ``database`` does after ``seconds``: its InterruptException comes out."""
+    timer = threading.Timer(seconds, database.interrupt)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def ask(database: Any, sql: str, seconds: float) -> Answer | Failure:
+    """The answer of plain DuckDB to one query, or why there is none."""
+    try:
+        with time_limit(database, seconds):
+            cursor = database.execute(sql)
+            if any("TUPLE" in str(each[1]) for each in cursor.description):
+                return answer_of(database, arrow_table(cursor))  # where these are structs
+            return _answer(database, sql, cursor.description)
+    except Exception as error:
+        slow = isinstance(error, duckdb.InterruptException | duckdb.OutOfMemoryException)
+        return Failure(error, slow)
+
+
+def ask_icesql(database: Any, connection: Any, sql: str) -> Answer | Failure:
+    """The answer of icesql, its values written by ``database``."""
+    try:
+        cursor = connection.execute(sql)
+        return Answer((), ()) if cursor.description is None else answer_of(database, cursor.arrow())
+    except Exception as error:
+        return Failure(error)
+
+
+def answer_of(database: Any, table: pa.Table) -> Answer:
     """The answer in an Arrow table."""
-    columns = [
-        [value for chunk in column.chunks for value in values(chunk)] for column in table.columns
+    if not table.num_columns:
+        return Answer((), ((),) * table.num_rows)
+    for at, field in enumerate(table.schema):
+        if pa.types.is_decimal256(field.type):
+            table = table.set_column(at, field.name, table.column(at).cast(pa.string()))
+    database.register("found", table)
+    try:
+        described = database.execute("FROM found LIMIT 0").description
+        names = [
+            (name, *each[1:]) for name, each in zip(table.column_names, described, strict=True)
+        ]
+        return _answer(database, "FROM found", names)
+    finally:
+        database.unregister("found")
+
+
+def _answer(database: Any, sql: str, described: Any) -> Answer:
+    kinds = [str(each[1]) for each in described]
+    names = [f"c{at}" for at in range(len(kinds))]
+    cells = [
+        f"CAST({f'CAST({name} AS JSON)' if kind == 'VARIANT' else name} AS VARCHAR)"
+        for name, kind in zip(names, kinds, strict=True)
     ]
-    rows = tuple(zip(*columns, strict=True)) if columns else ((),) * table.num_rows
-    return Answer(tuple(table.column_names), rows)
+    rows = database.execute(
+        f"SELECT {', '.join(cells)} FROM ({sql.strip().rstrip(';')}\n) AS q({', '.join(names)})"
+    ).fetchall()
+    for pattern, name in _ALIKE:
+        kinds = [pattern.sub(name, each) for each in kinds]
+    return Answer(
+        tuple(each[0] for each in described),
+        tuple(tuple(map(_value, kinds, row)) for row in rows),
+    )
+
+
+def _value(kind: str, text: str | None) -> Any:
+    """A value to compare: doubles to nine digits, as sums depend on the order of their terms."""
+    if text is None:
+        return None
+    if "DOUBLE" in kind:
+        return kind, _DOUBLE.sub(lambda found: _rounded(float(found[0])), text)
+    return kind, _ZEROS.sub(lambda found: found[1] or "", text) if "NUMBER" in kind else text
+
+
+def _rounded(value: float) -> str:
+    return "0" if abs(value) < 1e-12 else f"{value:.9g}"
 
 
 def differ(expected: Answer, found: Answer) -> str | None:
     """None where both are the same; else "order", "names", "columns" or "rows"."""
     if len(expected.names) != len(found.names):
         return "columns"
-    if len(expected.rows) != len(found.rows):
-        return "rows"
-    if not all(map(_same, expected.rows, found.rows)):
-        left, right = ([_key(row) for row in each.rows] for each in (expected, found))
-        if Counter(left) != Counter(right):
-            left, right = sorted(left, key=repr), sorted(right, key=repr)
-            ordered = [sorted(each.rows, key=lambda r: repr(_key(r))) for each in (expected, found)]
-            if not all(map(_same, *ordered)):
-                return "rows"
-        return "order"
+    if expected.rows != found.rows:
+        return "order" if Counter(expected.rows) == Counter(found.rows) else "rows"
     return None if expected.names == found.names else "names"
 
 
 def first_difference(expected: Answer, found: Answer, most: int = 3) -> str:
-    """The first rows that only one side has, and what they are called."""
-    said = ""
-    if expected.names != found.names:
-        pairs = [
-            pair for pair in itertools.zip_longest(expected.names, found.names) if len({*pair}) > 1
-        ]
-        said = f"names {pairs[:most]!r:.300} "
-    left, right = ([_key(row) for row in each.rows] for each in (expected, found))
-    missing = list((Counter(left) - Counter(right)).elements())[:most]
-    surplus = list((Counter(right) - Counter(left)).elements())[:most]
+    """The first names and rows that only one side has."""
+    names = [
+        each for each in itertools.zip_longest(expected.names, found.names) if len({*each}) > 1
+    ]
+    said = f"names {names[:most]!r:.300} " if names else ""
+    left, right = Counter(expected.rows), Counter(found.rows)
+    missing, surplus = ([*each.elements()][:most] for each in (left - right, right - left))
     if not missing and not surplus:
         return said
-    return f"{said}expected {missing!r:.400} found {surplus!r:.400} of {len(left)} and {len(right)} rows"
+    count = f"of {len(expected.rows)} and {len(found.rows)} rows"
+    return f"{said}expected {missing!r:.400} found {surplus!r:.400} {count}"
 
 
-def values(array: pa.Array) -> list[Any]:
-    """Hashable values of an Arrow array: tagged tuples, bare integers, decimals and texts."""
-    kind = array.type
-    if isinstance(kind, pa.UuidType):
-        return [None if value is None else str(value) for value in array.to_pylist()]
-    if isinstance(kind, pa.BaseExtensionType):
-        return values(array.storage)
-    if pa.types.is_dictionary(kind):
-        return values(array.dictionary_decode())
-    if pa.types.is_timestamp(kind):
-        tag = "timestamptz" if kind.tz else "timestamp"
-        return _tagged(tag, array.cast(pa.int64()), _TO_NANOS[kind.unit])
-    if pa.types.is_time(kind):
-        return _tagged("time", array.cast(pa.int64() if kind.bit_width == 64 else pa.int32()),
-                       _TO_NANOS[kind.unit])  # fmt: skip
-    if pa.types.is_date(kind):
-        return _tagged("date", array.cast(pa.date32()).cast(pa.int32()), 1)
-    if pa.types.is_floating(kind):
-        return [None if v is None else ("float", _float(v)) for v in array.to_pylist()]
-    if pa.types.is_boolean(kind):
-        return [None if v is None else ("boolean", v) for v in array.to_pylist()]
-    if pa.types.is_interval(kind):
-        return [
-            None if v is None else ("interval", v.months, v.days, v.nanoseconds)
-            for v in array.to_pylist()
-        ]
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        inner = values(array.values)
-        offsets = array.offsets.to_pylist()
-        return [
-            ("list", tuple(inner[offsets[i] : offsets[i + 1]])) if valid else None
-            for i, valid in enumerate(array.is_valid().to_pylist())
-        ]
-    if pa.types.is_fixed_size_list(kind):
-        size = kind.list_size
-        inner = values(array.values)
-        start = array.offset if len(array.values) == (array.offset + len(array)) * size else 0
-        return [
-            ("list", tuple(inner[(start + i) * size : (start + i + 1) * size])) if valid else None
-            for i, valid in enumerate(array.is_valid().to_pylist())
-        ]
-    if pa.types.is_map(kind):
-        keys, items = values(array.keys), values(array.items)
-        offsets = array.offsets.to_pylist()
-        return [
-            ("map", tuple(zip(keys[a:b], items[a:b], strict=True))) if valid else None
-            for a, b, valid in zip(
-                offsets[:-1], offsets[1:], array.is_valid().to_pylist(), strict=True
-            )
-        ]
-    if pa.types.is_struct(kind):
-        columns = [values(child) for child in array.flatten()]
-        names = [field.name for field in kind]
-        return [
-            ("struct", tuple(zip(names, (column[i] for column in columns), strict=True)))
-            if valid
-            else None
-            for i, valid in enumerate(array.is_valid().to_pylist())
-        ]
-    return array.to_pylist()
+def judge(reference: Ask, asked: Ask, reordered: Sequence[Ask] = ()) -> Verdict:
+    """The verdict on one statement; each function asks once.
+
+    ``reference`` may be called again, and ``reordered`` are it over rows in other orders.
+    """
+    expected, found = reference(), asked()
+    if isinstance(found, Failure) and not isinstance(found.error, icesql.Error):
+        return Verdict("FOREIGN", said(found.error))
+    if isinstance(expected, Failure):
+        if expected.slow:
+            return Verdict("unjudged")
+        if isinstance(found, Failure):
+            return Verdict("both", f"{said(expected.error)} / {said(found.error)}")
+        return Verdict("laxer", said(expected.error))
+    if isinstance(found, Failure):
+        refused = isinstance(found.error, icesql.NotSupportedError)
+        slow = isinstance(found.error, icesql.errors.QueryCancelledError)
+        return Verdict("slow" if slow else "refused" if refused else "error", said(found.error))
+    kind = differ(expected, found)
+    if kind is None:
+        return Verdict("same")
+    if kind == "names":
+        return Verdict("names", first_difference(expected, found))
+    if _is_other(expected, reference()):
+        return Verdict("random")
+    if kind == "order":
+        return Verdict("ties")
+    if any(_is_other(expected, each()) for each in reordered):
+        return Verdict("open", first_difference(expected, found))
+    return Verdict("WRONG", f"{kind}: {first_difference(expected, found)}")
 
 
-def _tagged(tag: str, numbers: pa.Array, factor: int) -> list[Any]:
-    # The greatest numbers are infinities, in whatever unit.
-    ends = {2**63 - 1: "infinity", -(2**63) + 1: "-infinity", 2**31 - 1: "infinity",
-            -(2**31) + 1: "-infinity"}  # fmt: skip
-    wide = {v: end for v, end in ends.items() if abs(v) > 2**62 or tag == "date"}
-    return [None if v is None else (tag, wide.get(v, v * factor)) for v in numbers.to_pylist()]
+def _is_other(expected: Answer, again: Answer | Failure) -> bool:
+    return isinstance(again, Failure) or differ(expected, again) not in (None, "order")
 
 
-def _float(value: float) -> Any:
-    return "nan" if math.isnan(value) else value
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Equal, floating-point numbers to nine digits: sums depend on the order of their terms."""
-    if isinstance(left, tuple) and isinstance(right, tuple):
-        return len(left) == len(right) and all(map(_same, left, right))
-    if isinstance(left, float) and isinstance(right, float):
-        return left == right or math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-12)
-    return (type(left) is type(right) and left == right) or _is_number(left, right)
-
-
-def _is_number(left: Any, right: Any) -> bool:
-    from decimal import Decimal
-
-    kinds = (int, Decimal)
-    return isinstance(left, kinds) and isinstance(right, kinds) and left == right
-
-
-def _key(row: Sequence[Any]) -> Any:
-    if isinstance(row, tuple):
-        return tuple(map(_key, row))
-    if isinstance(row, float):
-        return float(f"{row:.{_DIGITS - 1}g}") if math.isfinite(row) else row
-    return row
+def said(error: Any) -> str:
+    """The class and the first line of an error."""
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]:.300}"

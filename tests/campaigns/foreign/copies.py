@@ -1,129 +1,142 @@
-"""Copies of a DuckDB database's tables: as Iceberg tables, and in a plain DuckDB beside them.
-
-The plain DuckDB (the mirror) has the types that Iceberg has, so that both sides answer over the
-same rows: TINYINT is INTEGER there too, an ENUM is VARCHAR. Views are copied as their rows.
-"""
+"""Copies of a system's tables, written by icesql: what a query names is copied before it is asked."""
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 
-from tests.campaigns.foreign.duckdb_reference import arrow_table
-from tests.campaigns.foreign.iceberg_catalog import IcebergCatalog
+import icesql
+from tests.campaigns.foreign.answers import plain_duckdb
 
 # More rows cost time and show nothing new.
-MOST_ROWS = 120_000
-_LISTING = """
-SELECT schema_name, table_name, temporary FROM duckdb_tables() WHERE NOT internal
-  AND database_name IN ('memory', 'temp')
-UNION ALL
-SELECT schema_name, view_name, temporary FROM duckdb_views() WHERE NOT internal
-  AND database_name IN ('memory', 'temp')
-ORDER BY ALL
-"""
-# How a type of DuckDB is stored: its SQL type and its Iceberg type. What is not here is left out.
-_STORED = {
-    "boolean": ("BOOLEAN", "boolean"),
-    "tinyint": ("INTEGER", "int"),
-    "smallint": ("INTEGER", "int"),
-    "integer": ("INTEGER", "int"),
-    "utinyint": ("INTEGER", "int"),
-    "usmallint": ("INTEGER", "int"),
-    "uinteger": ("BIGINT", "long"),
-    "bigint": ("BIGINT", "long"),
-    "ubigint": ("DECIMAL(20,0)", "decimal(20, 0)"),
-    "hugeint": ("DECIMAL(38,0)", "decimal(38, 0)"),
-    "float": ("FLOAT", "float"),
-    "double": ("DOUBLE", "double"),
-    "date": ("DATE", "date"),
-    "time": ("TIME", "time"),
-    "timestamp": ("TIMESTAMP", "timestamp"),
-    "timestamp_s": ("TIMESTAMP", "timestamp"),
-    "timestamp_ms": ("TIMESTAMP", "timestamp"),
-    "timestamp_ns": ("TIMESTAMP_NS", "timestamp_ns"),
-    "timestamp with time zone": ("TIMESTAMPTZ", "timestamptz"),
-    "varchar": ("VARCHAR", "string"),
-    "json": ("VARCHAR", "string"),
-    "enum": ("VARCHAR", "string"),
-    "uuid": ("UUID", "uuid"),
-    "blob": ("BLOB", "binary"),
-    "null": ("INTEGER", "int"),
-}
+MOST_ROWS, FILES = 120_000, 3
+Name = tuple[str, str]
 
 
-class Unstorable(Exception):
-    """A type that Iceberg, or the writer of the tests, has not."""
+class Copies(ABC):
+    """Tables of the catalog ``name``, and of ``mirror``, a plain DuckDB with the same rows and types.
 
-
-@dataclass
-class Copy:
-    """One copied table: its rows as they are stored, and the number of columns left out."""
-
-    rows: pa.Table
-    types: dict[str, str]
-    left_out: int
-
-
-@dataclass
-class Copies:
-    """The Iceberg catalog ``iceberg`` and the database ``mirror``, grown as tables are used.
-
-    ``left_out`` counts columns of types that Iceberg has not, ``too_large`` tables.
+    Columns of types that Iceberg has not are ``left_out``, larger tables ``too_large``.
     """
 
-    iceberg: IcebergCatalog
-    mirror: Any
-    copied: dict[tuple[str, str], Copy] = field(default_factory=dict)
-    left_out: int = 0
-    too_large: int = 0
-    _listed: list[tuple[str, str, bool]] | None = None
-    _fresh: set[tuple[str, str]] = field(default_factory=set)
+    def __init__(self, folder: Path, name: str, namespace: str) -> None:
+        self.arguments = {
+            "catalog": name, "uri": f"sqlite:///{folder}/catalog.db", "warehouse": str(folder),
+            "properties": {"init_catalog_tables": "true"}, "files": True,
+        }  # fmt: skip
+        self._writer, self.mirror = icesql.connect(**self.arguments), plain_duckdb()
+        self.left_out, self.too_large = list[tuple[Name, str]](), list[Name]()
+        self._copied: dict[Name, pa.Table] = {}
+        self._known: list[Name] | None = None
+        self._fresh, self._schemas = set[Name](), set[str]()
+        self._schema(namespace)
+
+    @abstractmethod
+    def names(self) -> list[Name]:
+        """The tables that there are, by schema and name."""
+
+    @abstractmethod
+    def columns(self, key: Name) -> dict[str, str]:
+        """The columns of a table, and the type to which each is cast."""
+
+    @abstractmethod
+    def rows(self, key: Name, columns: list[str]) -> pa.Table:
+        """Some columns of a table, of at most one row more than ``MOST_ROWS``."""
 
     def changed(self) -> None:
-        """Call it after each statement that may have changed the database."""
-        self._listed = None
+        """Call it after each statement that may have changed tables."""
+        self._known = None
         self._fresh.clear()
 
-    def bring(self, database: Any, sql: str) -> list[tuple[str, str]]:
-        """Copy the tables whose names ``sql`` holds, as ``database`` sees them now; their names."""
-        if self._listed is None:
-            self._listed = database.execute(_LISTING).fetchall()
-            known = {(schema, name) for schema, name, _ in self._listed}
-            for gone in [key for key in self.copied if key not in known]:
-                self._drop(*gone)
-        words = {word.lower() for word in re.findall(r'"[^"]+"|\w+', sql)}
-        words |= {word.strip('"') for word in words}
-        named = []
-        for schema, name, _ in self._listed:
-            if name.lower() in words:
-                named.append((schema, name))
-                if (schema, name) not in self._fresh:
-                    self._copy(database, schema, name)
-                    self._fresh.add((schema, name))
-        return [key for key in named if key in self.copied]
+    def bring(self, sql: str) -> list[Name]:
+        """Copy the tables whose names ``sql`` holds, as they are now; their names."""
+        if self._known is None:
+            self._known = self.names()
+            for gone in self._copied.keys() - {*self._known}:
+                self._drop(gone)
+        words = {word.lower().strip('"') for word in re.findall(r'"[^"]+"|\w+', sql)}
+        words |= {word.lower() for word in re.findall(r"\w+", sql)}
+        named = [key for key in self._known if key[1].lower() in words]
+        for key in named:
+            if key not in self._fresh:
+                self._copy(key)
+                self._fresh.add(key)
+        return [key for key in named if key in self._copied]
 
-    def as_sql(self, key: tuple[str, str], most: int = 12) -> str:
-        """A statement that makes the table again in DuckDB, of at most ``most`` rows."""
-        copy = self.copied[key]
-        name = f"{_quoted(key[0])}.{_quoted(key[1])}" if key[0] != "main" else _quoted(key[1])
-        columns = ", ".join(f"{_quoted(c)} {t}" for c, t in copy.types.items())
-        place = f"{_quoted(key[0])}.{_quoted(key[1])}"
-        texts = self.mirror.execute(
-            f"SELECT {', '.join(f'CAST({_quoted(c)} AS VARCHAR)' for c in copy.types)} FROM {place} "
-            f"LIMIT {most}"
+    def _copy(self, key: Name) -> None:
+        columns = self.columns(key)
+        kept = [*columns]
+        try:
+            rows = self._write(key, columns)
+        except Exception:
+            kept = [each for each in kept if self._fits(key, {each: columns[each]})]
+            self.left_out += {(key, each) for each in columns.keys() - kept} - {*self.left_out}
+            rows = self._write(key, {each: columns[each] for each in kept}) if kept else None
+        if rows is not None:
+            self._copied[key] = rows
+
+    def _fits(self, key: Name, column: dict[str, str]) -> bool:
+        with suppress(Exception):
+            self._write(key, column)
+            return True
+        return False
+
+    def _write(self, key: Name, columns: dict[str, str]) -> pa.Table | None:
+        """The rows of some columns, in both places; None where they are too many."""
+        rows, place = self.rows(key, [*columns]), _place(key)
+        if rows.num_rows > MOST_ROWS:
+            self.too_large.append(key)
+            self._drop(key)
+            return None
+        if key in self._copied and self._copied[key].equals(rows):
+            return rows
+        self._schema(key[0])
+        cells = ", ".join(f"CAST({quoted(name)} AS {kind}) AS {quoted(name)}" if kind else quoted(name)
+                          for name, kind in columns.items())  # fmt: skip
+        step = max(1, -(-rows.num_rows // FILES))
+        begin = f"CREATE OR REPLACE TABLE {place} TBLPROPERTIES ('format-version' = '3') AS"
+        # The rows of the newest file are read first.
+        for at in reversed(range(0, max(rows.num_rows, 1), step)):
+            self._writer.execute(
+                f"{begin} SELECT {cells} FROM given", tables={"given": rows.slice(at, step)}
+            )
+            begin = f"INSERT INTO {place}"
+        declared = self._writer.execute(f"SELECT * FROM {place} LIMIT 0").arrow()
+        self.mirror.register("given", declared)
+        self.mirror.execute(f"CREATE OR REPLACE TABLE {place} AS FROM given")
+        self.mirror.register("given", rows)
+        self.mirror.execute(f"INSERT INTO {place} FROM given")
+        self.mirror.unregister("given")
+        return rows
+
+    def _schema(self, name: str) -> None:
+        if name not in self._schemas:
+            self._schemas.add(name)
+            for each in (self._writer, self.mirror):
+                each.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(name)}")
+
+    def _drop(self, key: Name) -> None:
+        self._copied.pop(key, None)
+        for each in (self._writer, self.mirror):
+            each.execute(f"DROP TABLE IF EXISTS {_place(key)}")
+
+    def as_sql(self, key: Name, most: int = 12) -> str:
+        """The statement of DuckDB that makes the table again, of at most ``most`` rows."""
+        made = self.mirror.execute(
+            "SELECT sql FROM duckdb_tables() WHERE schema_name = ? AND table_name = ?", key
+        ).fetchone()[0]
+        cells = self.mirror.execute(
+            f"SELECT CAST(COLUMNS(*) AS VARCHAR) FROM {_place(key)} LIMIT {most}"
         ).fetchall()
-        made = f"CREATE TABLE {name} ({columns});"
-        if texts:
-            rows = ", ".join("(" + ", ".join(map(_literal, row)) + ")" for row in texts)
-            made += f" INSERT INTO {name} VALUES {rows};"
-        more = copy.rows.num_rows - len(texts)
+        if cells:
+            rows = ("(" + ", ".join(map(_literal, row)) + ")" for row in cells)
+            made += f" INSERT INTO {_place(key)} VALUES {', '.join(rows)};"
+        more = self._copied[key].num_rows - len(cells)
         return made + (f" -- and {more} rows more" if more > 0 else "")
 
     @contextmanager
@@ -131,8 +144,7 @@ class Copies:
         """A block in which the tables of the mirror hold their rows in another order."""
         self.mirror.execute("BEGIN")
         try:
-            for schema, name in self.copied:
-                place = f"{_quoted(schema)}.{_quoted(name)}"
+            for place in map(_place, self._copied):
                 self.mirror.execute(
                     f"CREATE TEMP TABLE turned AS FROM {place} ORDER BY {order}; DELETE FROM "
                     f"{place}; INSERT INTO {place} FROM turned; DROP TABLE turned"
@@ -141,108 +153,18 @@ class Copies:
         finally:
             self.mirror.execute("ROLLBACK")
 
-    # ------------------------------------------------------------ one table
-
-    def _copy(self, database: Any, schema: str, name: str) -> None:
-        place = f"{_quoted(schema)}.{_quoted(name)}"
-        described = database.execute(f"SELECT * FROM {place} LIMIT 0").description
-        fields, expressions, types = [], [], {}
-        ids = iter(range(len(described) + 1, 100_000))
-        left_out = 0
-        for at, (column, kind, *_) in enumerate(described, start=1):
-            try:
-                sql_type, iceberg = _stored(kind, ids)
-                if "hugeint" in str(kind).lower():
-                    # The greatest 128-bit integers have one digit more than any decimal.
-                    cast = f"max(CAST({_quoted(column)} AS {sql_type}))"
-                    database.execute(f"SELECT {cast} FROM {place}").fetchall()
-            except (Unstorable, duckdb.ConversionException):
-                left_out += 1
-                continue
-            fields.append({"id": at, "name": column, "required": False, "type": iceberg})
-            expressions.append(f"CAST({_quoted(column)} AS {sql_type}) AS {_quoted(column)}")
-            types[column] = sql_type
-        if not fields:
-            self.left_out += left_out
-            return
-        rows = arrow_table(
-            database.execute(f"SELECT {', '.join(expressions)} FROM {place} LIMIT {MOST_ROWS + 1}")
-        )
-        if rows.num_rows > MOST_ROWS:
-            self.too_large += 1
-            self._drop(schema, name)
-            return
-        before = self.copied.get((schema, name))
-        if before is not None and before.types == types and before.rows.equals(rows):
-            return
-        self.left_out += left_out
-        self._mirror(schema, name, rows, types)
-        self.iceberg.write(schema, name, rows, fields)
-        self.copied[schema, name] = Copy(rows, types, left_out)
-
-    def _mirror(self, schema: str, name: str, rows: pa.Table, types: dict[str, str]) -> None:
-        columns = ", ".join(f"CAST({_quoted(c)} AS {t}) AS {_quoted(c)}" for c, t in types.items())
-        self.mirror.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
-        self.mirror.register("rows_to_copy", rows)
-        self.mirror.execute(
-            f"CREATE OR REPLACE TABLE {_quoted(schema)}.{_quoted(name)} AS "
-            f"SELECT {columns} FROM rows_to_copy"
-        )
-        self.mirror.unregister("rows_to_copy")
-
-    def _drop(self, schema: str, name: str) -> None:
-        self.copied.pop((schema, name), None)
-        self.mirror.execute(f"DROP TABLE IF EXISTS {_quoted(schema)}.{_quoted(name)}")
-        self.iceberg.drop(schema, name)
+    def close(self) -> None:
+        """Close what was opened."""
+        self._writer.close()
+        self.mirror.close()
 
 
-def _stored(kind: Any, ids: Iterator[int]) -> tuple[str, Any]:
-    """The SQL type and the Iceberg type (JSON) that ``kind`` is stored as."""
-    match str(kind.id).lower():
-        case "decimal":
-            parts = dict(kind.children)
-            inner = f"{parts['precision']},{parts['scale']}"
-            return f"DECIMAL({inner})", f"decimal({inner.replace(',', ', ')})"
-        case "list" | "array":
-            number = next(ids)
-            sql, iceberg = _stored_inside(kind.children[0][1], ids)
-            return f"{sql}[]", {
-                "type": "list", "element-id": number, "element": iceberg, "element-required": False
-            }  # fmt: skip
-        case "map":
-            key, value = next(ids), next(ids)
-            (key_sql, key_type), (value_sql, value_type) = (
-                _stored_inside(child, ids) for _, child in kind.children
-            )
-            return f"MAP({key_sql}, {value_sql})", {
-                "type": "map", "key-id": key, "key": key_type,
-                "value-id": value, "value": value_type, "value-required": False,
-            }  # fmt: skip
-        case "struct":
-            parts, fields = [], []
-            for name, child in kind.children:
-                number = next(ids)
-                sql, iceberg = _stored_inside(child, ids)
-                if not name:
-                    raise Unstorable(str(kind))
-                parts.append(f"{_quoted(name)} {sql}")
-                fields.append({"id": number, "name": name, "required": False, "type": iceberg})
-            if not fields:
-                raise Unstorable(str(kind))
-            return f"STRUCT({', '.join(parts)})", {"type": "struct", "fields": fields}
-        case name if name in _STORED:
-            return _STORED[name]
-    raise Unstorable(str(kind))
+def _place(key: Name) -> str:
+    return ".".join(map(quoted, key))
 
 
-def _stored_inside(kind: Any, ids: Iterator[int]) -> tuple[str, Any]:
-    sql, iceberg = _stored(kind, ids)
-    if iceberg == "uuid":
-        raise Unstorable("the writer stores no UUID inside another value")
-    return sql, iceberg
-
-
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name in SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 import icesql
-from tests.campaigns.foreign.answers import Answer, answer_of
-from tests.campaigns.foreign.copies import Copies
-from tests.campaigns.foreign.duckdb_reference import ask, plain_duckdb, time_limit
-from tests.campaigns.foreign.iceberg_catalog import IcebergCatalog
+from tests.campaigns.foreign.answers import (
+    Answer,
+    Failure,
+    Verdict,
+    arrow_table,
+    ask,
+    ask_icesql,
+    judge,
+    plain_duckdb,
+    said,
+    time_limit,
+)
+from tests.campaigns.foreign.copies import MOST_ROWS, Copies, Name, quoted
+from tests.campaigns.foreign.findings import Finding
 from tests.campaigns.foreign.sqllogictest import Record
-from tests.campaigns.foreign.verdicts import Failure, Verdict, judge, said
 
 SECONDS = 15.0
 _BEGINNINGS = re.compile(
@@ -47,26 +57,67 @@ _NOT_HERE = re.compile(r"\s*(install|load|attach\s+'(https?|s3):)", re.IGNORECAS
 _TIME_ZONE = re.compile(r"\s*set\s+(?:global\s+|session\s+)?timezone\s*(?:=|to)\s*'?([^';]+)", re.I)
 
 
+class DuckdbCopies(Copies):
+    """Copies of the tables and views of a DuckDB."""
+
+    def __init__(self, folder: Path, database: Any) -> None:
+        super().__init__(folder, "memory", "main")
+        self.database = database
+
+    def names(self) -> list[Name]:
+        kinds = (("tables", "table_name"), ("views", "view_name"))
+        listed = " UNION ALL ".join(
+            f"SELECT schema_name, {name} FROM duckdb_{kind}() WHERE NOT internal "
+            "AND database_name IN ('memory', 'temp')" for kind, name in kinds
+        )  # fmt: skip
+        return self.database.execute(f"{listed} ORDER BY ALL").fetchall()  # type: ignore[no-any-return]
+
+    def columns(self, key: Name) -> dict[str, str]:
+        place = ".".join(map(quoted, key))
+        described = self.database.execute(f"SELECT * FROM {place} LIMIT 0").description
+        return {name: "UUID" * (kind == "UUID") for name, kind, *_ in described}
+
+    def rows(self, key: Name, columns: list[str]) -> pa.Table:
+        cells, place = ", ".join(map(quoted, columns)), ".".join(map(quoted, key))
+        cursor = self.database.execute(f"SELECT {cells} FROM {place} LIMIT {MOST_ROWS + 1}")
+        huge = [name for name, kind, *_ in cursor.description if "HUGEINT" in str(kind)]
+        if huge:  # whose Arrow form holds values that it has no digits for
+            fitting = ", ".join(f"CAST({quoted(each)} AS DECIMAL(38, 0)) AS {quoted(each)}" for each in huge)  # fmt: skip
+            cells = f"* REPLACE ({fitting}) FROM (SELECT {cells}"
+            cursor = self.database.execute(f"SELECT {cells} FROM {place} LIMIT {MOST_ROWS + 1})")
+        return arrow_table(cursor)
+
+
 class Court:
-    """One suite file: the database it builds, the copies, and icesql over them."""
+    """The database that a suite file builds, the copies, and icesql over them."""
 
     def __init__(self, folder: Path) -> None:
-        self.database = duckdb.connect(
-            config={"threads": 2, "memory_limit": "2GB", "autoinstall_known_extensions": False}
-        )
-        self.database.execute("SET enable_progress_bar = false")
-        self.connections = {"": self.database}
-        self.mirror = plain_duckdb()
-        self.iceberg = IcebergCatalog(folder)
-        self.copies = Copies(self.iceberg, self.mirror)
-        self.icesql = icesql.connect(
-            uri=self.iceberg.uri,
-            files=True,
-            settings={"query_timeout": SECONDS, "memory_limit": "2GB", "threads": 2},
-        )
+        self.database = plain_duckdb()
+        self.database.execute("RESET TimeZone")
+        self._connections = {"": self.database}
+        self.copies = DuckdbCopies(folder, self.database)
+        self.mirror = self.copies.mirror
+        settings = {"query_timeout": SECONDS, "memory_limit": "2GB", "threads": 2}
+        self.icesql = icesql.connect(**self.copies.arguments, settings=settings)
         self.icesql.execute("USE main")
 
-    def prepare(self, connection: str, sql: str) -> None:
+    def judged(self, where: str, record: Record) -> Iterator[Finding]:
+        """Run the record; the finding of each SELECT of it."""
+        try:
+            statements = [
+                (str(each.query), _is_select(each))
+                for each in self.mirror.extract_statements(record.sql)
+            ]
+        except duckdb.Error:
+            # DuckDB's parser refuses it; icesql should as well.
+            statements = [(record.sql, True)]
+        for sql, is_select in statements:
+            if is_select and _BEGINNINGS.match(sql) and not _CHANGES.search(sql):
+                yield self._finding(f"{where}:{record.line}", record.connection, sql)
+            else:
+                self._prepare(record.connection, sql)
+
+    def _prepare(self, connection: str, sql: str) -> None:
         """Run what makes or changes tables; what fails, fails there too."""
         if _NOT_HERE.match(sql):
             return
@@ -79,73 +130,43 @@ class Court:
             database.execute(sql).fetchall()
         self.copies.changed()
 
-    def verdict(self, connection: str, sql: str) -> tuple[Verdict, str]:
+    def _finding(self, place: str, connection: str, sql: str) -> Finding:
         """The verdict on a SELECT, and the SQL that makes its tables again."""
+        self.copies.database = self._connection(connection)
         try:
-            self.copies.bring(self._connection(connection), sql)
+            used = self.copies.bring(sql)
         except Exception as error:
-            return Verdict("uncopied", said(error)), ""
+            return Finding(place, "uncopied", sql, said(error))
         found = judge(
             lambda: ask(self.mirror, sql, SECONDS),
-            lambda: self._ask_icesql(sql),
+            lambda: ask_icesql(self.mirror, self.icesql, sql),
             [partial(self._ask_reordered, sql, order) for order in _ORDERS],
         )
         refused = found.word in ("refused", "both", "error")
         other = found.word in ("WRONG", "names") and _OF_CATALOG.search(sql)
         if _SHOWS.match(sql) or other or (refused and _ELSEWHERE.search(sql)):
             found = Verdict("elsewhere")
-        setup = "" if found.word in ("same", "both") else self._setup(sql)
+        made = Finding(place, *found[:1])
+        if found.word != "same":
+            setup = "\n".join(map(self.copies.as_sql, used)) if found.word != "both" else ""
+            made = Finding(place, found.word, sql, found.note, setup)
         if _SIDE_EFFECT.search(sql):
-            self.prepare(connection, sql)
-        return found, setup
-
-    def _setup(self, sql: str) -> str:
-        with suppress(Exception):
-            used = self.copies.bring(self.database, sql)
-            return "\n".join(self.copies.as_sql(key) for key in used)
-        return ""
+            self._prepare(connection, sql)
+        return made
 
     def _connection(self, name: str) -> Any:
-        if name not in self.connections:
-            self.connections[name] = self.database.cursor()
-        return self.connections[name]
-
-    def _ask_icesql(self, sql: str) -> Answer | Failure:
-        try:
-            cursor = self.icesql.execute(sql)
-            if cursor.description is None:
-                return Answer((), ())
-            return answer_of(cursor.arrow())
-        except Exception as error:
-            return Failure(error)
+        if name not in self._connections:
+            self._connections[name] = self.database.cursor()
+        return self._connections[name]
 
     def _ask_reordered(self, sql: str, order: str) -> Answer | Failure:
         with self.copies.reordered(order):
             return ask(self.mirror, sql, SECONDS)
 
     def close(self) -> None:
-        """Close all that was opened and delete the copies."""
-        self.icesql.close()
-        self.mirror.close()
-        self.database.close()
-        self.iceberg.remove()
-
-
-def judged_statements(court: Court, record: Record) -> Iterator[tuple[str, Verdict, str]]:
-    """Run the record; each SELECT of it with its verdict."""
-    try:
-        statements = [
-            (str(each.query), _is_select(each))
-            for each in court.mirror.extract_statements(record.sql)
-        ]
-    except duckdb.Error:
-        # DuckDB's parser refuses it; icesql should as well.
-        statements = [(record.sql, True)]
-    for sql, is_select in statements:
-        if is_select and _BEGINNINGS.match(sql) and not _CHANGES.search(sql):
-            yield sql, *court.verdict(record.connection, sql)
-        else:
-            court.prepare(record.connection, sql)
+        """Close all that was opened."""
+        for each in (self.icesql, self.copies, self.database):
+            each.close()
 
 
 def _is_select(statement: Any) -> bool:
@@ -154,10 +175,3 @@ def _is_select(statement: Any) -> bool:
     except ValueError:
         # A kind that the Python module has no name for.
         return False
-
-
-@contextmanager
-def in_court(folder: Path) -> Iterator[Court]:
-    """A court whose copies lie in ``folder``."""
-    with closing(Court(folder)) as court:
-        yield court
