@@ -8,6 +8,6 @@ branches, tags, every snapshot, row ids, needed files (``files``), promises of m
 (``upkeep``), and what PyIceberg and Java read.
 
 Three histories are drawn: ``beside`` another writer that comes in at ``moments`` inside of
-statements, by ``others`` and through ``server``'s gateway; ``killed`` at these moments; and
+statements, by ``others`` and through a gateway; ``killed`` at these moments; and
 ``alone``, with every kind of statement, which Java does to a twin. ``command`` runs many of them.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import icesql
@@ -18,8 +19,8 @@ from tests.campaigns.histories.model import (
     inserted,
 )
 from tests.campaigns.histories.model import deleted as rows_deleted
-from tests.campaigns.histories.server import drawn_fault
 from tests.campaigns.histories.spelling import Spelling
+from tests.catalog.writes.gateways import HANGS_UP, Relay
 
 
 class TwoWriters(History):
@@ -299,10 +300,10 @@ class TwoWriters(History):
                 self._tell(f"   FAULT {self.moments.swaps[0]}")
             return
         if chance.random() < 0.45:
-            plan = [drawn_fault(chance) for _ in range(chance.choice([1, 1, 1, 2]))]
+            plan = [_relay(chance) for _ in range(chance.choice([1, 1, 1, 2]))]
             if chance.random() < 0.2:
-                plan.insert(0, ("pass", 0, 0))
-            gateway.plan[:] = plan
+                plan.insert(0, Relay())
+            gateway.relays = [*plan]
             done: list[int] = []
 
             def between() -> None:
@@ -315,7 +316,7 @@ class TwoWriters(History):
             gateway.between = between
             self._raced.add("fault")
             for each in plan:
-                self.outcome.gateway[each[0]] += 1
+                self.outcome.gateway[each.applies] += 1
             self._tell(f"   FAULT {plan}")
 
     def _is_quiet(self) -> bool:
@@ -326,8 +327,7 @@ class TwoWriters(History):
         gateway = self.warehouse.gateway
         if gateway is None:
             return
-        gateway.plan.clear()
-        gateway.down = 0
+        gateway.relays, gateway.looks = [], []
         if gateway.late and self.chance.random() < likely:
             self._tell("   LATE")
             with self.moments.apart():
@@ -338,3 +338,11 @@ class TwoWriters(History):
                 self._settle("own")
                 self._statement, self._candidates = now
                 self._late = None
+
+
+def _relay(chance: random.Random) -> Relay:
+    """Lost, repeated, late, or never there; and then some looks at the catalog fail."""
+    applies = chance.choice(["once", "once", "never", "twice", "twice", "late", "late"])
+    known: list[int] = [500, 502, 503, 503, 504, HANGS_UP] + [429] * (applies == "never")
+    answer = None if applies == "twice" else chance.choice(known)
+    return Relay(applies, answer, chance.choice([0, 0, 0, 1, 4, 9]))

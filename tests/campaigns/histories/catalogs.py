@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import icesql
-from tests.campaigns.histories.server import Front, Gateway, Lake
+from tests.catalog.writes.gateways import Gateway
+from tests.catalog.writes.rest_writes import WritableServer
 
 KINDS = ("folder", "sqlite", "rest")
+_NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
+_ENDPOINTS = ("POST /v1/{prefix}/namespaces", f"GET {_NAMESPACE}", f"DELETE {_NAMESPACE}")
 _VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json")
 
 
@@ -27,11 +30,15 @@ class Warehouse:
         self.warehouse = folder / "wh"
         self.warehouse.mkdir(parents=True, exist_ok=True)
         self.database = folder / "c.db"
-        self.lake = Lake(self.warehouse)
-        self.front: Front | None = None
+        self.front: WritableServer | None = None
         self.gateway: Gateway | None = None
         if kind == "rest":
-            self.front, self.gateway = Front(self.lake), Gateway(self.lake)
+            self.front, self.gateway = WritableServer(self.warehouse), Gateway(self.warehouse)
+            for each in (self.front, self.gateway):
+                each.config["endpoints"] = [*self.gateway.config["endpoints"], *_ENDPOINTS]
+                each.http.handle_error = lambda *given: None  # type: ignore[method-assign]
+            for name in ("tables", "namespaces", "lock"):
+                setattr(self.gateway, name, getattr(self.front, name))
 
     def arguments(self, *, through_gateway: bool = False) -> dict[str, Any]:
         """Those of ``icesql.connect`` for a connection that writes."""
@@ -73,7 +80,8 @@ class Warehouse:
     def document(self, namespace: str, name: str) -> tuple[str, dict[str, Any]] | None:
         """Where the current metadata of a table is, and what it says."""
         if self.kind == "rest":
-            known = self.lake.tables.get((namespace, name))
+            assert self.front is not None
+            known = self.front.tables.get((namespace, name))
             return None if known is None else (known["metadata-location"], known["metadata"])
         if self.kind == "folder":
             found = [*(self.warehouse / namespace / name / "metadata").glob("v*.metadata.json")]
@@ -109,8 +117,10 @@ class Warehouse:
     def forget(self, namespace: str) -> None:
         """Remove a namespace and its files."""
         shutil.rmtree(self.warehouse / namespace, ignore_errors=True)
-        for each in [each for each in self.lake.tables if each[0] == namespace]:
-            del self.lake.tables[each]
+        if self.front is not None:
+            self.front.namespaces.discard((namespace,))
+            for each in [each for each in self.front.tables if each[0] == namespace]:
+                del self.front.tables[each]
         if self.kind == "sqlite":
             with closing(sqlite3.connect(self.database)) as database, database:
                 for table, column in (

@@ -120,9 +120,8 @@ class History:
                 with suppress(Exception):
                     each.close()
             if warehouse.gateway is not None:
-                warehouse.gateway.plan.clear()
+                warehouse.gateway.relays, warehouse.gateway.looks = [], []
                 warehouse.gateway.late.clear()
-                warehouse.gateway.down = 0
         self.outcome.moments += self.moments.counts
         return self.outcome
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -26,13 +25,16 @@ class Relay:
 
     applies: Literal["once", "twice", "late", "never", "half"] = "once"
     answer: int | None = None
+    # How many looks at the catalog fail after it.
+    down: int = 0
 
 
 class Gateway(WritableServer):
     """``relays`` are what becomes of the next changes, ``looks`` the statuses of the next GETs.
 
     A status of None lets the request pass. ``deliver`` brings what is late. ``after`` is called
-    once, when a change was relayed and before it is answered.
+    once, when a change was relayed and before it is answered, ``between`` between the two times of
+    one that is applied twice.
     """
 
     def __init__(self, folder: Any) -> None:
@@ -40,6 +42,7 @@ class Gateway(WritableServer):
         self.relays: list[Relay] = []
         self.looks: list[int | None] = []
         self.after: Callable[[], None] | None = None
+        self.between: Callable[[], None] | None = None
         self.late: list[Callable[[], int]] = []
         self.changed = 0
         self.config["endpoints"] = [
@@ -71,7 +74,7 @@ class Gateway(WritableServer):
     def _is_change(self, request: Any, parts: list[str]) -> bool:
         match request.command, parts:
             case "POST", ["namespaces", _, "tables"]:
-                return not json.loads(request.body)["stage-create"]
+                return not json.loads(request.body).get("stage-create")
             case "POST", ["namespaces", _, "tables", _] | ["transactions", "commit"]:
                 return True
             case "POST", ["namespaces", _, "register"]:
@@ -81,6 +84,7 @@ class Gateway(WritableServer):
     def _relayed(self, request: Any, parts: list[str], query: Any, headers: Any) -> None:
         relay = self.relays.pop(0) if self.relays else Relay()
         self.changed += 1
+        self.looks = [503] * relay.down or self.looks
 
         # The connection's next request takes their place.
         command, body = request.command, request.body
@@ -94,7 +98,9 @@ class Gateway(WritableServer):
         if relay.applies == "late":
             self.late.append(lambda: apply().status)
         elif relay.applies != "never":
-            for _ in range(1 + (relay.applies == "twice")):
+            for number in range(1 + (relay.applies == "twice")):
+                if number and self.between is not None:
+                    self.between()
                 made = apply()
                 status, answer = made.status, made.answer
         after, self.after = self.after, None
@@ -112,20 +118,10 @@ class Gateway(WritableServer):
         if parts[-1] == "register":
             self._registered(request, parts)
             return
-        if parts != ["transactions", "commit"]:
-            super().catalog(request, parts, query, headers)
-            return
-        before = deepcopy(self.tables)
-        changes = json.loads(request.body)["table-changes"]
-        for each in changes[:1] if request.is_half else changes:
-            name = (*each["identifier"]["namespace"], each["identifier"]["name"])
-            status, answer = self.applied(name, each)
-            if status != 200:
-                self.tables.clear()
-                self.tables.update(before)
-                self.send(request, status, answer)
-                return
-        self.send(request, 204, None)
+        if request.is_half:
+            body = json.loads(request.body)
+            request.body = json.dumps({"table-changes": body["table-changes"][:1]}).encode()
+        super().catalog(request, parts, query, headers)
 
     def _registered(self, request: _Relayed, parts: list[str]) -> None:
         body = json.loads(request.body)

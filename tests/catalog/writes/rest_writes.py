@@ -1,19 +1,33 @@
-"""A REST catalog that commits: PyIceberg checks the requirements and applies the updates."""
+"""A REST catalog that commits: it checks requirements and applies updates to plain JSON.
+
+Source: Iceberg REST catalog specification; nothing of icesql or PyIceberg applies an update here.
+"""
 
 from __future__ import annotations
 
+import copy
 import json
+import threading
+import time
 import uuid
 from pathlib import Path
-from typing import Any
-
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.metadata import TableMetadataUtil, new_table_metadata
-from pyiceberg.table.sorting import SortOrder
-from pyiceberg.table.update import update_table_metadata
+from typing import Any, Final
 
 from tests.catalog.rest_server import Server
+
+Json = dict[str, Any]
+Name = tuple[str, ...]
+_LOG: Final = 100
+_LISTS: Final = {"schema": "schemas", "spec": "partition-specs", "sort-order": "sort-orders"}
+_IDS: Final = {"schema": "schema-id", "spec": "spec-id", "sort-order": "order-id"}
+
+
+class Refused(Exception):
+    """A requirement does not hold."""
+
+
+class Unfit(Exception):
+    """A change does not fit the table's format version."""
 
 
 class WritableServer(Server):
@@ -24,10 +38,16 @@ class WritableServer(Server):
         self.folder, self.commits, self.namespaces = folder, [], {("ns",)}
         self.before: Any = None
         self.keys: list[str | None] = []
+        self.lock = threading.RLock()  # processes ask at once
 
     def catalog(self, request: Any, parts: list[str], query: Any, headers: Any) -> None:
         body = json.loads(request.body) if request.body else None
         match request.command, parts:
+            case "GET", ["namespaces", name]:
+                here = tuple(name.split("\x1f"))
+                known = here in self.namespaces or any(each[:-1] == here for each in self.tables)
+                answer = {"namespace": [*here], "properties": {}} if known else _error("gone")
+                self.send(request, 200 if known else 404, answer)
             case "POST", ["namespaces"]:
                 name = tuple(body["namespace"])
                 status = 409 if name in self.namespaces else 200
@@ -43,13 +63,15 @@ class WritableServer(Server):
             case "POST", ["namespaces", above, "tables", name]:
                 self.keys.append(headers.get("idempotency-key"))
                 self.committed(request, (*above.split("\x1f"), name), body)
+            case "POST", ["transactions", "commit"]:
+                self.send(request, *self.together(body["table-changes"]))
             case "POST", ["tables", "rename"]:
                 old = (*body["source"]["namespace"], body["source"]["name"])
                 new = (*body["destination"]["namespace"], body["destination"]["name"])
                 if old not in self.tables:
-                    self.send(request, 404, {"error": {"message": "gone"}})
+                    self.send(request, 404, _error("gone"))
                 elif new in self.tables:
-                    self.send(request, 409, {"error": {"message": "there"}})
+                    self.send(request, 409, _error("there"))
                 else:
                     self.tables[new] = self.tables.pop(old)
                     self.send(request, 204, None)
@@ -59,66 +81,253 @@ class WritableServer(Server):
             case _:
                 super().catalog(request, parts, query, headers)
 
-    def created(self, request: Any, name: tuple[str, ...], body: Any) -> None:
+    def created(self, request: Any, name: Name, body: Json) -> None:
         if name in self.tables:
-            self.send(request, 409, {"error": {"message": "there is one"}})
+            self.send(request, 409, _error("there is one", "AlreadyExistsException"))
             return
-        location = body.get("location") or str(self.folder.joinpath(*name))
-        made = new_table_metadata(
-            Schema.model_validate(body["schema"]),
-            PartitionSpec.model_validate(body["partition-spec"]),
-            SortOrder.model_validate(body["write-order"]),
-            location,
-            body["properties"],
-        )
-        metadata = json.loads(made.model_dump_json())
-        if body["stage-create"]:
-            self.send(request, 200, {"metadata": metadata})
+        properties = dict(body.get("properties") or {})
+        version = int(properties.pop("format-version", "2"))
+        updates = [
+            {"action": "upgrade-format-version", "format-version": version},
+            {"action": "add-schema", "schema": body["schema"]},
+            {"action": "set-current-schema", "schema-id": -1},
+            {"action": "add-spec", "spec": body.get("partition-spec") or {"fields": []}},
+            {"action": "set-default-spec", "spec-id": -1},
+            {"action": "add-sort-order", "sort-order": body.get("write-order") or {"fields": []}},
+            {"action": "set-default-sort-order", "sort-order-id": -1},
+            {"action": "set-location",
+             "location": body.get("location") or str(self.folder.joinpath(*name))},
+            {"action": "set-properties", "updates": properties},
+        ]  # fmt: skip
+        metadata = apply(None, updates)
+        if body.get("stage-create"):
+            self.send(request, 200, {"metadata": metadata, "config": {}})
             return
         self.kept(name, metadata)
         self.send(request, 200, self.tables[name])
 
-    def committed(self, request: Any, name: tuple[str, ...], body: Any) -> None:
+    def committed(self, request: Any, name: Name, body: Json) -> None:
         self.commits.append(body)
         answer = self.before(self, name, body) if self.before else None
         if answer is not None:
-            self.send(request, answer, {"error": {"message": f"status {answer}"}})
+            self.send(request, answer, _error(f"status {answer}"))
             return
         self.send(request, *self.applied(name, body))
 
-    def applied(self, name: tuple[str, ...], body: Any) -> tuple[int, Any]:
-        """The status and the answer of a commit."""
-        from pydantic import TypeAdapter
-        from pyiceberg.table.update import TableRequirement, TableUpdate
+    def applied(self, *changes: Any) -> tuple[int, Any]:
+        """Apply a name and the body of its commit, or several, all or none: status and answer."""
+        made: dict[Name, Json] = {}
+        with self.lock:
+            try:
+                for name, body in zip(changes[::2], changes[1::2], strict=True):
+                    metadata = self.tables.get(name, {}).get("metadata")
+                    for each in body["requirements"]:
+                        check(metadata, each)
+                    if metadata is None and not body["requirements"]:
+                        return 404, _error("gone", "NoSuchTableException")
+                    made[name] = apply(metadata, body["updates"])
+            except Refused as error:
+                return 409, _error(str(error), "CommitFailedException")
+            except Unfit as error:
+                return 400, _error(str(error), "ValidationException")
+            for name, metadata in made.items():
+                known = self.tables.get(name)
+                if known is not None:
+                    line = {"metadata-file": known["metadata-location"],
+                            "timestamp-ms": known["metadata"]["last-updated-ms"]}  # fmt: skip
+                    metadata["metadata-log"] = [*metadata["metadata-log"], line][-_LOG:]
+                self.kept(name, metadata)
+        last = self.tables[changes[-2]]
+        return 200, {key: last[key] for key in ("metadata", "metadata-location")}
 
-        known = self.tables.get(name)
-        base = None if known is None else TableMetadataUtil.parse_obj(known["metadata"])
-        requirements = TypeAdapter(list[TableRequirement]).validate_python(body["requirements"])
-        try:
-            for each in requirements:
-                each.validate(base)
-        except Exception as error:
-            return 409, {"error": {"message": str(error), "type": "CommitFailedException"}}
-        updates = TypeAdapter(tuple[TableUpdate, ...]).validate_json(json.dumps(body["updates"]))
-        if base is None:
-            from pyiceberg.table.metadata import TableMetadataV2 as Empty
+    def together(self, changes: list[Json]) -> tuple[int, Any]:
+        """The status and the answer of a transaction over several tables."""
+        named = (((*e["identifier"]["namespace"], e["identifier"]["name"]), e) for e in changes)
+        status, answer = self.applied(*(part for each in named for part in each))
+        return (204, None) if status == 200 else (status, answer)
 
-            base = Empty.model_construct(
-                location="", last_column_id=-1, schemas=[], partition_specs=[], sort_orders=[],
-                current_schema_id=-1, default_spec_id=0, last_partition_id=999, refs={},
-                default_sort_order_id=0, snapshots=[], snapshot_log=[], metadata_log=[],
-                properties={}, last_sequence_number=0, last_updated_ms=0, format_version=2,
-                current_snapshot_id=None, statistics=[], partition_statistics=[],
-                table_uuid=uuid.uuid4(),
-            )  # fmt: skip
-            made = update_table_metadata(base, updates, enforce_validation=True)
-        else:
-            made = update_table_metadata(base, updates)
-        self.kept(name, json.loads(made.model_dump_json()))
-        return 200, {key: self.tables[name][key] for key in ("metadata", "metadata-location")}
-
-    def kept(self, name: tuple[str, ...], metadata: Any) -> None:
+    def kept(self, name: Name, metadata: Json) -> None:
         place = Path(metadata["location"]) / "metadata" / f"{uuid.uuid4()}.metadata.json"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(json.dumps(metadata))
         self.tables[name] = {"metadata-location": str(place), "metadata": metadata, "config": {}}
+
+
+def _error(message: str, kind: str = "") -> Json:
+    return {"error": {"message": message, "type": kind, "code": 400}}
+
+
+# ------------------------------------------------------------------ metadata as JSON
+
+
+def _empty() -> Json:
+    """What the updates of a new table begin with."""
+    return {
+        "format-version": 2, "table-uuid": str(uuid.uuid4()), "location": "",
+        "last-sequence-number": 0, "last-updated-ms": 0, "last-column-id": 0, "schemas": [],
+        "current-schema-id": -1, "partition-specs": [], "default-spec-id": -1,
+        "last-partition-id": 999, "sort-orders": [], "default-sort-order-id": -1,
+        "properties": {}, "snapshots": [], "refs": {}, "snapshot-log": [], "metadata-log": [],
+        "statistics": [], "partition-statistics": [],
+    }  # fmt: skip
+
+
+def check(table: Json | None, needed: Json) -> None:
+    """Raise Refused for a requirement that does not hold."""
+    kind = needed["type"]
+    if kind == "assert-create":
+        held = table is None
+    elif table is None:
+        held = False
+    elif kind == "assert-table-uuid":
+        held = table["table-uuid"].lower() == needed["uuid"].lower()
+    elif kind == "assert-ref-snapshot-id":
+        held = table["refs"].get(needed["ref"], {}).get("snapshot-id") == needed["snapshot-id"]
+    else:
+        own = {
+            "assert-last-assigned-field-id": "last-column-id",
+            "assert-current-schema-id": "current-schema-id",
+            "assert-last-assigned-partition-id": "last-partition-id",
+            "assert-default-spec-id": "default-spec-id",
+            "assert-default-sort-order-id": "default-sort-order-id",
+        }[kind]
+        told = {"assert-last-assigned-field-id": "last-assigned-field-id",
+                "assert-last-assigned-partition-id": "last-assigned-partition-id"}  # fmt: skip
+        held = table[own] == needed[told.get(kind, own)]
+    if not held:
+        raise Refused(f"{kind} does not hold")
+
+
+def apply(table: Json | None, updates: list[Json]) -> Json:
+    """The table after updates, a new one for None; ``table`` is not changed."""
+    made = _empty() if table is None else copy.deepcopy(table)
+    added: dict[str, int] = {}
+    now = max(made["last-updated-ms"], time.time_ns() // 1_000_000)
+    for each in updates:
+        _apply(made, each, added, now)
+    made["last-updated-ms"] = now
+    if made.get("current-snapshot-id") in (None, -1):
+        made["current-snapshot-id"] = None if made["format-version"] > 2 else -1
+    if made["format-version"] == 1:
+        schema, spec = made["current-schema-id"], made["default-spec-id"]
+        made["schema"] = next(s for s in made["schemas"] if s["schema-id"] == schema)
+        specs = (s["fields"] for s in made["partition-specs"] if s["spec-id"] == spec)
+        made["partition-spec"] = next(specs)
+    return made
+
+
+def _apply(made: Json, update: Json, added: dict[str, int], now: int) -> None:
+    match update["action"]:
+        case "assign-uuid":
+            made["table-uuid"] = update["uuid"]
+        case "upgrade-format-version":
+            if update["format-version"] > 2:
+                made.setdefault("next-row-id", 0)
+            made["format-version"] = update["format-version"]
+        case "set-location":
+            made["location"] = update["location"]
+        case "set-properties":
+            made["properties"] |= update["updates"]
+        case "remove-properties":
+            for each in update["removals"]:
+                made["properties"].pop(each, None)
+        case "add-schema":
+            _add(made, "schema", update["schema"], added)
+            made["last-column-id"] = max(made["last-column-id"], _highest(update["schema"]))
+        case "add-spec":
+            _add(made, "spec", update["spec"], added)
+            ids = [each["field-id"] for each in update["spec"]["fields"]]
+            made["last-partition-id"] = max([made["last-partition-id"], *ids])
+        case "add-sort-order":
+            _add(made, "sort-order", update["sort-order"], added)
+        case "set-current-schema":
+            made["current-schema-id"] = _chosen("schema", update["schema-id"], added)
+        case "set-default-spec":
+            made["default-spec-id"] = _chosen("spec", update["spec-id"], added)
+        case "set-default-sort-order":
+            made["default-sort-order-id"] = _chosen("sort-order", update["sort-order-id"], added)
+        case "remove-partition-specs":
+            gone = update["spec-ids"]
+            made["partition-specs"] = [
+                s for s in made["partition-specs"] if s["spec-id"] not in gone
+            ]
+        case "remove-schemas":
+            gone = update["schema-ids"]
+            made["schemas"] = [s for s in made["schemas"] if s["schema-id"] not in gone]
+        case "set-statistics" | "remove-statistics" as action:
+            own = [s for s in made["statistics"] if s["snapshot-id"] != update["snapshot-id"]]
+            made["statistics"] = own + [update["statistics"]] * (action == "set-statistics")
+        case _:
+            _apply_snapshots(made, update, now)
+
+
+def _apply_snapshots(made: Json, update: Json, now: int) -> None:
+    refs = made["refs"]
+    match update["action"]:
+        case "add-snapshot":
+            snapshot = update["snapshot"]
+            number = snapshot.get("sequence-number", 0)
+            if made["format-version"] > 1:
+                if number <= made["last-sequence-number"] and snapshot.get("parent-snapshot-id"):
+                    raise Refused(f"sequence number {number} is too old")
+                made["last-sequence-number"] = max(number, made["last-sequence-number"])
+            if made["format-version"] > 2:
+                if snapshot.get("first-row-id") is None:
+                    raise Unfit("a snapshot of version 3 needs a first row id")
+                if snapshot["first-row-id"] < made["next-row-id"]:
+                    raise Refused(f"row id {snapshot['first-row-id']} was given before")
+                made["next-row-id"] = snapshot["first-row-id"] + snapshot["added-rows"]
+            made["snapshots"].append(snapshot)
+        case "set-snapshot-ref":
+            told = {k: v for k, v in update.items() if k not in ("action", "ref-name")}
+            if all(each["snapshot-id"] != told["snapshot-id"] for each in made["snapshots"]):
+                raise Unfit(f"{update['ref-name']} cannot be an unknown snapshot")
+            refs[update["ref-name"]] = told
+            if update["ref-name"] == "main":
+                made["current-snapshot-id"] = told["snapshot-id"]
+                made["snapshot-log"].append(
+                    {"snapshot-id": told["snapshot-id"], "timestamp-ms": now}
+                )
+        case "remove-snapshot-ref":
+            refs.pop(update["ref-name"], None)
+            if update["ref-name"] == "main":
+                made["current-snapshot-id"] = None
+        case "remove-snapshots":
+            gone = {*update["snapshot-ids"]}
+            made["snapshots"] = [s for s in made["snapshots"] if s["snapshot-id"] not in gone]
+            made["snapshot-log"] = [s for s in made["snapshot-log"] if s["snapshot-id"] not in gone]
+            for name in [name for name, ref in refs.items() if ref["snapshot-id"] in gone]:
+                del refs[name]
+        case action:
+            raise ValueError(f"no update {action}")
+
+
+def _add(made: Json, kind: str, given: Json, added: dict[str, int]) -> None:
+    known, key = made[_LISTS[kind]], _IDS[kind]
+
+    def content(each: Json) -> Json:
+        return {name: value for name, value in each.items() if name != key}
+
+    for each in known:
+        if content(each) == content(given):
+            added[kind] = each[key]
+            return
+    unsorted = kind == "sort-order" and not given["fields"]
+    least = 0 if kind != "sort-order" or unsorted else 1
+    number = 0 if unsorted else max([least - 1, *(each[key] for each in known)]) + 1
+    known.append({**content(given), key: number})
+    added[kind] = number
+
+
+def _chosen(kind: str, given: int, added: dict[str, int]) -> int:
+    return added[kind] if given == -1 else given
+
+
+def _highest(schema: Any) -> int:
+    """The greatest id of a schema, of whatever is nested in it too."""
+    if isinstance(schema, list):
+        return max(map(_highest, schema), default=0)
+    if not isinstance(schema, dict):
+        return 0
+    own = [schema[each] for each in ("id", "element-id", "key-id", "value-id") if each in schema]
+    return max([0, *own, *map(_highest, schema.values())])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -23,26 +21,11 @@ class TransactionServer(WritableServer):
     answers: int | None = None
     loses: bool = False
 
-    def catalog(self, request: Any, parts: list[str], query: Any, headers: Any) -> None:
-        if (request.command, parts) != ("POST", ["transactions", "commit"]):
-            super().catalog(request, parts, query, headers)
-            return
+    def together(self, changes: list[dict[str, Any]]) -> tuple[int, Any]:
         if self.answers is not None:
-            self.send(request, self.answers, {"error": {"message": "no"}})
-            return
-        before = deepcopy(self.tables)
-        for each in json.loads(request.body)["table-changes"]:
-            name = (*each["identifier"]["namespace"], each["identifier"]["name"])
-            status, answer = self.applied(name, each)
-            if status != 200:
-                self.tables.clear()
-                self.tables.update(before)
-                self.send(request, status, answer)
-                return
-        if self.loses:
-            self.send(request, 502, {"error": {"message": "lost"}})
-        else:
-            self.send(request, 204, None)
+            return self.answers, {"error": {"message": "no"}}
+        status, answer = super().together(changes)
+        return (502, {"error": {"message": "lost"}}) if self.loses else (status, answer)
 
 
 @pytest.fixture
