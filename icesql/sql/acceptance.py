@@ -7,16 +7,27 @@ are refused where they reach outside the query.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from sqlglot import exp
 
 from icesql.context import check_reading
 from icesql.errors import similar_names
-from icesql.sql.engine_functions import is_file_function, is_known, known_names, refusal
+from icesql.sql.engine_functions import (
+    SCHEMAS,
+    is_file_function,
+    is_known,
+    known_names,
+    refusal,
+)
 from icesql.sql.function_table import SPARK, function_names
 from icesql.sql.parser.own_calls import WHOLE
 from icesql.sql.positions import of_files, syntax_error, unsupported
+
+if TYPE_CHECKING:
+    from icesql.sql.positions import Place
 
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
 PIVOT_WORDS: Final = ("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER")
@@ -123,7 +134,6 @@ _PART_NAMES: Final = {
 _TABLE_PARTS: Final = frozenset(
     {"this", "db", "catalog", "alias", "joins", "laterals", "version", "when", "ordinality"}
 )
-_OWN_TABLE_PARTS: Final = ("pivots", "sample")
 _TABLE_PART_NAMES: Final = {
     "pivots": "PIVOT and UNPIVOT",
     "hints": "table hints",
@@ -157,6 +167,8 @@ _TABLE_FUNCTIONS: Final = frozenset(
 )
 
 # Functions whose second argument is the name of an aggregate, as a text.
+UNNAMED_AGGREGATE: Final = "an aggregate that is not named by a text"
+BY_TEXT_HINT: Final = "write list_aggregate(a_list, 'sum')"
 CALL_BY_TEXT: Final = frozenset(
     {"list_aggregate", "list_aggr", "array_aggregate", "array_aggr", "aggregate"}
 )
@@ -171,9 +183,9 @@ _INSIDE: Final = "put the clause after the Iceberg table itself"
 
 # What the tables of a tree are called once they were taken out.
 _VIEW: Final = "__view_"
-_RESERVED: Final = (
+# Names under which an engine finds rows: a WITH query of the name would be read instead.
+RESERVED: Final = (
     "__scan_", "__fragment_", "__file_", "__sh", "__temp_", "__ref_", _VIEW,
-    # What stands for its rows in an engine: a WITH query of the name would be read instead.
     "__kept_", "__stream_", "__rows_", "__constants_", "__positions_", "__files_",
 )  # fmt: skip
 
@@ -198,6 +210,18 @@ _REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
 }
 
 
+class Accepts(Struct, frozen=True):
+    """What a text may do.
+
+    ``files``: functions in FROM may read files; ``views``: names of views stand in it; ``calls``:
+    its functions are checked, which waits where macros are still to be expanded.
+    """
+
+    files: bool = False
+    views: bool = False
+    calls: bool = True
+
+
 def has_only_text(tree: exp.Expr) -> str:
     """What of a tree only the text that it was read from can run; "" for nothing."""
     found = tree.find(exp.TableSample, exp.Pivot)
@@ -211,12 +235,11 @@ def check_tree(
     *,
     files: bool = False,
     functions: bool = True,
-    own: bool = False,
     views: bool = False,
 ) -> None:
-    """Refuse what icesql does not run. Raises UnsupportedSqlError, SqlSyntaxError.
+    """Refuse what icesql does not run of another dialect. Raises UnsupportedSqlError and
+    SqlSyntaxError.
 
-    ``own``: whether the text is in DuckDB's spelling, in which samples and PIVOT are run.
     ``files``: whether FROM may contain functions that read files. ``functions``: whether to check
     what is called. ``views``: whether views were put into
     the text, under names that no user may give.
@@ -227,31 +250,23 @@ def check_tree(
         check_reading()
         if files and _reads_files(node):
             continue
-        if own and isinstance(node, exp.Pivot):
-            from icesql.sql.show_statements.pivots import check_pivot
-
-            check_pivot(node)
-            continue
         refused = _REFUSED_NODES.get(type(node))
-        if refused and not (own and isinstance(node, exp.TableSample)):
+        if refused:
             hint = "write sum(x) FILTER (WHERE …)" if isinstance(node, exp.Pivot) else ""
             raise unsupported(refused, node, hint)
         match node:
             case exp.Select():
-                _check_select(node, own=own)
+                _check_select(node)
             case exp.Table():
-                _check_table(node, files=files, functions=functions, own=own)
+                _check_table(node, files=files, functions=functions)
             case exp.From() | exp.Join():
-                _check_from_item(node, own=own)
+                _check_from_item(node)
             case exp.Lateral() if functions:
                 _check_lateral(node)
             case exp.CTE():
-                if views and node.alias.startswith(_VIEW):
-                    continue
-                if node.alias.lower().startswith(_RESERVED):
-                    raise unsupported(f'the name "{node.alias}"', node, "it is reserved")
+                check_name(node.alias, node, views=views)
             case exp.Func() if functions:
-                _check_call(node, own=own)
+                _check_call(node)
             case exp.DDL() | exp.DML() if not isinstance(node, exp.Query):
                 raise unsupported(_statement_name(node), node, _READ_ONLY)
             case _:
@@ -279,30 +294,25 @@ def check_spark_functions(tree: exp.Expr) -> None:
         raise unsupported(f"the function {name}() in Spark's dialect", node, hint)
 
 
-def _check_variable(node: exp.Func) -> None:
-    names = node.expressions
-    if len(names) != 1 or not (isinstance(names[0], exp.Literal) and names[0].is_string):
-        raise syntax_error("getvariable() takes the name of a variable", node, ("a text",))
+def check_calls(tree: exp.Expr) -> None:
+    """Refuse functions below a node of sqlglot's. Raises UnsupportedSqlError."""
+    for node in tree.find_all(exp.Func):
+        _check_call(node)
 
 
-def _check_call(node: exp.Func, *, own: bool = False) -> None:
+def _check_call(node: exp.Func) -> None:
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
-        if own and node.name.lower() == "getvariable":
-            _check_variable(node)
-            return
         if node.name.lower() in _FOLDED and node.find_ancestor(exp.Version) is not None:
             return
-        _check_function(node.name, node)
-        if node.name.lower() in CALL_BY_TEXT:
-            _check_named_aggregate(node)
+        check_function(node.name, node)
     elif is_known(node.sql_name()):
         # A class of sqlglot's own; what it is called in the engine is checked there.
-        _check_function(node.sql_name(), node)
+        check_function(node.sql_name(), node)
 
 
-def _check_select(node: exp.Select, *, own: bool) -> None:
+def _check_select(node: exp.Select) -> None:
     for name, value in node.args.items():
-        if value and name not in _SELECT_PARTS and not (own and name == "sample"):
+        if value and name not in _SELECT_PARTS:
             label = _PART_NAMES.get(name, name.upper().replace("_", " ").strip())
             raise unsupported(label, node)
     if not node.expressions:
@@ -315,9 +325,9 @@ def _reads_files(node: exp.Expr) -> bool:
     return in_from and isinstance(node, exp.Func) and is_file_function(function_name(node))
 
 
-def _check_table(node: exp.Table, *, files: bool, functions: bool, own: bool) -> None:
+def _check_table(node: exp.Table, *, files: bool, functions: bool) -> None:
     for name, value in node.args.items():
-        if value and name not in _TABLE_PARTS and not (own and name in _OWN_TABLE_PARTS):
+        if value and name not in _TABLE_PARTS:
             label = _TABLE_PART_NAMES.get(name, name.upper())
             raise unsupported(label, node)
     alias = node.args.get("alias")
@@ -327,12 +337,9 @@ def _check_table(node: exp.Table, *, files: bool, functions: bool, own: bool) ->
     if isinstance(inner, exp.Dot):
         _check_parts(node)
     elif isinstance(inner, exp.Func):
-        if files and _reads_files(inner):
-            name = function_name(inner)
-        elif functions:
-            name = _check_table_function(inner, node)
-        else:
-            name = function_name(inner)
+        name = function_name(inner)
+        if functions:
+            check_source(name, node, files=files)
         if node.args.get("db") is not None:
             raise unsupported(f"a qualified function {name}()", node)
     elif isinstance(inner, exp.Values):
@@ -365,8 +372,7 @@ def _check_alias(node: exp.Table, alias: exp.TableAlias) -> None:
         raise unsupported(
             construct, node, f"write {table} FOR VERSION AS OF '{shown}', or quote the name"
         )
-    if name.name.lower().startswith(_RESERVED):
-        raise unsupported(f'the name "{name.name}"', node, "it is reserved")
+    check_name(name.name, node)
     if not name.quoted and name.name.upper() in _NO_ALIAS:
         raise syntax_error(f"nothing follows {name.name.upper()}", name, ("an expression",))
 
@@ -377,11 +383,11 @@ def _check_parts(node: exp.Table) -> None:
             raise unsupported("this table name", node)
 
 
-def _check_from_item(node: exp.From | exp.Join, *, own: bool) -> None:
+def _check_from_item(node: exp.From | exp.Join) -> None:
     this = node.this
     if not isinstance(this, (exp.Table, exp.Subquery, exp.Unnest, exp.Values, exp.Lateral)):
         raise unsupported(f"{_statement_name(this)} as a table", this)
-    if this.args.get("pivots") and not own:
+    if this.args.get("pivots"):
         raise unsupported("PIVOT and UNPIVOT", this)
     if not isinstance(node, exp.Join):
         return
@@ -398,23 +404,34 @@ def _check_from_item(node: exp.From | exp.Join, *, own: bool) -> None:
 def _check_lateral(node: exp.Lateral) -> None:
     inner = node.this
     if isinstance(inner, exp.Func) and not isinstance(inner, exp.Query):
-        _check_table_function(inner, node)
+        check_source(function_name(inner), node)
 
 
-def _check_table_function(inner: exp.Func, node: exp.Expr) -> str:
-    """The name of a function in FROM. Raises UnsupportedSqlError for one that is refused there."""
-    name = function_name(inner)
+def check_source(name: str, at: Place, *, files: bool = False) -> None:
+    """Refuse a function in FROM; ``files``: unless it reads files. Raises UnsupportedSqlError."""
+    name = name.lower()
+    if files and is_file_function(name):
+        return
     if name not in _TABLE_FUNCTIONS and refusal(name, table=True) is not None:
         by_path = "iceberg_scan('path') reads an Iceberg table by its path"
         others = "CSV, JSON and Parquet files are read, by read_csv() and its like"
         hint = FILES_HINT if is_file_function(name) else others if name in _TEXTS else by_path
         is_reader = name.startswith(("read_", "parquet_", "st_read")) or name.endswith("_scan")
         refused = of_files if is_reader or hint is not by_path else unsupported
-        raise refused(f"the table function {name}()", node, hint)
-    return name
+        raise refused(f"the table function {name}()", at, hint)
 
 
-def _check_function(name: str, node: exp.Expr) -> None:
+def check_name(name: str, at: Place, *, views: bool = False) -> None:
+    """Refuse the name of a WITH query or an alias that stands for rows in the engine.
+
+    ``views``: names of views that were put into the text are allowed. Raises UnsupportedSqlError.
+    """
+    if name.lower().startswith(RESERVED) and not (views and name.startswith(_VIEW)):
+        raise unsupported(f'the name "{name}"', at, "it is reserved")
+
+
+def check_function(name: str, at: Place) -> None:
+    """Refuse a function that a query may not call. Raises UnsupportedSqlError with a hint."""
     reason = None if name.lower() in _TABLE_FUNCTIONS else refusal(name)
     if reason is not None:
         from icesql.sql.remedies import meaning
@@ -422,22 +439,18 @@ def _check_function(name: str, node: exp.Expr) -> None:
         means = "" if is_known(name) else meaning(name)
         near = () if is_known(name) or means else similar_names(name, known_names(), 1)
         hint = means or (f"did you mean {near[0]}()?" if near else reason)
-        raise unsupported(f"the function {name.lower()}()", node, hint)
+        raise unsupported(f"the function {name.lower()}()", at, hint)
 
 
-def _check_named_aggregate(node: exp.Expr) -> None:
-    """The aggregate of ``list_aggregate(l, 'sum')``, also ``l.list_aggregate('sum')``."""
-    dot = node.parent if isinstance(node.parent, exp.Dot) else None
-    is_method = dot is not None and dot.expression is node and dot.this.name.lower() != "main"
-    arguments = node.expressions[0 if is_method else 1 :]
-    name = arguments[0] if arguments else None
-    if not (isinstance(name, exp.Literal) and name.is_string):
-        raise unsupported(
-            "an aggregate that is not named by a text",
-            node,
-            "write list_aggregate(a_list, 'sum')",
-        )
-    _check_function(name.name, node)
+def named_aggregate(call: Mapping[str, Any]) -> str | None:
+    """The aggregate of ``list_aggregate(l, 'sum')`` or ``l.list_aggregate('sum')``, of DuckDB's
+    tree; None if anything but a text names it.
+    """
+    path = call["qualified_name"]["path"]
+    is_method = len(path) > 1 and path[0].lower() not in SCHEMAS
+    given = call["arguments"][0 if is_method else 1 :]
+    literal = given[0]["expression"].get("literal") if given else None
+    return str(literal["text"]) if literal and literal["kind"] == "STRING" else None
 
 
 def function_name(node: exp.Expr) -> str:

@@ -41,6 +41,7 @@ from icesql.sql.acceptance import (
     REFUSED_STATEMENTS,
     TABLE_WORDS,
     WRITE_WORDS,
+    Accepts,
     check_spark_functions,
     check_tree,
     has_only_text,
@@ -578,7 +579,8 @@ class _Parse:
         try:
             read = None
             if own:
-                tree, read = self._engine_tree(tokens)
+                accepts = Accepts(self._files, self._views)
+                tree, read = self._engine_tree(tokens, accepts)
             else:
                 tree = self._sqlglot_tree(tokens)
         except SqlSyntaxError:
@@ -588,11 +590,10 @@ class _Parse:
             raise
         if isinstance(tree, exp.Values):
             tree = exp.select("*").from_(tree, copy=False)
-        # Spark's functions are not those of the local engine, and which engine it is comes later.
-        by_own_functions = not self._translated
         if self._spark:
             sort_once(tree)
-        check_tree(tree, files=self._files, functions=by_own_functions, own=own, views=self._views)
+        if not own:
+            check_tree(tree, files=self._files, functions=not self._translated, views=self._views)
         check_depth(tree)
         if self._spark:
             made = self._spark_query(tree, tokens)
@@ -688,10 +689,12 @@ class _Parse:
         ``hidden``: a call of a dialect with a function table stays a name and its arguments.
         """
         if isinstance(self._reader, Icesql):
-            return self._engine_tree(tokens)[0]
+            return self._engine_tree(tokens, Accepts(self._files, calls=False))[0]
         return self._sqlglot_tree(tokens, hidden=hidden)
 
-    def _engine_tree(self, tokens: Sequence[Token]) -> tuple[exp.Expr, ParsedText]:
+    def _engine_tree(
+        self, tokens: Sequence[Token], accepts: Accepts
+    ) -> tuple[exp.Expr, ParsedText]:
         """The tree that DuckDB's parser reads, and how it read the text."""
         sql, reader = self._sql, self._reader
         try:
@@ -705,9 +708,7 @@ class _Parse:
         levels = nesting(tokens)
         deep = len(tokens) > _FEW_TOKENS or not is_shallow(levels)
         try:
-            engine_tree, tree = with_room(
-                lambda: read_text(text, travels, files=self._files), deep=deep
-            )
+            engine_tree, tree = with_room(lambda: read_text(text, travels, accepts), deep=deep)
         except RecursionError:
             raise too_deep(deepest_token(tokens)) from None
         except NotParsed as error:

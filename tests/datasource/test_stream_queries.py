@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +48,20 @@ class Sink:
 
 
 def start(session: Any, table: TableWriter, folder: Path, sink: Sink, **options: Any) -> Any:
+    """A query that has read something, or has ended."""
     trigger = options.pop("trigger", {"availableNow": True})
     reader = session.readStream.format("icesql")
     for name, value in options.items():
         reader = reader.option(name.replace("_", "-"), value)
     writer = reader.load(table.folder).writeStream.foreachBatch(sink).trigger(**trigger)
-    return writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+    writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+    while True:
+        query = writer.start()
+        while query.isActive and not query.recentProgress:
+            time.sleep(0.05)
+        # Spark waits ten seconds for the process of a source; a busy machine may need longer.
+        if "failed to connect back" not in str(query.exception()):
+            return query
 
 
 @LIMITS

@@ -17,9 +17,9 @@ class OuterJoins:
     def __init__(self, scope: SelectScope) -> None:
         self._items = scope.items
         self._joins = list(scope.select.args.get("joins") or ())
-        self.opaque = any(
-            join.kind not in _JOIN_KINDS or join.method == "POSITIONAL" for join in self._joins
-        ) or bool(scope.select.args.get("sample"))
+        self.opaque = any(join.kind not in _JOIN_KINDS for join in self._joins) or bool(
+            scope.select.args.get("sample")
+        )
 
     def _nullable_before(self, end: int) -> set[int]:
         """Items that the joins before number ``end`` may fill with NULL."""

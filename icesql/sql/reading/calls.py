@@ -13,7 +13,16 @@ from typing import Any, Final
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
-from icesql.sql.engine_functions import SCHEMAS
+from icesql.sql.acceptance import (
+    BY_TEXT_HINT,
+    CALL_BY_TEXT,
+    SESSION_CALLS,
+    UNNAMED_AGGREGATE,
+    check_function,
+    named_aggregate,
+)
+from icesql.sql.engine_functions import SCHEMAS, is_known
+from icesql.sql.positions import syntax_error
 from icesql.sql.reading.expressions import (
     CONTAINED_BY,
     LEVELS,
@@ -110,6 +119,31 @@ class CallReader(ExpressionReader):
 
     def function(self, found: Node) -> exp.Expr:
         """A call that is no window's."""
+        self.check_call(found)
+        return self._function(found)
+
+    def check_call(self, found: Node) -> None:
+        """Raise UnsupportedSqlError or SqlSyntaxError for a call that a query may not make."""
+        name = str(found["function_name"]).lower()
+        if not self.accepts.calls or (found.get("is_operator") and not name.isidentifier()):
+            return
+        if name == "getvariable":
+            given = [each["expression"].get("literal", {}) for each in found["arguments"]]
+            if [each.get("kind") for each in given] != ["STRING"]:
+                what = "getvariable() takes the name of a variable"
+                raise syntax_error(what, self.offset(found), ("a text",))
+            return
+        # A function of other systems that sqlglot knows may run on Spark; DuckDB refuses it itself.
+        is_session = name in SESSION_CALLS and len(found["qualified_name"]["path"]) == 1
+        if not is_session and (is_known(name) or name.upper() not in self._builders):
+            check_function(name, self.offset(found))
+        if name in CALL_BY_TEXT:
+            aggregate = named_aggregate(found)
+            if aggregate is None:
+                raise self.refuse(UNNAMED_AGGREGATE, found, BY_TEXT_HINT)
+            check_function(aggregate, self.offset(found))
+
+    def _function(self, found: Node) -> exp.Expr:
         name = found["function_name"]
         if found["is_operator"] and not name.replace("_", "").isalnum():
             return self._operator_call(found, name)
@@ -330,6 +364,7 @@ class CallReader(ExpressionReader):
 
     def window(self, found: Node) -> exp.Expr:
         """A call with OVER."""
+        self.check_call(found)
         name, given = found["function_name"].lower(), self._arguments(found)
         for extra in ("offset_expr", "default_expr"):
             if found[extra]:

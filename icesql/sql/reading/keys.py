@@ -117,7 +117,8 @@ NODES: Final[Mapping[str, Keys]] = {
     "JOIN": _reference(
         "JOIN", "left", "right", "condition", "using_columns", "is_implicit",
         join_type=("INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"),
-        ref_type=("REGULAR", "CROSS", "NATURAL", "ASOF", "POSITIONAL"),
+        # POSITIONAL JOIN pairs rows by their order, and rows of a table have none.
+        ref_type=("REGULAR", "CROSS", "NATURAL", "ASOF"),
         delim_flipped=(False,),
         duplicate_eliminated_columns=ANY,
         ranking_expression=(None,),

@@ -11,6 +11,7 @@ from msgspec import Struct
 from sqlglot import exp
 
 from icesql.errors import UnsupportedSqlError
+from icesql.sql.acceptance import Accepts
 from icesql.sql.positions import unsupported
 from icesql.sql.reading.engine_tree import NOWHERE, EngineTree
 
@@ -124,8 +125,9 @@ class Places:
     name, and ``stop`` behind a call, a parameter or a cast.
     """
 
-    def __init__(self, tree: EngineTree, source_map: SourceMap) -> None:
+    def __init__(self, tree: EngineTree, source_map: SourceMap, accepts: Accepts) -> None:
         self.tree, self.text, self._source_map = tree, tree.text, source_map
+        self.accepts = accepts
 
     def begin(self, found: Node) -> int | None:
         """Where a node begins; None where DuckDB names no place."""
@@ -159,10 +161,14 @@ class Places:
         """Whether a node stands in the text, and is not made up by DuckDB's parser."""
         return bool(found.get("query_location", NOWHERE) < NOWHERE)
 
-    def refuse(self, construct: str, found: Node) -> UnsupportedSqlError:
-        """The error for something of DuckDB's tree that has no node here."""
+    def offset(self, found: Node) -> int | None:
+        """Where a node begins in the user's SQL; None where DuckDB names no place."""
         begin = self.begin(found)
-        return unsupported(construct, None if begin is None else self.sql_offset(begin))
+        return None if begin is None else self.sql_offset(begin)
+
+    def refuse(self, construct: str, found: Node, hint: str = "") -> UnsupportedSqlError:
+        """The error for something of DuckDB's tree that icesql does not run."""
+        return unsupported(construct, self.offset(found), hint)
 
     def placed(self, node: exp.Expr, found: Node) -> exp.Expr:
         """``node`` with the place of ``found``."""

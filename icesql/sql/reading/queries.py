@@ -9,7 +9,8 @@ from typing import Final
 from msgspec import Struct
 from sqlglot import exp
 
-from icesql.sql.positions import unsupported
+from icesql.sql.acceptance import Accepts, check_name
+from icesql.sql.positions import offset_of, unsupported
 from icesql.sql.reading.closed import check_closed
 from icesql.sql.reading.engine_node import set_engine_node
 from icesql.sql.reading.engine_tree import EngineTree
@@ -34,13 +35,13 @@ class ReadQuery(Struct, frozen=True):
     files: Sequence[exp.Table]
 
 
-def read_query(tree: EngineTree, source_map: SourceMap) -> ReadQuery:
+def read_query(tree: EngineTree, source_map: SourceMap, accepts: Accepts) -> ReadQuery:
     """The nodes of the one statement of ``tree``.
 
     ``source_map`` says where its text is from. Raises UnsupportedSqlError for what has no node
-    here, at its place.
+    here and for what ``accepts`` does not allow, at its place.
     """
-    reader = QueryReader(tree, source_map)
+    reader = QueryReader(tree, source_map, accepts)
     owned = check_closed(tree.statements[0], reader)
     try:
         made = reader.query_of(tree.statements[0])
@@ -89,6 +90,7 @@ class QueryReader(SourceReader):
             value = entry["value"]
             inner = value["query_node"]
             is_recursive = is_recursive or inner["type"] == "RECURSIVE_CTE_NODE"
+            check_name(name.name, offset_of(name), views=self.accepts.views)
             alias = exp.TableAlias(this=name)
             if value["aliases"]:
                 opening = -1 if end is None else self.text.find("(", end)

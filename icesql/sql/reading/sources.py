@@ -8,8 +8,11 @@ from typing import Any, Final
 from msgspec import Struct
 from sqlglot import exp
 
+from icesql.sql.acceptance import check_name, check_source
+from icesql.sql.positions import offset_of
 from icesql.sql.reading.calls import CallReader
 from icesql.sql.reading.places import Node, words_of
+from icesql.sql.show_statements.pivots import LISTED, NO_VALUES
 
 _NAMES: Final = ("this", "db", "catalog")
 _CLAUSES: Final = ("where_clause", "group_sets", "having", "qualify", "sample")
@@ -85,7 +88,7 @@ class SourceReader(CallReader):
             case _:
                 raise self.refuse(f"{kind} JOIN", found)
         match reference:
-            case "NATURAL" | "ASOF" | "POSITIONAL":
+            case "NATURAL" | "ASOF":
                 made.set("method", reference)
             case "CROSS" if not found["is_implicit"]:
                 made.set("kind", "CROSS")
@@ -157,6 +160,7 @@ class SourceReader(CallReader):
                     self.name_placed(name, word)
                     after = word.end
                 break
+            check_name(alias, offset_of(name))
             node.set("this", name)
         if columns:
             opening = None if after is None else self.text.find("(", after)
@@ -239,6 +243,8 @@ class SourceReader(CallReader):
         function = {**inner, **places}
         if len(function["qualified_name"]["path"]) > 1:
             raise self.refuse(f"a qualified function {function['function_name']}()", found)
+        if self.accepts.calls:
+            check_source(function["function_name"], self.offset(found), files=self.accepts.files)
         is_numbered = found["with_ordinality"] == "WITH_ORDINALITY"
         if function["function_name"].lower() == "unnest":
             given = [self.expression(each["expression"]) for each in function["arguments"]]
@@ -250,7 +256,7 @@ class SourceReader(CallReader):
             call: exp.Expr = exp.Anonymous(this=function["function_name"], expressions=given)
             self.call_placed(call, function)
         else:
-            call = self.function(function)
+            call = self._function(function)
         made = exp.Table(this=call)
         if begin is not None:
             call.meta["stop"] = self.sql_offset(self.closing(begin) - 1) + 1
@@ -305,6 +311,8 @@ class SourceReader(CallReader):
         """``column IN (values)``, or the columns of an UNPIVOT under the name they get."""
         if found["pivot_enum"]:
             raise self.refuse("PIVOT by the values of a type", found)
+        if not (found["unpivot_names"] or found["entries"]):
+            raise self.refuse(NO_VALUES, found["pivot_expressions"][0], LISTED)
         values = [self._pivot_value(each) for each in found["entries"]]
         names: list[exp.Expr] = [
             exp.Identifier(this=each, quoted=True) for each in found["unpivot_names"]

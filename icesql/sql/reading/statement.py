@@ -17,6 +17,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError
+from icesql.sql.acceptance import Accepts, check_calls
 from icesql.sql.parser.token_rewriting import read_file
 from icesql.sql.parser.travel.clauses import MARK, MISPLACED, TWO, Travels, misplaced_on
 from icesql.sql.positions import syntax_error, unsupported
@@ -75,16 +76,14 @@ class NotParsed(Exception):
         self.reason = reason
 
 
-def read_text(text: EngineText, travels: Travels, *, files: bool) -> tuple[EngineTree, exp.Expr]:
+def read_text(text: EngineText, travels: Travels, accepts: Accepts) -> tuple[EngineTree, exp.Expr]:
     """DuckDB's tree of a query, and the tree that is made of it.
 
-    ``files``: whether 'data.parquet' may be a table.
-
     Raises NotParsed where DuckDB's parser gives up, UnsupportedSqlError for what icesql does not
-    know.
+    know or ``accepts`` does not allow.
     """
     engine_tree = _parsed(text)
-    return engine_tree, _read(engine_tree, text, travels, files)
+    return engine_tree, _read(engine_tree, text, travels, accepts)
 
 
 def begins_query(text: EngineText) -> bool:
@@ -111,14 +110,18 @@ def _parsed(text: EngineText) -> EngineTree:
     return engine_tree
 
 
-def _read(engine_tree: EngineTree, text: EngineText, travels: Travels, files: bool) -> exp.Expr:
+def _read(
+    engine_tree: EngineTree, text: EngineText, travels: Travels, accepts: Accepts
+) -> exp.Expr:
     places = text.source_map
-    read = read_query(engine_tree, places)
+    read = read_query(engine_tree, places, accepts)
     tree = read.tree
     for clause in travels.clauses.values():
+        if accepts.calls:
+            check_calls(clause)
         _attach(clause, read.sources, text)
     for table in read.files:
-        read_file(table, table.name, files=files and len(table.parts) == 1)
+        read_file(table, table.name, files=accepts.files and len(table.parts) == 1)
     for source in read.sources if text.tables else ():
         start = places.sql_offset(source.start)
         named = text.tables.get(start)

@@ -11,21 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlglot import exp
-
-from icesql.sql.positions import unsupported
-
+NO_VALUES: Final = "PIVOT without a list of values"
 LISTED: Final = "list the values: PIVOT t ON y IN ('a', 'b') USING sum(x)"
 # The list of values that are not read yet, of a character that no keyboard has.
 UNREAD: Final = "('\ue000values\ue000')"
-
-
-def check_pivot(pivot: exp.Pivot) -> None:
-    """Refuse one whose columns only its rows say. Raises UnsupportedSqlError."""
-    if pivot.args.get("unpivot"):
-        return
-    listed = pivot.args.get("fields") or pivot.expressions
-    for each in listed:
-        known = isinstance(each, exp.In) and each.expressions and not each.args.get("query")
-        if not known or any(isinstance(value, exp.Query | exp.PivotAny) for value in each.walk()):
-            raise unsupported("PIVOT without a list of values", each, LISTED)

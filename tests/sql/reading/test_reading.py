@@ -12,6 +12,7 @@ import pytest
 from sqlglot import exp
 
 from icesql.errors import Error, UnsupportedSqlError
+from icesql.sql.acceptance import Accepts
 from icesql.sql.parse import parse
 from icesql.sql.reading.door import serialize
 from icesql.sql.reading.engine_tree import read_tree
@@ -30,7 +31,7 @@ _DROPPED = {"query_location", "query_location_length", "is_legacy_function_call"
 
 def tree_of(text: str) -> exp.Expr:
     """The tree of a text that the user's SQL is."""
-    return read_query(read_tree(serialize, text), SourceMap(((0, 0, len(text)),))).tree
+    return read_query(read_tree(serialize, text), SourceMap(((0, 0, len(text)),)), Accepts()).tree
 
 
 def _plain(value: Any) -> Any:
@@ -110,7 +111,7 @@ def test_a_key_or_value_that_is_not_known_is_refused() -> None:
         changed = {**call, key: value}
         statement = {**tree.statements[0], "select_list": [changed]}
         with pytest.raises(UnsupportedSqlError, match=r"column 8|line 1|NEW|EXPORT"):
-            read_query(type(tree)(text, (statement,)), SourceMap(((0, 0, len(text)),)))
+            read_query(type(tree)(text, (statement,)), SourceMap(((0, 0, len(text)),)), Accepts())
 
 
 def test_a_tree_without_a_key_is_refused_by_name() -> None:
@@ -118,7 +119,7 @@ def test_a_tree_without_a_key_is_refused_by_name() -> None:
     tree = read_tree(serialize, text)
     statement = {key: each for key, each in tree.statements[0].items() if key != "qualify"}
     with pytest.raises(UnsupportedSqlError, match="without qualify"):
-        read_query(type(tree)(text, (statement,)), SourceMap(((0, 0, len(text)),)))
+        read_query(type(tree)(text, (statement,)), SourceMap(((0, 0, len(text)),)), Accepts())
 
 
 @pytest.mark.parametrize("name", ["x.range(3)", "main.range(3)", "x.generate_series(1, 3)"])

@@ -18,8 +18,13 @@ from msgspec import Struct, field
 from icesql.engine.duckdb.sql.long_disjunctions import LONGEST
 from icesql.errors import Error, UnsupportedSqlError
 from icesql.query.constants.current_time import is_clock
-from icesql.sql.acceptance import CALL_BY_TEXT
-from icesql.sql.engine_functions import SCHEMAS, is_known, refusal
+from icesql.sql.acceptance import (
+    BY_TEXT_HINT,
+    CALL_BY_TEXT,
+    UNNAMED_AGGREGATE,
+    named_aggregate,
+)
+from icesql.sql.engine_functions import is_known, refusal
 from icesql.sql.positions import unsupported
 from icesql.sql.reading.engine_tree import Node, parse
 from icesql.sql.reading.places import ParsedText
@@ -164,22 +169,13 @@ class _Checker(ABC):
         if is_clock(name) and not node["arguments"]:
             raise self.refused(f"{name}() at this place", node)
         if name in CALL_BY_TEXT:
-            self._named_aggregate(node)
+            aggregate = named_aggregate(node)
+            if aggregate is None or refusal(aggregate) is not None:
+                raise self.refused(UNNAMED_AGGREGATE, node, BY_TEXT_HINT)
         if name == "unnest":
             self.facts.makes_rows = True
         if id(node) not in self._in_from:
             self.facts.calls.append(node)
-
-    def _named_aggregate(self, node: Node) -> None:
-        path = node["qualified_name"]["path"]
-        is_method = len(path) > 1 and path[0].lower() not in SCHEMAS
-        arguments = [each["expression"] for each in node["arguments"]]
-        place = 0 if is_method else 1
-        literal = arguments[place].get("literal") if len(arguments) > place else None
-        if literal is None or literal["kind"] != "STRING" or refusal(literal["text"]) is not None:
-            raise self.refused(
-                "an aggregate that is not named by a text", node, "write list_aggregate(l, 'sum')"
-            )
 
 
 class _OfUsersText(_Checker):
