@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from datetime import UTC, datetime
@@ -177,6 +177,10 @@ def read_in_time(function: Callable[[], T], length: int) -> T:
     return query.wait_for(partial(copy_context().run, function))
 
 
+def _no_engine(*_: Any) -> None:
+    """What ``ask`` gives where no session is."""
+
+
 class QueryContext(Struct):
     """Made by ``session`` for one statement and handed down; nothing about a query is global.
 
@@ -203,6 +207,8 @@ class QueryContext(Struct):
     # How long commits are tried, in seconds, where properties of the table do not say; None is the
     # time that maintenance has.
     commit_seconds: float | None = 60.0
+    # The rows of SQL without tables on the session's engine; see ``LocalEngine.ask``.
+    ask: Callable[[str, Sequence[Any], QueryContext], list[tuple[Any, ...]] | None] = _no_engine
     # What the summaries of the snapshots that it makes say beside what every one says.
     summary: Mapping[str, str] = field(default_factory=dict)
 

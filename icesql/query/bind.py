@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from icesql.errors import found_at
 from icesql.query.bound import BoundQuery, FileScan, ScanNote
 from icesql.query.columns import bind_columns
+from icesql.query.constants.asked import Ask
 from icesql.query.constants.current_time import stop_clock
 from icesql.query.constants.session_values import put_session_literals, put_session_values
 from icesql.query.dialects.translate import translate, translated_travels
 from icesql.query.metadata_scan import Found, load, metadata_scan
 from icesql.query.names import select_scopes
 from icesql.query.nested_names import name_nested_queries
-from icesql.query.pushdown.computed.reading import Ask
 from icesql.query.pushdown.listed_values import type_lists
 from icesql.query.pushdown.push_down import push_down
 from icesql.query.snapshot_selection import (

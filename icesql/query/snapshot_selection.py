@@ -182,7 +182,7 @@ def _branch_at(table: Table, travel: BranchAt, query: QueryContext) -> SelectedS
 def at_instant(travel: TimeTravel | None, query: QueryContext) -> TimeTravel | None:
     """``travel`` with its time, if it has one, folded to an instant. Raises SqlSyntaxError."""
     if isinstance(travel, AtTime):
-        from icesql.query.constants.instant import fold_instant
+        from icesql.query.travel.instant import fold_instant
 
         return AsOf(fold_instant(travel, query), travel.text)
     if isinstance(travel, BranchAt):

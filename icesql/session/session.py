@@ -101,6 +101,7 @@ class Session:
     @contextmanager
     def _reading(self, query: QueryContext) -> Iterator[None]:
         """A block in which texts are read by the parser of the engine that runs them."""
+        query.ask = self.engines.ask
         parser = reading_by(lambda text: self.engines.serialize(text, self.state.settings))
         with parser, query.reading():
             yield

@@ -23,7 +23,7 @@ INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEIN
 _DATE: Final = r"(?a)(\d{4})-(\d{1,2})-(\d{1,2})"
 _TIMESTAMP: Final = (
     r"(?a)(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?"
-    r"\s*(Z|[+-]\d\d(?::?\d\d)?)?)?"
+    r"\s*(Z|[+-]\d\d(?::?\d\d(?::\d\d)?)?)?)?"
 )
 _FLOATING: Final = r"(?ai)[+-]?(\d{1,15}(\.\d{1,15})?|nan|inf|infinity)"
 
@@ -215,8 +215,8 @@ def _read_timestamp(text: str) -> tuple[int, int | None] | None:
         return micros, None
     if zone == "Z":
         return micros, 0
-    digits = zone[1:].replace(":", "").ljust(4, "0")
-    offset = (int(digits[:2]) * 60 + int(digits[2:])) * 60 * SECOND
+    digits = zone[1:].replace(":", "").ljust(6, "0")
+    offset = ((int(digits[:2]) * 60 + int(digits[2:4])) * 60 + int(digits[4:])) * SECOND
     return micros, -offset if zone[0] == "-" else offset
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from icesql.config import time_zone
+from icesql.query.constants.constant import Interval
 from icesql.sql.parameters import write_literal
 from icesql.sql.user_text import VALUE, Edit
 
@@ -64,14 +65,22 @@ def clock_time(node: exp.Expr, query: QueryContext) -> datetime | date | None:
 
 
 def _constant(node: exp.Expr, query: QueryContext) -> exp.Expr | None:
-    match clock_time(node, query):
-        case None:
-            return None
-        case datetime() as moment:
-            kind = "TIMESTAMP" if moment.tzinfo is None else "TIMESTAMPTZ"
-            return _cast(moment.isoformat(" "), kind)
-        case day:
-            return _cast(day.isoformat(), "DATE")
+    moment = clock_time(node, query)
+    return None if moment is None else time_literal(moment)
+
+
+def time_literal(value: datetime | date | Interval) -> exp.Expr:
+    """A time as ``clock_time`` gives it, or a span of time, in SQL."""
+    match value:
+        case Interval(months, days, micros):
+            text, kind = f"{months} months {days} days {micros} microseconds", "INTERVAL"
+        case datetime():
+            text = value.isoformat(" ")
+            kind = "TIMESTAMP" if value.tzinfo is None else "TIMESTAMPTZ"
+        case _:
+            text, kind = value.isoformat(), "DATE"
+    to = exp.DataType(this=exp.DataType.Type[kind])
+    return exp.Cast(this=exp.Literal.string(text), to=to)
 
 
 def _name(node: exp.Expr) -> str:
@@ -87,7 +96,3 @@ def _name(node: exp.Expr) -> str:
             return node.name.lower()
         case _:
             return ""
-
-
-def _cast(text: str, kind: str) -> exp.Expr:
-    return exp.cast(exp.Literal.string(text), kind, dialect="duckdb")

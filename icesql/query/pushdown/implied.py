@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date, datetime
-from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -13,10 +12,9 @@ from sqlglot import exp
 
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
-from icesql.query.constants.casts import INTEGERS, cast
-from icesql.query.constants.constant import Constant, Kind, NotConstant
+from icesql.query.constants.asked import Ask, asked
+from icesql.query.constants.constant import Constant, Kind
 from icesql.query.constants.current_time import clock_time
-from icesql.query.constants.time_units import interval_of_text
 from icesql.query.pushdown.column_access import Resolve, child_of
 from icesql.query.pushdown.computed.expression import (
     COMPARISONS,
@@ -25,7 +23,6 @@ from icesql.query.pushdown.computed.expression import (
     Expression,
     replaced,
 )
-from icesql.query.pushdown.computed.reading import Ask
 from icesql.query.pushdown.computed.simpler import simpler
 from icesql.query.pushdown.predicate import OTHER_SCAN, Translator
 
@@ -174,25 +171,7 @@ def _asked_constants(
     replaced(implied, compared)
     if len(wanted) > _MOST_CONSTANTS or sum(map(len, wanted.values())) > _LONGEST:
         return {}
-    return _constants(wanted, translator.query, ask)
-
-
-def _constants(
-    wanted: Mapping[Expression, str], query: QueryContext, ask: Ask
-) -> dict[Expression, Constant]:
-    if not wanted:
-        return {}
-    selected = ", ".join(f"typeof({sql}), CAST({sql} AS VARCHAR)" for sql in wanted.values())
-    rows = ask(f"SELECT {selected}", [], query)
-    if not rows:
-        # One of them fails, which says nothing of the others.
-        each_alone = [{each: sql} for each, sql in wanted.items()] if len(wanted) > 1 else []
-        return {k: v for one in each_alone for k, v in _constants(one, query, ask).items()}
-    return {
-        each: constant
-        for each, kind, text in zip(wanted, rows[0][::2], rows[0][1::2], strict=True)
-        if (constant := _constant(kind, text, query)) is not None
-    }
+    return asked(wanted, translator.query, ask)
 
 
 def _with_constants(implied: Expression, known: Mapping[Expression, Constant]) -> Expression:
@@ -208,32 +187,3 @@ def _with_constants(implied: Expression, known: Mapping[Expression, Constant]) -
         return Expression("constant", (each,), found)
 
     return replaced(implied, change)
-
-
-def _constant(kind: str, text: str | None, query: QueryContext) -> Constant | None:
-    """The value of a type's name and a value's text, None where that is not certain."""
-    if text is None:
-        return Constant(Kind.NULL, None)
-    typed = Constant(Kind.TEXT, text)
-    try:
-        match kind:
-            case "VARCHAR":
-                return Constant(Kind.STRING, text)
-            case "BOOLEAN":
-                return Constant(Kind.BOOLEAN, text == "true")
-            case "DATE" | "TIMESTAMP":
-                return cast(typed, kind, query)
-            case "TIMESTAMP WITH TIME ZONE":
-                return cast(typed, "TIMESTAMPTZ", query)
-            case "INTERVAL":
-                return Constant(Kind.INTERVAL, interval_of_text(text))
-            case "DOUBLE":
-                # The text of a FLOAT has too few digits to be the same number here.
-                return Constant(Kind.DOUBLE, float(text))
-            case _ if kind in INTEGERS:
-                return Constant(Kind.INTEGER, int(text))
-            case _ if kind.startswith("DECIMAL"):
-                return Constant(Kind.DECIMAL, Decimal(text))
-    except (ValueError, OverflowError, ArithmeticError, NotConstant):
-        return None
-    return None

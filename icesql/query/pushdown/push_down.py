@@ -19,6 +19,7 @@ from sqlglot import exp
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Predicate
 from icesql.iceberg.schema import Schema
 from icesql.query.bound import PushedConjunct
+from icesql.query.constants.asked import Ask
 from icesql.query.names import FromItem, SelectScope, meaning_of
 from icesql.query.pushdown.column_access import resolver
 from icesql.query.pushdown.computed.expression import (
@@ -29,7 +30,7 @@ from icesql.query.pushdown.computed.expression import (
     replaced,
     string,
 )
-from icesql.query.pushdown.computed.reading import Ask, expression_of
+from icesql.query.pushdown.computed.reading import expression_of
 from icesql.query.pushdown.joins import OuterJoins
 from icesql.query.pushdown.needed.distinct_values import asks_for_values, with_values_only
 from icesql.query.pushdown.plain_select import has_only, is_row_by_row, whole_number

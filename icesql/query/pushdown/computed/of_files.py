@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from icesql.iceberg import types as t
+from icesql.query.constants.asked import Ask
 from icesql.query.pushdown.computed.expression import (
     COMPARISONS,
     Expression,
@@ -23,7 +24,6 @@ from icesql.query.pushdown.computed.expression import (
 )
 from icesql.query.pushdown.computed.functions import is_growing
 from icesql.query.pushdown.computed.monotone import NUMBERS, TIMES, Shape
-from icesql.query.pushdown.computed.reading import Ask
 from icesql.query.pushdown.computed.sql import NotWritable, write
 from icesql.scan.pruning.file_conditions import FileCondition, ValueRange
 

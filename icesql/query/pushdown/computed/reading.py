@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from icesql.errors import Error
 from icesql.query.constants.current_time import is_clock
@@ -18,12 +19,7 @@ from icesql.sql.reading.door import serialize
 from icesql.sql.reading.engine_node import engine_node
 from icesql.sql.reading.engine_tree import read_tree
 
-if TYPE_CHECKING:
-    from icesql.context import QueryContext
-
 Node = Mapping[str, Any]
-# Runs SQL without tables on the engine, with parameters; None where it raises.
-Ask = Callable[[str, Sequence[Any], "QueryContext"], "list[tuple[Any, ...]] | None"]
 # What stands at a place of the text under these names; no names for a value.
 _Leaves = dict[tuple[int, tuple[str, ...]], Expression]
 
@@ -71,13 +67,13 @@ def expression_of(node: exp.Expr) -> Expression:
         if found is not None:
             made = _Converter(_leaves(node), found.sql_place).read(found.value)
             # The tree knows what is a method of a column and what a call of a schema.
-            return _read_text(node) if OPAQUE in made.walk() else made
+            return expression_of_text(node) if OPAQUE in made.walk() else made
         match node:
             case exp.Paren():
                 return expression_of(node.this)
             case exp.And():
                 return Expression("and", tuple(map(expression_of, node.flatten())))
-        return _read_text(node)
+        return expression_of_text(node)
     except RecursionError:
         return OPAQUE
 
@@ -98,7 +94,7 @@ def _leaves(node: exp.Expr) -> _Leaves:
     return found
 
 
-def _read_text(node: exp.Expr) -> Expression:
+def expression_of_text(node: exp.Expr) -> Expression:
     """The expression of a tree that was not made by DuckDB's parser."""
     kinds = exp.Column | exp.In
     originals = [each for each in node.walk() if isinstance(each, kinds)]
@@ -121,7 +117,7 @@ def _read_text(node: exp.Expr) -> Expression:
     try:
         tree = read_tree(serialize, f"SELECT {copy.sql(dialect='duckdb')}")
         (selected,) = tree.statements[0]["select_list"]
-    except (Error, ValueError, LookupError):
+    except (Error, SqlglotError, ValueError, LookupError):
         return OPAQUE
     return _Converter(found, lambda _: 0).read(selected)
 

@@ -1,0 +1,67 @@
+"""The values of constant expressions, as the engine computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from icesql.query.constants.casts import INTEGERS, cast
+from icesql.query.constants.constant import Constant, Kind, NotConstant
+from icesql.query.constants.time_units import interval_of_text
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+
+K = TypeVar("K")
+# Runs SQL without tables on the engine, with parameters; None where it raises.
+Ask = Callable[[str, Sequence[Any], "QueryContext"], "list[tuple[Any, ...]] | None"]
+
+
+def asked(wanted: Mapping[K, str], query: QueryContext, ask: Ask) -> dict[K, Constant]:
+    """The values of constant expressions in SQL, by their keys, from one question.
+
+    One is left out where the engine raises for it, and where its value has no ``Constant``.
+    """
+    if not wanted:
+        return {}
+    selected = ", ".join(f"typeof({sql}), CAST({sql} AS VARCHAR)" for sql in wanted.values())
+    rows = ask(f"SELECT {selected}", [], query)
+    if not rows:
+        # One of them fails, which says nothing of the others.
+        each_alone = [{each: sql} for each, sql in wanted.items()] if len(wanted) > 1 else []
+        return {k: v for one in each_alone for k, v in asked(one, query, ask).items()}
+    return {
+        each: constant
+        for each, kind, text in zip(wanted, rows[0][::2], rows[0][1::2], strict=True)
+        if (constant := _constant(kind, text, query)) is not None
+    }
+
+
+def _constant(kind: str, text: str | None, query: QueryContext) -> Constant | None:
+    """The value of a type's name and a value's text, None where that is not certain."""
+    if text is None:
+        return Constant(Kind.NULL, None)
+    typed = Constant(Kind.TEXT, text)
+    try:
+        match kind:
+            case "VARCHAR":
+                return Constant(Kind.STRING, text)
+            case "BOOLEAN":
+                return Constant(Kind.BOOLEAN, text == "true")
+            case "DATE" | "TIMESTAMP":
+                return cast(typed, kind, query)
+            case "TIMESTAMP WITH TIME ZONE":
+                return cast(typed, "TIMESTAMPTZ", query)
+            case "INTERVAL":
+                return Constant(Kind.INTERVAL, interval_of_text(text))
+            case "DOUBLE":
+                # The text of a FLOAT has too few digits to be the same number here.
+                return Constant(Kind.DOUBLE, float(text))
+            case _ if kind in INTEGERS:
+                return Constant(Kind.INTEGER, int(text))
+            case _ if kind.startswith("DECIMAL"):
+                return Constant(Kind.DECIMAL, Decimal(text))
+    except (ValueError, OverflowError, ArithmeticError, NotConstant):
+        return None
+    return None
