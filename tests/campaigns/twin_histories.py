@@ -1,4 +1,4 @@
-"""Histories of one writer by a model, and on twin tables: icesql changes one, Spark SQL the other.
+"""Histories of one writer by a model; with Java icesql and Spark SQL take turns at one table.
 
     python tests/campaigns twin_histories [--histories 200] [--first 0] [--length 30]
         [--kinds sqlite,folder,rest] [--lanes 2] [--out F] [--only N …]
@@ -9,10 +9,9 @@ writer has left in files of three formats with every kind of delete; and stateme
 rows, transactions, columns, partitions, branches, tags, history, properties, maintenance. After each
 one the table, its branches and each snapshot have the model's rows, by both readers, and so has a
 condition, with pruning and without. With ``--java`` (a Python that has PySpark 4.1 and pyarrow, and
-jars of Iceberg and of SQLite) statements are those that both take, and Java does each to a
-twin: rows have to be equal, and in version 3 also which statement made each row and which changed it
-last; Java reads icesql's table now and then, with its files, snapshots and refs. At the end PyIceberg
-reads it, too, and the totals of the summary are counted. Exits with 1 if anything was wrong.
+jars of Iceberg and of SQLite) statements are those that both take, in Spark's dialect, each by one of
+the two, and Java reads the table now and then. At the end PyIceberg reads it, too, and the totals of
+the summary are counted.
 """
 
 from __future__ import annotations

@@ -9,5 +9,5 @@ branches, tags, every snapshot, row ids, needed files (``files``), promises of m
 
 Three histories are drawn: ``beside`` another writer that comes in at ``moments`` inside of
 statements, by ``others`` and through a gateway; ``killed`` at these moments; and
-``alone``, with every kind of statement, which Java does to a twin. ``command`` runs many of them.
+``alone``, with every kind of statement, of which Java does half. ``command`` runs many of them.
 """

@@ -114,7 +114,7 @@ class TwoWriters(History):
         some = sorted({each for each in known if each is not None} or {0})
         wanted = sorted(chance.sample(some, min(len(some), chance.randint(1, 2))))
         rows = None
-        if chance.random() < 0.35:
+        if chance.random() < 0.7:
             rows = self._first(table, self.draw.cells(table, ids=wanted))
             for each in rows:
                 if self.shape.by_p:
@@ -204,7 +204,7 @@ class TwoWriters(History):
 
         def run() -> None:
             for text in drawn.texts:
-                java.run(others.in_java(text, name, name))
+                java.run(others.in_java(text, name))
 
         return Statement(
             f"java {drawn.kind} {drawn.text}", (), drawn.parts, run=run, table=table.name

@@ -186,8 +186,6 @@ class Drawing:
         self._tables, self._last, self._columns = tables, 0, Columns(chance, shape.version, KINDS)
         # Whether a new column may have the name of one that is gone.
         self.reuses_names = False
-        # Snapshots that both writers of twins have.
-        self.common: set[int] | None = None
 
     def draw(self, weights: Mapping[str, float], table: TableModel, other: Any = None) -> Statement:
         """A statement of one of these kinds, by how often they are wanted; ``other`` draws some."""
@@ -732,12 +730,11 @@ class Drawing:
             found, current = [], table.heads.get("main")
             while current is not None and (current := parents.get(current)) in parents:
                 found.append(current)
-        common = parents if self.common is None else self.common
-        return [e for e in found if table.snapshots.get(e) is not None and e in common]
+        return [each for each in found if table.snapshots.get(each) is not None]
 
     def move_main(self, table: TableModel) -> Statement | None:
         """Back to an ancestor of main, or to any snapshot."""
-        anywhere = self.common is not None and self.chance.random() < 0.3
+        anywhere = self.spelling.spark and self.chance.random() < 0.3
         found = self._snapshots(table, ancestors=not anywhere)
         if not found:
             return None
@@ -795,7 +792,6 @@ class Drawing:
         """The rows of an INSERT into a branch come to main, too."""
         known = table.parents()
         found = [each for each in table.appended if each in known]
-        found = [each for each in found if self.common is None or each in self.common]
         if not found:
             return None
         chosen = self.chance.choice(found)
@@ -886,7 +882,7 @@ class Drawing:
                          table=table.name)  # fmt: skip
 
     def replace(self, table: TableModel) -> Statement:
-        text_x = self.common is None and self.chance.random() < 0.3
+        text_x = self.chance.random() < 0.3
         sql = self.shape.create(
             self.name(table.name), self.spelling, replace=True, text_x=text_x
         )  # fmt: skip

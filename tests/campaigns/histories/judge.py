@@ -469,6 +469,17 @@ class History:
             for table in self.tables.values():
                 if table.document is not None:
                     self._check(con, table)
+                    self._check_plan(table)
+
+    def _check_plan(self, table: TableModel) -> None:
+        """No equality delete is planned for rows of its own commit; the reader would forgive it."""
+        if table.keyed and table.rows["main"]:
+            for task in others.planned(self.warehouse.load(self.namespace, table.name)[1]).values():
+                own = task.data_file.sequence_number
+                if any(each.equality_ids and each.sequence_number <= own for each in task.deletes):
+                    raise Fault(
+                        f"{table.name}: {task.data_file.path} has deletes of its own commit"
+                    )
 
     def _check(self, con: icesql.Connection, table: TableModel) -> None:
         for branch in ["main", *(each for each in table.rows if each != "main")]:
@@ -616,7 +627,7 @@ class History:
         if lost := difference(told(found), table.shown(table.at("main"))):
             raise Fault(f"by Java: {lost}")
         if past:
-            self._check_past(table, lambda sql: java.run(others.in_java(sql, name, name)))
+            self._check_past(table, lambda sql: java.run(others.in_java(sql, name)))
 
     def _drop(self, name: str) -> None:
         """What CREATE TABLE AS made, or another one of its name."""

@@ -78,6 +78,16 @@ def _folder(metadata: Any) -> str:
     return place
 
 
+def planned(table: Any) -> dict[str, Any]:
+    """The tasks of a scan of the whole table by the paths of their files."""
+    from icesql.scan.planner import plan
+    from icesql.scan.table_scan import TableScan
+
+    schema, snapshot = table.metadata.schema, table.metadata.current_snapshot
+    found = plan(TableScan(table, snapshot, schema, schema), QueryContext())
+    return {task.data_file.path: task for task in found.files}
+
+
 def position_delete(catalog: Any, table: Any, rows: list[tuple[str, int]]) -> bool:
     """Delete rows by file and position, as vectors in version 3; whether it could.
 
@@ -85,15 +95,10 @@ def position_delete(catalog: Any, table: Any, rows: list[tuple[str, int]]) -> bo
     """
     from pyroaring import BitMap64
 
-    from icesql.scan.planner import plan
-    from icesql.scan.table_scan import TableScan
     from icesql.write.deletion_vectors import write_deletion_vector
     from icesql.write.position_deletes import write_position_deletes
 
-    metadata = table.metadata
-    scan = TableScan(table, metadata.current_snapshot, metadata.schema, metadata.schema)
-    files = {task.data_file.path: task for task in plan(scan, QueryContext()).files}
-    made = []
+    metadata, files, made = table.metadata, planned(table), []
     for path in sorted({each for each, _ in rows}):
         task, own = files[path], [number for each, number in rows if each == path]
         if metadata.format_version > 2:
@@ -174,12 +179,10 @@ def emptied(value: Any) -> Any:
 # ------------------------------------------------------------------ Java
 
 
-def in_java(text: str, own: str, name: str, ids: dict[int, int] | None = None) -> str:
-    """A statement about a table as Java has it, in the catalog c, by another name and snapshots."""
+def in_java(text: str, name: str) -> str:
+    """A statement about a table as Java has it, in the catalog c."""
     text = text.replace("CALL system", "CALL c.system")
-    for number, theirs in (ids or {}).items():
-        text = text.replace(str(number), str(theirs))
-    return re.sub(rf"(?<![\w.]){re.escape(own)}(?!\w)", f"c.{name}", text)
+    return re.sub(rf"(?<![\w.]){re.escape(name)}(?!\w)", f"c.{name}", text)
 
 
 class Java:
