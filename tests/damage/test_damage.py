@@ -5,57 +5,24 @@ Two hundred damages by default; ICESQL_DAMAGES=2000 does the whole series.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 import icesql
-from tests.damage import campaign
-from tests.damage.process import Process
+from tests.campaigns import damage as campaign
 from tests.writer.table import TableWriter
 
 WANTED = int(os.environ.get("ICESQL_DAMAGES", "200"))
 SERIES = 2000
 WANTED_STRUCTURED = int(os.environ.get("ICESQL_STRUCTURED_DAMAGES", "500"))
-BIGGEST = 3 << 20
 WORKERS = 2
 # Values of a page that no checksum covers may change, and a delete file deletes by its values.
 NO_CHECKSUM = ("data", "delete")
 NUMBERS = [{"id": 1, "name": "a", "required": False, "type": "long"}]
-
-
-def jobs(corpus):
-    """One job per damage, those of a table next to each other."""
-    rows = [json.loads(line) for line in (corpus / "tables.jsonl").read_text().splitlines()]
-    tables = [
-        str(corpus / row["metadata"])
-        for row in rows
-        if row["usability"] == "full" and size(corpus / row["table"]) <= BIGGEST
-    ]
-    healthy = next(each for each in tables if "no_deletes" in each)
-    step = SERIES // WANTED if WANTED < SERIES else 1
-    made = [
-        {"metadata": tables[seed % len(tables)], "healthy": healthy, "seed": seed}
-        for seed in range(0, WANTED * step, step)
-    ]
-    return sorted(made, key=lambda job: (job["metadata"], job["seed"]))
-
-
-def size(folder):
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-def run_share(share):
-    process = Process()
-    try:
-        return [process.ask(job) for job in share]
-    finally:
-        process.close()
 
 
 def excused(outcome, verdict):
@@ -72,11 +39,12 @@ def excused(outcome, verdict):
 
 @pytest.mark.timeout(3600)
 def test_damage_is_found_or_harmless(corpus, record_property):
-    todo = jobs(corpus)
-    middle = len(todo) // WORKERS
-    with ThreadPoolExecutor(WORKERS) as pool:
-        shares = [todo[:middle], todo[middle:]]
-        outcomes = [outcome for done in pool.map(run_share, shares) for outcome in done]
+    tables = [*campaign.tables_of(corpus)]
+    healthy = next(each for each in tables if "no_deletes" in each)
+    step = SERIES // WANTED if WANTED < SERIES else 1
+    outcomes = []
+    todo = campaign.jobs(tables, healthy, range(0, WANTED * step, step), False)
+    campaign.run(todo, WORKERS, lambda _, outcome: outcomes.append(outcome))
     assert len(outcomes) == WANTED
     counts = Counter()
     problems = []
@@ -132,9 +100,9 @@ def small_tables(tmp_path_factory):
 
 @pytest.mark.timeout(600)
 def test_damage_that_keeps_its_form_is_seen_or_harmless(small_tables):
-    counts = campaign.Counts(None)
-    todo = campaign.jobs(small_tables, small_tables[0], range(WANTED_STRUCTURED))
-    campaign.run(todo, WORKERS, None, counts.add)
+    counts = campaign.Counts()
+    todo = campaign.jobs(small_tables, small_tables[0], range(WANTED_STRUCTURED), True)
+    campaign.run(todo, WORKERS, counts.add)
     problems = [
         f"{verdict}: {outcome['damage']}: {outcome['results']}"
         for verdict, _, outcome in counts.problems
@@ -142,7 +110,7 @@ def test_damage_that_keeps_its_form_is_seen_or_harmless(small_tables):
     ]
     assert problems == [], "\n".join(problems)
     assert counts.damages == WANTED_STRUCTURED
-    found = campaign.Counter()
+    found = Counter()
     for (_, verdict), count in counts.by_kind.items():
         found[verdict] += count
     assert found["named"] > WANTED_STRUCTURED // 2
