@@ -58,7 +58,8 @@ def run(
     def share(number: int) -> None:
         process = Process()
         try:
-            for job in todo[number::processes]:
+            ends = (len(todo) * each // processes for each in (number, number + 1))
+            for job in todo[slice(*ends)]:  # those of a table together
                 if time.monotonic() > until:
                     return
                 told(job, process.ask(job))
