@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -67,7 +67,6 @@ class Values:
     """What the columns hold: close together within a file, so that bounds say something."""
 
     chance: random.Random
-    made: dict[str, list[Any]] = field(default_factory=dict)
 
     def file(self, constant: bool) -> list[dict[str, Any]]:
         """The rows of one file; ``constant``: the partition columns hold one value."""

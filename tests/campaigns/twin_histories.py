@@ -17,20 +17,8 @@ the summary are counted.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
-from tests.campaigns.histories.command import Writers, run
+from tests.campaigns.histories.command import one, run
 
-
-def history(seed: int, writers: Writers, length: int, kind: str) -> Any:
-    """The outcome of one history."""
-    from tests.campaigns.histories.alone import Alone
-
-    warehouse, theirs, java = writers.of(kind)
-    found = Alone(seed, warehouse, pyiceberg=theirs, java=java).run(length)
-    if not found.faults:
-        warehouse.forget(f"h{seed}")
-    return found
-
-
+history = partial(one, "alone:Alone")
 main = partial(run, history, histories=200, length=30, kinds="sqlite,folder,rest")

@@ -23,20 +23,8 @@ PyIceberg and Java too. What was refused has changed nothing. One seed gives one
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
-from tests.campaigns.histories.command import Writers, run
+from tests.campaigns.histories.command import one, run
 
-
-def history(seed: int, writers: Writers, length: int, kind: str) -> Any:
-    """The outcome of one history."""
-    from tests.campaigns.histories.beside import TwoWriters
-
-    warehouse, theirs, java = writers.of(kind)
-    found = TwoWriters(seed, warehouse, pyiceberg=theirs, java=java).run(length)
-    if not found.faults:
-        warehouse.forget(f"h{seed}")
-    return found
-
-
+history = partial(one, "beside:TwoWriters")
 main = partial(run, history, histories=2000, length=6)

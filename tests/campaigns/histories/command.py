@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,17 @@ class Writers:
 
 # The outcome of a history of a seed and a length, in a catalog of a kind.
 History = Callable[[int, Writers, int, str], Any]
+
+
+def one(made: str, seed: int, writers: Writers, length: int, kind: str) -> Any:
+    """The outcome of one history of a class, ``module:Class`` of this folder."""
+    module, _, name = made.partition(":")
+    warehouse, theirs, java = writers.of(kind)
+    history = getattr(import_module(f"tests.campaigns.histories.{module}"), name)
+    found = history(seed, warehouse, pyiceberg=theirs, java=java).run(length)
+    if not found.faults:
+        warehouse.forget(f"h{seed}")
+    return found
 
 
 def run(
