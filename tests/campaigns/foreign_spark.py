@@ -58,8 +58,10 @@ class SparkCopies(Copies):
         return dict.fromkeys(self._spark.table(key[1]).columns, "")
 
     def rows(self, key: Name, columns: list[str]) -> pa.Table:
-        table = self._spark.table(key[1]).limit(MOST_ROWS + 1).toArrow()
-        return table.select([table.column_names.index(each) for each in columns])
+        frame = self._spark.table(key[1])
+        return (
+            frame.select(*(frame[f"`{each}`"] for each in columns)).limit(MOST_ROWS + 1).toArrow()
+        )
 
 
 class SparkCourt:
