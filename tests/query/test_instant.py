@@ -9,7 +9,7 @@ import pytest
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.engines import Engines
-from icesql.errors import Error
+from icesql.errors import Error, SqlSyntaxError
 from icesql.query.dialects.translate import translated_travels
 from icesql.query.travel.instant import fold_instant
 from icesql.sql.parse import parse
@@ -105,6 +105,11 @@ def test_a_time_without_zone_is_read_in_the_sessions(sql: str, zone: str, expect
 @pytest.mark.parametrize(
     ("sql", "dialect", "expected"),
     [
+        # no part of a span is left out
+        ("DATE '2026-01-31' - INTERVAL '1 day 02:30:00'", "duckdb", "2026-01-29 21:30:00"),
+        ("DATE '2026-01-31' - INTERVAL '1 day'", "duckdb", "2026-01-30 00:00:00"),
+        ("DATE '2026-01-31' - INTERVAL '02:30:00'", "duckdb", "2026-01-30 21:30:00"),
+        ("DATE '2026-01-31' - INTERVAL '1 day 02:30:00'", "spark", "2026-01-29 21:30:00"),
         ("date_sub(current_date(), 1)", "spark", "2026-03-30 00:00:00"),
         ("TIMESTAMP '2026-01-31 12:00:00'", "spark", "2026-01-31 12:00:00"),
         ("current_timestamp - interval '1' day", "trino", "2026-03-30 10:30:15.250000"),
@@ -153,6 +158,16 @@ def test_spellings_of_other_dialects(sql: str, dialect: str, expected: str) -> N
 def test_what_is_no_constant_time_is_refused_by_name(sql: str, message: str) -> None:
     with pytest.raises(Error, match=message):
         fold(sql)
+
+
+def test_a_span_with_another_word_is_none() -> None:
+    sql = "SELECT * FROM t TIMESTAMP AS OF now() - INTERVAL '1 day x'"
+    statement = parse(sql)[0]
+    assert isinstance(statement, Query)
+    travel = statement.references[0].travel
+    assert isinstance(travel, AtTime)
+    with pytest.raises(SqlSyntaxError, match="is not an interval"):
+        fold_instant(travel, QueryContext())
 
 
 def test_numbers_are_seconds_where_the_dialect_says_so() -> None:

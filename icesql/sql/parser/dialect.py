@@ -26,6 +26,7 @@ from icesql.sql.positions import syntax_error
 DEFAULT_DIALECT: Final = "icesql"
 # See ``numbered``.
 _TEXTS: Final = (TokenType.STRING, TokenType.RAW_STRING)
+_SPAN: Final = r"\s*-?[0-9]+(?:\.[0-9]+)?\s*[a-zA-Z]+\s*"
 _LIKE_TAG: Final = r"\$\d+[^\s$]+\$"
 
 # What sqlglot has to say is icesql's to tell; without a handler it would reach standard error.
@@ -136,6 +137,7 @@ def parse_operand(tokens: list[Token], sql: str, dialect: Dialect) -> tuple[exp.
     """
     found: list[tuple[exp.Expr | None, int]] = []
     tokens, mend = as_newest(tokens, dialect)
+    tokens = _whole_spans(tokens) if isinstance(dialect, DuckDB) else tokens
 
     def read(parser: Any) -> Any:
         value = parser._parse_bitwise()
@@ -147,6 +149,20 @@ def parse_operand(tokens: list[Token], sql: str, dialect: Dialect) -> tuple[exp.
     parser: Any = dialect.parser()
     parser._parse(read, tokens, sql)
     return found[0]
+
+
+def _whole_spans(tokens: list[Token]) -> list[Token]:
+    """The tokens with a second part in each span whose only part with a unit sqlglot would keep.
+
+    It drops what else is in the text, such as the hours of INTERVAL '1 day 02:00:00'.
+    """
+    found = list(tokens)
+    for index, (before, token) in enumerate(pairwise(tokens), start=1):
+        is_span = before.token_type == TokenType.INTERVAL and token.token_type == TokenType.STRING
+        if is_span and len(parts := re.findall(_SPAN, token.text)) == 1 and parts != [token.text]:
+            place = token.line, token.col, token.start, token.end
+            found[index] = Token(token.token_type, f"0 days {token.text}", *place, [])
+    return found
 
 
 def promised_name(name: str | None) -> str:
