@@ -12,7 +12,7 @@ from icesql.query.columns import bind_columns
 from icesql.query.constants.asked import Ask
 from icesql.query.constants.current_time import stop_clock
 from icesql.query.constants.session_values import put_session_literals, put_session_values
-from icesql.query.dialects.translate import translate, translated_travels
+from icesql.query.dialects.translate import translate
 from icesql.query.metadata_scan import Found, load, metadata_scan
 from icesql.query.names import select_scopes
 from icesql.query.nested_names import name_nested_queries
@@ -76,9 +76,8 @@ def bind(
     _check_engine(statement, query)
     tree = statement.tree.copy()
     # A wrong time is an error before any catalog is asked.
-    references = translated_travels(statement, query.settings.timezone)
-    travels = [at_instant(reference.travel, query) for reference in references]
-    tables = open_tables(references, session.names, query)
+    travels = [at_instant(reference.travel, query) for reference in statement.references]
+    tables = open_tables(statement.references, session.names, query)
     scans, resolved, notes = [], [], [*statement.notes]
     for reference, written, found in zip(statement.references, travels, tables, strict=True):
         scan, selected = _scan(reference, written, found, session, query)

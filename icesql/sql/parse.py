@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from icesql.sql.writes.overwrites import ReadText
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
+_ZONE_HINT = "write the zone into the text: TIMESTAMP '2026-01-31 12:00:00 Europe/Vienna'"
 _MACRO = ("MACRO", "FUNCTION")
 # What may be a form of another system; see ``macros.other_spellings``.
 _OTHER = ("FLATTEN", "ROLLUP", "CUBE")
@@ -723,9 +724,16 @@ class _Parse:
         dialect = self._translated if hidden else ""
 
         def operand(value: Sequence[Token]) -> tuple[exp.Expr | None, int]:
-            # Times to travel to are folded as sqlglot reads them, but for Spark's.
+            # Times to travel to are read as sqlglot has them, but for Spark's.
             read = hide_calls(value, reader, SPARK) if dialect == SPARK else list(value)
-            return parse_operand(read, sql, reader)
+            found, count = parse_operand(read, sql, reader)
+            if found is not None and dialect:
+                if found.find(exp.AtTimeZone, exp.FromTimeZone):
+                    # It gives Trino an instant, DuckDB a clock time.
+                    what, hint = "AT TIME ZONE in a time to travel to", _ZONE_HINT
+                    raise unsupported(what, value[0], hint)
+                found.meta["dialect"] = dialect
+            return found, count
 
         rewriting = rewrite_tokens(tokens, sql)
         deep = not is_shallow(nesting(tokens))

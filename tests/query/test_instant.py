@@ -10,7 +10,6 @@ from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.engines import Engines
 from icesql.errors import Error, SqlSyntaxError
-from icesql.query.dialects.translate import translated_travels
 from icesql.query.travel.instant import fold_instant
 from icesql.sql.parse import parse
 from icesql.sql.statement import Query
@@ -121,7 +120,7 @@ def test_spellings_of_other_dialects(sql: str, dialect: str, expected: str) -> N
     statement = parse(f"SELECT * FROM t TIMESTAMP AS OF {sql}", dialect=dialect)[0]
     assert isinstance(statement, Query)
     context = QueryContext(settings=Settings(timezone="UTC"), now=NOW, ask=ENGINES.ask)
-    (reference,) = translated_travels(statement, "UTC")
+    (reference,) = statement.references
     assert isinstance(reference.travel, AtTime)
     us = fold_instant(reference.travel, context)
     assert datetime.fromtimestamp(us / 1_000_000, UTC).replace(tzinfo=None) == (
@@ -148,11 +147,15 @@ def test_spellings_of_other_dialects(sql: str, dialect: str, expected: str) -> N
         ("DATE '2026-01-31' - DATE '2026-01-30'", "not a constant"),
         ("'2026-01-31' - '2026-01-30'", "is an interval"),
         ("now() AT TIME ZONE UTC", "not a constant"),
+        ("date_trunc('decade', now())", "not a constant"),
+        ("1 + DATE '2026-01-31'", "not a constant"),
         ("now() - '1 day'", "is not a time"),
         ("to_timestamp('soon')", "is not a number"),
         ("NULL", "not a constant"),
         ("DATE '0001-01-01' - INTERVAL 2 YEAR", "outside the years"),
         ("now() - INTERVAL 99999 YEAR", "outside the years"),
+        ("now() - to_days(1e999999)", "outside the years"),
+        ("to_timestamp(1e99999999)", "outside the years"),
     ],
 )
 def test_what_is_no_constant_time_is_refused_by_name(sql: str, message: str) -> None:
