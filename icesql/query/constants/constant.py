@@ -56,9 +56,6 @@ class Interval(Struct, frozen=True):
     def __neg__(self) -> Interval:
         return Interval(-self.months, -self.days, -self.micros)
 
-    def __mul__(self, factor: int) -> Interval:
-        return Interval(self.months * factor, self.days * factor, self.micros * factor)
-
     def __add__(self, other: Interval) -> Interval:
         return Interval(
             self.months + other.months, self.days + other.days, self.micros + other.micros

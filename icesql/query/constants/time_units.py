@@ -8,8 +8,6 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
 
-from sqlglot import exp
-
 from icesql.query.constants.constant import DAY, HOUR, SECOND, Interval, NotConstant
 
 _EPOCH_DATE: Final = date(1970, 1, 1)
@@ -64,12 +62,6 @@ def unit_name(text: str) -> str:
         if name in _UNITS:
             return name
     return lower
-
-
-def unit_of(node: exp.Expr) -> str:
-    """The unit of a truncation or extraction, "" when it is not a plain word."""
-    unit = node.args.get("unit")
-    return unit_name(unit.name) if isinstance(unit, exp.Var | exp.Literal) else ""
 
 
 def interval_of(amount: int | Decimal, unit: str) -> Interval:

@@ -243,8 +243,3 @@ def _balanced(parts: list[Predicate], *, conjunction: bool) -> Predicate:
     left = _balanced(parts[:half], conjunction=conjunction)
     right = _balanced(parts[half:], conjunction=conjunction)
     return left & right if conjunction else left | right
-
-
-def is_pushable_type(column_type: t.IcebergType) -> bool:
-    """Whether a column of this type has a place in predicates."""
-    return isinstance(column_type, t.PrimitiveType)

@@ -1,4 +1,5 @@
-"""Travel beyond one snapshot: ranges of changes, and versions that a query tells.
+"""Times and versions to travel to, and ranges of changes.
 
-In: references. Out: scans, and references whose versions are known. May import: what ``query`` may.
+In: references and times. Out: scans, instants, and references whose versions are known. May
+import: what ``query`` may.
 """

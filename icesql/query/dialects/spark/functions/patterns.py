@@ -21,7 +21,6 @@ _JAVA_ONLY: Final = re.compile(
     r"\(\?(?![:imsU-]|P<)|\\[1-9kQEGRXZzbBhHvVNuxec0pP]|[*+?}]\+|\[[^\]]*(\[|&&)"
 )
 _MODES: Final = re.compile(r"\(\?[a-zA-Z-]*[^imsa-zA-Z:)-]")
-_ESCAPES: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def like(self: Expressions, node: exp.Expr) -> Typed:
