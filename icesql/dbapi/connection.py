@@ -447,7 +447,7 @@ def connect(
         if value is not None:
             chosen = chosen.with_text(name, str(value))
     if dialect is not None:
-        from icesql.sql.parser.dialect import reading
+        from icesql.sql.lexer import reading
 
         reading(dialect)  # rejects an unknown name here, not at the first statement
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
-from sqlglot import exp
 
 from icesql.commit.append import commit_append
 from icesql.commit.in_memory import as_it_is
@@ -29,6 +28,7 @@ from icesql.modify.partition_clause import as_defaults, partition_values, with_v
 from icesql.modify.rows.query_files import write_files
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
+from icesql.sql.trees import exp
 from icesql.sql.writes.statements import Insert
 from icesql.write.assignment import stored_array
 from icesql.write.constant import constant_array

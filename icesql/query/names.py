@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
-from sqlglot import exp
 
 from icesql.errors import AmbiguousColumnError
 from icesql.iceberg import types as t
@@ -18,6 +17,7 @@ from icesql.iceberg.metadata_columns import METADATA_COLUMNS
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField
 from icesql.sql.positions import offset_of
+from icesql.sql.trees import exp
 
 _SCAN = re.compile(r"__scan_(\d+)")
 PARTITION = "_partition"

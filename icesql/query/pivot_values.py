@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from icesql.errors import DataError
+from icesql.sql.lexer import reading, tokenize
 from icesql.sql.macros.sources import Piece, Sources, spliced
 from icesql.sql.parse import parse_expanded
-from icesql.sql.parser.dialect import reading, tokenize
 from icesql.sql.positions import unsupported
 from icesql.sql.show_statements.pivot_lists import Unread, first_unread
 from icesql.sql.show_statements.pivots import LISTED, UNREAD

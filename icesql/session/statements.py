@@ -143,7 +143,7 @@ def insert_many(
     from icesql.sql.parse import first_tokens
     from icesql.sql.writes.statements import Insert
 
-    if [each.text.upper() for each in first_tokens(sql, session.dialect)[:1]] != ["INSERT"]:
+    if [each.word for each in first_tokens(sql, session.dialect)[:1]] != ["INSERT"]:
         raise NotSupportedError("executemany() takes one INSERT")
     check_writes(session.state.access)
     check_present(query.settings)

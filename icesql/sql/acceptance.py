@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
-from sqlglot import exp
 
 from icesql.context import check_reading
 from icesql.errors import similar_names
@@ -23,95 +22,15 @@ from icesql.sql.engine_functions import (
     refusal,
 )
 from icesql.sql.function_table import SPARK, function_names
-from icesql.sql.parser.own_calls import WHOLE
 from icesql.sql.positions import of_files, syntax_error, unsupported
+from icesql.sql.statement_words import FILES_HINT, READ_ONLY
+from icesql.sql.trees import exp
 
 if TYPE_CHECKING:
     from icesql.sql.positions import Place
 
-QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
-PIVOT_WORDS: Final = ("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER")
-# Queries in other words.
-TABLE_WORDS: Final = ("SUMMARIZE", "TABLE")
-COMMAND_WORDS: Final = (
-    "EXPLAIN", "SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE", "COPY", "PREPARE", "EXECUTE",
-    "DEALLOCATE",
-)  # fmt: skip
-# Some statements that begin so change tables; see ``sql.writes``.
-WRITE_WORDS: Final = (
-    "CREATE", "DROP", "ALTER", "COMMENT", "INSERT", "COPY", "DELETE", "UPDATE", "TRUNCATE",
-    "CALL", "MERGE", "OPTIMIZE", "VACUUM", "ANALYZE", "REPLACE", "ROLLBACK", "BEGIN", "START",
-    "COMMIT", "RESTORE", "UNDROP",
-)  # fmt: skip
-# Statements of these that EXPLAIN takes, too.
-EXPLAINED_WRITES: Final = ("CALL", "OPTIMIZE", "VACUUM", "ROLLBACK", "RESTORE", "ALTER")
-CHANGES_ROWS: Final = ("INSERT", "DELETE", "UPDATE", "MERGE")
-EXPLAIN_HINT: Final = (
-    "EXPLAIN takes a query, CALL or a change WITH SCHEMA EVOLUTION: EXPLAIN SELECT … with the same "
-    "condition tells what is read"
-)
-FILES_HINT: Final = (
-    "connect(files='folder') and --files allow statements, not views, to read files of this machine"
-)
-FORMATS_HINT: Final = (
-    "its name says no format: write read_csv('…'), read_json('…') or read_parquet('…'), "
-    "or the name of a table"
-)
+WHOLE: Final = "a variant is a whole value here; in DuckDB's dialect CAST(v AS JSON) is its JSON"
 _TEXTS: Final = frozenset({"read_text", "read_blob", "glob", "sniff_csv", "read_duckdb"})
-COPY_HINT: Final = (
-    "results leave through --output, cursor.arrow() or cursor.df(); connect(copy_to='folder') and "
-    "--copy-to allow COPY (query) TO 'file'"
-)
-
-_READ_ONLY: Final = (
-    "of the statements that change tables there are CREATE TABLE, INSERT, COPY … FROM, "
-    "DELETE, UPDATE, MERGE, TRUNCATE, ALTER TABLE, DROP TABLE, OPTIMIZE and CALL"
-)
-_RESULTS: Final = "results leave through --output, cursor.arrow() or cursor.df()"
-_CATALOGS: Final = "catalogs are opened with connect(…) or --catalog, --warehouse, --uri"
-
-REFUSED_STATEMENTS: Final[dict[str, str]] = {
-    **dict.fromkeys(
-        ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "CREATE", "ALTER"), _READ_ONLY
-    ),
-    **dict.fromkeys(("REPLACE", "UPSERT"), "MERGE INTO t USING … changes rows and adds others"),
-    **dict.fromkeys(
-        ("DROP", "COMMENT", "RENAME", "OPTIMIZE", "VACUUM"),
-        _READ_ONLY,
-    ),
-    **dict.fromkeys(("EXPORT", "UNLOAD", "PUT", "GET"), _RESULTS),
-    **dict.fromkeys(("ATTACH", "DETACH", "CONNECT"), _CATALOGS),
-    **dict.fromkeys(("INSTALL", "UNINSTALL"), "extensions are not loaded"),
-    "LOAD": "extensions are not loaded; COPY t FROM 'file' loads rows",
-    **dict.fromkeys(("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT"), _READ_ONLY),
-    **dict.fromkeys(("DECLARE",), "use ? parameters"),
-    "PRAGMA": "settings are changed with SET name = value",
-    "IMPORT": _READ_ONLY,
-    "ANALYZE": "ANALYZE t counts the distinct values of its columns; EXPLAIN ANALYZE SELECT … "
-    "measures a query",
-    "CHECKPOINT": _READ_ONLY,
-    "PIVOT": "in DuckDB's spelling it runs; else write sum(x) FILTER (WHERE …) for each column",
-    "UNPIVOT": "in DuckDB's spelling it runs; else write a UNION ALL of the columns",
-    "KILL": "",
-    "REFRESH": "each statement reads a table as it is now",
-    **dict.fromkeys(("CACHE", "UNCACHE"), "CREATE TEMP TABLE t AS SELECT … keeps rows"),
-    **dict.fromkeys(("GRANT", "REVOKE"), "rights are the catalog's and the store's own"),
-    "LIST": "",
-    "MSCK": "a table knows its partitions; CALL system.add_files('t', '`parquet`.`folder`') adds "
-    "files to it",
-}
-
-# What stands in the place of something that CREATE makes, by the word for it.
-CREATED: Final = {
-    "INDEX": "a Bloom filter of new files: ALTER TABLE t SET TBLPROPERTIES "
-    "('write.parquet.bloom-filter-enabled.column.x' = 'true'); WRITE ORDERED BY sorts them",
-    "MATERIALIZED": "CREATE TABLE t AS SELECT … keeps the rows of a query",
-    "GLOBAL": "write CREATE TEMP VIEW v AS SELECT …, which lives as long as the connection",
-    "VIEW": "write CREATE TEMP VIEW v AS SELECT …, which lives as long as the connection",
-    "TEMP": "write CREATE TEMP TABLE t AS SELECT …, which lives as long as the connection",
-    "TEMPORARY": "write CREATE TEMP TABLE t AS SELECT …, which lives as long as the connection",
-}
-
 _SELECT_PARTS: Final = frozenset(
     {"with_", "expressions", "from_", "joins", "laterals", "where", "group", "having", "qualify"}
     | {"windows", "distinct", "order", "limit", "offset"}
@@ -189,24 +108,24 @@ RESERVED: Final = (
     "__kept_", "__stream_", "__rows_", "__constants_", "__positions_", "__files_",
 )  # fmt: skip
 
-_REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
-    exp.Command: "this statement",
-    exp.Into: "SELECT INTO",
-    exp.Lock: "FOR UPDATE and FOR SHARE",
-    exp.Pivot: "PIVOT and UNPIVOT",
-    exp.TableSample: "TABLESAMPLE",
-    exp.MatchRecognize: "MATCH_RECOGNIZE",
-    exp.SessionParameter: "a session variable (@@name)",
-    exp.NextValueFor: "a sequence",
-    exp.Hint: "an optimizer hint",
-    exp.AtIndex: "AT after a table",
-    exp.TableFromRows: "TABLE (function)",
-    exp.JSONTable: "JSON_TABLE",
-    exp.Changes: "CHANGES (…)",
-    exp.Stream: "STREAM",
-    exp.ReadCSV: "read_csv()",
-    exp.ReadParquet: "read_parquet()",
-    exp.Semicolon: "an empty statement",
+_REFUSED_NODES: Final[dict[str, str]] = {
+    "Command": "this statement",
+    "Into": "SELECT INTO",
+    "Lock": "FOR UPDATE and FOR SHARE",
+    "Pivot": "PIVOT and UNPIVOT",
+    "TableSample": "TABLESAMPLE",
+    "MatchRecognize": "MATCH_RECOGNIZE",
+    "SessionParameter": "a session variable (@@name)",
+    "NextValueFor": "a sequence",
+    "Hint": "an optimizer hint",
+    "AtIndex": "AT after a table",
+    "TableFromRows": "TABLE (function)",
+    "JSONTable": "JSON_TABLE",
+    "Changes": "CHANGES (…)",
+    "Stream": "STREAM",
+    "ReadCSV": "read_csv()",
+    "ReadParquet": "read_parquet()",
+    "Semicolon": "an empty statement",
 }
 
 
@@ -250,7 +169,7 @@ def check_tree(
         check_reading()
         if files and _reads_files(node):
             continue
-        refused = _REFUSED_NODES.get(type(node))
+        refused = _REFUSED_NODES.get(type(node).__name__)
         if refused:
             hint = "write sum(x) FILTER (WHERE …)" if isinstance(node, exp.Pivot) else ""
             raise unsupported(refused, node, hint)
@@ -268,7 +187,7 @@ def check_tree(
             case exp.Func() if functions:
                 _check_call(node)
             case exp.DDL() | exp.DML() if not isinstance(node, exp.Query):
-                raise unsupported(_statement_name(node), node, _READ_ONLY)
+                raise unsupported(_statement_name(node), node, READ_ONLY)
             case _:
                 pass
 

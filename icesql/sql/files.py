@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlglot import exp
-
 from icesql.sql.acceptance import function_name
 from icesql.sql.engine_functions import is_file_function
-from icesql.sql.positions import offset_of, syntax_error, unsupported
+from icesql.sql.positions import of_files, offset_of, syntax_error, unsupported
 from icesql.sql.statement import FileReference
+from icesql.sql.statement_words import FILES_HINT, FORMATS_HINT
+from icesql.sql.trees import exp
 from icesql.sql.user_text import TABLE, Edit, quoted
 
 _SUFFIXES: Final = {
@@ -156,3 +156,24 @@ def _option(name: str, given: exp.Expr, offset: int | None) -> tuple[str, str]:
             f"the option {option} of {name}()", offset, "its value has to be a literal"
         )
     return option, value.sql(dialect="duckdb", comments=False)
+
+
+def read_file(table: exp.Table, text: str, *, files: bool) -> None:
+    """Make a call of ``FROM 'data.parquet'``. Raises UnsupportedSqlError for other texts."""
+    start = table.meta["start"]
+    reader = reader_of(text)
+    if reader is None or not files:
+        hint = FILES_HINT if reader else FORMATS_HINT
+        if _is_metadata(text) or "://" in text or not (reader or files):
+            hint = f"a table's folder or its metadata file is read with iceberg_scan('{text}')"
+        raise of_files(f"a file as a table: '{text}'", start, hint)
+    function = exp.Anonymous(this=reader, expressions=[exp.Literal.string(text)])
+    # As DuckDB has it: the file's name up to its first dot.
+    stem = text.rsplit("/", 1)[-1].partition(".")[0] or text
+    function.meta.update(start=start, stop=table.parts[0].meta["end"] + 1, alias=stem)
+    table.set("this", function)
+
+
+def _is_metadata(path: str) -> bool:
+    """A table's metadata file, which ends as other files of JSON do."""
+    return path.removesuffix(".gz").endswith(".metadata.json")

@@ -12,16 +12,13 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, cast
 
-from sqlglot import exp
-
 from icesql.context import Variables
 from icesql.errors import DataError, ProgrammingError
 from icesql.interval import Interval
 from icesql.sql.parser.literal_list import SHORTEST, base_value, hold, list_of
+from icesql.sql.trees import exp
 from icesql.sql.user_text import LIST, VALUE, Edit
 
-_TYPE: Final = exp.DataType.Type
-_TYPE_NAMES: Final = {_TYPE.TIMESTAMPNTZ: "TIMESTAMP"}
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _LARGEST: Final = (1 << 127) - 1
 
@@ -225,7 +222,8 @@ def write_literal(node: exp.Expr) -> str:
         case exp.Neg():
             return f"(-{write_literal(node.this)})"
         case exp.Cast() if isinstance(node.to.this, exp.DataType.Type):
-            name = _TYPE_NAMES.get(node.to.this, node.to.this.value)
+            plain = node.to.this == exp.DataType.Type.TIMESTAMPNTZ
+            name = "TIMESTAMP" if plain else node.to.this.value
             sizes = ", ".join(str(each.name) for each in node.to.expressions)
             return f"CAST({write_literal(node.this)} AS {name}{sizes and f'({sizes})'})"
         case _:
@@ -291,11 +289,11 @@ def _literal(value: Any) -> exp.Expr:
         case dt.datetime():
             return exp.Null() if _is_missing(value) else _datetime(value)
         case dt.date():
-            return _cast(dt.date.isoformat(value), _TYPE.DATE)
+            return _cast(dt.date.isoformat(value), exp.DataType.Type.DATE)
         case dt.time():
             if value.tzinfo is not None:
                 raise DataError("a time of day with a time zone has no SQL type; give one without")
-            return _cast(dt.time.isoformat(value), _TYPE.TIME)
+            return _cast(dt.time.isoformat(value), exp.DataType.Type.TIME)
         case dt.timedelta():
             microseconds, finer = divmod(value, dt.timedelta(microseconds=1))
             if finer:
@@ -334,7 +332,7 @@ def _literal(value: Any) -> exp.Expr:
     from uuid import UUID
 
     if isinstance(value, UUID):
-        return _cast(UUID.__str__(value), _TYPE.UUID)
+        return _cast(UUID.__str__(value), exp.DataType.Type.UUID)
     unwrap = getattr(value, "item", None)
     if callable(unwrap) and getattr(value, "shape", None) == ():
         return _literal(unwrap())
@@ -375,7 +373,7 @@ def _numpy_time(value: Any) -> exp.Expr:
     whole = shorter.astype(f"{kind}[us]")
     if whole == shorter:
         return _literal(whole.item())
-    return _cast(str(shorter).replace("T", " "), _TYPE.TIMESTAMP_NS)
+    return _cast(str(shorter).replace("T", " "), exp.DataType.Type.TIMESTAMP_NS)
 
 
 def _cast(text: str, to: exp.DType, *sizes: int) -> exp.Cast:
@@ -395,7 +393,7 @@ def _integer(value: int) -> exp.Expr:
 
 def _double(value: float) -> exp.Cast:
     # A number with a point is a DECIMAL to DuckDB; the shortest text of a double reads back.
-    return _cast(repr(value), _TYPE.DOUBLE)
+    return _cast(repr(value), exp.DataType.Type.DOUBLE)
 
 
 def _decimal(value: Decimal) -> exp.Cast:
@@ -408,7 +406,7 @@ def _decimal(value: Decimal) -> exp.Cast:
     precision = max(len(digits) + max(exponent, 0), scale, 1)
     if precision > 38:
         raise DataError(f"{value} has {precision} digits; DECIMAL holds at most 38")
-    return _cast(format(value, "f"), _TYPE.DECIMAL, precision, scale)
+    return _cast(format(value, "f"), exp.DataType.Type.DECIMAL, precision, scale)
 
 
 def _interval(value: Interval) -> exp.Expr:
@@ -438,7 +436,7 @@ def _datetime(value: dt.datetime) -> exp.Cast:
                 "a nanosecond time with a zone cannot be a parameter; give it in UTC "
                 "without zone, or as text"
             )
-        return _cast(f"{text}{nanoseconds % 1000:03d}", _TYPE.TIMESTAMP_NS)
+        return _cast(f"{text}{nanoseconds % 1000:03d}", exp.DataType.Type.TIMESTAMP_NS)
     if aware:
-        return _cast(f"{text}+00:00", _TYPE.TIMESTAMPTZ)
-    return _cast(text, _TYPE.TIMESTAMPNTZ)
+        return _cast(f"{text}+00:00", exp.DataType.Type.TIMESTAMPTZ)
+    return _cast(text, exp.DataType.Type.TIMESTAMPNTZ)

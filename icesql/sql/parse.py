@@ -6,15 +6,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from msgspec import DecodeError
 from msgspec.structs import replace
-from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ParseError
-from sqlglot.tokens import Token, TokenType
 
 from icesql.context import check_reading, read_in_time
 from icesql.errors import (
@@ -28,7 +24,33 @@ from icesql.errors import (
     shifted,
     similar_names,
 )
-from icesql.sql.acceptance import (
+from icesql.sql.function_table import SPARK, TRANSLATED
+from icesql.sql.lexer import (
+    SPACES,
+    WORD,
+    Dialect,
+    Token,
+    closing,
+    promised_name,
+    reading,
+    tokenize,
+    word_at,
+)
+from icesql.sql.parameters import Parameters
+from icesql.sql.parser.depth import (
+    check_brackets,
+    too_deep,
+)
+from icesql.sql.parser.literal_list import Lists, take_lists
+from icesql.sql.parser.words import check_comments
+from icesql.sql.positions import of_files, syntax_error, unsupported
+from icesql.sql.show_statements.in_from import (
+    begins_comparison,
+    statements_in_from,
+    without,
+)
+from icesql.sql.statement import Explain, MacroStatement, Query, Shown, ShowSession, Statement
+from icesql.sql.statement_words import (
     CHANGES_ROWS,
     COMMAND_WORDS,
     COPY_HINT,
@@ -41,64 +63,16 @@ from icesql.sql.acceptance import (
     REFUSED_STATEMENTS,
     TABLE_WORDS,
     WRITE_WORDS,
-    Accepts,
-    check_spark_functions,
-    check_tree,
-    has_only_text,
 )
-from icesql.sql.commands import read_command
-from icesql.sql.files import take_files
-from icesql.sql.function_table import SPARK, TRANSLATED
-from icesql.sql.parameters import Parameters
-from icesql.sql.parser.depth import (
-    check_brackets,
-    check_depth,
-    deepest_token,
-    is_shallow,
-    nesting,
-    too_deep,
-)
-from icesql.sql.parser.dialect import (
-    Icesql,
-    parse_operand,
-    parse_tokens,
-    promised_name,
-    reading,
-    subscript_base,
-    tokenize,
-)
-from icesql.sql.parser.gathering import gather
-from icesql.sql.parser.literal_list import Lists, take_lists
-from icesql.sql.parser.own_calls import hide_calls, show_calls
-from icesql.sql.parser.pipes import in_steps
-from icesql.sql.parser.places import place_nodes
-from icesql.sql.parser.token_rewriting import rewrite_tokens
-from icesql.sql.parser.travel.clauses import cut_travels
-from icesql.sql.parser.words import check_comments, check_tokens
-from icesql.sql.positions import of_files, syntax_error, unsupported
-from icesql.sql.reading.engine_tree import SPACES
-from icesql.sql.reading.places import ParsedText
-from icesql.sql.reading.statement import NotParsed, begins_query, engine_text, read_text
-from icesql.sql.references import take_references
-from icesql.sql.show_statements.advice import advice_in, note_of, sort_once
-from icesql.sql.show_statements.advice import without as without_advice
-from icesql.sql.show_statements.in_from import (
-    PREFIX,
-    begins_comparison,
-    statements_in_from,
-    without,
-)
-from icesql.sql.statement import Explain, MacroStatement, Query, Shown, ShowSession, Statement
-from icesql.sql.syntax_errors import check_commands_in_from, mistake, no_statement, parse_error
-from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns
 from icesql.stack import with_room
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
     from icesql.sql.macros.macro import Macros
     from icesql.sql.writes.overwrites import ReadText
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
-_ZONE_HINT = "write the zone into the text: TIMESTAMP '2026-01-31 12:00:00 Europe/Vienna'"
 _MACRO = ("MACRO", "FUNCTION")
 # What may be a form of another system; see ``macros.other_spellings``.
 _OTHER = ("FLATTEN", "ROLLUP", "CUBE")
@@ -106,7 +80,6 @@ _OTHER = ("FLATTEN", "ROLLUP", "CUBE")
 _OF_THE_CLOCK = "ago"
 # What begins a query beside SELECT and its like; see ``show_statements.differences``.
 _COMPARED = ("DIFF", "BLAME")
-_FEW_TOKENS = 200
 # What there is to make, change and drop.
 _MADE = (
     "TABLE", "VIEW", "SCHEMA", "NAMESPACE", "DATABASE", "BRANCH", "TAG", "MACRO", "FUNCTION",
@@ -147,7 +120,7 @@ def _read(read: Callable[[], list[Statement]], sql: str, dialect: str | None) ->
         except (SqlSyntaxError, UnsupportedSqlError) as error:
             from icesql.sql.remedies import add_remedy
 
-            add_remedy(error, sql, own=isinstance(reading(dialect), Icesql))
+            add_remedy(error, sql, own=reading(dialect).is_own)
             raise
         except (Error, OSError, ImportError, MemoryError):
             raise
@@ -179,17 +152,21 @@ def _parse_all(
 ) -> list[Statement]:
     reader = reading(dialect)
     _check_encodable(sql)
-    check_brackets(sql, duckdb=isinstance(reader, Icesql))
+    check_brackets(sql, duckdb=reader.is_own)
     lists, tokens = _tokens(sql, reader)
     check_reading(len(tokens))
     advice: list[tuple[int, int]] = []
-    if isinstance(reader, Icesql) and (plain := _with_plain_blanks(sql, tokens)) != sql:
+    notes: list[str] = []
+    if reader.is_own and (plain := _with_plain_blanks(sql, tokens)) != sql:
         sql = plain
         lists, tokens = _tokens(sql, reader)
     written = sql
     if "`" in sql or "/*+" in sql:
-        advice = advice_in(sql, tokens)
-        sql = _respelt(without_advice(sql, advice), tokens)
+        from icesql.sql.show_statements import advice as advised
+
+        advice = advised.advice_in(sql, tokens)
+        notes = [advised.note_of(written[start:end]) for start, end in advice]
+        sql = _respelt(advised.without(sql, advice), tokens)
         lists, tokens = _tokens(sql, reader)
     check_comments(tokens, sql)
     values = Parameters(parameters)
@@ -198,11 +175,14 @@ def _parse_all(
     statements: list[Statement] = []
     for chunk in _split(tokens):
         own = promised_name(dialect)
-        if chunk[0].text.upper() == "COPY":
+        if chunk[0].word == "COPY":
             _check_copy(chunk, files=files, copies=copies)
-        parse = _Parse(sql, reader, values, seconds, lists, files, spark, own)
-        inside = [each for each in advice if chunk[0].start <= each[0] <= chunk[-1].end]
-        parse.notes = tuple(note_of(written[start:end]) for start, end in inside)
+        parse = Parse(sql, reader, values, seconds, lists, files, spark, own)
+        parse.notes = tuple(
+            note
+            for (place, _), note in zip(advice, notes, strict=True)
+            if chunk[0].start <= place < chunk[-1].stop
+        )
         statement = _WithMacros(parse, macros).statement(chunk)
         statements.append(statement)
         if isinstance(statement, MacroStatement):
@@ -222,7 +202,7 @@ def _with_plain_blanks(sql: str, tokens: Sequence[Token]) -> str:
     """
     if not _BLANK.search(sql):
         return sql
-    ends = [place for each in tokens for place in (each.start, each.end + 1)]
+    ends = [place for each in tokens for place in (each.start, each.stop)]
     parts = (sql[start:end] for start, end in zip([0, *ends], [*ends, len(sql)], strict=True))
     return "".join(each if _QUOTE.search(each) else _BLANK.sub(" ", each) for each in parts)
 
@@ -252,7 +232,7 @@ def _parse_expanded(
     files: bool,
 ) -> Query:
     reader = reading(dialect)
-    check_brackets(sql, duckdb=isinstance(reader, Icesql))
+    check_brackets(sql, duckdb=reader.is_own)
     lists, tokens = _tokens(sql, reader)
     if "`" in sql or "/*+" in sql:
         sql = _respelt(sql, tokens)
@@ -261,7 +241,7 @@ def _parse_expanded(
     values.place = given[1]
     name = (dialect or "").lower()
     seconds, spark = name in _NUMBERS_ARE_SECONDS, name in _SPARK
-    made = _Parse(sql, reader, values, seconds, lists, files, spark, promised_name(dialect))
+    made = Parse(sql, reader, values, seconds, lists, files, spark, promised_name(dialect))
     return made.expanded(tokens, shown)
 
 
@@ -277,21 +257,10 @@ def query_tokens(sql: str, dialect: str | None) -> tuple[Token, Token | None, in
     """
     tokens = tokenize(sql, reading(dialect))
     outer = 0
-    while tokens[outer].token_type == TokenType.L_PAREN and _closes(tokens, outer):
+    while tokens[outer].word == "(" and closing(tokens, outer) == len(tokens) - 1 - outer:
         outer += 1
     second = tokens[outer + 1] if outer + 1 < len(tokens) else None
     return tokens[outer], second, tokens[-outer].start if outer else len(sql)
-
-
-def _closes(tokens: Sequence[Token], at: int) -> bool:
-    """Whether the bracket at a place is closed by the one as far from the end."""
-    depth = 0
-    for index in range(at, len(tokens)):
-        kind = tokens[index].token_type
-        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
-        if depth == 0:
-            return index == len(tokens) - 1 - at
-    return False
 
 
 def _respelt(sql: str, tokens: Sequence[Token]) -> str:
@@ -302,24 +271,24 @@ def _respelt(sql: str, tokens: Sequence[Token]) -> str:
     return double_quoted(with_options(sql, tokens), tokens)
 
 
-def _text_query(parse: _Parse, text: str, shift: int, *, again: bool = False) -> Query:
+def _text_query(parse: Parse, text: str, shift: int, *, again: bool = False) -> Query:
     """A query of another text, whose places are ``shift`` further than in the statement.
 
     ``again``: its parameters belong to a text that is read next, too.
     """
     same = copy(parse)
     if again:
-        same._values = copy(parse._values)
+        same.values = copy(parse.values)
     with shifted(shift):
-        same._sql = text
-        same._lists, tokens = _tokens(text, same._reader)
+        same.sql = text
+        same.lists, tokens = _tokens(text, same.reader)
         return same.any_query(tokens)
 
 
 def _first_word(tokens: Sequence[Token]) -> str:
     """The word that says what a statement is, which WITH does not where MERGE follows."""
-    first = tokens[0].text.upper()
-    if first == "WITH" and any(token.text.upper() == "MERGE" for token in tokens):
+    first = tokens[0].word
+    if first == "WITH" and any(token.word == "MERGE" for token in tokens):
         from icesql.sql.writes.merge.read import merge_at
 
         return first if merge_at(tokens) is None else "MERGE"
@@ -327,7 +296,7 @@ def _first_word(tokens: Sequence[Token]) -> str:
 
 
 def _is_copy_from(tokens: Sequence[Token]) -> bool:
-    if tokens[0].text.upper() != "COPY":
+    if tokens[0].word != "COPY":
         return False
     from icesql.sql.writes.copies import is_copy_from
 
@@ -345,16 +314,16 @@ def _explained_evolution(statement: Statement, at: Token) -> Explain:
         case Merge(evolves=True):
             return Explain(statement.source, write=statement)
         case _:
-            raise unsupported(at.text.upper(), at, EXPLAIN_HINT)
+            raise unsupported(at.word, at, EXPLAIN_HINT)
 
 
 def _refused(first: str, tokens: Sequence[Token]) -> UnsupportedSqlError:
     """The error for a statement of other systems, by its first word, with what to write instead."""
-    second = tokens[1].text.upper() if len(tokens) > 1 else ""
+    second = tokens[1].word if len(tokens) > 1 else ""
     near = similar_names(second, _MADE, 1) if first in ("CREATE", "DROP", "ALTER") else ()
     if near and second not in _MADE:
         return unsupported(f"{first} {second}", tokens[1].start, f"did you mean {near[0]}?")
-    words = [token.text.upper() for token in tokens[1:5]] if first == "CREATE" else []
+    words = [token.word for token in tokens[1:5]] if first == "CREATE" else []
     made = [hint for word, hint in CREATED.items() if word in words]
     return unsupported(first, tokens[0].start, (*made, REFUSED_STATEMENTS[first])[0])
 
@@ -366,7 +335,7 @@ def _written(
     read_text: ReadText,
 ) -> Statement | None:
     """A statement that changes tables or makes temporary ones, None for another that begins so."""
-    if tokens[0].text.upper() in ("CREATE", "DROP"):
+    if tokens[0].word in ("CREATE", "DROP"):
         from icesql.sql.created.create import is_temporary, read_created
 
         if is_temporary(tokens):
@@ -405,7 +374,7 @@ def _check_encodable(sql: str) -> None:
 
 def _tokens(sql: str, reader: Dialect) -> tuple[Lists, list[Token]]:
     """The tokens of a text and its long lists of literals, for which one token stands each."""
-    lists = take_lists(sql, duckdb=isinstance(reader, Icesql))
+    lists = take_lists(sql, duckdb=reader.is_own)
     if lists.lists:
         try:
             tokens = tokenize(lists.text, reader)
@@ -424,13 +393,13 @@ def split_statements(sql: str, *, dialect: str | None = None) -> list[str]:
     """
     with placing(sql):
         chunks = _split(tokenize(sql, reading(dialect)))
-    return [sql[chunk[0].start : chunk[-1].end + 1] for chunk in chunks]
+    return [sql[chunk[0].start : chunk[-1].stop] for chunk in chunks]
 
 
 def _split(tokens: Sequence[Token]) -> list[list[Token]]:
     chunks: list[list[Token]] = [[]]
     for token in tokens:
-        if token.token_type == TokenType.SEMICOLON:
+        if token.word == ";":
             chunks.append([])
         else:
             chunks[-1].append(token)
@@ -439,10 +408,12 @@ def _split(tokens: Sequence[Token]) -> list[list[Token]]:
 
 def _put(sql: str, token: Token, word: str) -> str:
     """``sql`` with a shorter word and blanks in the place of a token."""
-    return sql[: token.start] + word.ljust(token.end + 1 - token.start) + sql[token.end + 1 :]
+    return sql[: token.start] + word.ljust(token.stop - token.start) + sql[token.stop :]
 
 
-class _Parse:
+class Parse:
+    """What reads the statements of one text, and what is known of it."""
+
     def __init__(
         self,
         sql: str,
@@ -454,72 +425,77 @@ class _Parse:
         spark: bool,
         dialect: str,
     ) -> None:
-        self._sql, self._reader, self._values, self._spark = sql, reader, values, spark
+        self.sql, self.reader, self.values, self.spark = sql, reader, values, spark
         # The dialect whose function table says what its calls mean.
-        self._translated = SPARK if spark else dialect if dialect in TRANSLATED else ""
-        self._seconds, self._lists, self._files = seconds, lists, files
+        self.translated = SPARK if spark else dialect if dialect in TRANSLATED else ""
+        self.seconds, self.lists, self.files = seconds, lists, files
         # The statements that stand in FROM, by their places.
-        self._shown: Mapping[int, Shown | Query] = {}
-        self._views = False  # whether some were put into the text
+        self.shown: Mapping[int, Shown | Query] = {}
+        self.views = False  # whether some were put into the text
         self.notes: tuple[str, ...] = ()  # what is told of the statement when it runs
-        self._sources: Any = None  # of the texts in it, if not all of it is the user's
+        self.sources: Any = None  # of the texts in it, if not all of it is the user's
 
     def expanded(self, tokens: Sequence[Token], shown: Mapping[int, Shown | Query]) -> Query:
         """The query of a text that holds the texts of views."""
-        self._shown, self._views = shown, True
+        self.shown, self.views = shown, True
         return with_room(lambda: self._query(tokens))
 
-    def alone(self) -> _Parse:
+    def alone(self) -> Parse:
         """The same without the parameters."""
         same = copy(self)
-        same._values = Parameters(None)
+        same.values = Parameters(None)
         return same
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
+        """The statement of tokens. Raises what ``parse`` raises."""
         first = _first_word(tokens)
-        quoted = tokens[0].token_type in (TokenType.STRING, TokenType.IDENTIFIER)
-        if first in (*QUERY_WORDS, *TABLE_WORDS) and not quoted:
+        if first in (*QUERY_WORDS, *TABLE_WORDS):
             return self.any_query(tokens)
-        if first in _COMPARED and not quoted:
+        if first in _COMPARED:
             from icesql.sql.show_statements.differences import check_compared, is_summary
 
             if is_summary(tokens, 0):
-                return read_command(tokens, self._sql, self.any_query)
+                from icesql.sql.commands import read_command
+
+                return read_command(tokens, self.sql, self.any_query)
             check_compared(tokens)
             return self.any_query(tokens)
-        if first in PIVOT_WORDS and not quoted and isinstance(self._reader, Icesql):
+        if first in PIVOT_WORDS and self.reader.is_own:
             return self._query(tokens)
-        if first == "EXPLAIN" and any(t.text.upper() in EXPLAINED_WRITES for t in tokens[1:2]):
+        if first == "EXPLAIN" and any(t.word in EXPLAINED_WRITES for t in tokens[1:2]):
             from icesql.sql.writes.procedures.call import explained
 
             return explained(self.statement(tokens[1:]), tokens[1])
         if first == "EXPLAIN" and len(tokens) > 1 and _first_word(tokens[1:]) in CHANGES_ROWS:
             return _explained_evolution(self.statement(tokens[1:]), tokens[1])
-        if first in COMMAND_WORDS and not quoted and not _is_copy_from(tokens):
-            read = read_command(tokens, self._sql, self.any_query)
+        if first in COMMAND_WORDS and not _is_copy_from(tokens):
+            from icesql.sql.commands import read_command
+
+            read = read_command(tokens, self.sql, self.any_query)
             if isinstance(read, ShowSession) and not read.name:
-                return replace(read, name=self._translated)
+                return replace(read, name=self.translated)
             return read
-        if first in WRITE_WORDS and not quoted:
-            written = _written(tokens, self._sql, _Inner(self), partial(_text_query, self))
+        if first in WRITE_WORDS:
+            written = _written(tokens, self.sql, _Inner(self), partial(_text_query, self))
             if written is not None:
                 return written
-        if first in REFUSED_STATEMENTS and not quoted:
+        if first in REFUSED_STATEMENTS:
             raise _refused(first, tokens)
+        from icesql.sql.syntax_errors import no_statement
+
         raise no_statement(tokens)
 
     def any_query(self, tokens: Sequence[Token]) -> Query:
         """A query, SUMMARIZE of a query or table, or ``TABLE t``."""
         first = tokens[0]
-        word = first.text.upper()
-        if word not in TABLE_WORDS or first.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+        word = first.word
+        if word not in TABLE_WORDS:
             return self._query(tokens)
         if len(tokens) == 1:
             expected = ("a table",) if word == "TABLE" else ("a table", "a query")
-            raise syntax_error(f"nothing follows {word}", first.end + 1, expected)
+            raise syntax_error(f"nothing follows {word}", first.stop, expected)
         if word == "SUMMARIZE" and (
-            tokens[1].text.upper() in (*QUERY_WORDS, "TABLE", *PIVOT_WORDS)
-            or begins_comparison(tokens[1:])
+            tokens[1].word in (*QUERY_WORDS, "TABLE", *PIVOT_WORDS) or begins_comparison(tokens[1:])
         ):
             query = self.any_query(tokens[1:])
         else:
@@ -530,10 +506,9 @@ class _Parse:
         """``FROM t`` for ``TABLE t`` and ``SUMMARIZE t``, every other word in its place."""
         first = tokens[0]
         same = copy(self)
-        same._sql = _put(self._sql, first, "FROM")
-        same._lists = replace(self._lists, text=_put(self._lists.text, first, "FROM"))
-        end = first.start + 3
-        opening = Token(TokenType.FROM, "FROM", first.line, first.col, first.start, end)
+        same.sql = _put(self.sql, first, "FROM")
+        same.lists = replace(self.lists, text=_put(self.lists.text, first, "FROM"))
+        opening = Token(WORD, "FROM", first.start, first.start + 4, "FROM")
         query = same._query([opening, *tokens[1:]])
         if query.spark is None:
             return query
@@ -541,22 +516,22 @@ class _Parse:
         return replace(query, spark=unsupported(f"{word} on the Spark engine", first, hint))
 
     def _query(self, tokens: Sequence[Token]) -> Query:
-        if not any(token.text.upper() in _COMPARED for token in tokens):
+        if not any(token.word in _COMPARED for token in tokens):
             return self._shown_query(tokens)
         from icesql.sql.show_statements.differences import compared_at, read_as_from
 
         places = compared_at(tokens)
         if not places:
             return self._shown_query(tokens)
-        same, text = copy(self), self._lists.text
+        same, text = copy(self), self.lists.text
         for place in places:
-            same._sql, text = (_put(each, tokens[place], "FROM") for each in (same._sql, text))
-        same._lists = replace(self._lists, text=text)
+            same.sql, text = (_put(each, tokens[place], "FROM") for each in (same.sql, text))
+        same.lists = replace(self.lists, text=text)
         query = same._shown_query(read_as_from(tokens, places))
-        query = replace(query, text=self._sql[tokens[0].start : tokens[-1].end + 1])
+        query = replace(query, text=self.sql[tokens[0].start : tokens[-1].stop])
         if query.spark is None:
             return query
-        word = tokens[places[0]].text.upper()
+        word = tokens[places[0]].word
         hint = "SET engine = local"
         return replace(query, spark=unsupported(f"{word} on the Spark engine", tokens[0], hint))
 
@@ -565,257 +540,73 @@ class _Parse:
         if not found:
             return self._plain_query(tokens)
         same = copy(self)
-        same._shown = {each.opening.start: each.statement for each in found}
-        text = self._lists.text
+        same.shown = {each.opening.start: each.statement for each in found}
+        text = self.lists.text
         for each in found:
-            same._sql, text = each.put(same._sql), each.put(text)
-        same._lists = replace(self._lists, text=text)
+            same.sql, text = each.put(same.sql), each.put(text)
+        same.lists = replace(self.lists, text=text)
         return same._plain_query(without(tokens, found))
 
     def _plain_query(self, tokens: Sequence[Token]) -> Query:
-        own, given = isinstance(self._reader, Icesql), (self._values.given, self._values.place)
-        if not own:
-            check_tokens(tokens)
-        check_commands_in_from(tokens)
-        try:
-            read = None
-            if own:
-                accepts = Accepts(self._files, self._views)
-                tree, read = self._engine_tree(tokens, accepts)
-            else:
-                tree = self._sqlglot_tree(tokens)
-        except SqlSyntaxError:
-            other = self._spark_text(tokens) if self._spark else None
-            if isinstance(other, UnsupportedSqlError):
-                raise other from None  # what Spark has and icesql refuses by name
-            raise
-        if isinstance(tree, exp.Values):
-            tree = exp.select("*").from_(tree, copy=False)
-        if self._spark:
-            sort_once(tree)
-        if not own:
-            check_tree(tree, files=self._files, functions=not self._translated, views=self._views)
-        check_depth(tree)
-        if self._spark:
-            made = self._spark_query(tree, tokens)
-            made = replace(made, given=given, notes=self.notes, sources=self._sources)
-            return replace(made, start=tokens[0].start)
-        first, last = tokens[0].start, tokens[-1].end
-        edits = [
-            Edit(start, self._lists.ends[start], LIST, self._sql[start : self._lists.ends[start]])
-            for start, values in self._lists.lists.items()
-            if first <= start <= last and not isinstance(values, int)
-        ]
-        columns, nodes = nameless_columns(tree)
-        tree = self._values.bind(tree, edits)
-        gather(tree)
-        references = take_references(tree, edits, self._shown, seconds=self._seconds)
-        files = take_files(tree, edits) if self._files else ()
-        text = self._sql[first : last + 1]
-        words = None
-        if isinstance(self._reader, Icesql):
-            words = UserText(text, first, (), columns, read, nodes)
-            words = words.with_edits(edits)
-        return Query(
-            cast("exp.Expression", tree),
-            references,
-            text,
-            files,
-            first,
-            user_text=words,
-            translated=self._translated,
-            only_text=has_only_text(tree) if own else "",
-            given=given,
-            sources=self._sources,
-            notes=self.notes,
-        )
+        from icesql.sql.queries import plain_query
 
-    def _spark_query(self, tree: exp.Expr, tokens: Sequence[Token]) -> Query:
-        """A query in Spark's spelling: a tree for the local engine, a text for Spark."""
-        # The local engine never asks for the text.
-        later = copy(self)
-        later._values = copy(self._values)
-        spark = cache(lambda: later._spark_text(tokens))
-        tree = self._values.bind(tree, [])
-        gather(tree)
-        references = take_references(tree, [], self._shown, seconds=self._seconds)
-        text = self._sql[tokens[0].start : tokens[-1].end + 1]
-        made = cast("exp.Expression", tree)
-        try:
-            # The local engine gets the statement by the table of Spark's functions.
-            check_spark_functions(tree)
-        except Error as error:
-            return Query(made, references, text, spark=spark, refused=error, translated=SPARK)
-        files = take_files(tree, []) if self._files else ()
-        return Query(made, references, text, files, spark=spark, translated=SPARK)
+        return plain_query(self, tokens)
 
-    def _spark_text(self, tokens: Sequence[Token]) -> Any:
-        """The statement for the Spark engine, or the error that is against running it there."""
-        from icesql.sql.spark_text.spark_text import spark_text, travels
+    def tree(self, tokens: Sequence[Token]) -> exp.Expr:
+        """The tree of a query, its calls as they are written."""
+        from icesql.sql.queries import tree_of
 
-        try:
-            # sqlglot's own reading of Spark's functions: it says what the text reads and prunes.
-            tree = self._tree(tokens, hidden=False)
-            if isinstance(tree, exp.Values):
-                tree = exp.select("*").from_(tree, copy=False)
-            sort_once(tree)
-            check_tree(tree, files=self._files, functions=False, views=self._views)
-            clauses = travels(tree)
-            given = self._values.reader()
-            tree = self._values.bind(tree, [])
-            gather(tree)
-            references = take_references(tree, [], self._shown, seconds=self._seconds)
-            for each in references:
-                if each.shown is not None:
-                    name = "SHOW" if each.name.startswith(PREFIX) else each.name
-                    what = f"{name} as a table on the Spark engine"
-                    raise unsupported(what, each.offset, "SET engine = local")
-            found = spark_text(
-                self._sql,
-                tokens,
-                lambda blanked: tokenize(blanked, self._reader),
-                cast("exp.Expression", tree),
-                references,
-                clauses,
-                given,
-            )
-            given.check()
-        except Error as error:
-            return error
-        return found
-
-    def _tree(self, tokens: Sequence[Token], *, hidden: bool = True) -> exp.Expr:
-        """The tree of a query.
-
-        ``hidden``: a call of a dialect with a function table stays a name and its arguments.
-        """
-        if isinstance(self._reader, Icesql):
-            return self._engine_tree(tokens, Accepts(self._files, calls=False))[0]
-        return self._sqlglot_tree(tokens, hidden=hidden)
-
-    def _engine_tree(
-        self, tokens: Sequence[Token], accepts: Accepts
-    ) -> tuple[exp.Expr, ParsedText]:
-        """The tree that DuckDB's parser reads, and how it read the text."""
-        sql, reader = self._sql, self._reader
-        try:
-            travels = cut_travels(
-                tokens, sql, lambda value: parse_operand(list(value), sql, reader)
-            )
-        except ParseError as error:
-            raise parse_error(error, tokens, sql) from error
-        text = engine_text(tokens, self._lists.text, travels)
-        # DuckDB's parser recurses on the caller's stack, for each part of a chain, too.
-        levels = nesting(tokens)
-        deep = len(tokens) > _FEW_TOKENS or not is_shallow(levels)
-        try:
-            engine_tree, tree = with_room(lambda: read_text(text, travels, accepts), deep=deep)
-        except RecursionError:
-            raise too_deep(deepest_token(tokens)) from None
-        except NotParsed as error:
-            raise mistake(error.reason, tokens, sql, partial(begins_query, text)) from None
-        self._put_back(tree, tokens)
-        place_nodes(tree, tokens)
-        return tree, ParsedText(engine_tree, text.source_map)
-
-    def _sqlglot_tree(self, tokens: Sequence[Token], *, hidden: bool = True) -> exp.Expr:
-        """The tree that sqlglot's parser reads in another dialect."""
-        sql, reader = self._sql, self._reader
-        dialect = self._translated if hidden else ""
-
-        def operand(value: Sequence[Token]) -> tuple[exp.Expr | None, int]:
-            # Times to travel to are read as sqlglot has them, but for Spark's.
-            read = hide_calls(value, reader, SPARK) if dialect == SPARK else list(value)
-            found, count = parse_operand(read, sql, reader)
-            if found is not None and dialect:
-                if found.find(exp.AtTimeZone, exp.FromTimeZone):
-                    # It gives Trino an instant, DuckDB a clock time.
-                    what, hint = "AT TIME ZONE in a time to travel to", _ZONE_HINT
-                    raise unsupported(what, value[0], hint)
-                found.meta["dialect"] = dialect
-            return found, count
-
-        rewriting = rewrite_tokens(tokens, sql)
-        deep = not is_shallow(nesting(tokens))
-        try:
-            is_own = isinstance(reader, Icesql)
-            read = rewriting.tokens if is_own else in_steps(rewriting.tokens)
-            travels = cut_travels(read, sql, operand)
-            left = hide_calls(travels.tokens, reader, dialect) if dialect else travels.tokens
-            trees = with_room(lambda: parse_tokens(left, sql, reader), deep=deep)
-        except ParseError as error:
-            raise parse_error(error, tokens, self._sql) from error
-        except RecursionError:
-            raise too_deep(deepest_token(tokens)) from None
-        tree = trees[0] if len(trees) == 1 else None
-        if tree is None:
-            raise syntax_error("not a statement", tokens[0].start)
-        travels.attach(tree)
-        if dialect:
-            show_calls(tree)
-        rewriting.mend(tree, files=self._files)
-        self._put_back(tree, tokens)
-        for bracket in tree.find_all(exp.Bracket):
-            # The subscript stays as written and says from what it counts; see dialect.py.
-            if bracket.args.get("offset") is None:
-                bracket.set("offset", subscript_base(self._reader))
-        return tree
-
-    def _put_back(self, tree: exp.Expr, tokens: Sequence[Token]) -> None:
-        first, last = tokens[0].start, tokens[-1].end
-        own = [start for start in self._lists.lists if first <= start <= last]
-        if own and self._lists.put_back(tree) != len(own):
-            raise unsupported("a long list of literals at this place", own[0])
+        return tree_of(self, tokens)
 
 
 class _WithMacros:
     """Reads statements that define and call macros; see ``macros.create.Reader``."""
 
-    def __init__(self, parse: _Parse, macros: Macros) -> None:
+    def __init__(self, parse: Parse, macros: Macros) -> None:
         self._parse, self._macros = parse, macros
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
         """The statement, whose calls of macros are replaced by what they stand for."""
-        word = tokens[0].text.upper()
-        if word in ("CREATE", "DROP") and any(each.text.upper() in _MACRO for each in tokens[:5]):
+        word = tokens[0].word
+        if word in ("CREATE", "DROP") and any(each.word in _MACRO for each in tokens[:5]):
             from icesql.sql.macros.create import read_macro
             from icesql.sql.macros.macro import is_macro_word
 
             if is_macro_word(tokens):
-                return read_macro(tokens, self._parse._sql, self)
+                return read_macro(tokens, self._parse.sql, self)
         if word == "PREPARE":
             # What is prepared is read when it runs, with the macros that are known then.
             return self._parse.statement(tokens)
-        if isinstance(self._parse._reader, Icesql):
+        if self._parse.reader.is_own:
             found = None
-            words = {each.text.upper() for each in tokens}
+            words = {each.word for each in tokens}
             if not words.isdisjoint(_OTHER):
                 from icesql.sql.macros.other_spellings import other_spellings
 
-                found = other_spellings(self._parse._sql, tokens)
+                found = other_spellings(self._parse.sql, tokens)
             elif not words.isdisjoint(PIVOT_WORDS):
                 from icesql.sql.show_statements.pivot_lists import marked
 
-                found = marked(self._parse._sql, tokens)
+                found = marked(self._parse.sql, tokens)
             if found is not None:
                 return self._of_text(*found, lambda same, read: same._expanded(read))
         return self._expanded(tokens)
 
     def tree(self, tokens: Sequence[Token]) -> exp.Expr:
         """See ``Reader``."""
-        return self._tree_of(self._parse._sql, tokens)
+        return self._tree_of(self._parse.sql, tokens)
 
     def check(self, tokens: Sequence[Token], name: str, before: str) -> None:
         """See ``Reader``."""
         known = {key: each for key, each in self._macros.items() if key != name.lower()}
         if not isinstance(_WithMacros(self._parse.alone(), known)._expanded(tokens, before), Query):
-            raise unsupported(f"{tokens[0].text.upper()} in a macro", tokens[0], "it has a query")
+            raise unsupported(f"{tokens[0].word} in a macro", tokens[0], "it has a query")
 
     def _expanded(self, tokens: Sequence[Token], before: str = "") -> Statement:
         """The statement without calls of macros; ``before`` are words in front of it."""
         found, macros = None, self._macros
         words = {token.text.lower() for token in tokens}
-        if _OF_THE_CLOCK in words and isinstance(self._parse._reader, Icesql):
+        if _OF_THE_CLOCK in words and self._parse.reader.is_own:
             from icesql.sql.macros.macro import AGO
 
             macros = {_OF_THE_CLOCK: AGO, **macros}
@@ -823,10 +614,10 @@ class _WithMacros:
             from icesql.sql.macros.expand import expand
 
             parse = self._parse
-            found = expand(parse._sql, tokens, macros, parse._reader, self._tree_of, before)
+            found = expand(parse.sql, tokens, macros, parse.reader, self._tree_of, before)
         if found is None:
             start = tokens[0].start
-            word = Token(TokenType.SELECT, before.strip(), 1, 1, start, start)
+            word = word_at(before.strip(), start)
             return self._parse.statement([word, *tokens] if before else tokens)
         return self._of_text(*found, lambda same, read: same._parse.statement(read))
 
@@ -835,25 +626,25 @@ class _WithMacros:
     ) -> Statement:
         """The statement of a text that was made of that of this."""
         same = copy(self._parse)
-        sources = replace(sources, under=same._sources)
+        sources = replace(sources, under=same.sources)
         with sources.placing():
-            same._sql, same._sources = text, sources
-            same._lists, tokens = _tokens(text, same._reader)
+            same.sql, same.sources = text, sources
+            same.lists, tokens = _tokens(text, same.reader)
             return read(_WithMacros(same, self._macros), tokens)
 
     def _tree_of(self, sql: str, tokens: Sequence[Token]) -> exp.Expr:
         """The tree of a query of a text, calls of macros among its functions."""
         same = copy(self._parse)
-        same._sql, same._lists = sql, Lists(sql, {}, {})
-        return same._tree(tokens)
+        same.sql, same.lists = sql, Lists(sql, {}, {})
+        return same.tree(tokens)
 
 
 class _Inner:
     """What reads the queries inside of other statements; see ``created.create.Readers``."""
 
-    def __init__(self, parse: _Parse) -> None:
+    def __init__(self, parse: Parse) -> None:
         self._parse = parse
-        self.is_own = isinstance(parse._reader, Icesql)
+        self.is_own = parse.reader.is_own
 
     def query(self, tokens: Sequence[Token]) -> Query:
         """See ``Readers``."""
@@ -869,13 +660,13 @@ class _Inner:
 
     def columns(self, sql: str) -> Query:
         """See ``Readers``."""
-        lists, tokens = _tokens(sql, Icesql())
-        made = _Parse(sql, Icesql(), Parameters(None), False, lists, False, False, "")
+        lists, tokens = _tokens(sql, reading(None))
+        made = Parse(sql, reading(None), Parameters(None), False, lists, False, False, "")
         return made.any_query(tokens)
 
     def in_from(self, tokens: Sequence[Token]) -> Statement:
         """A statement in FROM; the parameters of a query in it would be counted too early."""
-        words = [token.text.upper() for token in tokens[:2]]
+        words = [token.word for token in tokens[:2]]
         if words[0] != "SUMMARIZE" and words[1] not in QUERY_WORDS:
             return self._parse.statement(tokens)
         try:

@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError
 
 if TYPE_CHECKING:
     from sqlglot import exp
-    from sqlglot.tokens import Token
 
-    Place = exp.Expr | Token | int | None
+    from icesql.sql.lexer import Token
+
+    Place: TypeAlias = "exp.Expr | Token | int | None"
 
 
 def unsupported(construct: str, at: Place, hint: str = "") -> UnsupportedSqlError:

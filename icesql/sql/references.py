@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Final, cast
 
 from msgspec import Struct
-from sqlglot import exp
 
 from icesql.errors import AmbiguousTableError, similar_names
 from icesql.sql.acceptance import function_name
@@ -14,6 +13,7 @@ from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.show_statements.in_from import PREFIX
 from icesql.sql.statement import INFORMATION_SCHEMA, Query, ShowInformation, Shown, TableReference
 from icesql.sql.time_travel import TimeTravel, read_travel
+from icesql.sql.trees import exp
 from icesql.sql.user_text import CUT, NAME, TABLE, Edit, quoted
 
 if TYPE_CHECKING:

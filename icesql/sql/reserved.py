@@ -11,7 +11,7 @@ from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError
 from icesql.sql.grammar import folder
 
 if TYPE_CHECKING:
-    from sqlglot.tokens import Token
+    from icesql.sql.lexer import Token
 
 # These are more often a slip than a column: they need a second one that is no column.
 _CLAUSES: Final = frozenset(
@@ -42,8 +42,8 @@ def check_name(name: str, offset: int | None, sql: str) -> None:
 
 def advice_to_quote(error: SqlSyntaxError, sql: str) -> str:
     """The advice to quote a reserved word at or before an error, if the text parses with it."""
+    from icesql.sql.lexer import reading, tokenize
     from icesql.sql.parse import parses
-    from icesql.sql.parser.dialect import reading, tokenize
 
     assert error.offset is not None
     try:
@@ -52,7 +52,13 @@ def advice_to_quote(error: SqlSyntaxError, sql: str) -> str:
         return ""
     if len(tokens) > _MOST_TOKENS:
         return ""
-    bare = [each for each in tokens if each.text.lower() in reserved() and _is_bare(each, sql)]
+    bare = [
+        each
+        for each, after in zip(tokens, [*tokens[1:], None], strict=True)
+        if each.text.lower() in reserved() and _is_bare(each, sql)
+        # GROUP BY, not a column named so.
+        if each.word != "BY" and (after is None or after.word != "BY")
+    ]
     columns = [
         each
         for left, each in itertools.pairwise(tokens)
@@ -80,4 +86,4 @@ def _is_bare(token: Token, sql: str) -> bool:
 
 def _is_column(left: str, word: str) -> bool:
     """Whether a reserved word is where a column may be; a slip of a clause seldom is."""
-    return word not in _CLAUSES or (word != "select" and left.split(" ")[-1] in _BEFORE_COLUMNS)
+    return word not in _CLAUSES or (word != "select" and left in _BEFORE_COLUMNS)

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final
-
-from sqlglot import exp
-from sqlglot.errors import ParseError
-from sqlglot.tokens import Token, TokenType
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError, similar_names
-from icesql.sql.acceptance import (
+from icesql.sql.lexer import WORD, Token
+from icesql.sql.parser.depth import too_many_terms
+from icesql.sql.parser.travel.clauses import MISPLACED, is_mark
+from icesql.sql.parser.words import check_tokens, ends_clause
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement_words import (
     COMMAND_WORDS,
     PIVOT_WORDS,
     QUERY_WORDS,
     REFUSED_STATEMENTS,
     TABLE_WORDS,
 )
-from icesql.sql.parser.depth import too_many_terms
-from icesql.sql.parser.travel.clauses import MISPLACED, is_mark
-from icesql.sql.parser.words import ENDS_CLAUSE, check_tokens
-from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.trees import exp
 
-_QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
+if TYPE_CHECKING:
+    from sqlglot.errors import ParseError
+
 _BEGINNINGS: Final = ("SELECT", "WITH", "EXPLAIN", "SHOW", "SET")
 _TRAVEL: Final = ("FOR VERSION AS OF", "FOR TIMESTAMP AS OF")
 # Shorter words are near to too many keywords; words of three letters only with a letter amiss.
@@ -43,7 +42,6 @@ _JOIN_WORDS: Final = ("INNER", "OUTER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
 # How many words before the place that DuckDB names another mistake may be that it means.
 _NEAR: Final = 3
 _QUERY_LISTED: Final = ["IN", "(", "SELECT"]
-_COMMANDS_IN_FROM: Final = ("SHOW", "DESCRIBE", "DESC", "SUMMARIZE", "EXPLAIN")
 
 
 def no_statement(tokens: Sequence[Token]) -> SqlSyntaxError | UnsupportedSqlError:
@@ -56,28 +54,6 @@ def no_statement(tokens: Sequence[Token]) -> SqlSyntaxError | UnsupportedSqlErro
     hint = f"; did you mean {near[0]}?" if near and near[0] != word else ""
     problem = f'unexpected "{first.text}" at the start of a statement{hint}'
     return syntax_error(problem, first, () if hint else _BEGINNINGS)
-
-
-def check_commands_in_from(tokens: Sequence[Token]) -> None:
-    """Refuse ``FROM (SHOW TABLES)``, of which sqlglot makes a table with an alias.
-
-    So is ``FROM FROM t``, of which it makes a query. Raises UnsupportedSqlError, SqlSyntaxError.
-    """
-    for before, token in itertools.pairwise(tokens):
-        if token.token_type is TokenType.FROM is before.token_type:
-            raise syntax_error(f'unexpected "{token.text}"', token, ("a table",))
-    for index in range(2, len(tokens) - 1):
-        token = tokens[index]
-        if (
-            tokens[index - 1].token_type == TokenType.L_PAREN
-            and tokens[index - 2].text.upper() in ("FROM", "JOIN", ",")
-            and token.token_type not in _QUOTED
-            and token.text.upper() in _COMMANDS_IN_FROM
-            and tokens[index + 1].token_type not in (TokenType.R_PAREN, TokenType.DOT)
-        ):
-            word = token.text.upper()
-            hint = f"run {word} as a statement of its own"
-            raise unsupported(f"{word} as a table", token, hint)
 
 
 def mistake(
@@ -104,28 +80,28 @@ def mistake(
         nearest = before[-_NEAR:][0].start if before else 0
         if error.offset is None or error.offset >= nearest:
             return error
-    if at_end and (last := tokens[-1].text.upper()) in ("ORDER", "GROUP"):
+    if at_end and (last := tokens[-1].word) in ("ORDER", "GROUP"):
         return syntax_error(f"nothing follows {last}", tokens[-1], ("BY",))
     token = tokens[index] if index < len(tokens) else None
     refused = _refused_clause(token, index, tokens) or _join_without_condition(index, tokens)
     if refused is not None:
         return refused
-    return _unexpected(token, tokens[-1].end + 1 if at_end else place, tokens, sql)
+    return _unexpected(token, tokens[-1].stop if at_end else place, tokens, sql)
 
 
 def _statement(
     reason: SqlSyntaxError | UnsupportedSqlError, tokens: Sequence[Token]
 ) -> SqlSyntaxError | UnsupportedSqlError:
     """The error for what DuckDB's parser refuses as a whole, without a place."""
-    words = [token.text.upper() for token in tokens]
+    words = [token.word for token in tokens]
     if isinstance(reason, SqlSyntaxError):
         if "expression depth" in reason.problem:
             return too_many_terms(tokens)
         for index, word in enumerate(words if "selection list" in reason.problem else ()):
             index += words[index + 1 : index + 2] == ["DISTINCT"]
             following = tokens[index + 1] if index + 1 < len(tokens) else None
-            if word == "SELECT" and (following is None or following.token_type in ENDS_CLAUSE):
-                place = tokens[index].end + 1 if following is None else following.start
+            if word == "SELECT" and ends_clause(tokens, index + 1):
+                place = tokens[index].stop if following is None else following.start
                 return syntax_error("SELECT without a column", place, ("a column",))
         return reason
     for index, word in enumerate(words):
@@ -140,7 +116,7 @@ def _refused_clause(
     token: Token | None, index: int, tokens: Sequence[Token]
 ) -> UnsupportedSqlError | None:
     """The error for a clause of other systems, which DuckDB's parser does not know."""
-    words = [each.text.upper() for each in tokens[max(index - 2, 0) : index + 3]]
+    words = [each.word for each in tokens[max(index - 2, 0) : index + 3]]
     here = words[min(index, 2) :]
     match here[:2]:
         case ["INTO", *_]:
@@ -159,7 +135,7 @@ def _refused_clause(
             return unsupported(what, tokens[index - 1], hint)
         case ["WITH", "("]:
             return unsupported("table hints", token)
-    if words[:3] == _QUERY_LISTED and any(each.text.upper() in PIVOT_WORDS for each in tokens):
+    if words[:3] == _QUERY_LISTED and any(each.word in PIVOT_WORDS for each in tokens):
         return _unlisted(tokens[index - 3])
     return None
 
@@ -173,25 +149,21 @@ def _unlisted(column: Token) -> UnsupportedSqlError:
 def _join_without_condition(index: int, tokens: Sequence[Token]) -> SqlSyntaxError | None:
     """The error for a JOIN whose table a clause follows that is no condition."""
     following = tokens[index] if index < len(tokens) else None
-    if not (
-        following is None
-        or following.token_type in ENDS_CLAUSE
-        or following.text.upper() in _JOIN_WORDS
-    ):
+    if not (ends_clause(tokens, index) or (following and following.word in _JOIN_WORDS)):
         return None
     depth = 0
     for first in range(index - 1, 0, -1):
-        kind = tokens[first].token_type
-        depth += (kind == TokenType.R_PAREN) - (kind == TokenType.L_PAREN)
-        if depth < 0 or (not depth and kind in (TokenType.ON, TokenType.USING)):
+        kind = tokens[first].word
+        depth += (kind == ")") - (kind == "(")
+        if depth < 0 or (not depth and kind in ("ON", "USING")):
             return None
-        if not depth and kind == TokenType.JOIN:
+        if not depth and kind == "JOIN":
             break
     else:
         return None
     if first == index - 1:
         return None
-    while first and tokens[first - 1].text.upper() in _JOIN_WORDS:
+    while first and tokens[first - 1].word in _JOIN_WORDS:
         first -= 1
     expected = ("ON", "USING", "CROSS JOIN")
     return syntax_error("a JOIN without a condition", tokens[first], expected)
@@ -204,7 +176,7 @@ def parse_error(
     details: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
     offset, token = details.get("icesql_offset"), details.get("icesql_token")
     if offset is None:
-        offset = tokens[-1].end + 1
+        offset = tokens[-1].stop
     if token is not None:
         if is_mark(token):
             return unsupported(MISPLACED, offset)
@@ -230,7 +202,7 @@ def _unexpected(
     problem = f'unexpected "{token.text}"' if token else "unexpected end of the statement"
     from icesql.sql.grammar import expected_after
 
-    word = token.text.upper() if token else ""
+    word = token.word if token else ""
     expected = tuple(each for each in expected_after(sql[tokens[0].start : offset]) if each != word)
     near = similar_names(token.text, expected, 1) if token else ()
     if near and near[0].isupper():
@@ -243,12 +215,12 @@ def _unexpected(
 
 def _travel(token: Token | None, tokens: Sequence[Token]) -> SqlSyntaxError | None:
     """The error for FOR and AS OF that begin no clause of time travel."""
-    if token is None or token.token_type in _QUOTED:
+    if token is None or not token.word:
         return None
     index = next((number for number, each in enumerate(tokens) if each is token), None)
     if index is None:
         return None
-    words = [each.text.upper() for each in tokens[index : index + 4]]
+    words = [each.word for each in tokens[index : index + 4]]
     if words[0] == "FOR":
         shown = " ".join(each.text for each in tokens[index : index + 2])
         return syntax_error(f'"{shown}" begins no clause of time travel', token, _TRAVEL)
@@ -267,9 +239,9 @@ def _arguments(description: str, offset: int, tokens: Sequence[Token]) -> SqlSyn
     depth, name = 0, None
     before = [token for token in tokens if token.start <= offset]
     for index in range(len(before) - 1, 0, -1):
-        kind = before[index].token_type
-        depth += (kind == TokenType.R_PAREN) - (kind == TokenType.L_PAREN)
-        if depth <= 0 and kind == TokenType.L_PAREN:
+        kind = before[index].word
+        depth += (kind == ")") - (kind == "(")
+        if depth <= 0 and kind == "(":
             name = before[index - 1]
             break
     if name is None or not name.text[:1].isalpha():
@@ -289,8 +261,8 @@ def _misses_argument(description: str) -> bool:
 
 def _misspelt_keyword(tokens: Sequence[Token], offset: int, sql: str) -> SqlSyntaxError | None:
     """The error for a word before ``offset`` that passed as an alias, nearly a keyword."""
-    before = [token for token in tokens if token.end < offset]
-    if len(before) < 2 or before[-1].token_type is not TokenType.VAR:
+    before = [token for token in tokens if token.stop <= offset]
+    if len(before) < 2 or before[-1].kind != WORD or not before[-1].is_name:
         return None
     word = before[-1]
     if len(word.text) < _SHORTEST_MISSPELT:
@@ -299,7 +271,7 @@ def _misspelt_keyword(tokens: Sequence[Token], offset: int, sql: str) -> SqlSynt
 
     keywords, name_may_stand = completions(sql[tokens[0].start : word.start])
     near = similar_names(word.text, keywords, 1)
-    if not near or word.text.upper() in keywords:
+    if not near or word.word in keywords:
         return None
     if len(word.text) == _SHORTEST_MISSPELT and abs(len(near[0]) - len(word.text)) > 1:
         return None

@@ -6,10 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from sqlglot.tokens import TokenType
-
-from icesql.errors import SqlSyntaxError
-from icesql.sql.parser.dialect import reading, tokenize
+from icesql.sql.lexer import KEYWORDS
 from icesql.sql.user_text import quoted
 
 _PART: Final = r"""(?:"(?:[^"]++|"")*+"|`(?:[^`]++|``)*+`|[^."`\s]++)"""
@@ -40,13 +37,7 @@ def name_text(parts: Sequence[str]) -> str:
 
 def is_plain_name(name: str) -> bool:
     """Whether the name needs no quotes: it has letters and digits alone, and is no word of SQL."""
-    if not _PLAIN.fullmatch(name):
-        return False
-    try:
-        tokens = tokenize(name, reading(None))
-    except SqlSyntaxError:
-        return False
-    return len(tokens) == 1 and tokens[0].token_type == TokenType.VAR
+    return bool(_PLAIN.fullmatch(name)) and name.lower() not in KEYWORDS
 
 
 def _unquoted(part: str) -> str:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlglot import exp
 
 from icesql.sql.reading.engine_node import engine_node
+from icesql.sql.trees import exp
 
 if TYPE_CHECKING:
     from icesql.sql.reading.places import Node, ParsedText

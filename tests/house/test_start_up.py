@@ -1,4 +1,4 @@
-"""A plain SELECT imports sqlglot and duckdb and nothing else that is slow."""
+"""A plain SELECT imports sqlglot and duckdb and nothing else that is slow; SHOW and DDL neither."""
 
 from __future__ import annotations
 
@@ -81,6 +81,43 @@ def test_a_count_is_answered_without_an_engine(warehouse: Path) -> None:
     assert len(found) < 240 + NEWER
     modules = {name.partition(".")[0] for name in found}
     assert modules & (SLOW | {"duckdb", "_duckdb", "sqlglot"}) == set()
+
+
+WITHOUT_SQLGLOT = """
+CREATE SCHEMA a
+CREATE TABLE a.t (id INT NOT NULL, b DECIMAL(10, 2)) PARTITIONED BY (bucket(4, id))
+SHOW TABLES FROM a LIKE 't%'
+DESCRIBE a.t
+SHOW COLUMNS FROM t IN a
+SHOW CREATE TABLE a.t
+SHOW REFS FROM a.t
+SHOW ALL
+SET timezone = 'Europe/Berlin'
+RESET timezone
+USE a
+ALTER TABLE t ADD COLUMN c TEXT
+ALTER TABLE t SET TBLPROPERTIES ('k' = 'v')
+ALTER TABLE a.t CREATE BRANCH b
+CALL system.expire_snapshots('a.t', retain_last => 1)
+OPTIMIZE t
+COMMENT ON TABLE t IS 'x'
+DROP TABLE a.t PURGE
+DROP SCHEMA a
+"""
+BLOCKED = """\
+import sys
+sys.modules["sqlglot"] = None
+import icesql
+with icesql.connect(warehouse=sys.argv[1]) as connection:
+    for sql in sys.argv[2].strip().splitlines():
+        connection.execute(sql)
+"""
+
+
+def test_show_set_call_and_ddl_need_no_sqlglot(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", BLOCKED, str(tmp_path), WITHOUT_SQLGLOT]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])

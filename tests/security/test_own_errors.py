@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import icesql
-from icesql.sql.parser.dialect import reading, tokenize
+from icesql.sql.lexer import reading, tokenize
 
 # Blanks, marks of order, joiners, surrogates' neighbours, controls, quotes and signs.
 ODD = (
@@ -53,7 +53,7 @@ def texts(seed: int, count: int) -> Iterator[str]:
     for _ in range(count):
         sql = drawn.choice(STATEMENTS)
         tokens = tokenize(sql, reading(None))
-        places = [each.start for each in tokens] + [each.end + 1 for each in tokens]
+        places = [each.start for each in tokens] + [each.stop for each in tokens]
         for _ in range(drawn.choice((1, 1, 2, 3))):
             at = drawn.choice(places)
             sql = sql[:at] + drawn.choice(ODD) * drawn.choice((1, 1, 2)) + sql[at:]

@@ -87,7 +87,8 @@ def test_a_table_may_be_called_show() -> None:
 
 def test_nothing_that_sqlglot_logs_reaches_standard_error() -> None:
     program = (
-        "import icesql.sql.parse, logging, sqlglot\n"
+        "import icesql, logging, sqlglot\n"
+        "icesql.connect().execute('SELECT 1')\n"
         "sqlglot.parse_one('SELECT 1').sql('duckdb')\n"
         "logging.getLogger('sqlglot').warning('falling back')\n"
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec.structs import replace
-from sqlglot import exp
 
 from icesql.sql.statement import Query, TableReference
+from icesql.sql.trees import exp
 from icesql.sql.writes.statements import TableName
 
 

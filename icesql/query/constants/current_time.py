@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
-from sqlglot import exp
-
 from icesql.config import time_zone
 from icesql.query.constants.constant import Interval
 from icesql.sql.parameters import write_literal
+from icesql.sql.trees import exp
 from icesql.sql.user_text import VALUE, Edit
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from icesql.sql.parser.dialect import parse_tokens, reading, subscript_base, tokenize
-from icesql.sql.parser.own_calls import hide_calls, show_calls
+from icesql.sql.lexer import reading
+from icesql.sql.parser.dialect import parse_text, subscript_base
+from icesql.sql.parser.own_calls import show_calls
 
 # A value this simple is written as often as it is needed; any other is named once.
 _SIMPLE: Final = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Identifier, exp.Dot)
@@ -36,8 +37,7 @@ def _read(text: str, exact: bool) -> exp.Expr:
     dialect = reading(None)
     # A dollar begins a quote in DuckDB's spelling, so a gap is read as a name.
     source = "SELECT " + _DOLLAR.sub(r"_\1", text)
-    tokens = tokenize(source, dialect)
-    (tree,) = parse_tokens(hide_calls(tokens, dialect) if exact else tokens, source, dialect)
+    (tree,) = parse_text(source, dialect, "" if exact else None)
     assert isinstance(tree, exp.Select)
     show_calls(tree)
     (found,) = tree.expressions

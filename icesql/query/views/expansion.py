@@ -66,10 +66,10 @@ class _Expansion:
         made = _Text([], [], [])
         first, second, end = query_tokens(query.text, self._dialect)
         skip, drop, words = 0, 0, "WITH "
-        if first.text.upper() == "WITH":
-            if second is not None and second.text.upper() == "RECURSIVE":
+        if first.word == "WITH":
+            if second is not None and second.word == "RECURSIVE":
                 first, words = second, "WITH RECURSIVE "
-            skip, drop = first.end + 1, len(query.text) - end
+            skip, drop = first.stop, len(query.text) - end
         made.add(words, -1, query.start, 0)
         for number, (name, text) in enumerate(self._written):
             made.add(f"{', ' if number else ''}{name} AS (", -1, query.start, 0)

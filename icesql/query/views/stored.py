@@ -26,8 +26,8 @@ from icesql.query.nested_names import name_nested_queries
 from icesql.query.views.expansion import MARK, expand, meant, quoted_name
 from icesql.query.views.schema_check import query_names, select_list
 from icesql.query.views.temporary import View
+from icesql.sql.lexer import promised_name
 from icesql.sql.parse import parse, parse_expanded
-from icesql.sql.parser.dialect import promised_name
 from icesql.sql.parser.writing import write_sql
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Place, Query, TableReference

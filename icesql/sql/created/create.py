@@ -6,19 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from msgspec.structs import replace
-from sqlglot.tokens import Token, TokenType
 
 from icesql.errors import Error, ProgrammingError
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import CreateTable, CreateView, Drop, Query, Statement
-from icesql.sql.writes.words import Words
 
 _TEMPORARY: Final = ("TEMP", "TEMPORARY")
-_QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
 # What the schema of temporary objects is called.
 SCHEMA: Final = "temp"
-_OPENING: Final = ("(", "[", "{")
-_CLOSING: Final = (")", "]", "}")
 
 
 class Readers(Protocol):
@@ -36,7 +33,7 @@ class Readers(Protocol):
 
 def is_temporary(tokens: Sequence[Token]) -> bool:
     """Whether a CREATE makes a view or table of the session, or a DROP takes a view away."""
-    words = [_word(token) for token in tokens[:5]]
+    words = [token.word for token in tokens[:5]]
     if words[0] == "DROP":
         return words[1:2] == ["VIEW"] and not _is_dotted(tokens[2:])
     rest = words[3:] if words[1:3] == ["OR", "REPLACE"] else words[1:]
@@ -45,7 +42,7 @@ def is_temporary(tokens: Sequence[Token]) -> bool:
 
 def _is_dotted(tokens: Sequence[Token]) -> bool:
     """Whether the name is that of a view of a catalog: in a namespace, which is not temp."""
-    name = tokens[2:] if [_word(each) for each in tokens[:2]] == ["IF", "EXISTS"] else tokens
+    name = tokens[2:] if [each.word for each in tokens[:2]] == ["IF", "EXISTS"] else tokens
     return len(name) > 2 and name[1].text == "." and name[0].text.lower() != SCHEMA
 
 
@@ -56,10 +53,6 @@ def read_created(tokens: Sequence[Token], sql: str, readers: Readers) -> Stateme
     """
     reader = _Reader(tokens, sql, readers)
     return reader.drop() if reader.either("DROP") else reader.create()
-
-
-def _word(token: Token) -> str:
-    return "" if token.token_type in _QUOTED else token.text.upper()
 
 
 class _Reader(Words):
@@ -99,34 +92,24 @@ class _Reader(Words):
 
     def _name(self, kind: str) -> str:
         """The name of a temporary object: ``v`` or ``temp.v``."""
-        at, parts = self.here, [self._identifier()]
+        at, parts = self.here, [self.identifier()]
         while self.skip("."):
-            parts.append(self._identifier())
+            parts.append(self.identifier())
         if len(parts) > 1 and (len(parts) > 2 or parts[0].lower() != SCHEMA):
             what = f"the {kind.lower()} {'.'.join(parts)}"
             hint = f"temporary ones have one name, as in CREATE TEMP {kind} {parts[-1]}"
             raise unsupported(what, at, hint)
         return parts[-1]
 
-    def _identifier(self) -> str:
-        token = self.tokens[self.index] if self.index < len(self.tokens) else None
-        plain = token is not None and token.text[:1].replace("_", "a").isalpha()
-        if token is None or token.token_type == TokenType.STRING or not token.text:
-            raise self.unexpected("a name")
-        if not plain and token.token_type != TokenType.IDENTIFIER:
-            raise self.unexpected("a name")
-        self.index += 1
-        return token.text
-
     def _names(self) -> tuple[str, ...]:
         """``(a, b COMMENT 'x')``: the names."""
         self.skip("(")
-        names = [self._identifier()]
+        names = [self.identifier()]
         while True:
             if self.skip("COMMENT"):
                 self.index += 1
             elif self.skip(","):
-                names.append(self._identifier())
+                names.append(self.identifier())
             elif self.skip(")"):
                 return tuple(names)
             else:
@@ -178,27 +161,21 @@ class _Reader(Words):
         self.skip("(")
         found: list[tuple[str, str]] = []
         while True:
-            name, first, depth = self._identifier(), self.index, 0
-            while self.index < len(self.tokens):
-                word = self.peek()
-                if depth == 0 and word in (",", ")"):
-                    break
-                depth += (word in _OPENING) - (word in _CLOSING)
-                self.index += 1
-            found.append((name, self._type(self.tokens[first : self.index])))
+            name = self.identifier()
+            found.append((name, self._type(self.until())))
             if self.skip(")"):
                 return found
             if not self.skip(","):
                 raise self.unexpected(",", ")")
 
     def _type(self, tokens: Sequence[Token]) -> str:
-        words = [_word(token) for token in tokens]
+        words = [token.word for token in tokens]
         end = next((i for i, word in enumerate(words) if word in _CONSTRAINTS), len(tokens))
         if any(word in _RULES for word in words[end:]):
             raise unsupported("a rule for a column", tokens[end], "give its name and type")
         if not tokens[:end]:
             return ""
-        return self.sql[tokens[0].start : tokens[end - 1].end + 1]
+        return self.sql[tokens[0].start : tokens[end - 1].stop]
 
 
 _CONSTRAINTS: Final = (

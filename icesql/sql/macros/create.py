@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
-
-from icesql.sql.macros.expand import NAMES
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import CLOSING, OPENING, Token, word_at
+from icesql.sql.macros.expand import ends_operand
 from icesql.sql.macros.macro import (
     TEMPORARY,
     WORDS,
@@ -27,16 +26,9 @@ from icesql.sql.macros.macro import (
     Parameter,
 )
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.writes.words import Words
+from icesql.sql.trees import exp
 
-_OPENING: Final = ("(", "[", "{")
-_CLOSING: Final = (")", "]", "}")
-# What stands before a name that is no expression: t.a, x::date, x AS a, a b.
-_NO_EXPRESSION: Final = (
-    TokenType.DOT, TokenType.DCOLON, TokenType.ALIAS, *NAMES, TokenType.R_PAREN, TokenType.STRING,
-    TokenType.NUMBER, TokenType.R_BRACKET,
-)  # fmt: skip
-_NO_VALUE: Final = (TokenType.PLACEHOLDER, TokenType.PARAMETER)
+_NO_VALUE: Final = ("?", "$")
 _CHOOSE: Final = "choose another name for the parameter"
 
 
@@ -120,7 +112,7 @@ class _Reader(Words):
 
     def _identifier(self, expected: str) -> str:
         token = self.tokens[self.index] if self.index < len(self.tokens) else None
-        if token is None or token.token_type not in NAMES or not token.text:
+        if token is None or not token.is_name or not token.text:
             raise self.unexpected(expected)
         self.index += 1
         return token.text
@@ -134,7 +126,7 @@ class _Reader(Words):
             first = self.index
             while self.index < len(self.tokens) and self.peek() not in ("RETURN", "AS"):
                 self.index += 1
-            kind = self._written(first, self.index)
+            kind = self.written(first, self.index)
         returns = bool(self.either("RETURN"))
         if not returns:
             if kind or any(each.type for each in parameters):
@@ -156,7 +148,7 @@ class _Reader(Words):
         depth = 0
         for index in range(self.index, len(self.tokens)):
             word = self.peek(index - self.index)
-            depth += (word in _OPENING) - (word in _CLOSING)
+            depth += (word in OPENING) - (word in CLOSING)
             if depth == 0 and word == ",":
                 return index
         return len(self.tokens)
@@ -184,24 +176,19 @@ class _Reader(Words):
 
     def _until(self, words: tuple[str, ...]) -> str:
         """The SQL up to one of the words, a comma or the closing parenthesis."""
-        first, depth = self.index, 0
-        while self.index < len(self.tokens):
-            word = self.peek()
-            if depth == 0 and (word in words or word in (",", ")")):
-                break
-            depth += (word in _OPENING) - (word in _CLOSING)
-            self.index += 1
-        return self._written(first, self.index)
+        first = self.index
+        self.until(*words)
+        return self.written(first, self.index)
 
     def _analysed(
         self, name: str, parameters: tuple[Parameter, ...], tokens: Sequence[Token], kind: str
     ) -> Body:
         """The body of these tokens. Raises UnsupportedSqlError where a parameter is not certain."""
         for token in tokens:
-            if token.token_type in _NO_VALUE:
+            if token.word in _NO_VALUE:
                 raise unsupported("a parameter of the statement in a macro", token, "name it")
         start = tokens[0].start
-        select = Token(TokenType.SELECT, "SELECT", 1, 1, start, start)
+        select = word_at("SELECT", start)
         query = tokens if self._is_table else [select, *tokens]
         tree = self._reader.tree(query)
         if not self._is_table and not _is_expression(tree):
@@ -222,18 +209,13 @@ class _Reader(Words):
         inner = tree.expressions[0] if not self._is_table else tree
         return Body(
             parameters,
-            self.sql[start : tokens[-1].end + 1],
-            tuple((t.start - start, t.end - start, t.text.lower()) for t in places),
+            self.sql[start : tokens[-1].stop],
+            tuple((t.start - start, t.stop - 1 - start, t.text.lower()) for t in places),
             aliases if has_query else None,
             lambdas,
             kind,
             isinstance(inner, exp.Func) and not kind,
         )
-
-    def _written(self, first: int, last: int) -> str:
-        if first >= last:
-            return ""
-        return self.sql[self.tokens[first].start : self.tokens[last - 1].end + 1]
 
 
 def _is_expression(tree: exp.Expr) -> bool:
@@ -256,9 +238,9 @@ def _places(tokens: Sequence[Token], names: set[str]) -> list[Token]:
     """The tokens that are parameters in the place of an expression."""
     found = []
     for index, token in enumerate(tokens):
-        if token.token_type not in NAMES or token.text.lower() not in names:
+        if not token.is_name or token.text.lower() not in names:
             continue
-        if index and tokens[index - 1].token_type in _NO_EXPRESSION:
+        if index and ends_operand(tokens[index - 1], "::"):
             continue
         after = tokens[index + 1].text if index + 1 < len(tokens) else ""
         if after in ("(", ":=", "=>"):

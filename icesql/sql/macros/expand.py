@@ -12,30 +12,21 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.tokens import Token, TokenType
 
 from icesql.errors import Error, ProgrammingError
+from icesql.sql.lexer import CLOSING, NUMBER, OPENING, TEXT, Dialect, Token, tokenize, word_at
 from icesql.sql.macros.macro import Body, Macro, Macros, bodies_of
 from icesql.sql.macros.sources import Piece, Sources
-from icesql.sql.parser.dialect import tokenize
 from icesql.sql.parser.places import select_columns
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.user_text import is_named, quoted
 
 _DEEPEST: Final = 64
 _LONGEST: Final = 2_000_000
-NAMES: Final = (TokenType.VAR, TokenType.IDENTIFIER)
-_OPENING: Final = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
-_CLOSING: Final = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
-# What stands before a name with parentheses that is no call: an alias with its columns.
-_BEFORE_ALIAS: Final = (
-    TokenType.ALIAS, *NAMES, *_CLOSING, TokenType.STRING, TokenType.NUMBER, TokenType.DOT,
-)  # fmt: skip
-_FROM: Final = (TokenType.FROM, TokenType.JOIN, TokenType.LATERAL)
+_FROM: Final = ("FROM", "JOIN", "LATERAL")
 _CLAUSES: Final = (
-    TokenType.SELECT, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY,
-    TokenType.QUALIFY, TokenType.LIMIT, TokenType.VALUES, TokenType.WITH, TokenType.WINDOW,
+    "SELECT", "WHERE", "GROUP", "HAVING", "ORDER",
+    "QUALIFY", "LIMIT", "VALUES", "WITH", "WINDOW",
 )  # fmt: skip
 _OPERATORS: Final = (exp.Binary, exp.Between, exp.In, exp.Not)
 _NO_OPERATORS: Final = (exp.Dot, exp.PropertyEQ, exp.Kwarg, exp.JSONExtract)
@@ -116,11 +107,11 @@ class _Expansion:
             token = tokens[index]
             call = None if token.start in given else _call_at(tokens, index, self._macros)
             if token.start in given:
-                edits.append((token.start, token.end + 1, given[token.start]))
+                edits.append((token.start, token.stop, given[token.start]))
             elif call is not None:
                 if source < 0 and not above:
                     self._at = token.start
-                end = tokens[call.last].end + 1
+                end = tokens[call.last].stop
                 edits.append(
                     (token.start, end, self._called(call, sql, tokens, source, given, above))
                 )
@@ -136,7 +127,7 @@ class _Expansion:
         for start, end, segments in sorted(edits, key=lambda edit: edit[:2]):
             made += [_Segment(sql[last:start], source, last, start - last), *segments]
             last = end
-        stop = tokens[-1].end + 1 if tokens else 0
+        stop = tokens[-1].stop if tokens else 0
         made.append(_Segment(sql[last:stop], source, last, stop - last))
         if sum(len(each.words) for each in made) > _LONGEST:
             raise ProgrammingError(
@@ -186,7 +177,7 @@ class _Expansion:
         if macro.is_table:
             alias = "" if _begins_alias(after) else f" AS {quoted(macro.name)}"
             return [_Segment("(", number, 0, 0), *inner, _Segment(f"\n){alias}", number, 0, 0)]
-        if after is not None and after.text.upper() == "OVER":
+        if after is not None and after.word == "OVER":
             if not body.is_call:
                 hint = f"{macro.name}() is no call of a function"
                 raise unsupported("OVER after this macro", self._at, hint)
@@ -211,12 +202,12 @@ class _Expansion:
         for first, last in call.arguments:
             part = tokens[first : last + 1]
             name = ""
-            if len(part) > 2 and part[0].token_type in NAMES and part[1].text in _NAMED:
+            if len(part) > 2 and part[0].is_name and part[1].text in _NAMED:
                 name, part = part[0].text.lower(), part[2:]
-            if part[0].token_type in (TokenType.DISTINCT, TokenType.STAR):
+            if part[0].word in ("DISTINCT", "*"):
                 what = f"{part[0].text} in the arguments of a macro"
                 raise unsupported(what, self._at, "it takes expressions")
-            if any(each.token_type == TokenType.PLACEHOLDER and each.text == "?" for each in part):
+            if any(each.word == "?" for each in part):
                 raise unsupported("a ? in the arguments of a macro", self._at, "write $1, $2")
             segments = self.expanded(sql, part, source, given, above)
             if name in by_name or (by_name and not name):
@@ -234,7 +225,7 @@ class _Expansion:
             return
         text = "".join(each.words for each in segments)
         tokens = tokenize(f"SELECT {text}", self._reader)
-        if not any(each.token_type in NAMES for each in tokens):
+        if not any(each.is_name for each in tokens):
             return
         tree = self._tree_of(f"SELECT {text}", tokens)
         for column in tree.find_all(exp.Column):
@@ -261,7 +252,7 @@ class _Expansion:
             if not any(start <= first and last <= end for first, last in calls):
                 continue
             inside = [each for each in tokens if start <= each.start < end]
-            select = Token(TokenType.SELECT, "SELECT", 1, 1, start, start)
+            select = word_at("SELECT", start)
             try:
                 tree = self._tree_of(sql, [select, *inside])
             except Error:
@@ -298,13 +289,20 @@ def _is_number(segments: Sequence[_Segment]) -> bool:
     return "".join(each.words for each in segments).strip("() \n+-").isdigit()
 
 
+def ends_operand(token: Token, *signs: str) -> bool:
+    """Whether a name behind a token begins no expression: t.a, x AS a, a b; ``signs`` are more."""
+    return (
+        token.is_name or token.kind in (TEXT, NUMBER) or token.word in ("AS", ".", *CLOSING, *signs)
+    )
+
+
 def _is_key(tokens: Sequence[Token], index: int) -> bool:
     """Whether what begins at a token is a whole item of ORDER BY or GROUP BY, or may be one."""
     depth = 0
     for each in range(index - 1, -1, -1):
-        kind = tokens[each].token_type
-        depth += (kind in _CLOSING) - (kind in _OPENING)
-        if kind in (TokenType.ORDER_BY, TokenType.GROUP_BY):
+        kind = tokens[each].word
+        depth += (kind in CLOSING) - (kind in OPENING)
+        if kind in ("ORDER", "GROUP"):
             return True
         if depth == 0 and kind in (*_CLAUSES, *_FROM):
             return False
@@ -316,15 +314,15 @@ def _call_at(tokens: Sequence[Token], index: int, macros: Macros) -> _Call | Non
     first = index
     if _is_dot(tokens, index + 1) and tokens[index].text.lower() in _SCHEMAS:
         index += 2
-    if index + 1 >= len(tokens) or tokens[index].token_type not in NAMES:
+    if index + 1 >= len(tokens) or not tokens[index].is_name:
         return None
     macro = macros.get(tokens[index].text.lower())
-    if macro is None or tokens[index + 1].token_type != TokenType.L_PAREN:
+    if macro is None or tokens[index + 1].word != "(":
         return None
-    if first and tokens[first - 1].token_type in _BEFORE_ALIAS:
+    if first and ends_operand(tokens[first - 1]):
         return None
     arguments, last = _split(tokens, index + 1)
-    following = [each.text.upper() for each in tokens[last + 1 : last + 3]]
+    following = [each.word for each in tokens[last + 1 : last + 3]]
     if following[:1] == ["AS"] and following[1:] in (["("], ["MATERIALIZED"], ["NOT"]):
         return None  # a WITH query with names for its columns
     if macro.is_table != _is_in_from(tokens, first):
@@ -333,7 +331,7 @@ def _call_at(tokens: Sequence[Token], index: int, macros: Macros) -> _Call | Non
 
 
 def _is_dot(tokens: Sequence[Token], index: int) -> bool:
-    return index < len(tokens) and tokens[index].token_type == TokenType.DOT
+    return index < len(tokens) and tokens[index].word == "."
 
 
 def _split(tokens: Sequence[Token], opened: int) -> tuple[tuple[tuple[int, int], ...], int]:
@@ -341,9 +339,9 @@ def _split(tokens: Sequence[Token], opened: int) -> tuple[tuple[tuple[int, int],
     found: list[tuple[int, int]] = []
     depth, first = 0, opened + 1
     for index in range(opened, len(tokens)):
-        kind = tokens[index].token_type
-        depth += (kind in _OPENING) - (kind in _CLOSING)
-        ends = depth == 0 or (depth == 1 and kind == TokenType.COMMA)
+        kind = tokens[index].word
+        depth += (kind in OPENING) - (kind in CLOSING)
+        ends = depth == 0 or (depth == 1 and kind == ",")
         if ends and first < index:
             found.append((first, index - 1))
         elif ends and (depth or found):
@@ -359,14 +357,14 @@ def _is_in_from(tokens: Sequence[Token], index: int) -> bool:
     """Whether what begins at a token stands where FROM has tables."""
     if not index:
         return False
-    if tokens[index - 1].token_type in _FROM:
+    if tokens[index - 1].word in _FROM:
         return True
-    if tokens[index - 1].token_type != TokenType.COMMA:
+    if tokens[index - 1].word != ",":
         return False
     depth = 0
     for each in range(index - 1, -1, -1):
-        kind = tokens[each].token_type
-        depth += (kind in _CLOSING) - (kind in _OPENING)
+        kind = tokens[each].word
+        depth += (kind in CLOSING) - (kind in OPENING)
         if depth < 0:
             return False
         if depth == 0 and kind in _FROM[:2]:
@@ -380,6 +378,6 @@ def _begins_alias(token: Token | None) -> bool:
     if token is None:
         return False
     words = ("QUALIFY", "POSITIONAL", "ASOF", "SEMI", "ANTI", "SAMPLE", "TABLESAMPLE", "WINDOW")
-    if token.token_type == TokenType.ALIAS:
+    if token.word == "AS":
         return True
-    return token.token_type in NAMES and token.text.upper() not in words
+    return token.is_name and token.word not in words

@@ -11,7 +11,7 @@ from icesql.errors import ProgrammingError, similar_names
 from icesql.sql.statement import MacroStatement
 
 if TYPE_CHECKING:
-    from sqlglot.tokens import Token
+    from icesql.sql.lexer import Token
 
 Macros = dict[str, "Macro"]
 WORDS: Final = ("MACRO", "FUNCTION")
@@ -85,11 +85,11 @@ class DropMacro(MacroStatement, frozen=True):
 
 def is_macro_word(tokens: Sequence[Token]) -> bool:
     """Whether a CREATE or DROP is about a macro."""
-    words = [token.text.upper() for token in tokens[:5]]
+    words = [token.word for token in tokens[:5]]
     if words[0] == "DROP":
         rest = words[2:] if words[1:2] and words[1] in TEMPORARY else words[1:]
         return rest[:1] in (["MACRO"], ["FUNCTION"])
-    if words[0] != "CREATE" or tokens[0].token_type.name in ("STRING", "IDENTIFIER"):
+    if words[0] != "CREATE":
         return False
     rest = words[3:] if words[1:3] == ["OR", "REPLACE"] else words[1:]
     rest = rest[1:] if rest[:1] and rest[0] in TEMPORARY else rest

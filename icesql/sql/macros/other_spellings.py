@@ -12,13 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlglot.tokens import Token, TokenType
-
+from icesql.sql.lexer import CLOSING, OPENING, Token
 from icesql.sql.macros.sources import Sources, spliced
 from icesql.sql.positions import syntax_error, unsupported
 
-_OPENING: Final = ("(", "[", "{")
-_CLOSING: Final = (")", "]", "}")
 _GROUPS: Final = ("ROLLUP", "CUBE")
 _ARGUMENTS: Final = ("input", "outer")
 # (start, end, words) in the places of the text.
@@ -32,7 +29,7 @@ def other_spellings(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | 
     """
     edits: list[_Edit] = []
     for index, token in enumerate(tokens):
-        word = "" if is_quoted(token) else token.text.upper()
+        word = token.word
         if word == "WITH" and _word(tokens, index + 1) in _GROUPS:
             if _word(tokens, index + 2) != "(":
                 edits += _grouped(tokens, index)
@@ -48,40 +45,34 @@ def other_spellings(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | 
         if start < last:
             raise unsupported("one of these forms inside of another", start, "write a subquery")
         last = end
-    return spliced(sql, tokens[0].start, tokens[-1].end + 1, edits)
-
-
-def is_quoted(token: Token) -> bool:
-    """Whether a token is a text or a quoted name, no word of SQL."""
-    return token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
+    return spliced(sql, tokens[0].start, tokens[-1].stop, edits)
 
 
 def _word(tokens: Sequence[Token], index: int) -> str:
-    if index >= len(tokens) or is_quoted(tokens[index]):
-        return ""
-    return tokens[index].text.upper()
+    return tokens[index].word if index < len(tokens) else ""
 
 
 def _grouped(tokens: Sequence[Token], index: int) -> list[_Edit]:
     """``WITH ROLLUP`` at ``index``, behind the keys of a GROUP BY."""
     depth, first = 0, None
     for each in range(index - 1, -1, -1):
-        text = tokens[each].text
-        depth += (text in _CLOSING) - (text in _OPENING)
+        text = tokens[each].word
+        depth += (text in CLOSING) - (text in OPENING)
         if depth < 0:
             break
-        if depth == 0 and tokens[each].token_type == TokenType.GROUP_BY:
+        if depth == 0 and tokens[each].word == "GROUP":
             first = each + 1
             break
+    first = None if first is None else first + (_word(tokens, first) == "BY")
     if first is None or first >= index:
         raise syntax_error(
             f"WITH {tokens[index + 1].text} stands behind GROUP BY keys", tokens[index]
         )
-    kind = tokens[index + 1].text.upper()
-    if tokens[first].token_type == TokenType.ALL:
+    kind = tokens[index + 1].word
+    if tokens[first].word == "ALL":
         raise unsupported(f"GROUP BY ALL WITH {kind}", tokens[first], "name the columns")
-    start, end = tokens[first].start, tokens[index - 1].end + 1
-    return [(start, start, f"{kind} ("), (end, tokens[index + 1].end + 1, ")")]
+    start, end = tokens[first].start, tokens[index - 1].stop
+    return [(start, start, f"{kind} ("), (end, tokens[index + 1].stop, ")")]
 
 
 def _flattened(sql: str, tokens: Sequence[Token], first: int, name: int) -> list[_Edit]:
@@ -107,18 +98,15 @@ def _flattened(sql: str, tokens: Sequence[Token], first: int, name: int) -> list
         f"flattened.path FROM (SELECT unnest(list_transform({value}, "
         f"lambda flattened, flattened_at: {each})) AS flattened))"
     )
-    start, end = tokens[first].start, tokens[last].end + 1
+    start, end = tokens[first].start, tokens[last].stop
     if outer == "FALSE":
         return [(start, end, query)]
     if _word(tokens, first - 1) != "," or not first:
         raise unsupported("OUTER behind this join", tokens[name], "write a comma before LATERAL")
     after = last + (2 if _word(tokens, last + 1) == "AS" else 1)
-    if after >= len(tokens) or tokens[after].token_type not in (
-        TokenType.VAR,
-        TokenType.IDENTIFIER,
-    ):
+    if after >= len(tokens) or not tokens[after].is_name:
         raise unsupported("OUTER without an alias", tokens[name], "name it: FLATTEN(…) AS f")
-    comma, alias = tokens[first - 1], tokens[after].end + 1
+    comma, alias = tokens[first - 1], tokens[after].stop
     return [(comma.start, end, f" LEFT JOIN {query}"), (alias, alias, " ON true")]
 
 
@@ -129,11 +117,10 @@ def _arguments(sql: str, tokens: Sequence[Token], name: int) -> tuple[dict[str, 
     found: dict[str, str] = {}
     depth, first = 0, name + 2
     for index in range(name + 1, len(tokens)):
-        text = tokens[index].text
-        if text == "?" and tokens[index].token_type == TokenType.PLACEHOLDER:
+        text = tokens[index].word
+        if text == "?":
             raise unsupported("a ? in FLATTEN", tokens[index], "write $1")
-        if not is_quoted(tokens[index]):
-            depth += (text in _OPENING) - (text in _CLOSING)
+        depth += (text in OPENING) - (text in CLOSING)
         if depth == 0 and first >= index:
             return found, index
         if not (depth == 0 or (depth == 1 and text == ",")) or first >= index:
@@ -144,7 +131,7 @@ def _arguments(sql: str, tokens: Sequence[Token], name: int) -> tuple[dict[str, 
         if label not in _ARGUMENTS or label in found or start >= index:
             hint = "it takes input => a list, and outer => true"
             raise unsupported(f"this argument of FLATTEN ({label})", tokens[first], hint)
-        found[label] = sql[tokens[start].start : tokens[index - 1].end + 1]
+        found[label] = sql[tokens[start].start : tokens[index - 1].stop]
         first = index + 1
         if depth == 0:
             return found, index

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from sqlglot.tokens import Token, TokenType
+from icesql.sql.lexer import Token
 
 # What is the same name in double quotes, and no comment where quotes are not seen.
 _NAME: Final = re.compile(r"(?!.*--)[\w .$@:\-]+")
@@ -15,16 +15,13 @@ _NAME: Final = re.compile(r"(?!.*--)[\w .$@:\-]+")
 
 def double_quoted(sql: str, tokens: Sequence[Token]) -> str:
     """``sql`` with double quotes for backticks; each place stays what it is."""
-    if "`" not in sql:
-        return sql
-    ticks = [
-        each.start for each in tokens if each.token_type == TokenType.UNKNOWN and each.text == "`"
-    ]
+    # A sign where quotes are double ones alone; a name in the default dialect.
+    ticks = [each.start for each in tokens if each.word == "`"]
+    names = [each for each in tokens if each.given is None and sql[each.start] == "`"]
     letters = list(sql)
     end = -1
-    for start, after in pairwise(ticks):
-        if start <= end or not _NAME.fullmatch(sql, start + 1, after):
-            continue
-        letters[start] = letters[after] = '"'
-        end = after
+    for start, after in [*pairwise(ticks), *((each.start, each.stop - 1) for each in names)]:
+        if start > end and _NAME.fullmatch(sql, start + 1, after):
+            letters[start] = letters[after] = '"'
+            end = after
     return "".join(letters)

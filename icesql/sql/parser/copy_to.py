@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
-from sqlglot.tokens import Token, TokenType
 
 from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
 from icesql.file_format import FileFormat, compressed_by_ending, format_of_path, named_format
+from icesql.sql.lexer import CLOSING, OPENING, TEXT, Token, closing
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Copy, Query
 
 _ENDINGS: Final = ("csv", "tsv", "json", "jsonl", "parquet", "arrow")
-_OPENS, _CLOSES = "([{", ")]}"
 
 
 def read_copy(
@@ -30,16 +29,16 @@ def read_copy(
     to = _to(tokens)
     source = tokens[1:to]
     if not source:
-        raise syntax_error("nothing follows COPY", tokens[0].end + 1, ("a query", "a table"))
+        raise syntax_error("nothing follows COPY", tokens[0].stop, ("a query", "a table"))
     path, rest = tokens[to + 1], tokens[to + 2 :]
-    if source[0].text == "(" and _end_of(source, 0) == len(source) - 1:
+    if source[0].text == "(" and closing(source, 0) == len(source) - 1:
         query = read_query(source[1:-1])
     elif source[-1].text == ")" and source[0].text != "(" and not _is_call(source[0]):
         raise unsupported("COPY table (columns)", source[0].start, "COPY (SELECT columns …) TO")
     else:
         # The name of a table is no text that an engine runs.
         query = replace(read_table(source), user_text=None, spark=None)
-    form, overwrite = _options(path.text, rest, tokens[-1].end + 1)
+    form, overwrite = _options(path.text, rest, tokens[-1].stop)
     return Copy(query, path.text, form, overwrite)
 
 
@@ -51,46 +50,31 @@ def _to(tokens: Sequence[Token]) -> int:
     """The place of the last TO outside of brackets that a text follows."""
     depth, found, other = 0, None, None
     for place, token in enumerate(tokens):
-        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
-            continue
-        depth += (token.text in _OPENS and bool(token.text)) - (token.text in _CLOSES)
-        if depth == 0 and token.text.upper() == "TO":
+        depth += (token.word in OPENING) - (token.word in CLOSING)
+        if depth == 0 and token.word == "TO":
             after = tokens[place + 1] if place + 1 < len(tokens) else None
-            if after is not None and after.token_type == TokenType.STRING:
+            if after is not None and after.kind == TEXT:
                 found = place
             else:
                 other = token if after is None else after
-        if depth == 0 and token.text.upper() == "FROM" and place <= 2:
+        if depth == 0 and token.word == "FROM" and place <= 2:
             raise unsupported("COPY … FROM", tokens[0].start, "icesql never changes tables")
-        if place == 1 and token.text.upper() == "INTO":
+        if place == 1 and token.word == "INTO":
             raise unsupported("COPY INTO", tokens[0].start, "write COPY (query) TO 'file'")
     if found is not None:
         return found
     if other is not None:
         raise syntax_error("COPY … TO takes the path of a file", other.start, ("a text",))
-    raise syntax_error("COPY names no file", tokens[-1].end + 1, ("TO 'file'",))
-
-
-def _end_of(tokens: Sequence[Token], start: int) -> int:
-    """The place of the bracket that closes the one at ``start``; the end without one."""
-    depth = 0
-    for place in range(start, len(tokens)):
-        token = tokens[place]
-        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) or not token.text:
-            continue
-        depth += (token.text in _OPENS) - (token.text in _CLOSES)
-        if depth == 0:
-            return place
-    return len(tokens)
+    raise syntax_error("COPY names no file", tokens[-1].stop, ("TO 'file'",))
 
 
 def _options(path: str, tokens: Sequence[Token], end: int) -> tuple[FileFormat, bool]:
     given = list(tokens)
-    if given and given[0].text.upper() == "WITH":
+    if given and given[0].word == "WITH":
         given = given[1:]
     if not given:
         return _format(path, None, end), False
-    if given[0].text != "(" or _end_of(given, 0) != len(given) - 1:
+    if given[0].text != "(" or closing(given, 0) != len(given) - 1:
         bad = given[0] if given[0].text != "(" else given[-1]
         raise syntax_error(f'unexpected "{bad.text}" after the file', bad.start, ("(",))
     read = _pairs(given[1:-1])
@@ -129,16 +113,14 @@ def _pairs(tokens: Sequence[Token]) -> list[tuple[str, Any, int]]:
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
-        plain = token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
-        if plain and token.text:
-            depth += (token.text in _OPENS) - (token.text in _CLOSES)
-        if plain and depth == 0 and token.text == ",":
+        depth += (token.word in OPENING) - (token.word in CLOSING)
+        if depth == 0 and token.word == ",":
             parts.append([])
         else:
             parts[-1].append(token)
     for part in parts:
         if not part:
-            raise syntax_error("an option is missing", tokens[-1].end + 1 if tokens else None)
+            raise syntax_error("an option is missing", tokens[-1].stop if tokens else None)
         name, value = part[0], part[1:]
         if value and value[0].text == "=":
             value = value[1:]
@@ -150,13 +132,13 @@ def _value(name: Token, tokens: Sequence[Token]) -> Any:
     match list(tokens):
         case []:
             return True
-        case [Token(token_type=TokenType.NUMBER, text=text)] if text.isdigit():
+        case [Token(kind="number", text=text)] if text.isdigit():
             return int(text)
-        case [Token(token_type=TokenType.STAR)]:
+        case [Token(word="*")]:
             return ("*",)
-        case [Token(token_type=TokenType.TRUE | TokenType.FALSE, text=text)]:
+        case [Token(word="TRUE" | "FALSE", text=text)]:
             return text.lower() == "true"
-        case [Token(token_type=kind, text=text)] if kind != TokenType.PARAMETER and text != "?":
+        case [Token(word=word, text=text)] if word not in ("$", "?"):
             return text
         case [Token(text="("), *inner, Token(text=")")]:
             return tuple(token.text for token in inner if token.text != ",")

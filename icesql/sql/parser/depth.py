@@ -10,11 +10,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
-
 from icesql.errors import SqlSyntaxError
+from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error
+from icesql.sql.trees import exp
 
 # Levels of brackets and CASE that are parsed at all: far more than Python's default of 1,000
 # frames has room for, and few enough for the stack of ``with_room`` when a program raised that.
@@ -34,18 +33,13 @@ _BRACKETS: Final = re.compile(
     re.DOTALL,
 )
 
-_OPENING: Final = frozenset(
-    {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
-)
-_CLOSING: Final = frozenset(
-    {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
-)
-_PREFIXES: Final = frozenset({TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE})
+_OPENING: Final = frozenset({"(", "[", "{", "CASE"})
+_CLOSING: Final = frozenset({")", "]", "}", "END"})
+_PREFIXES: Final = frozenset({"NOT", "-", "+", "~"})
 _SHORTER: Final = (
     "join texts with concat(…), add numbers with list_sum([…]), and compare with many values by "
     "IN (…)"
 )
-_WITHOUT_DEPTH: Final = (exp.And, exp.Or)
 
 
 def check_brackets(sql: str, *, duckdb: bool) -> None:
@@ -73,7 +67,7 @@ def nesting(tokens: Sequence[Token]) -> int:
     """
     deepest = depth = prefixes = 0
     for token in tokens:
-        kind = token.token_type
+        kind = token.word
         if kind in _PREFIXES:
             prefixes += 1
         else:
@@ -100,11 +94,11 @@ def deepest_token(tokens: Sequence[Token]) -> int:
     depth = deepest = 0
     offset = tokens[0].start
     for token in tokens:
-        if token.token_type in _OPENING:
+        if token.word in _OPENING:
             depth += 1
             if depth > deepest:
                 deepest, offset = depth, token.start
-        elif token.token_type in _CLOSING:
+        elif token.word in _CLOSING:
             depth -= 1
     return offset
 
@@ -136,7 +130,7 @@ def check_depth(tree: exp.Expr) -> None:
             raise _too_long(
                 node, "WITH", MOST_CTES, "name parts of the statement only where it helps"
             )
-        elif isinstance(node, exp.Condition) and not isinstance(node, _WITHOUT_DEPTH):
+        elif isinstance(node, exp.Condition) and not isinstance(node, exp.And | exp.Or):
             terms += 1
             if terms > MOST_TERMS:
                 raise _too_long(node, f"an expression ({_operator(node)})", MOST_TERMS, _SHORTER)

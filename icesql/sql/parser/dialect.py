@@ -8,42 +8,42 @@ what they read as another thing than icesql does is changed in the tokens, see
 from __future__ import annotations
 
 import functools
-import logging
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final, cast
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import ParseError
+from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
-from icesql.errors import ProgrammingError, similar_names
+from icesql.sql.lexer import NAME, NUMBER, OTHER, SIGN, TEXT, WORD
+from icesql.sql.lexer import Dialect as OwnDialect
+from icesql.sql.lexer import Token as OwnToken
 from icesql.sql.parser.releases.newest import as_newest
 from icesql.sql.positions import syntax_error
 
-DEFAULT_DIALECT: Final = "icesql"
-# See ``numbered``.
 _TEXTS: Final = (TokenType.STRING, TokenType.RAW_STRING)
 _SPAN: Final = r"\s*-?[0-9]+(?:\.[0-9]+)?\s*[a-zA-Z]+\s*"
-_LIKE_TAG: Final = r"\$\d+[^\s$]+\$"
-
-# What sqlglot has to say is icesql's to tell; without a handler it would reach standard error.
-logging.getLogger("sqlglot").addHandler(logging.NullHandler())
-
-# A dialect means what it says: these are the ones whose functions are tested. Every other name
-# that is accepted is one of their kin.
-PROMISED: Final = ("duckdb", "spark", "trino", "snowflake")
-_KIN: Final = {
-    "": "duckdb",
-    "icesql": "duckdb",
-    "databricks": "databricks",
-    "hive": "hive",
-    "presto": "trino",
-    # Athena's queries are Trino's; sqlglot's own class hands each statement to a parser of Trino
-    # or Hive that it makes itself.
-    "athena": "trino",
+_KINDS: Final = {
+    TEXT: TokenType.STRING, NAME: TokenType.IDENTIFIER, NUMBER: TokenType.NUMBER,
+}  # fmt: skip
+_OWN_KINDS: Final = {
+    **{kind: own for own, kind in _KINDS.items()},
+    **dict.fromkeys(
+        (
+            TokenType.BIT_STRING,
+            TokenType.HEX_STRING,
+            TokenType.BYTE_STRING,
+            TokenType.RAW_STRING,
+            TokenType.NATIONAL_STRING,
+            TokenType.UNICODE_STRING,
+            TokenType.HEREDOC_STRING,
+        ),
+        OTHER,
+    ),
 }
 
 
@@ -79,36 +79,36 @@ def _subclass(base: type[Dialect], name: str) -> type[Dialect]:
     return cast("type[Dialect]", made)
 
 
-Icesql = _subclass(DuckDB, "Icesql")
-
-
 @functools.cache
-def _reading(name: str) -> type[Dialect]:
-    name = _KIN.get(name, name)
-    if name == "duckdb":
-        return Icesql
-    if name in PROMISED or name in _KIN:
-        return _subclass(type(Dialect.get_or_raise(name)), f"Icesql_{name}")
-    near = similar_names(name, [each for each in (*PROMISED, *_KIN) if each], 1)
-    hint = f"; did you mean {near[0]}?" if near else ";"
-    raise ProgrammingError(
-        f'icesql does not read the SQL dialect "{name}"{hint} it reads duckdb, spark (also called '
-        "databricks and hive), trino (presto, athena) and snowflake"
-    )
+def _reader(name: str) -> Any:
+    return _subclass(type(Dialect.get_or_raise(name)), f"Icesql_{name}")()
 
 
-def reading(name: str | None) -> Dialect:
-    """The dialect that reads statements of ``connect(dialect=name)``; None is ``icesql``.
+def reader_of(dialect: OwnDialect) -> Any:
+    """sqlglot's dialect that reads statements of one."""
+    return _reader(dialect.name)
 
-    Raises ProgrammingError for a dialect that is not promised, naming those that are.
+
+def parse_text(sql: str, dialect: OwnDialect, hidden: str | None = None) -> list[exp.Expr | None]:
+    """sqlglot's trees of a text; see ``parse_tokens``."""
+    return _parsed(list(reader_of(dialect).tokenize(sql)), sql, reader_of(dialect), hidden)
+
+
+def parse_tokens(
+    tokens: Sequence[OwnToken], sql: str, dialect: OwnDialect, hidden: str | None = None
+) -> list[exp.Expr | None]:
+    """sqlglot's trees of tokens. Raises ParseError, to be placed by ``place_of``.
+
+    ``hidden``: calls stay names with arguments, as ``hide_calls`` of this dialect leaves them.
     """
-    return _reading((name or DEFAULT_DIALECT).lower())()
+    reader = reader_of(dialect)
+    return _parsed(_given(tokens, sql, reader), sql, reader, hidden)
 
 
-def parse_tokens(tokens: list[Token], sql: str, dialect: Dialect) -> list[exp.Expr | None]:
-    """sqlglot's trees of tokens. Raises ParseError, to be placed by ``place_of``."""
-    parser: Any = dialect.parser()
-    tokens, mend = as_newest(tokens, dialect)
+def _parsed(tokens: list[Token], sql: str, reader: Any, hidden: str | None) -> list[Any]:
+    tokens = _with_hidden(tokens, reader, hidden)
+    parser: Any = reader.parser()
+    tokens, mend = as_newest(tokens, reader)
     try:
         return [mend(tree) for tree in parser.parse(tokens, sql)]
     except ParseError as error:
@@ -130,24 +130,38 @@ def parse_tokens(tokens: list[Token], sql: str, dialect: Dialect) -> list[exp.Ex
         raise ParseError("something is missing", [missing]) from error
 
 
-def parse_operand(tokens: list[Token], sql: str, dialect: Dialect) -> tuple[exp.Expr | None, int]:
+def _with_hidden(tokens: list[Token], reader: Any, hidden: str | None) -> list[Token]:
+    if hidden is None:
+        return tokens
+    from icesql.sql.parser.own_calls import hide_calls
+
+    return hide_calls(tokens, reader, hidden)
+
+
+def parse_operand(
+    tokens: Sequence[OwnToken], sql: str, dialect: OwnDialect, hidden: str | None = None
+) -> tuple[exp.Expr | None, int]:
     """The operand that ``tokens`` begin with, and how many of them it is.
 
     An operand is what may stand beside a comparison. Raises ParseError as ``parse_tokens`` does.
     """
     found: list[tuple[exp.Expr | None, int]] = []
-    tokens, mend = as_newest(tokens, dialect)
-    tokens = _whole_spans(tokens) if isinstance(dialect, DuckDB) else tokens
+    reader = reader_of(dialect)
+    given = _with_hidden(_given(tokens, sql, reader), reader, hidden)
+    given, mend = as_newest(given, reader)
+    given = _whole_spans(given) if dialect.is_own else given
 
     def read(parser: Any) -> Any:
         value = parser._parse_bitwise()
         index = parser._index
-        found.append((mend(value), index))
-        parser._advance(len(tokens) - index)
+        stop = given[index].start if index < len(given) else None
+        count = next((n for n, each in enumerate(tokens) if each.start == stop), len(tokens))
+        found.append((mend(value), count))
+        parser._advance(len(given) - index)
         return value
 
-    parser: Any = dialect.parser()
-    parser._parse(read, tokens, sql)
+    parser: Any = reader.parser()
+    parser._parse(read, given, sql)
     return found[0]
 
 
@@ -165,28 +179,49 @@ def _whole_spans(tokens: list[Token]) -> list[Token]:
     return found
 
 
-def promised_name(name: str | None) -> str:
-    """The promised dialect that a name stands for: trino for athena."""
-    given = (name or DEFAULT_DIALECT).lower()
-    return _KIN.get(given, given)
+def _given(tokens: Sequence[OwnToken], sql: str, reader: Any) -> list[Token]:
+    """sqlglot's tokens of these, some of which it did not make."""
+    made: list[Token] = []
+    keywords, signs = reader.tokenizer_class.KEYWORDS, reader.tokenizer_class.SINGLE_TOKENS
+    index = 0
+    while index < len(tokens):
+        token, given = tokens[index], tokens[index].given
+        if given is not None:
+            count = len(given.text.split()) if token.kind == WORD else 1
+            if all(each.given is given for each in tokens[index : index + count]):
+                made.append(given)
+                index += count
+                continue
+        text, kind, count = token.text, _KINDS.get(token.kind), 1
+        if token.kind == OTHER:
+            (whole,) = reader.tokenize(sql[token.start : token.stop])
+            text, kind = whole.text, whole.token_type
+        elif kind is None:
+            for count in (3, 2, 1):
+                words = " ".join(each.word for each in tokens[index : index + count])
+                kind = keywords.get(words) or signs.get(words)
+                if kind is not None:
+                    break
+            text = words if count > 1 else text
+        end = max(tokens[index : index + count][-1].stop - 1, token.start)
+        made.append(Token(kind or TokenType.VAR, text, 0, token.start, token.start, end))
+        index += count
+    return made
 
 
-def subscript_base(dialect: Dialect) -> int:
+def subscript_base(dialect: OwnDialect) -> int:
     """What list subscripts count from in a reading dialect: 1 in DuckDB, 0 in Spark."""
-    return int(getattr(dialect, "icesql_subscript_base", 0))
+    return int(reader_of(dialect).icesql_subscript_base)
 
 
-def tokenize(sql: str, dialect: Dialect) -> list[Token]:
-    """The tokens of SQL text. Raises SqlSyntaxError for text that does not split into tokens."""
-    from sqlglot.errors import TokenError
+def split(sql: str, own: OwnDialect) -> list[OwnToken]:
+    """The tokens of SQL text in another dialect than the default one.
 
+    Raises SqlSyntaxError for text that does not split into tokens.
+    """
+    dialect = reader_of(own)
     try:
-        if re.search(_LIKE_TAG, sql):
-            from icesql.sql.parser.numbered import tokenize_apart
-
-            tokens = tokenize_apart(sql, dialect)
-        else:
-            tokens = list(dialect.tokenize(sql))
+        tokens = list(dialect.tokenize(sql))
     except TokenError as error:
         offset, problem = _unfinished(sql)
         raise syntax_error(problem, offset) from error
@@ -202,7 +237,20 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
         tokens = _with_joined_texts(tokens, sql)
     if "bd" in sql.lower() and not _keeps_scales():
         _check_decimals(tokens)
-    return tokens
+    found: list[OwnToken] = []
+    for token in tokens:
+        kind, text = _OWN_KINDS.get(token.token_type), token.text
+        if kind is not None:
+            word = text.upper() if kind == NUMBER else ""
+            found.append(OwnToken(kind, text, token.start, token.end + 1, word, token))
+        elif " " not in text:
+            kind = WORD if text[:1].isalpha() or text[:1] == "_" else SIGN
+            found.append(OwnToken(kind, text, token.start, token.end + 1, text.upper(), token))
+        else:
+            for part in re.finditer(r"\S+", sql[token.start : token.end + 1]):
+                start, stop = (token.start + each for each in part.span())
+                found.append(OwnToken(WORD, part[0], start, stop, part[0].upper(), token))
+    return found
 
 
 def _with_joined_texts(tokens: list[Token], sql: str) -> list[Token]:

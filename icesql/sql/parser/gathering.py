@@ -9,10 +9,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from sqlglot import exp
-
 from icesql.sql.parser.literal_list import SHORTEST, LiteralList, dates, hold
 from icesql.sql.reading.expressions import TERM
+from icesql.sql.trees import exp
 
 
 def gather(tree: exp.Expr) -> None:

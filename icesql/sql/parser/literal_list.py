@@ -14,8 +14,9 @@ from decimal import Decimal
 from typing import Any, Final
 
 from msgspec import Struct
-from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.lexer import Token
+from icesql.sql.trees import exp
 
 # Shorter lists are parsed as they are.
 SHORTEST: Final = 100
@@ -133,9 +134,9 @@ class Lists(Struct, frozen=True):
             token = tokens[index]
             if token.start in self.lists and token.text == MARK:
                 found += (
-                    tokens[index - 2].token_type == TokenType.IN
-                    and tokens[index - 1].token_type == TokenType.L_PAREN
-                    and tokens[index + 1].token_type == TokenType.R_PAREN
+                    tokens[index - 2].word == "IN"
+                    and tokens[index - 1].word == "("
+                    and tokens[index + 1].word == ")"
                     and tokens[index + 1].start >= self.ends[token.start]
                 )
         return found == len(self.lists)

@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.acceptance import WHOLE
 from icesql.sql.function_table import SPARK
 from icesql.sql.positions import unsupported
 
@@ -49,7 +50,6 @@ _QUERIES: Final = frozenset({TokenType.SELECT, TokenType.WITH, TokenType.VALUES,
 _BEFORE_QUERIES: Final = frozenset({*_QUANTIFIERS, "ARRAY", "EXISTS"})
 
 
-WHOLE: Final = "a variant is a whole value here; in DuckDB's dialect CAST(v AS JSON) is its JSON"
 _VALUE_ENDS: Final = (
     TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET,
 )  # fmt: skip
@@ -63,7 +63,7 @@ def hide_calls(tokens: Sequence[Token], reader: Dialect, dialect: str = "") -> l
     """
     for token in tokens:
         if token.text.startswith(_HIDDEN):
-            raise unsupported(f'the name "{token.text}"', token, "it is reserved")
+            raise unsupported(f'the name "{token.text}"', token.start, "it is reserved")
     if dialect == SPARK:
         _check_paths(tokens)
     parser: Any = reader.parser_class
@@ -99,7 +99,7 @@ def _check_paths(tokens: Sequence[Token]) -> None:
             before, after = tokens[at - 1], tokens[at + 1]
             if before.token_type in _VALUE_ENDS and before.end + 1 == token.start:
                 path = f"a path into a variant ({before.text}:{after.text})"
-                raise unsupported(f"{path} in Spark's dialect", before, WHOLE)
+                raise unsupported(f"{path} in Spark's dialect", before.start, WHOLE)
 
 
 def _is_call(tokens: Sequence[Token], at: int) -> bool:

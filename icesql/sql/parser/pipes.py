@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from sqlglot.tokens import Token, TokenType
-
+from icesql.sql.lexer import NUMBER, Token, phrase
 from icesql.sql.positions import unsupported
 
-_SETS: Final = (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)
-_CUTS: Final = (TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH)
-_AFTER_A_GROUP: Final = (TokenType.COMMA, TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER)
+_SETS: Final = ("UNION", "EXCEPT", "INTERSECT")
+_CUTS: Final = ("LIMIT", "OFFSET", "FETCH")
 # After these what is filtered is a query of its own.
 _OWN_QUERY: Final = ("SELECT", "EXTEND", "AGGREGATE", "UNION", "EXCEPT", "INTERSECT")
 _OF_SETS: Final = ("ALL", "DISTINCT", "BY", "NAME")
@@ -28,15 +26,15 @@ def in_steps(tokens: Sequence[Token]) -> Sequence[Token]:
 
     Raises UnsupportedSqlError for a step that sqlglot's parser would take in another order.
     """
-    if all(token.token_type != TokenType.PIPE_GT for token in tokens):
+    if all(token.word != "|>" for token in tokens):
         return tokens
     opened: dict[int, Token] = {}
     closed: dict[int, Token] = {}
     for first, pipes, end in _chains(tokens):
         head = tokens[first : pipes[0]]
-        if head and head[0].token_type in (TokenType.SELECT, TokenType.WITH):
+        if head and head[0].word in ("SELECT", "WITH"):
             for token in _outer(head):
-                if token.token_type in _SETS:
+                if token.word in _SETS:
                     raise unsupported("a step after this", token, "put it in parentheses")
             opened[first], closed[pipes[0]] = tokens[first], tokens[pipes[0] - 1]
         steps = [
@@ -47,9 +45,9 @@ def in_steps(tokens: Sequence[Token]) -> Sequence[Token]:
     found: list[Token] = []
     for index, token in enumerate(tokens):
         if index in closed:
-            found.append(_parenthesis(closed[index], TokenType.R_PAREN, ")"))
+            found.append(closed[index].like(")"))
         if index in opened:
-            found.append(_parenthesis(opened[index], TokenType.L_PAREN, "("))
+            found.append(opened[index].like("("))
         found.append(token)
     return found
 
@@ -58,11 +56,11 @@ def _chains(tokens: Sequence[Token]) -> Iterator[tuple[int, list[int], int]]:
     """The first token of each query in steps, its pipes, and where it ends."""
     stack: list[tuple[int, list[int]]] = [(0, [])]
     for index, token in enumerate(tokens):
-        if token.token_type == TokenType.L_PAREN:
+        if token.word == "(":
             stack.append((index + 1, []))
-        elif token.token_type == TokenType.PIPE_GT:
+        elif token.word == "|>":
             stack[-1][1].append(index)
-        elif token.token_type == TokenType.R_PAREN and len(stack) > 1:
+        elif token.word == ")" and len(stack) > 1:
             first, pipes = stack.pop()
             if pipes:
                 yield first, pipes, index
@@ -75,10 +73,10 @@ def _outer(tokens: Sequence[Token]) -> Iterator[Token]:
     """The tokens that are in no parentheses."""
     depth = 0
     for token in tokens:
-        depth -= token.token_type == TokenType.R_PAREN
+        depth -= token.word == ")"
         if not depth:
             yield token
-        depth += token.token_type == TokenType.L_PAREN
+        depth += token.word == "("
 
 
 def _check(steps: Sequence[Sequence[Token]]) -> None:
@@ -86,18 +84,14 @@ def _check(steps: Sequence[Sequence[Token]]) -> None:
     for number, step in enumerate(steps):
         if not step:
             continue
-        word = step[0].text.upper()
+        word = phrase(step, 0)
         before = steps[number - 1] if number else ()
-        if any(token.token_type in _CUTS for token in before):
+        if any(token.word in _CUTS for token in before):
             raise unsupported(f"the step {word} after LIMIT", step[0], _HINT)
         if is_filtered and word in ("RIGHT", "FULL", "NATURAL"):
             raise unsupported(f"the step {word} JOIN after WHERE", step[0], _HINT)
-        query = next((token for token in step[1:] if token.text.upper() not in _OF_SETS), None)
-        if (
-            step[0].token_type in _SETS
-            and query is not None
-            and query.token_type != TokenType.L_PAREN
-        ):
+        query = next((token for token in step[1:] if token.word not in _OF_SETS), None)
+        if step[0].word in _SETS and query is not None and query.word != "(":
             raise unsupported(f"{word} in steps with this", query, "put it in parentheses")
         if word == "AGGREGATE":
             _check_groups(step)
@@ -107,12 +101,8 @@ def _check(steps: Sequence[Sequence[Token]]) -> None:
 def _check_groups(step: Sequence[Token]) -> None:
     is_group = False
     for before, token, after in zip(step, step[1:], [*step[2:], None], strict=False):
-        is_group = is_group or before.token_type == TokenType.GROUP_BY
-        begins = before.token_type in (TokenType.GROUP_BY, TokenType.COMMA)
-        is_whole = after is None or after.token_type in _AFTER_A_GROUP
-        if is_group and begins and is_whole and token.token_type == TokenType.NUMBER:
+        is_group = is_group or before.word == "GROUP"
+        begins = before.word in ("BY", ",")
+        is_whole = after is None or after.is_name or after.word in (",", "AS")
+        if is_group and begins and is_whole and token.kind == NUMBER:
             raise unsupported("AGGREGATE by the number of a column", token, "write its name")
-
-
-def _parenthesis(beside: Token, kind: TokenType, text: str) -> Token:
-    return Token(kind, text, beside.line, beside.col, beside.start, beside.end, [])

@@ -8,16 +8,14 @@ from typing import Final
 
 from msgspec import Struct
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.lexer import CLOSING, OPENING, Token
 from icesql.sql.positions import offset_of
 
-_OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
-_CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 _ENDS: Final = frozenset(
-    {TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.QUALIFY}
-    | {TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH, TokenType.UNION}
-    | {TokenType.EXCEPT, TokenType.INTERSECT, TokenType.WINDOW, TokenType.USING, TokenType.INTO}
+    {"FROM", "WHERE", "GROUP", "HAVING", "QUALIFY"}
+    | {"ORDER", "LIMIT", "OFFSET", "FETCH", "UNION"}
+    | {"EXCEPT", "INTERSECT", "WINDOW", "USING", "INTO"}
 )
 
 
@@ -92,24 +90,24 @@ def select_columns(tokens: Sequence[Token]) -> list[tuple[int, int, int]]:
 
     skip_to = 0
     for index, token in enumerate(tokens):
-        kind = token.token_type
+        kind = token.word
         current = open_lists[-1]
-        if kind in _OPENING:
+        if kind in OPENING:
             _extend(current, token)
             open_lists.append(None)
             continue
-        if kind in _CLOSING:
+        if kind in CLOSING:
             end_item()
             if len(open_lists) > 1:
                 open_lists.pop()
             _extend(open_lists[-1], token)
             continue
-        if kind == TokenType.SELECT:
+        if kind == "SELECT":
             open_lists[-1] = _List()
             skip_to = _first_column(tokens, index + 1)
         elif index < skip_to:
             pass
-        elif current is not None and kind == TokenType.COMMA:
+        elif current is not None and kind == ",":
             end_item()
         elif current is not None and kind in _ENDS and not _is_distinct_from(tokens, index):
             end_item()
@@ -127,20 +125,18 @@ def _extend(current: _List | None, token: Token) -> None:
         return
     if current.start is None:
         current.start = token.start
-    current.end = token.end + 1
+    current.end = max(current.end, token.stop)
 
 
 def _first_column(tokens: Sequence[Token], index: int) -> int:
     """The first token after SELECT that is part of a column."""
-    if index < len(tokens) and tokens[index].token_type in (TokenType.DISTINCT, TokenType.ALL):
+    if index < len(tokens) and tokens[index].word in ("DISTINCT", "ALL"):
         index += 1
     return index
 
 
 def _is_distinct_from(tokens: Sequence[Token], index: int) -> bool:
-    return tokens[index].token_type == TokenType.FROM and (
-        tokens[index - 1].token_type == TokenType.DISTINCT
-    )
+    return tokens[index].word == "FROM" and (tokens[index - 1].word == "DISTINCT")
 
 
 def _place_left_out(star: exp.Star, tokens: Sequence[Token], starts: Sequence[int]) -> None:
@@ -149,10 +145,10 @@ def _place_left_out(star: exp.Star, tokens: Sequence[Token], starts: Sequence[in
     if start is None:
         return
     index = bisect_right(starts, start) + 1  # after the star and EXCLUDE
-    in_list = tokens[index].token_type == TokenType.L_PAREN
+    in_list = tokens[index].word == "("
     first = last = index + in_list
-    while last + 2 < len(tokens) and tokens[last + 1].token_type == TokenType.DOT:
+    while last + 2 < len(tokens) and tokens[last + 1].word == ".":
         last += 2
     given = star.args["except_"][0]
-    given.meta["place"] = (tokens[first].start, tokens[last].end + 1)
+    given.meta["place"] = (tokens[first].start, tokens[last].stop)
     given.meta["in_list"] = in_list

@@ -11,12 +11,11 @@ from typing import Final
 
 from msgspec import Struct
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
 
-from icesql.sql.acceptance import FILES_HINT, FORMATS_HINT
-from icesql.sql.files import reader_of
+from icesql.sql.files import read_file
+from icesql.sql.lexer import TEXT, Token
 from icesql.sql.parser.words import ENDS_CLAUSE
-from icesql.sql.positions import of_files, offset_of
+from icesql.sql.positions import offset_of
 
 _AMOUNT: Final = r"(?<![0-9])[0-9]++(?:\.[0-9]++)?+\s*+[A-Za-z]"
 _ONE_AMOUNT: Final = (
@@ -24,8 +23,9 @@ _ONE_AMOUNT: Final = (
     r"(?:(?:micro|milli)?second|minute|hour|day|week|month|quarter|year|decade)s?\s*"
 )
 _NO_UNITS: Final = ENDS_CLAUSE | {
-    TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.IS, TokenType.IN, TokenType.BETWEEN,
-    TokenType.LIKE, TokenType.ASC, TokenType.DESC, TokenType.WHEN, TokenType.ELSE, TokenType.END,
+    "GROUP", "ORDER",
+    "AND", "OR", "NOT", "IS", "IN", "BETWEEN",
+    "LIKE", "ASC", "DESC", "WHEN", "ELSE", "END",
 }  # fmt: skip
 _INTERVAL_UNIT: Final = "ICESQLINTERVAL"
 _ZONED_NANOS: Final = "TIMESTAMPTZ_NS"
@@ -47,7 +47,7 @@ class Rewriting(Struct, frozen=True):
         """
         if self.intervals:
             _mend_intervals(tree, self.intervals)
-        texts = {each.start for each in self.given if each.token_type == TokenType.STRING}
+        texts = {each.start for each in self.given if each.kind == TEXT}
         for table in list(tree.find_all(exp.Table)):
             self._place(table, texts, files)
 
@@ -61,58 +61,36 @@ class Rewriting(Struct, frozen=True):
             read_file(table, name.name, files=files and len(table.parts) == 1)
 
 
-def read_file(table: exp.Table, text: str, *, files: bool) -> None:
-    """Make a call of ``FROM 'data.parquet'``. Raises UnsupportedSqlError for other texts."""
-    start = table.meta["start"]
-    reader = reader_of(text)
-    if reader is None or not files:
-        hint = FILES_HINT if reader else FORMATS_HINT
-        if _is_metadata(text) or "://" in text or not (reader or files):
-            hint = f"a table's folder or its metadata file is read with iceberg_scan('{text}')"
-        raise of_files(f"a file as a table: '{text}'", start, hint)
-    function = exp.Anonymous(this=reader, expressions=[exp.Literal.string(text)])
-    # As DuckDB has it: the file's name up to its first dot.
-    stem = text.rsplit("/", 1)[-1].partition(".")[0] or text
-    function.meta.update(start=start, stop=table.parts[0].meta["end"] + 1, alias=stem)
-    table.set("this", function)
-
-
-def _is_metadata(path: str) -> bool:
-    """A table's metadata file, which ends as other files of JSON do."""
-    return path.removesuffix(".gz").endswith(".metadata.json")
-
-
 def rewrite_tokens(tokens: Sequence[Token], sql: str) -> Rewriting:
     """The tokens of another dialect than DuckDB's."""
     made: list[Token] = []
     intervals: list[str] = []
     skipped = False
     for index, token in enumerate(tokens):
-        kind = token.token_type
         before = made[-1] if made else None
         if skipped:
             skipped = False
             continue
-        if kind == TokenType.STRING and before is not None:
+        if token.kind == TEXT and before is not None:
             following = tokens[index + 1] if index + 1 < len(tokens) else None
-            if before.token_type == TokenType.INTERVAL and _is_whole_text(token.text, following):
+            if before.word == "INTERVAL" and _is_whole_text(token.text, following):
                 # sqlglot keeps the first amount of '1 day 02:00:00' or '3 days ago' and drops the
                 # rest; the unit of '30 min' becomes a name after it, and '1.5 hours' an integer.
                 intervals.append(token.text)
-                token = _like(token, kind, f"{len(intervals) - 1} {_INTERVAL_UNIT}")
-        elif kind == TokenType.VAR and token.text.upper() == _ZONED_NANOS:
+                token = token.like(f"{len(intervals) - 1} {_INTERVAL_UNIT}", TEXT)
+        elif token.word == _ZONED_NANOS:
             following = tokens[index + 1] if index + 1 < len(tokens) else None
-            if following is not None and following.token_type == TokenType.STRING:
+            if following is not None and following.kind == TEXT:
                 made += _typed_literal(token, following)
                 skipped = True
                 continue
-        elif token.text.upper() in _TYPED and _is_typed_literal(tokens, index):
+        elif token.word in _TYPED and _is_typed_literal(tokens, index):
             # DATE '2026-01-01'::TEXT would cast the text inside of the literal.
             made += [
-                _like(token, TokenType.L_PAREN, "("),
+                token.like("("),
                 token,
                 tokens[index + 1],
-                _like(tokens[index + 1], TokenType.R_PAREN, ")"),
+                tokens[index + 1].like(")"),
             ]
             skipped = True
             continue
@@ -122,26 +100,26 @@ def rewrite_tokens(tokens: Sequence[Token], sql: str) -> Rewriting:
 
 def _is_typed_literal(tokens: Sequence[Token], index: int) -> bool:
     following = tokens[index + 1 : index + 3]
-    return [each.token_type for each in following] == [TokenType.STRING, TokenType.DCOLON]
+    return [each.kind for each in following[:1]] == [TEXT] and following[-1].word == "::"
 
 
 def _is_whole_text(text: str, following: Token | None) -> bool:
     if not re.search(_AMOUNT, text):
         # Older sqlglot takes any word for the unit of '02:00:00'.
-        return following is not None and following.token_type in _NO_UNITS
+        return following is not None and following.word in _NO_UNITS
     return not re.fullmatch(_ONE_AMOUNT, text)
 
 
 def _typed_literal(name: Token, text: Token) -> list[Token]:
     """A type that sqlglot does not know by name, before a literal as the others stand."""
-    return [
-        _like(name, TokenType.VAR, "CAST"),
-        _like(name, TokenType.L_PAREN, "("),
+    words = [
+        name.like("CAST"),
+        name.like("("),
         text,
-        _like(name, TokenType.ALIAS, "AS"),
-        _like(name, TokenType.VAR, _ZONED_NANOS),
-        _like(text, TokenType.R_PAREN, ")"),
+        name.like("AS"),
+        name.like(_ZONED_NANOS),
     ]
+    return [*words, text.like(")")]
 
 
 def _mend_intervals(tree: exp.Expr, texts: Sequence[str]) -> None:
@@ -150,7 +128,3 @@ def _mend_intervals(tree: exp.Expr, texts: Sequence[str]) -> None:
         if isinstance(unit, exp.Var) and unit.name == _INTERVAL_UNIT:
             interval.set("this", exp.Literal.string(texts[int(interval.this.name)]))
             interval.set("unit", None)
-
-
-def _like(token: Token, kind: TokenType, text: str) -> Token:
-    return Token(kind, text, token.line, token.col, token.start, token.end, token.comments)

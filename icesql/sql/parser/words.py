@@ -2,64 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Collection, Sequence
 from typing import Final
 
-from sqlglot.tokens import Token, TokenType
-
+from icesql.sql.lexer import NAME, TEXT, WORD, Token, phrase
 from icesql.sql.positions import syntax_error, unsupported
 
 # Tokens after which a clause has ended: an operand cannot start with them.
 ENDS_CLAUSE: Final = frozenset(
-    {
-        TokenType.SEMICOLON,
-        TokenType.R_PAREN,
-        TokenType.R_BRACKET,
-        TokenType.R_BRACE,
-        TokenType.FROM,
-        TokenType.WHERE,
-        TokenType.GROUP_BY,
-        TokenType.ORDER_BY,
-        TokenType.HAVING,
-        TokenType.QUALIFY,
-        TokenType.LIMIT,
-        TokenType.JOIN,
-        TokenType.UNION,
-        TokenType.EXCEPT,
-        TokenType.INTERSECT,
-        TokenType.ON,
-        TokenType.ALIAS,
-        TokenType.COMMA,
-        TokenType.THEN,
-        TokenType.SELECT,
-    }
+    {";", ")", "]", "}", "FROM", "WHERE", "HAVING", "QUALIFY", "LIMIT", "JOIN"}
+    | {"UNION", "EXCEPT", "INTERSECT", "ON", "AS", ",", "THEN", "SELECT"}
 )
 
 _NEEDS_MORE: Final = {
-    TokenType.ON: "a condition",
-    TokenType.USING: "(",
-    TokenType.WHERE: "a condition",
-    TokenType.HAVING: "a condition",
-    TokenType.QUALIFY: "a condition",
-    TokenType.GROUP_BY: "a column",
-    TokenType.ORDER_BY: "a column",
-    TokenType.PARTITION_BY: "a column",
-    TokenType.IN: "(",
+    "ON": "a condition",
+    "USING": "(",
+    "WHERE": "a condition",
+    "HAVING": "a condition",
+    "QUALIFY": "a condition",
+    "BY": "a column",
+    "IN": "(",
 }
 _AFTER_COMMA: Final = ENDS_CLAUSE - {
-    TokenType.FROM, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.SELECT,
-    TokenType.THEN, TokenType.LIMIT, TokenType.ALIAS,
+    "FROM", ")", "]", "}", "SELECT",
+    "THEN", "LIMIT", "AS",
 }  # fmt: skip
 # Older sqlglot takes ``a NOT`` for ``NOT a``.
 _AFTER_NOT: Final = ENDS_CLAUSE | {
-    TokenType.AND, TokenType.OR, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.GT,
-    TokenType.LTE, TokenType.GTE, TokenType.END, TokenType.ELSE, TokenType.WHEN,
+    "AND", "OR", "=", "<>", "<", ">",
+    "<=", ">=", "END", "ELSE", "WHEN",
 }  # fmt: skip
 # What an item follows, and no comma.
-_BEFORE_ITEM: Final = frozenset(
-    {TokenType.SELECT, TokenType.DISTINCT, TokenType.COMMA, TokenType.L_PAREN, TokenType.L_BRACKET}
-    | {TokenType.L_BRACE, TokenType.FROM, TokenType.GROUP_BY, TokenType.ORDER_BY}
-)
+_BEFORE_ITEM: Final = frozenset({"SELECT", "DISTINCT", ",", "(", "["} | {"{", "FROM", "BY"})
+
+
+def ends_clause(tokens: Sequence[Token], index: int, words: Collection[str] = ENDS_CLAUSE) -> bool:
+    """Whether no operand can start at a place: a clause begins or ends there."""
+    word = tokens[index].word if index < len(tokens) else ";"
+    if word in ("GROUP", "ORDER"):
+        return index + 1 < len(tokens) and tokens[index + 1].word == "BY"
+    return word in words
 
 
 def check_tokens(tokens: Sequence[Token]) -> None:
@@ -67,38 +50,53 @@ def check_tokens(tokens: Sequence[Token]) -> None:
 
     ``tokens`` are those of one statement. Raises SqlSyntaxError.
     """
-    count = len(tokens)
     for index, token in enumerate(tokens):
-        kind = token.token_type
-        following = tokens[index + 1] if index + 1 < count else None
+        kind = token.word
+        following = tokens[index + 1] if index + 1 < len(tokens) else None
         wanted = _NEEDS_MORE.get(kind)
-        if wanted and (following is None or following.token_type in ENDS_CLAUSE):
-            raise _nothing_follows(token, following, wanted)
-        if kind == TokenType.COMMA and following is not None and following.token_type == kind:
+        if wanted and ends_clause(tokens, index + 1):
+            raise _nothing_follows(tokens, index, wanted)
+        if kind == "," and following is not None and following.word == kind:
             raise syntax_error('unexpected ","', following, ("an expression",))
-        if kind == TokenType.COMMA and index and tokens[index - 1].token_type in _BEFORE_ITEM:
+        if kind == "," and index and tokens[index - 1].word in _BEFORE_ITEM:
             raise syntax_error('unexpected ","', token, ("an expression",))
-        if kind == TokenType.COMMA and (following is None or following.token_type in _AFTER_COMMA):
-            raise _nothing_follows(token, following, "another item")
-        if kind == TokenType.NOT and (following is None or following.token_type in _AFTER_NOT):
-            raise _nothing_follows(token, following, "a condition")
-        if (
-            kind == TokenType.USING
-            and following is not None
-            and following.token_type == TokenType.L_PAREN
-            and index + 2 < count
-            and tokens[index + 2].token_type == TokenType.R_PAREN
-        ):
+        if kind == "," and ends_clause(tokens, index + 1, _AFTER_COMMA):
+            raise _nothing_follows(tokens, index, "another item")
+        if kind == "NOT" and ends_clause(tokens, index + 1, _AFTER_NOT):
+            raise _nothing_follows(tokens, index, "a condition")
+        if kind == "USING" and [each.word for each in tokens[index + 1 : index + 3]] == ["(", ")"]:
             raise syntax_error("USING () names no column", token.start, ("a column",))
         if (
-            kind == TokenType.STAR
+            kind == "*"
             and following is not None
-            and following.text.upper() in ("EXCLUDE", "REPLACE", "RENAME")
-            and following.token_type != TokenType.IDENTIFIER
+            and following.word in ("EXCLUDE", "REPLACE", "RENAME")
+            and ends_clause(tokens, index + 2)
         ):
-            after = tokens[index + 2] if index + 2 < count else None
-            if after is None or after.token_type in ENDS_CLAUSE:
-                raise _nothing_follows(following, after, "(")
+            raise _nothing_follows(tokens, index + 1, "(")
+
+
+_COMMANDS_IN_FROM: Final = ("SHOW", "DESCRIBE", "DESC", "SUMMARIZE", "EXPLAIN")
+
+
+def check_commands_in_from(tokens: Sequence[Token]) -> None:
+    """Refuse ``FROM (SHOW TABLES)``, of which sqlglot makes a table with an alias.
+
+    So is ``FROM FROM t``, of which it makes a query. Raises UnsupportedSqlError, SqlSyntaxError.
+    """
+    for before, token in itertools.pairwise(tokens):
+        if token.word == "FROM" == before.word:
+            raise syntax_error(f'unexpected "{token.text}"', token, ("a table",))
+    for index in range(2, len(tokens) - 1):
+        token = tokens[index]
+        if (
+            tokens[index - 1].word == "("
+            and tokens[index - 2].word in ("FROM", "JOIN", ",")
+            and token.word in _COMMANDS_IN_FROM
+            and tokens[index + 1].word not in (")", ".")
+        ):
+            word = token.word
+            hint = f"run {word} as a statement of its own"
+            raise unsupported(f"{word} as a table", token, hint)
 
 
 def check_comments(tokens: Sequence[Token], sql: str) -> None:
@@ -110,10 +108,10 @@ def check_comments(tokens: Sequence[Token], sql: str) -> None:
         return
     last = 0
     for token in tokens:
-        if token.token_type == TokenType.HINT:
+        if token.word == "/*+":
             raise unsupported("an optimizer hint /*+ … */", token.start, _HINT)
         _check_gap(sql, last, token.start)
-        last = token.end + 1
+        last = token.stop
     _check_gap(sql, last, len(sql))
 
 
@@ -140,24 +138,22 @@ def _check_gap(sql: str, start: int, end: int) -> None:
             index += 1
 
 
-def _nothing_follows(token: Token, following: Token | None, wanted: str) -> Exception:
-    offset = following.start if following is not None else token.end + 1
-    return syntax_error(f"nothing follows {token.text.upper()}", offset, (wanted,))
+def _nothing_follows(tokens: Sequence[Token], index: int, wanted: str) -> Exception:
+    token = tokens[index]
+    offset = tokens[index + 1].start if index + 1 < len(tokens) else token.stop
+    shown = phrase(tokens, index - (token.word == "BY"))
+    return syntax_error(f"nothing follows {shown}", offset, (wanted,))
 
 
-# Token types that are no name, and after which no table ends.
+# Words that are no name, and after which no table ends.
 _NO_NAME: Final = ENDS_CLAUSE | {
-    TokenType.DOT, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.DISTINCT,
-    TokenType.ALL, TokenType.CASE, TokenType.WHEN, TokenType.ELSE, TokenType.AND, TokenType.OR,
-    TokenType.NOT, TokenType.EQ, TokenType.LT, TokenType.GT, TokenType.PLUS, TokenType.DASH,
-    TokenType.STAR, TokenType.SLASH, TokenType.NUMBER, TokenType.USING, TokenType.COLON,
-    TokenType.WITH, TokenType.IN, TokenType.LIKE, TokenType.BETWEEN, TokenType.IS,
+    "BY", "GROUP", "ORDER", "DISTINCT", "ALL", "CASE", "WHEN", "ELSE", "AND", "OR", "NOT", "USING",
+    "WITH", "IN", "LIKE", "BETWEEN", "IS",
 }  # fmt: skip
 
 
 def is_name(token: Token) -> bool:
     """Whether a token can be the last of the name of a table."""
-    kind = token.token_type
-    if kind in (TokenType.VAR, TokenType.IDENTIFIER):
-        return True
-    return kind not in _NO_NAME and token.text.replace("_", "a").isalnum()
+    if token.kind == WORD:
+        return token.word not in _NO_NAME
+    return token.kind == NAME or (token.kind == TEXT and token.text.replace("_", "a").isalnum())

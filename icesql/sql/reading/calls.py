@@ -22,6 +22,7 @@ from icesql.sql.acceptance import (
     named_aggregate,
 )
 from icesql.sql.engine_functions import SCHEMAS, is_known
+from icesql.sql.lexer import tokens_in
 from icesql.sql.positions import syntax_error
 from icesql.sql.reading.expressions import (
     CONTAINED_BY,
@@ -29,7 +30,7 @@ from icesql.sql.reading.expressions import (
     ExpressionReader,
     bracketed,
 )
-from icesql.sql.reading.places import Node, words_of
+from icesql.sql.reading.places import Node
 
 _BINARY: Final[dict[str, type[exp.Expr]]] = {
     "+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div, "//": exp.IntDiv, "%": exp.Mod,
@@ -307,8 +308,8 @@ class CallReader(ExpressionReader):
         begin = self.begin(found)
         if begin is None:
             return False
-        words = words_of(self.text, begin, self.end(found))
-        return any(each.is_word("WITHIN") for each in words)
+        words = tokens_in(self.text, begin, self.end(found))
+        return any(each.word == "WITHIN" for each in words)
 
     def _plain(self, found: Node, name: str, given: list[exp.Expr]) -> exp.Expr:
         """A call by the class that sqlglot has for it, or by its name alone."""

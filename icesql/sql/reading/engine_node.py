@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from sqlglot import exp
+from icesql.sql.trees import exp
 
 # In ``meta`` of the node.
 KEY: Final = "engine_node"

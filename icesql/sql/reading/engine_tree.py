@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from icesql.sql.lexer import SPACES
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.door import Serialize, makes_spaces_plain, serialized
 
@@ -22,8 +23,6 @@ Node = Mapping[str, Any]
 
 # The place of what DuckDB's parser makes up.
 NOWHERE: Final = 1 << 63
-# What DuckDB takes for a space outside of quotes and line comments, and what it steps over.
-SPACES: Final = "\u00a0\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff"
 _STRIPPED: Final = (
     rf"(?s)'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)|--[^\n\r]*|(\$(?:[A-Za-z\x80-\U0010ffff]"
     rf"[A-Za-z0-9\x80-\U0010ffff]*)?\$).*?(?:\1|\Z)|([{SPACES}])"

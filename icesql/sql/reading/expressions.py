@@ -14,8 +14,9 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from icesql.context import check_reading
+from icesql.sql.lexer import Token, tokens_in
 from icesql.sql.reading.data_types import TypeReader
-from icesql.sql.reading.places import Node, Word, words_of
+from icesql.sql.reading.places import Node
 
 _COMPARISONS: Final[dict[str, type[exp.Binary]]] = {
     "COMPARE_EQUAL": exp.EQ,
@@ -246,7 +247,7 @@ class ExpressionReader(TypeReader):
             return self.lambda_of(found["arguments"][1]["expression"])
         return self.expression(found)
 
-    def _set_lists(self, star: exp.Star, found: Node, words: Mapping[str, Word]) -> None:
+    def _set_lists(self, star: exp.Star, found: Node, words: Mapping[str, Token]) -> None:
         """Give a star its EXCLUDE, REPLACE and RENAME, whose names are among ``words``."""
 
         def column(key: Node) -> exp.Column:
@@ -448,8 +449,8 @@ class ExpressionReader(TypeReader):
 
     def begins_with(self, begin: int, word: str) -> bool:
         """Whether a keyword stands at a place."""
-        first = next(words_of(self.text, begin), None)
-        return first is not None and first.start == begin and first.is_word(word)
+        first = next(tokens_in(self.text, begin), None)
+        return first is not None and first.start == begin and first.word == word
 
 
 def _first_operand(found: Node) -> Node | None:

@@ -2,75 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
-from sqlglot import exp
 
 from icesql.errors import UnsupportedSqlError
 from icesql.sql.acceptance import Accepts
+from icesql.sql.lexer import WORD, Token, tokens_in
 from icesql.sql.positions import unsupported
 from icesql.sql.reading.engine_tree import NOWHERE, EngineTree
+from icesql.sql.trees import exp
 
 Node = Mapping[str, Any]
-
-_WORDS: Final = re.compile(
-    r"""(?sx)
-    (?P<skipped> --[^\n\r]* | /\*.*?(?:\*/|\Z) | \s+ )
-    | "(?P<name> (?:[^"]|"")* )"
-    | '(?P<text> (?:[^']|'')* )'
-    | (?P<other> [eE]'(?:[^'\\]|\\.|'')*' | \$(?P<tag>[^\W\d]\w*)?\$.*?\$(?(tag)(?P=tag))\$ )
-    | (?P<word> [\w$]+ )
-    | (?P<sign> . )
-    """
-)
-
-
-class Word(Struct, frozen=True):
-    """A word, number, text or sign from ``start`` to ``end`` of a text.
-
-    ``kind`` is one of name (in quotes), text, word, sign and other (a text in dollars or with
-    escapes, as it is written); ``value`` is without quotes.
-    """
-
-    value: str
-    start: int
-    end: int
-    kind: str
-
-    def is_sign(self, sign: str) -> bool:
-        """Whether it is this bracket or other character."""
-        return self.kind == "sign" and self.value == sign
-
-    def is_word(self, word: str) -> bool:
-        """Whether it is this keyword."""
-        return self.kind == "word" and self.value.upper() == word
-
-
-def words_of(text: str, begin: int = 0, end: int | None = None) -> Iterator[Word]:
-    """The words of a text between two places, without blanks and comments."""
-    for found in _WORDS.finditer(text, begin, len(text) if end is None else end):
-        kind = "other" if found["other"] is not None else str(found.lastgroup)
-        if kind != "skipped":
-            value = found[kind]
-            if kind == "name":
-                value = value.replace('""', '"')
-            elif kind == "text":
-                value = value.replace("''", "'")
-            yield Word(value, found.start(), found.end(), kind)
 
 
 def closing(text: str, begin: int) -> int:
     """Behind the bracket that closes the next one that opens; ``begin`` if none does."""
     depth = 0
-    for word in words_of(text, begin):
+    for word in tokens_in(text, begin):
         if word.kind == "sign":
-            depth += (word.value == "(") - (word.value == ")")
-            if word.value == ")" and depth == 0:
-                return word.end
+            depth += (word.word == "(") - (word.word == ")")
+            if word.word == ")" and depth == 0:
+                return word.stop
     return begin
 
 
@@ -185,8 +140,8 @@ class Places:
         """A call with the places of its name and its end."""
         begin = self.begin(found)
         if begin is not None:
-            first = next(words_of(self.text, begin), None)
-            last = begin if first is None else first.end - 1
+            first = next(tokens_in(self.text, begin), None)
+            last = begin if first is None else first.stop - 1
             node.meta.update(
                 start=self.sql_offset(begin), end=self.sql_offset(last), stop=self.stop(found)
             )
@@ -210,12 +165,12 @@ class Places:
             word = None if place is None else self._name_at(place, name)
             if word is not None:
                 self.name_placed(node, word)
-                end = word.end
-            place = None if word is None else word.end
+                end = word.stop
+            place = None if word is None else word.stop
             made.append(node)
         return made, end
 
-    def _name_at(self, place: int, name: str) -> Word | None:
+    def _name_at(self, place: int, name: str) -> Token | None:
         """The next word from a place on, behind a dot or bracket, if it is ``name``."""
         text = self.text
         place += text.startswith(".", place)
@@ -223,38 +178,38 @@ class Places:
         if text.startswith(name, place) and name.isidentifier():
             after = text[end : end + 1]
             if not (after.isalnum() or after in ("_", "$")):
-                return Word(name, place, end, "word")
-        for word in words_of(text, place):
-            if word.is_sign("(") or word.is_sign("."):
+                return Token(WORD, name, place, end, name.upper())
+        for word in tokens_in(text, place):
+            if word.word in ("(", "."):
                 continue
-            is_same = word.kind != "sign" and word.value.lower() == name.lower()
+            is_same = word.kind != "sign" and word.text.lower() == name.lower()
             return word if is_same else None
         return None
 
-    def name_placed(self, node: exp.Identifier, word: Word) -> exp.Identifier:
+    def name_placed(self, node: exp.Identifier, word: Token) -> exp.Identifier:
         """An identifier with the place and the quotes of a word."""
         node.set("quoted", word.kind != "word")
-        node.meta.update(start=self.sql_offset(word.start), end=self.sql_offset(word.end - 1))
+        node.meta.update(start=self.sql_offset(word.start), end=self.sql_offset(word.stop - 1))
         return node
 
-    def named(self, name: str, words: Mapping[str, Word]) -> exp.Identifier:
+    def named(self, name: str, words: Mapping[str, Token]) -> exp.Identifier:
         """The identifier of a name, at the place of the word that it is among ``words``."""
         node, word = exp.Identifier(this=name, quoted=True), words.get(name.lower())
         return node if word is None else self.name_placed(node, word)
 
-    def words_behind(self, begin: int) -> dict[str, Word]:
+    def words_behind(self, begin: int) -> dict[str, Token]:
         """The first of each word from a place to the end of the item of the list that it is in."""
-        found: dict[str, Word] = {}
+        found: dict[str, Token] = {}
         depth = 0
-        for word in words_of(self.text, begin):
+        for word in tokens_in(self.text, begin):
             if word.kind == "sign":
-                depth += (word.value == "(") - (word.value == ")")
-                if depth < 0 or (depth == 0 and word.value == ","):
+                depth += (word.word == "(") - (word.word == ")")
+                if depth < 0 or (depth == 0 and word.word == ","):
                     break
             elif word.kind in ("word", "name"):
-                if depth == 0 and word.is_word("FROM"):
+                if depth == 0 and word.word == "FROM":
                     break
-                found.setdefault(word.value.lower(), word)
+                found.setdefault(word.text.lower(), word)
         return found
 
     def listed(self, begin: int | None, names: Sequence[str]) -> list[exp.Identifier]:
@@ -263,8 +218,8 @@ class Places:
         for name in names:
             (node,), end = self.names_to(begin, [name])
             if end is not None:
-                comma = next(words_of(self.text, end), None)
-                begin = comma.end if comma is not None and comma.is_sign(",") else end
+                comma = next(tokens_in(self.text, end), None)
+                begin = comma.stop if comma is not None and comma.word == "," else end
             made.append(node)
         return made
 

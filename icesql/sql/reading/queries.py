@@ -10,11 +10,12 @@ from msgspec import Struct
 from sqlglot import exp
 
 from icesql.sql.acceptance import Accepts, check_name
+from icesql.sql.lexer import Token, tokens_in
 from icesql.sql.positions import offset_of, unsupported
 from icesql.sql.reading.closed import check_closed
 from icesql.sql.reading.engine_node import set_engine_node
 from icesql.sql.reading.engine_tree import EngineTree
-from icesql.sql.reading.places import Node, SourceMap, Word, words_of
+from icesql.sql.reading.places import Node, SourceMap
 from icesql.sql.reading.sources import Source, SourceReader
 from icesql.sql.reading.words import check_words
 from icesql.sql.user_text import ONLY_TEXT
@@ -55,7 +56,7 @@ def read_query(tree: EngineTree, source_map: SourceMap, accepts: Accepts) -> Rea
 class QueryReader(SourceReader):
     """Reads queries."""
 
-    def unread_ctes(self) -> list[Word]:
+    def unread_ctes(self) -> list[Token]:
         """The names before ``AS (`` that are of no query of WITH that was read."""
         return [word for word, _ in self._written_ctes]
 
@@ -117,40 +118,40 @@ class QueryReader(SourceReader):
         for key in keys:
             node, end = exp.Identifier(this=key, quoted=False), None
             for index, (word, around) in enumerate(self._written_ctes):
-                if word.value.lower() == key.lower() and brackets in (None, around):
+                if word.text.lower() == key.lower() and brackets in (None, around):
                     brackets = around
                     del self._written_ctes[index]
                     self.name_placed(node, word)
-                    end = word.end
+                    end = word.stop
                     break
             made.append((node, end))
         return made
 
     @cached_property
-    def _written_ctes(self) -> list[tuple[Word, int]]:
+    def _written_ctes(self) -> list[tuple[Token, int]]:
         """The names before ``AS (`` and ``(a, b) AS (``, each with the place of the bracket that it
         stands in.
         """
         if not ("with" in self.text.lower() or "window" in self.text.lower()):
             return []
-        words = list(words_of(self.text))
+        words = list(tokens_in(self.text))
         opening, around, stack = dict[int, int](), [-1] * len(words), [-1]
         for index, word in enumerate(words):
-            if word.is_sign(")") and len(stack) > 1:
+            if word.word == ")" and len(stack) > 1:
                 opening[index] = stack.pop()
             around[index] = stack[-1]
-            if word.is_sign("("):
+            if word.word == "(":
                 stack.append(index)
         found = []
         for index, word in enumerate(words):
-            if not word.is_word("AS") or not _opens_query(words[index + 1 : index + 4]):
+            if word.word != "AS" or not _opens_query(words[index + 1 : index + 4]):
                 continue
             place = index - 1
-            if place >= 0 and words[place].is_sign(")"):
+            if place >= 0 and words[place].word == ")":
                 place = opening.get(place, 0) - 1
-                if place > 1 and words[place].is_word("KEY") and words[place - 1].is_word("USING"):
+                if place > 1 and words[place].word == "KEY" and words[place - 1].word == "USING":
                     place -= 2
-                    if words[place].is_sign(")"):
+                    if words[place].word == ")":
                         place = opening.get(place, 0) - 1
             if place >= 0 and words[place].kind in ("word", "name"):
                 found.append((words[place], around[place]))
@@ -259,12 +260,12 @@ class QueryReader(SourceReader):
         return made
 
 
-def _opens_query(words: Sequence[Word]) -> bool:
+def _opens_query(words: Sequence[Token]) -> bool:
     """Whether ``(``, ``MATERIALIZED (`` or ``NOT MATERIALIZED (`` stands there."""
     for word in words:
-        if word.is_sign("("):
+        if word.word == "(":
             return True
-        if not (word.is_word("NOT") or word.is_word("MATERIALIZED")):
+        if word.word not in ("NOT", "MATERIALIZED"):
             return False
     return False
 

@@ -9,9 +9,10 @@ from msgspec import Struct
 from sqlglot import exp
 
 from icesql.sql.acceptance import check_name, check_source
+from icesql.sql.lexer import tokens_in
 from icesql.sql.positions import offset_of
 from icesql.sql.reading.calls import CallReader
-from icesql.sql.reading.places import Node, words_of
+from icesql.sql.reading.places import Node
 from icesql.sql.show_statements.pivots import LISTED, NO_VALUES
 
 _NAMES: Final = ("this", "db", "catalog")
@@ -153,12 +154,12 @@ class SourceReader(CallReader):
         after = behind
         if alias:
             name = exp.Identifier(this=alias, quoted=True)
-            for word in words_of(self.text, behind) if behind is not None else ():
-                if word.is_word("AS"):
+            for word in tokens_in(self.text, behind) if behind is not None else ():
+                if word.word == "AS":
                     continue
-                if word.kind in ("word", "name") and word.value.lower() == alias.lower():
+                if word.kind in ("word", "name") and word.text.lower() == alias.lower():
                     self.name_placed(name, word)
-                    after = word.end
+                    after = word.stop
                 break
             check_name(alias, offset_of(name))
             node.set("this", name)
@@ -170,12 +171,12 @@ class SourceReader(CallReader):
 
     def _end_of_alias(self, end: int, alias: str, columns: Sequence[str]) -> int:
         """Where the alias of a subquery ends, which its place leaves out."""
-        for word in words_of(self.text, end) if alias else ():
-            if word.is_word("AS"):
+        for word in tokens_in(self.text, end) if alias else ():
+            if word.word == "AS":
                 continue
-            if word.value.lower() != alias.lower():
+            if word.text.lower() != alias.lower():
                 return end
-            return self.closing(word.end) if columns else word.end
+            return self.closing(word.stop) if columns else word.stop
         return end
 
     def _table(self, found: Node) -> tuple[exp.Expr, int | None]:
@@ -183,9 +184,9 @@ class SourceReader(CallReader):
         path, begin = found["qualified_name"]["path"], self.begin(found)
         if found["alias"] and begin is not None:
             # FROM x : t
-            first = [word for word, _ in zip(words_of(self.text, begin), range(2), strict=False)]
-            if len(first) == 2 and first[1].is_sign(":"):
-                begin = first[1].end
+            first = [word for word, _ in zip(tokens_in(self.text, begin), range(2), strict=False)]
+            if len(first) == 2 and first[1].word == ":":
+                begin = first[1].stop
         parts, end = self.names_to(begin, path)
         if len(parts) > 3:
             last: exp.Expr = parts[2]

@@ -14,44 +14,20 @@ from typing import Final
 
 from msgspec import Struct
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError
 from icesql.sql.acceptance import Accepts, check_calls
-from icesql.sql.parser.token_rewriting import read_file
+from icesql.sql.files import read_file
+from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, RESERVED, SPACES, TEXT, WORD, Token
 from icesql.sql.parser.travel.clauses import MARK, MISPLACED, TWO, Travels, misplaced_on
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.door import serialize
-from icesql.sql.reading.engine_tree import SPACES, EngineTree, read_tree
+from icesql.sql.reading.engine_tree import EngineTree, read_tree
 from icesql.sql.reading.places import SourceMap
 from icesql.sql.reading.queries import read_query
 from icesql.sql.reading.sources import Source
 
 _BLANK: Final = re.compile(rf"(?s)(?:[\s{SPACES}]|--[^\n\r]*+|(?>/\*.*?\*/))*+")
-# DuckDB's keywords that are no names.
-_RESERVED: Final = frozenset(
-    {"all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "both", "case"}
-    | {"cast", "check", "collate", "column", "constraint", "create", "default", "deferrable"}
-    | {"desc", "describe", "distinct", "do", "else", "end", "except", "false", "fetch", "for"}
-    | {"foreign", "from", "group", "having", "in", "initially", "intersect", "into", "lambda"}
-    | {"lateral", "leading", "limit", "not", "null", "offset", "on", "only", "or", "order", "pivot"}
-    | {"pivot_longer", "pivot_wider", "placing", "primary", "qualify", "references", "returning"}
-    | {"select", "show", "some", "summarize", "symmetric", "table", "then", "to", "trailing"}
-    | {"true", "union", "unique", "unpivot", "using", "variadic", "when", "where", "window"}
-    | {"with", "anti", "asof", "at", "authorization", "binary", "by", "collation", "columns"}
-    | {"concurrently", "cross", "freeze", "full", "generated", "glob", "ilike", "inner", "is"}
-    | {"isnull", "join", "left", "like", "map", "natural", "notnull", "outer", "overlaps"}
-    | {"positional", "right", "semi", "similar", "struct", "tablesample", "try_cast", "tuple"}
-    | {"unpack", "verbose"}
-)
-_OPENING: Final = (TokenType.L_BRACKET, TokenType.L_PAREN, TokenType.L_BRACE)
-_CLOSING: Final = (TokenType.R_BRACKET, TokenType.R_PAREN, TokenType.R_BRACE)
-_QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
-# After these a colon does not begin a parameter: it stands in a struct, a slice or a prefix alias.
-_BEFORE_COLON: Final = frozenset(
-    {TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER, TokenType.R_PAREN}
-    | {TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.PLACEHOLDER}
-)
 
 
 class EngineText(Struct, frozen=True):
@@ -158,7 +134,7 @@ def engine_text(tokens: Sequence[Token], sql: str, travels: Travels) -> EngineTe
         if first is None:
             add(f"{last.text} ", last.start, 0)
             continue
-        place, end = first.start, last.end + 1
+        place, end = first.start, last.stop
         for start, (stop, word) in cuts:
             if start < end and stop > place:
                 begin = max(start, place)
@@ -187,8 +163,8 @@ def _cuts(
         is_first = index == 0 or not _is_dot(tokens[index - 1])
         is_name = is_first and _is_keyword(token) and _has_part(tokens, index + 1)
         # CASE … END.upper()
-        if is_name and (token.text.lower() != "end" or tokens[index - 1].text.upper() == "FROM"):
-            cuts.setdefault(token.start, (token.end + 1, f'"{token.text}"'))
+        if is_name and (token.text.lower() != "end" or tokens[index - 1].word == "FROM"):
+            cuts.setdefault(token.start, (token.stop, f'"{token.text}"'))
     return sorted(cuts.items())
 
 
@@ -196,12 +172,12 @@ def _interval_parameters(tokens: Sequence[Token]) -> dict[int, tuple[str | None,
     """The parameters in ``INTERVAL ? DAY``, where DuckDB takes a literal alone, with their ends."""
     found: dict[int, tuple[str | None, int]] = {}
     for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
-        if before.token_type != TokenType.INTERVAL:
+        if before.word != "INTERVAL":
             continue
-        if token.token_type == TokenType.PLACEHOLDER:
-            found[token.start] = (None, token.end + 1)
-        elif token.token_type in (TokenType.PARAMETER, TokenType.COLON) and after is not None:
-            found[token.start] = (after.text, after.end + 1)
+        if token.word == "?":
+            found[token.start] = (None, token.stop)
+        elif token.word in ("$", ":") and after is not None:
+            found[token.start] = (after.text, after.stop)
     return found
 
 
@@ -209,7 +185,7 @@ def _long_stars(tokens: Sequence[Token]) -> dict[int, Sequence[Token]]:
     """The names before ``t.*`` in ``ns.t.*``, by the place of ``t``."""
     found: dict[int, Sequence[Token]] = {}
     for index in range(2, len(tokens)):
-        if tokens[index].token_type != TokenType.STAR or not _is_dot(tokens[index - 1]):
+        if tokens[index].word != "*" or not _is_dot(tokens[index - 1]):
             continue
         first = index - 2
         while first > 1 and _is_dot(tokens[first - 1]):
@@ -222,17 +198,16 @@ def _long_stars(tokens: Sequence[Token]) -> dict[int, Sequence[Token]]:
 
 def _is_keyword(token: Token) -> bool:
     """Whether a token is no name to DuckDB, as the namespace in ``FROM default.t`` is."""
-    return token.text.lower() in _RESERVED and token.token_type not in _QUOTED
+    return token.kind == WORD and token.text.lower() in RESERVED
 
 
 def _is_dot(token: Token) -> bool:
-    return token.token_type == TokenType.DOT
+    return token.word == "."
 
 
 def _has_part(tokens: Sequence[Token], index: int) -> bool:
     """Whether a dot stands there that is not the point of a number: SELECT .5."""
-    following = tokens[index + 1 : index + 2]
-    return _is_dot(tokens[index]) and all(each.token_type != TokenType.NUMBER for each in following)
+    return _is_dot(tokens[index])
 
 
 def _runs(
@@ -251,14 +226,14 @@ def _runs(
     for token in tokens:
         stands = _stands_in(sql, token)
         if first is not None and last is not None:
-            if stands and token.start > last.end:
+            if stands and token.start >= last.stop:
                 last = token
                 continue
             yield first, last
             first = last = None
         if stands:
             first = last = token
-        elif token.start == token.end and (token.start, token.text) in kept:
+        elif token.start == token.stop and (token.start, token.text) in kept:
             yield None, token
         # Another word stands for it: FROM for DIFF and BLAME.
     if first is not None and last is not None:
@@ -271,32 +246,33 @@ def _is_blank(text: str) -> bool:
 
 def _stands_in(sql: str, token: Token) -> bool:
     """Whether a token is a word of the SQL, and was not put before it."""
-    if token.token_type in _QUOTED:
-        return token.end > token.start
-    written = sql[token.start : token.end + 1]
-    return written.upper() == token.text.upper() or (
-        len(token.text) != len(written) and token.end > token.start
-    )
+    written = sql[token.start : token.stop]
+    return bool(written) and (token.kind != WORD or written.upper() == token.word)
 
 
 def parameter_colons(tokens: Sequence[Token]) -> list[int]:
     """Where the colons of named parameters (``:name``) stand."""
     found, in_subscript = [], [False]
     for index, token in enumerate(tokens):
-        kind = token.token_type
-        before = tokens[index - 1].token_type if index else None
-        if kind in _OPENING:
-            in_subscript.append(kind == TokenType.L_BRACKET and before in _BEFORE_COLON)
-        elif kind in _CLOSING:
+        kind = token.word
+        # After these a colon stands in a struct, a slice or a prefix alias.
+        before = index > 0 and (
+            tokens[index - 1].is_name
+            or tokens[index - 1].kind in (TEXT, NUMBER)
+            or tokens[index - 1].word in (*CLOSING, "?")
+        )
+        if kind in OPENING:
+            in_subscript.append(kind == "[" and before)
+        elif kind in CLOSING:
             if len(in_subscript) > 1:
                 in_subscript.pop()
-        elif kind == TokenType.COLON and not in_subscript[-1] and before not in _BEFORE_COLON:
+        elif kind == ":" and not in_subscript[-1] and not before:
             name = tokens[index + 1] if index + 1 < len(tokens) else None
             if (
                 name is not None
-                and name.start == token.end + 1
+                and name.start == token.stop
                 and name.text.replace("_", "a").isalnum()
-                and name.token_type != TokenType.STRING
+                and name.kind != TEXT
             ):
                 found.append(token.start)
     return found
@@ -344,9 +320,9 @@ def _name_namespace(column: exp.Expr | None, stars: Mapping[int, Sequence[Token]
         return
     names = stars.get(column.args["table"].meta.get("start", -1), ())
     for key, token in zip(("db", "catalog"), reversed(names), strict=False):
-        is_quoted = token.token_type == TokenType.IDENTIFIER
+        is_quoted = token.kind == NAME
         name = exp.Identifier(this=token.text, quoted=is_quoted)
-        name.meta.update(start=token.start, end=token.end)
+        name.meta.update(start=token.start, end=token.stop - 1)
         column.set(key, name)
 
 

@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from icesql.sql.lexer import Token, tokens_in
 from icesql.sql.positions import unsupported
 from icesql.sql.reading.door import token_kinds
 from icesql.sql.reading.engine_tree import NOWHERE, EngineTree, counted
-from icesql.sql.reading.places import Node, SourceMap, Word, closing, words_of
+from icesql.sql.reading.places import Node, SourceMap, closing
 
 # What owns all words at its place.
 _OWNERS: Final = frozenset(
@@ -40,7 +41,7 @@ _BEGINS_QUERY: Final = frozenset(
 )
 
 
-def check_words(owned: OwnedWords, source_map: SourceMap, named: Iterable[Word]) -> None:
+def check_words(owned: OwnedWords, source_map: SourceMap, named: Iterable[Token]) -> None:
     """Raise UnsupportedSqlError at the first word that no node has.
 
     ``named`` are the names before ``AS (`` that the reader found no query of WITH for: those of
@@ -49,11 +50,11 @@ def check_words(owned: OwnedWords, source_map: SourceMap, named: Iterable[Word])
     tree, spans, names = owned.tree, owned.spans, owned.names
     windows = set()
     for word in named:
-        begin = tree.text.index("(", word.end)
-        first = next(words_of(tree.text, begin + 1), None)
-        if first is not None and (first.value.upper() in _BEGINS_QUERY or first.is_sign("(")):
-            raise _lost(word.value, source_map.sql_offset(word.start))
-        windows.add(word.value.lower())
+        begin = tree.text.index("(", word.stop)
+        first = next(tokens_in(tree.text, begin + 1), None)
+        if first is not None and (first.word in _BEGINS_QUERY or first.word == "("):
+            raise _lost(word.text, source_map.sql_offset(word.start))
+        windows.add(word.text.lower())
         spans.append((begin, closing(tree.text, begin)))
     spans = _outermost(spans)
     starts = [start for start, _ in spans]
@@ -124,9 +125,9 @@ class OwnedWords:
         """The words in GROUP BY, of which DuckDB's tree has each expression once."""
         if self._of_groups is None:
             self._of_groups = {
-                word.value.lower()
+                word.text.lower()
                 for start, end in _spans_of(self.tree, self._groups)
-                for word in words_of(self.tree.text, start, end)
+                for word in tokens_in(self.tree.text, start, end)
             }
         return self._of_groups
 
@@ -141,12 +142,12 @@ def _spans_of(tree: EngineTree, nodes: Sequence[Node]) -> Iterator[tuple[int, in
 def _name_of_call(text: str, start: int) -> list[tuple[int, int]]:
     """The place of the dotted name before a bracket that begins there; none for other forms."""
     end, expects_name = start, True
-    for word in words_of(text, start):
+    for word in tokens_in(text, start):
         if expects_name and word.kind in ("word", "name"):
-            end = word.end
-        elif not expects_name and word.is_sign("("):
+            end = word.stop
+        elif not expects_name and word.word == "(":
             return [(start, end)]
-        elif expects_name or not word.is_sign("."):
+        elif expects_name or word.word != ".":
             break
         expects_name = not expects_name
     return []
@@ -182,5 +183,5 @@ def _word_at(text: str, start: int, kind: str) -> tuple[str, str]:
         number = _NUMBER.match(text, start)
         written = text[start] if number is None else number[0]
         return written, written.replace("_", "").lower()
-    word = next(words_of(text, start))
-    return text[start : word.end], word.value.lower()
+    word = next(tokens_in(text, start))
+    return text[start : word.stop], word.text.lower()

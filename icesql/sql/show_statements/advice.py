@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from sqlglot import exp
-from sqlglot.tokens import Token
+from icesql.sql.lexer import Token
+from icesql.sql.trees import exp
 
 # How to join, how many parts and files to make, which index to use: the rows stay the same.
 _ADVICE: Final = (
@@ -29,7 +29,7 @@ def advice_in(sql: str, tokens: Sequence[Token]) -> list[tuple[int, int]]:
         return []
     found: list[tuple[int, int]] = []
     last = 0
-    for start, end in [*((each.start, each.end + 1) for each in tokens), (len(sql), len(sql))]:
+    for start, end in [*((each.start, each.stop) for each in tokens), (len(sql), len(sql))]:
         if start < last:
             continue
         hint = _HINT.search(sql, last, len(sql)) if "/*+" in sql[last : start + 3] else None

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlglot.tokens import Token, TokenType
-
+from icesql.sql.lexer import WORD, Token
 from icesql.sql.parser.words import is_name
 from icesql.sql.positions import syntax_error
 
@@ -21,14 +20,10 @@ def compared_at(tokens: Sequence[Token]) -> list[int]:
     """Where DIFF and BLAME begin a query."""
     found = []
     for index, token in enumerate(tokens[:-1]):
-        if token.text.upper() not in COMPARED or token.token_type == TokenType.IDENTIFIER:
-            continue
-        if token.token_type == TokenType.STRING:
+        if token.word not in COMPARED:
             continue
         in_brackets = (
-            index > 1
-            and tokens[index - 1].token_type == TokenType.L_PAREN
-            and tokens[index - 2].text.upper() in _BEFORE
+            index > 1 and tokens[index - 1].word == "(" and tokens[index - 2].word in _BEFORE
         )
         if (index == 0 or in_brackets) and _is_query(tokens, index):
             found.append(index)
@@ -37,19 +32,18 @@ def compared_at(tokens: Sequence[Token]) -> list[int]:
 
 def is_summary(tokens: Sequence[Token], index: int) -> bool:
     """Whether ``DIFF SUMMARY t`` begins at ``index``, and not DIFF of a table of that name."""
-    words = [each.text.upper() for each in tokens[index : index + 3]]
-    quoted = any(each.token_type == TokenType.IDENTIFIER for each in tokens[index : index + 2])
-    return words[:2] == ["DIFF", "SUMMARY"] and words[2:] != ["BETWEEN"] and not quoted
+    words = [each.word for each in tokens[index : index + 3]]
+    return words[:2] == ["DIFF", "SUMMARY"] and words[2:] != ["BETWEEN"]
 
 
 def check_compared(tokens: Sequence[Token]) -> None:
     """Raises SqlSyntaxError for what starts with DIFF or BLAME but is not such a statement."""
-    word, place = tokens[0].text.upper(), end_of_name(tokens, 1)
+    word, place = tokens[0].word, end_of_name(tokens, 1)
     if place == 1:
-        at = tokens[1].start if len(tokens) > 1 else tokens[0].end + 1
+        at = tokens[1].start if len(tokens) > 1 else tokens[0].stop
         raise syntax_error(f"{word} takes a table", at, ("a table",))
-    if word == "DIFF" and (place >= len(tokens) or tokens[place].token_type != TokenType.BETWEEN):
-        at = tokens[place].start if place < len(tokens) else tokens[-1].end + 1
+    if word == "DIFF" and (place >= len(tokens) or tokens[place].word != "BETWEEN"):
+        at = tokens[place].start if place < len(tokens) else tokens[-1].stop
         raise syntax_error("DIFF t BETWEEN a AND b compares two states", at, ("BETWEEN",))
 
 
@@ -57,9 +51,9 @@ def _is_query(tokens: Sequence[Token], index: int) -> bool:
     place = end_of_name(tokens, index + 1)
     if place == index + 1:
         return False
-    if tokens[index].text.upper() == "BLAME":
+    if tokens[index].word == "BLAME":
         return True
-    return place < len(tokens) and tokens[place].token_type == TokenType.BETWEEN
+    return place < len(tokens) and tokens[place].word == "BETWEEN"
 
 
 def end_of_name(tokens: Sequence[Token], index: int) -> int:
@@ -67,10 +61,10 @@ def end_of_name(tokens: Sequence[Token], index: int) -> int:
     if index >= len(tokens) or not is_name(tokens[index]):
         return index
     if tokens[index].text.lower() == "iceberg_scan":
-        kinds = [each.token_type for each in tokens[index:]]
-        return index + kinds.index(TokenType.R_PAREN) + 1 if TokenType.R_PAREN in kinds else index
+        kinds = [each.word for each in tokens[index:]]
+        return index + kinds.index(")") + 1 if ")" in kinds else index
     index += 1
-    while index + 1 < len(tokens) and tokens[index].token_type == TokenType.DOT:
+    while index + 1 < len(tokens) and tokens[index].word == ".":
         index += 2
     return index
 
@@ -80,7 +74,6 @@ def read_as_from(tokens: Sequence[Token], places: Sequence[int]) -> list[Token]:
     made: list[Token] = []
     for index, token in enumerate(tokens):
         if index in places:
-            end = token.start + 3
-            made.append(Token(TokenType.FROM, "FROM", token.line, token.col, token.start, end))
+            made.append(Token(WORD, "FROM", token.start, token.start + 4, "FROM"))
         made.append(token)
     return made

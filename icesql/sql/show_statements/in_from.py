@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
-from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.lexer import WORD, Token, closing
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query, Shown, Statement
 
 # What the statement is called in the text and the tree. Names of users cannot begin so.
 PREFIX: Final = "__sh"
-_QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
 _WORDS: Final = ("SHOW", "DESCRIBE", "DESC", "SUMMARIZE")
 _BEFORE: Final = ("FROM", "JOIN", ",", "(")
 
@@ -31,15 +30,14 @@ class InFrom(Struct, frozen=True):
 
     def put(self, sql: str) -> str:
         """``sql`` with the name and blanks in its place."""
-        start, end = self.opening.start, self.closing.end + 1
+        start, end = self.opening.start, self.closing.stop
         return sql[:start] + self.name.ljust(end - start) + sql[end:]
 
     @property
     def token(self) -> Token:
         """The token of the name."""
-        first = self.opening
-        end = first.start + len(self.name) - 1
-        return Token(TokenType.VAR, self.name, first.line, first.col, first.start, end)
+        start = self.opening.start
+        return Token(WORD, self.name, start, start + len(self.name), self.name.upper())
 
 
 def statements_in_from(
@@ -53,11 +51,11 @@ def statements_in_from(
         statement = read(inner)
         is_about = isinstance(statement, Query) and bool(statement.about)
         if not isinstance(statement, Shown | Query) or is_about != isinstance(statement, Query):
-            word = inner[0].text.upper()
+            word = inner[0].word
             raise unsupported(f"{word} of a query as a table", inner[0], "run it by itself")
         name = f"{PREFIX}{len(found)}"
         opening, closing = tokens[first], tokens[last]
-        if len(name) > closing.end + 1 - opening.start:
+        if len(name) > closing.stop - opening.start:
             raise unsupported("so many statements in FROM", opening)
         found.append(InFrom(opening, closing, name, statement))
     return found
@@ -65,11 +63,11 @@ def statements_in_from(
 
 def _check_places(before: Sequence[Token], inner: Sequence[Token]) -> None:
     """Refuse a ``?`` that would be counted before one that stands in front of it."""
-    asked = next((each for each in inner if each.token_type == TokenType.PLACEHOLDER), None)
-    if asked is None or asked.text != "?":
+    asked = next((each for each in inner if each.word == "?"), None)
+    if asked is None:
         return
-    if any(each.token_type == TokenType.PLACEHOLDER and each.text == "?" for each in before):
-        what = f"a parameter in {inner[0].text.upper()} in FROM behind another one"
+    if any(each.word == "?" for each in before):
+        what = f"a parameter in {inner[0].word} in FROM behind another one"
         raise unsupported(what, asked, "number them: $1, $2")
 
 
@@ -89,7 +87,7 @@ def without(tokens: Sequence[Token], found: Sequence[InFrom]) -> list[Token]:
 
 def begins_comparison(tokens: Sequence[Token]) -> bool:
     """Whether tokens are ``DIFF t BETWEEN a AND b`` or ``BLAME t``."""
-    if not tokens or tokens[0].text.upper() not in ("DIFF", "BLAME"):
+    if not tokens or tokens[0].word not in ("DIFF", "BLAME"):
         return False
     from icesql.sql.show_statements.differences import compared_at
 
@@ -97,7 +95,7 @@ def begins_comparison(tokens: Sequence[Token]) -> bool:
 
 
 def _is_summary(tokens: Sequence[Token], index: int) -> bool:
-    if tokens[index].text.upper() != "DIFF":
+    if tokens[index].word != "DIFF":
         return False
     from icesql.sql.show_statements.differences import is_summary
 
@@ -111,19 +109,13 @@ def _places(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
         word = tokens[index]
         if (
             index < end
-            or tokens[index - 1].token_type != TokenType.L_PAREN
-            or tokens[index - 2].text.upper() not in _BEFORE
-            or word.token_type in _QUOTED
-            or not (word.text.upper() in _WORDS or _is_summary(tokens, index))
+            or tokens[index - 1].word != "("
+            or tokens[index - 2].word not in _BEFORE
+            or not (word.word in _WORDS or _is_summary(tokens, index))
             # A table or column of that name.
-            or tokens[index + 1].token_type in (TokenType.R_PAREN, TokenType.DOT, TokenType.COMMA)
+            or tokens[index + 1].word in (")", ".", ",")
         ):
             continue
-        depth = 1
-        for end in range(index, len(tokens)):
-            kind = tokens[end].token_type
-            depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
-            if depth == 0:
-                break
-        if depth == 0:
+        end = closing(tokens, index - 1)
+        if end < len(tokens):
             yield index - 1, end

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
-from sqlglot.tokens import Token
 
-from icesql.sql.macros.other_spellings import is_quoted
+from icesql.sql.lexer import CLOSING, OPENING, Token
 from icesql.sql.macros.sources import Sources, spliced
 from icesql.sql.show_statements.pivots import UNREAD
 
@@ -16,12 +15,10 @@ _PIVOTS: Final = ("PIVOT", "PIVOT_WIDER")
 _KEPT: Final = ("VIEW", "MACRO", "FUNCTION")
 _QUERIES: Final = ("SELECT", "FROM", "WITH", "VALUES", "TABLE", "(", *_PIVOTS)
 _AFTER: Final = (
-    "ORDER BY", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "WHERE", "HAVING", "QUALIFY",
+    "ORDER", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "WHERE", "HAVING", "QUALIFY",
     "WINDOW",
 )  # fmt: skip
-_ENDS: Final = ("USING", "GROUP BY", *_AFTER)
-_OPENING: Final = ("(", "[", "{")
-_CLOSING: Final = (")", "]", "}")
+_ENDS: Final = ("USING", "GROUP", *_AFTER)
 
 
 class Unread(Struct, frozen=True):
@@ -45,7 +42,7 @@ def marked(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | None:
 
     What is kept as a text, a view or a macro, has none to be read for it.
     """
-    words = [_word(each) for each in tokens[:5]]
+    words = [each.word for each in tokens[:5]]
     if words[0] in ("ALTER", "PREPARE") or (
         words[0] == "CREATE" and any(each in words for each in _KEPT)
     ):
@@ -54,9 +51,9 @@ def marked(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | None:
     for _, _, items in _pivots(tokens):
         for first, last in items:
             if _outer(tokens, first, ("IN",)) > last:
-                start, end = tokens[first].start, tokens[last].end + 1
+                start, end = tokens[first].start, tokens[last].stop
                 edits += [(start, start, "("), (end, end, f") IN {UNREAD}")]
-    return spliced(sql, tokens[0].start, tokens[-1].end + 1, edits) if edits else None
+    return spliced(sql, tokens[0].start, tokens[-1].stop, edits) if edits else None
 
 
 def first_unread(tokens: Sequence[Token]) -> Unread | None:
@@ -70,16 +67,16 @@ def first_unread(tokens: Sequence[Token]) -> Unread | None:
         if last > first + 4 and f"('{tokens[last - 1].text}')" == UNREAD
     }
     for pivot, (begin, stop), items in pivots:
-        source = tokens[begin].start, tokens[stop].end + 1
+        source = tokens[begin].start, tokens[stop].stop
         queries, is_recursive = _queries_before(tokens, pivot)
         if any(start <= mark < end for mark in marks for start, end in (source, *queries)):
             continue
         for first, last in items:
             if (first, last) in marks.values():
-                item = tokens[first].start, tokens[last - 4].end + 1
-                place = tokens[last - 2].start, tokens[last].end + 1
+                item = tokens[first].start, tokens[last - 4].stop
+                place = tokens[last - 2].start, tokens[last].stop
                 after = _outer(tokens, pivot + 1, _AFTER)
-                whole = tokens[pivot].start, tokens[after - 1].end + 1
+                whole = tokens[pivot].start, tokens[after - 1].stop
                 return Unread(*place, whole, item, source, tuple(queries), is_recursive)
     return None
 
@@ -89,13 +86,13 @@ def _pivots(
 ) -> Iterator[tuple[int, tuple[int, int], list[tuple[int, int]]]]:
     """Each ``PIVOT source ON items``: its place, those of the source and of the items."""
     for index, token in enumerate(tokens[:-2]):
-        if _word(token) not in _PIVOTS or (index and tokens[index - 1].text == "."):
+        if token.word not in _PIVOTS or (index and tokens[index - 1].text == "."):
             continue
         begin = index + 1
-        if tokens[begin].text == "(" and _word(tokens[begin + 1]) not in _QUERIES:
+        if tokens[begin].text == "(" and tokens[begin + 1].word not in _QUERIES:
             continue  # FROM t PIVOT (sum(x) FOR c IN (…)), or the name of a function
         on = _outer(tokens, begin, ("ON", "JOIN", *_ENDS))
-        if on <= begin or on >= len(tokens) or _word(tokens[on]) != "ON":
+        if on <= begin or on >= len(tokens) or tokens[on].word != "ON":
             continue
         end = _outer(tokens, on + 1, _ENDS)
         items, first = [], on + 1
@@ -114,11 +111,10 @@ def _outer(tokens: Sequence[Token], first: int, words: Sequence[str]) -> int:
     """
     depth = 0
     for index in range(first, len(tokens)):
-        text = tokens[index].text
-        if not is_quoted(tokens[index]):
-            if depth == 0 and (text in _CLOSING or text == ";" or text.upper() in words):
-                return index
-            depth += (text in _OPENING) - (text in _CLOSING)
+        word = tokens[index].word
+        if depth == 0 and (word in CLOSING or word == ";" or word in words):
+            return index
+        depth += (word in OPENING) - (word in CLOSING)
     return len(tokens)
 
 
@@ -129,16 +125,15 @@ def _queries_before(tokens: Sequence[Token], place: int) -> tuple[list[tuple[int
     # The brackets around the place, from outside in, each with its first token.
     begins = [0]
     for index in range(place):
-        if not is_quoted(tokens[index]):
-            if tokens[index].text in _OPENING:
-                begins.append(index + 1)
-            elif tokens[index].text in _CLOSING and len(begins) > 1:
-                begins.pop()
+        if tokens[index].word in OPENING:
+            begins.append(index + 1)
+        elif tokens[index].word in CLOSING and len(begins) > 1:
+            begins.pop()
     for begin in begins:
         first = _outer(tokens, begin, ("WITH",)) + 1
-        if first >= place or _word(tokens[first - 1]) != "WITH" or tokens[first].text == "(":
+        if first >= place or tokens[first - 1].word != "WITH" or tokens[first].text == "(":
             continue
-        if _word(tokens[first]) == "RECURSIVE":
+        if tokens[first].word == "RECURSIVE":
             is_recursive, first = True, first + 1
         while first < place:
             opening = _outer(tokens, first, ("AS",)) + 1
@@ -147,12 +142,8 @@ def _queries_before(tokens: Sequence[Token], place: int) -> tuple[list[tuple[int
             closing = _outer(tokens, opening + 1, ())
             if closing >= place:
                 break
-            found[tokens[first].text.lower()] = tokens[first].start, tokens[closing].end + 1
+            found[tokens[first].text.lower()] = tokens[first].start, tokens[closing].stop
             if tokens[closing + 1].text != ",":
                 break
             first = closing + 2
     return list(found.values()), is_recursive
-
-
-def _word(token: Token) -> str:
-    return "" if is_quoted(token) else token.text.upper()

@@ -7,16 +7,14 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
-
+from icesql.sql.lexer import TEXT, Token, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Deallocate, Execute, Prepare, Query
+from icesql.sql.trees import exp
 
 WORDS: Final = ("PREPARE", "EXECUTE", "DEALLOCATE")
 _PREPARED: Final = ("SELECT", "WITH", "FROM", "VALUES", "(", "SUMMARIZE", "TABLE", "EXPLAIN",
                     "DIFF", "BLAME")  # fmt: skip
-_QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
 _CONSTANT: Final = "give it constants: 3, 'a', true, NULL, DATE '2026-01-31'"
 
 
@@ -27,15 +25,15 @@ def read_prepared(
 
     Raises SqlSyntaxError, UnsupportedSqlError.
     """
-    word, rest = tokens[0].text.upper(), list(tokens[1:])
-    if word == "DEALLOCATE" and rest and rest[0].text.upper() == "PREPARE" and len(rest) > 1:
+    word, rest = tokens[0].word, list(tokens[1:])
+    if word == "DEALLOCATE" and rest and rest[0].word == "PREPARE" and len(rest) > 1:
         rest = rest[1:]
-    if not rest or rest[0].token_type == TokenType.STRING or rest[0].text[:1] in "(?$":
-        raise syntax_error(f"{word} names a statement", tokens[0].end + 1, ("a name",))
+    if not rest or rest[0].kind == TEXT or rest[0].text[:1] in "(?$":
+        raise syntax_error(f"{word} names a statement", tokens[0].stop, ("a name",))
     name, rest = rest[0].text.lower(), rest[1:]
     match word:
         case "PREPARE":
-            return _prepare(name, rest, sql, tokens[-1].end + 1)
+            return _prepare(name, rest, sql, tokens[-1].stop)
         case "EXECUTE":
             return Execute(name, _values(rest, read_query))
         case _:
@@ -45,14 +43,14 @@ def read_prepared(
 
 
 def _prepare(name: str, rest: list[Token], sql: str, end: int) -> Prepare:
-    if not rest or rest[0].text.upper() not in ("AS", "FROM"):
+    if not rest or rest[0].word not in ("AS", "FROM"):
         raise syntax_error(f"PREPARE {name} has no query", rest[0] if rest else end, ("AS",))
     body = rest[1:]
     if not body:
         raise syntax_error(f"PREPARE {name} has no query", end, ("a query",))
-    if body[0].token_type in _QUOTED or body[0].text.upper() not in _PREPARED:
+    if body[0].word not in _PREPARED:
         raise unsupported(f"PREPARE of {body[0].text.upper()}", body[0], "prepare a query")
-    return Prepare(name, sql[body[0].start : body[-1].end + 1])
+    return Prepare(name, sql[body[0].start : body[-1].stop])
 
 
 def _values(rest: list[Token], read_query: Callable[[Sequence[Token]], Query]) -> tuple[Any, ...]:
@@ -60,14 +58,14 @@ def _values(rest: list[Token], read_query: Callable[[Sequence[Token]], Query]) -
         return ()
     if rest[0].text == "(" and rest[-1].text == ")":
         inner = rest[1:-1]
-    elif rest[0].text.upper() == "USING":
+    elif rest[0].word == "USING":
         inner = rest[1:]
     else:
         raise syntax_error(f'unexpected "{rest[0].text}"', rest[0], ("(", "USING"))
     if not inner:
         return ()
     at = rest[0].start
-    query = read_query([Token(TokenType.SELECT, "SELECT", 1, 1, at, at), *inner])
+    query = read_query([word_at("SELECT", at), *inner])
     if {part for part, value in query.tree.args.items() if value} != {"expressions"}:
         raise unsupported("EXECUTE with anything else than constants", at, _CONSTANT)
     return tuple(_value(each.unalias(), at) for each in query.tree.expressions)

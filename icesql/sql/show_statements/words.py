@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
-from sqlglot.tokens import Token, TokenType
 
 from icesql.config import setting_key
 from icesql.errors import ProgrammingError, similar_names
+from icesql.sql.lexer import TEXT
 from icesql.sql.positions import syntax_error
 from icesql.sql.statement import (
     ShowCatalogs,
@@ -17,8 +16,10 @@ from icesql.sql.statement import (
     ShowSession,
     ShowViews,
     Statement,
-    TableReference,
 )
+
+if TYPE_CHECKING:
+    from icesql.sql.commands import Commands
 
 SHOWN: Final = (
     "TABLES", "VIEWS", "NAMESPACES", "CATALOGS", "SNAPSHOTS", "REFS", "BRANCHES", "TAGS", "COLUMNS",
@@ -28,37 +29,11 @@ SHOWN: Final = (
 _OF_A_TABLE: Final = ("BRANCHES", "TAGS", "PARTITIONS", "HISTORY")
 
 
-class Reader(Protocol):
-    """The tokens of a statement, one after the other; see ``commands``."""
-
-    @property
-    def rest(self) -> Sequence[Token]:
-        """The tokens that are left."""
-
-    def word(self) -> str:
-        """The next token in upper case, and step over it; "" at the end."""
-
-    def skip(self, *words: str) -> str:
-        """Step over the next token if it is one of the words."""
-
-    def name(self) -> tuple[str, ...]:
-        """A dotted name."""
-
-    def like(self) -> str | None:
-        """The pattern of LIKE."""
-
-    def table(self, what: str, stop: int | None = None) -> TableReference:
-        """The one table that the tokens up to ``stop`` name."""
-
-    def end(self) -> None:
-        """Raises SqlSyntaxError unless all tokens are used."""
-
-
-def read_show(reader: Reader, word: str, at: int) -> Statement:
+def read_show(reader: Commands, word: str, at: int) -> Statement:
     """The statement after SHOW and ``word``, which stands at ``at``. Raises SqlSyntaxError."""
     match word:
         case _ if word in _OF_A_TABLE:
-            reader.skip("FROM", "IN", "OF", "FOR")
+            reader.either("FROM", "IN", "OF", "FOR")
             return ShowOfTable(word, reader.table(f"SHOW {word}"))
         case "COLUMNS" | "FIELDS":
             return _columns(reader)
@@ -81,7 +56,7 @@ def read_show(reader: Reader, word: str, at: int) -> Statement:
             reader.end()
             return catalogs
         case "VIEWS":
-            namespace = reader.name() if reader.skip("FROM", "IN") else None
+            namespace = reader.name() if reader.either("FROM", "IN") else None
             views = ShowViews(namespace, reader.like())
             reader.end()
             return views
@@ -97,7 +72,7 @@ def read_show(reader: Reader, word: str, at: int) -> Statement:
     return shown
 
 
-def _all(reader: Reader) -> Statement:
+def _all(reader: Commands) -> Statement:
     if reader.skip("FUNCTIONS"):
         return _functions(reader)
     what = "ALL TABLES" if reader.skip("TABLES") else "ALL"
@@ -106,19 +81,19 @@ def _all(reader: Reader) -> Statement:
     return shown
 
 
-def _functions(reader: Reader) -> Statement:
+def _functions(reader: Commands) -> Statement:
     pattern = None
     if len(reader.rest) == 1 and reader.rest[0].text.upper() != "LIKE":
         pattern = reader.rest[0].text  # as Spark has it: SHOW FUNCTIONS trim
-        reader.word()
+        reader.take()
     shown = ShowSession("FUNCTIONS", pattern or reader.like())
     reader.end()
     return shown
 
 
-def _procedures(reader: Reader) -> Statement:
+def _procedures(reader: Commands) -> Statement:
     """SHOW PROCEDURES [FROM [catalog.]system] [LIKE pattern]: all catalogs have the same."""
-    if reader.skip("FROM", "IN"):
+    if reader.either("FROM", "IN"):
         at = reader.rest[0].start if reader.rest else None
         if reader.name()[-1].lower() != "system":
             raise syntax_error("procedures are in system", at, ("system",))
@@ -127,15 +102,15 @@ def _procedures(reader: Reader) -> Statement:
     return shown
 
 
-def _columns(reader: Reader) -> Statement:
+def _columns(reader: Commands) -> Statement:
     """SHOW COLUMNS FROM table [FROM namespace] [LIKE pattern]."""
-    reader.skip("FROM", "IN", "OF")
+    reader.either("FROM", "IN", "OF")
     rest, like = reader.rest, None
-    if len(rest) > 2 and rest[-2].text.upper() in ("LIKE", "ILIKE"):
-        if rest[-1].token_type != TokenType.STRING:
+    if len(rest) > 2 and rest[-2].word in ("LIKE", "ILIKE"):
+        if rest[-1].kind != TEXT:
             raise syntax_error(f'unexpected "{rest[-1].text}"', rest[-1], ("a text",))
         like, rest = rest[-1].text, rest[:-2]
-    words = [token.text.upper() for token in rest]
+    words = [token.word for token in rest]
     place = next((index for index, word in enumerate(words) if word in ("FROM", "IN")), None)
     outer: tuple[str, ...] = ()
     if place is not None:
@@ -148,11 +123,11 @@ def _columns(reader: Reader) -> Statement:
     return ShowOfTable("COLUMNS", reference, like)
 
 
-def _properties(reader: Reader) -> Statement:
+def _properties(reader: Commands) -> Statement:
     """SHOW TBLPROPERTIES table [('key')]."""
-    reader.skip("FROM", "IN", "OF")
+    reader.either("FROM", "IN", "OF")
     rest, key, cut = reader.rest, None, 0
-    words = [token.text.upper() for token in rest]
+    words = [token.word for token in rest]
     if words[-1:] == [")"] and "(" in words:
         opened = len(words) - 1 - words[::-1].index("(")
         if opened and words[opened - 1] != "ICEBERG_SCAN":
@@ -161,10 +136,10 @@ def _properties(reader: Reader) -> Statement:
     return ShowOfTable("TBLPROPERTIES", reader.table("SHOW TBLPROPERTIES", cut or None), key)
 
 
-def _setting(word: str, reader: Reader, at: int) -> str:
+def _setting(word: str, reader: Commands, at: int) -> str:
     name = word.lower()
-    while reader.skip(".", "-"):
-        name += "." + reader.word().lower()
+    while reader.either(".", "-"):
+        name += "." + reader.take().lower()
     try:
         return setting_key(name)
     except ProgrammingError:

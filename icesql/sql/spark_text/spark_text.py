@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
-from sqlglot import exp
 
 from icesql.sql.positions import unsupported
 from icesql.sql.spark_text.functions import check_bare_words, check_calls
@@ -26,10 +25,10 @@ from icesql.sql.spark_text.lexer import (
     without_comments,
 )
 from icesql.sql.spark_text.values import spark_literal, spark_name
+from icesql.sql.trees import exp
 
 if TYPE_CHECKING:
-    from sqlglot.tokens import Token
-
+    from icesql.sql.lexer import Token
     from icesql.sql.statement import TableReference
 
 DIALECTS: Final = frozenset({"spark", "spark2", "databricks", "hive"})
@@ -152,7 +151,7 @@ def spark_text(
     ``tree`` has its references and parameters taken; ``parameters`` gives the value of the named
     or of the next one. Raises UnsupportedSqlError, SqlSyntaxError.
     """
-    start, stop = tokens[0].start, tokens[-1].end + 1
+    start, stop = tokens[0].start, tokens[-1].stop
     found = pieces(sql, start, stop)
     text = without_comments(found)
     if any(each.kind == COMMENT for each in found):
@@ -186,8 +185,8 @@ def _check_comments(
     found: Sequence[Piece], tokens: Sequence[Token], without: Sequence[Token]
 ) -> None:
     """Both must leave out the same comments; Spark continues one after a backslash at its end."""
-    before = [(each.token_type, each.start, each.text) for each in tokens]
-    if before != [(each.token_type, each.start, each.text) for each in without]:
+    before = [(each.word, each.start, each.text) for each in tokens]
+    if before != [(each.word, each.start, each.text) for each in without]:
         comment = next(each for each in found if each.kind == COMMENT)
         raise unsupported("a comment that Spark reads in another way", comment.start)
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlglot import exp
-
 from icesql.errors import DataError
 from icesql.sql.parameters import literal
+from icesql.sql.trees import exp
 
-_TYPES: Final = {
-    exp.DataType.Type.TIMESTAMPNTZ: "TIMESTAMP_NTZ",
-    exp.DataType.Type.TIMESTAMPTZ: "TIMESTAMP_LTZ",
-}
-_REFUSED: Final = (exp.DataType.Type.TIME, exp.DataType.Type.TIMESTAMP_NS)
+# By the names that sqlglot has for types.
+_TYPES: Final = {"TIMESTAMPNTZ": "TIMESTAMP_NTZ", "TIMESTAMPTZ": "TIMESTAMP_LTZ"}
+_REFUSED: Final = ("TIME", "TIMESTAMP_NS")
 
 
 def spark_name(name: str) -> str:
@@ -49,11 +46,11 @@ def _written(node: exp.Expr) -> str:
             return f"(-{_written(node.this)})"
         case exp.Cast():
             kind = node.to.this
-            if kind in _REFUSED:
+            if kind.name in _REFUSED:
                 raise DataError("a time of day or of nanoseconds is no value of Spark's SQL")
             if kind is exp.DataType.Type.UUID:
                 return _written(node.this)
-            name = _TYPES.get(kind, kind.value)
+            name = _TYPES.get(kind.name, kind.value)
             sizes = ", ".join(str(each.name) for each in node.to.expressions)
             return f"CAST({_written(node.this)} AS {name}{sizes and f'({sizes})'})"
         case exp.HexString():

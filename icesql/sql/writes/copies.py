@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlglot.tokens import Token, TokenType
-
-from icesql.sql.writes.words import Words
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import TEXT, Token
 
 
 def is_copy_from(tokens: Sequence[Token]) -> bool:
@@ -20,5 +19,5 @@ def is_copy_from(tokens: Sequence[Token]) -> bool:
         if words.peek() in ("TO", "SELECT"):
             return False
         if words.peek() == "FROM":
-            return [each.token_type for each in tokens[place + 1 : place + 2]] == [TokenType.STRING]
+            return [each.kind for each in tokens[place + 1 : place + 2]] == [TEXT]
     return False

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from sqlglot.tokens import Token, TokenType
-
 from icesql.errors import similar_names
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import Token, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.writes.definitions import (
@@ -28,7 +28,6 @@ from icesql.sql.writes.statements import (
     SortTerm,
     TableName,
 )
-from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]
 
@@ -144,7 +143,7 @@ def _read_clause(words: Words, clauses: Clauses) -> None:
     elif words.peek() == "WITH" and words.peek(1) == "(":
         words.index += 1
         _read_with(words.in_brackets(), clauses, is_new=True)
-    elif words.peek().split(" ")[0] in (
+    elif words.peek() in (
         "CLUSTERED", "CLUSTER", "OPTIONS", "STORED", "ROW", "DISTRIBUTED",
     ):  # fmt: skip
         raise unsupported(words.peek(), at, "use PARTITIONED BY, LOCATION, TBLPROPERTIES or WITH")
@@ -272,16 +271,10 @@ def _map(words: Words) -> list[tuple[str, str]]:
 def _with_pair(words: Words) -> tuple[str, str]:
     start = words.index
     words.until()
-    part = Words(
-        [_bracket(words, "("), *words.tokens[start : words.index], _bracket(words, ")")], words.sql
-    )
+    pair = words.tokens[start : words.index]
+    part = Words([word_at("(", words.here), *pair, word_at(")", words.here)], words.sql)
     ((key, value),) = read_properties(part)
     return key, value
-
-
-def _bracket(words: Words, text: str) -> Token:
-    kind = TokenType.L_PAREN if text == "(" else TokenType.R_PAREN
-    return Token(kind, text, 1, 1, words.here, words.here)
 
 
 def _array(words: Words) -> list[str]:

@@ -6,12 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from sqlglot.tokens import Token, TokenType
-
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import NUMBER, TEXT, WORD, Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.writes.statements import ColumnDefinition, PartitionTerm, SortTerm, TypeName
-from icesql.sql.writes.words import Words
 
 # Reads an expression without columns: a query of that one value.
 ReadConstant = Callable[[Sequence[Token]], Query]
@@ -27,7 +26,7 @@ _REFUSED: Final = {
     "FOREIGN": "FOREIGN KEY",
     "AS": "a generated column",
 }
-_AFTER_COLUMN: Final = (",", ")", ">", ">>", "FIRST", "AFTER", "BEFORE")
+_AFTER_COLUMN: Final = (",", ")", ">", "FIRST", "AFTER", "BEFORE")
 _AFTER_TERM: Final = (",", ")", "AS", "ASC", "DESC", "NULLS", "WITH", "DISTRIBUTED")
 _STRUCTS: Final = ("STRUCT", "ROW")
 _LISTS: Final = ("ARRAY", "LIST")
@@ -91,8 +90,8 @@ def read_column(words: Words, constant: ReadConstant, *, colon: bool = False) ->
 def read_type(words: Words, constant: ReadConstant) -> TypeName:
     """A type with everything in it."""
     at = words.here
-    name, *more = words.identifier("a type").upper().split()
-    if more == ["VARYING"] or (name in ("CHARACTER", "CHAR") and words.skip("VARYING")):
+    name, more = words.identifier("a type").upper(), ""
+    if name in ("CHARACTER", "CHAR") and words.skip("VARYING"):
         name = "VARCHAR"
     fields: tuple[ColumnDefinition, ...] = ()
     arguments: tuple[int | str, ...] = ()
@@ -113,10 +112,10 @@ def read_type(words: Words, constant: ReadConstant) -> TypeName:
             arguments = _arguments(words)
         if name in ("TIMESTAMP", "TIME"):
             if words.skip("WITH", "TIME", "ZONE") or words.skip("WITH", "LOCAL", "TIME", "ZONE"):
-                more = ["WITH"]
+                more = "TZ"
             elif words.skip("WITHOUT", "TIME", "ZONE"):
-                more = ["WITHOUT"]
-            name += {"WITH": "TZ", "WITHOUT": "_NTZ"}.get(more[0], "") if more else ""
+                more = "_NTZ"
+            name += more
     found = TypeName(name, arguments, fields, at)
     while words.skip("[", "]"):
         found = TypeName("ARRAY", (), (ColumnDefinition("", found),), at)
@@ -137,21 +136,8 @@ def _inside(words: Words, read: Callable[[], ColumnDefinition]) -> tuple[ColumnD
     found = [read()]
     while words.skip(","):
         found.append(read())
-    if closing == ">" and words.peek() == ">>":
-        _split(words)
     words.need(closing)
     return tuple(found)
-
-
-def _split(words: Words) -> None:
-    """Make two tokens of the ``>>`` that comes next."""
-    token = words.token
-    assert token is not None
-    halves = [
-        Token(TokenType.GT, ">", token.line, token.col, place, place)
-        for place in (token.start, token.end)
-    ]
-    words.tokens = [*words.tokens[: words.index], *halves, *words.tokens[words.index + 1 :]]
 
 
 def _arguments(words: Words) -> tuple[int | str, ...]:
@@ -160,8 +146,8 @@ def _arguments(words: Words) -> tuple[int | str, ...]:
     found: list[int | str] = []
     while True:
         token = words.token
-        is_text = token is not None and token.token_type == TokenType.STRING
-        is_name = token is not None and token.token_type == TokenType.VAR
+        is_text = token is not None and token.kind == TEXT
+        is_name = token is not None and token.kind == WORD
         found.append(words.text() if is_text else words.identifier() if is_name else words.number())
         if not words.skip(","):
             break
@@ -204,7 +190,7 @@ def read_term(words: Words) -> PartitionTerm:
             f"partitioning by {function.lower()}()", at, f"there are {', '.join(known)}"
         )
     token = inner.token
-    if token is not None and token.token_type == TokenType.NUMBER:
+    if token is not None and token.kind == NUMBER:
         number = inner.number()
         inner.need(",")
         source = ".".join(inner.name("a column"))
@@ -284,7 +270,7 @@ def read_properties(words: Words) -> tuple[tuple[str, str], ...]:
 
 def _property_word(words: Words) -> str:
     token = words.token
-    if token is not None and token.token_type == TokenType.STRING:
+    if token is not None and token.kind == TEXT:
         return words.text()
     text = ".".join(words.name("a property"))
     while words.skip("-"):
@@ -297,7 +283,7 @@ def _property_value(words: Words) -> str:
     if token is None:
         raise words.unexpected("a value")
     words.index += 1
-    if token.token_type in (TokenType.STRING, TokenType.NUMBER):
+    if token.kind in (TEXT, NUMBER):
         return str(token.text)
     if token.text.lower() in ("true", "false"):
         return str(token.text).lower()

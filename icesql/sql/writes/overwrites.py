@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
-from sqlglot.tokens import Token
 
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.writes.definitions import ReadConstant
 from icesql.sql.writes.statements import PartitionValue, ReplacedRows, TableName
-from icesql.sql.writes.words import Words
 
 _QUERY = ("SELECT", "WITH", "FROM", "VALUES", "(", "TABLE")
 
@@ -75,7 +75,7 @@ def read_replaced(
     sql = words.sql
     assert table.offset is not None
     name = sql[table.offset : after_table]
-    condition = sql[start : tokens[-1].end + 1]
+    condition = sql[start : tokens[-1].stop]
     alias = _last_name(words, table)
     begin = f"SELECT _file, _pos FROM {name} AS {alias} WHERE "
     gone = read_text(f"{begin}{condition}", len(begin) - start, again=True)
@@ -85,7 +85,7 @@ def read_replaced(
     union = "UNION ALL BY NAME" if by_name else "UNION ALL"
     first = words.token.start
     begin_new = f"SELECT *, ({condition}) FROM (SELECT * FROM {name} WHERE false {union} ("
-    rest = sql[first : words.tokens[-1].end + 1]
+    rest = sql[first : words.tokens[-1].stop]
     query = read_text(f"{begin_new}{rest})) AS {alias}", len(begin_new) - first)
     return Replacing(ReplacedRows(gone, len(begin) - start, len(begin_new) - first), query)
 
@@ -94,7 +94,7 @@ def _last_name(words: Words, table: TableName) -> str:
     """The last part of the table's name, quoted as the user did."""
     first = next(n for n, each in enumerate(words.tokens) if each.start == table.offset)
     last = words.tokens[first + 2 * (len(table.parts) - 1)]
-    return words.sql[last.start : last.end + 1]
+    return words.sql[last.start : last.stop]
 
 
 def _condition(words: Words) -> Sequence[Token]:
@@ -115,7 +115,7 @@ def _condition(words: Words) -> Sequence[Token]:
 
 def _is_inside(words: Words) -> bool:
     """Whether such a word is part of the condition: IS DISTINCT FROM, TIMESTAMP WITH TIME ZONE."""
-    before = words.tokens[words.index - 1].text.upper() if words.index else ""
+    before = words.tokens[words.index - 1].word if words.index else ""
     return (words.peek() == "FROM" and before.endswith("DISTINCT")) or (
         words.peek() == "WITH" and words.peek(1) in ("TIME", "LOCAL")
     )
@@ -123,7 +123,7 @@ def _is_inside(words: Words) -> bool:
 
 def _is_query(words: Words) -> bool:
     """Whether the bracket that comes next holds the query, not a part of the condition."""
-    before = words.tokens[words.index - 1].text.upper()
+    before = words.tokens[words.index - 1].word
     ahead = 1
     while words.peek(ahead) == "(":
         ahead += 1

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
-from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import Token, word_at
 from icesql.sql.positions import unsupported
 from icesql.sql.reserved import check_name
 from icesql.sql.statement import Query, Write
+from icesql.sql.trees import exp
 from icesql.sql.writes.alter.columns import read_column_changes, read_comment
 from icesql.sql.writes.alter.layout import read_layout
 from icesql.sql.writes.alter.refs import read_ref_change, read_ref_in_table
@@ -42,7 +43,6 @@ from icesql.sql.writes.statements import (
 )
 from icesql.sql.writes.transactions import read_transaction
 from icesql.sql.writes.views import read_alter_view, read_create_view, read_drop_view
-from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]
 
@@ -64,7 +64,7 @@ def read_write(
     def constant(given: Sequence[Token]) -> Query:
         return _constant(given, read_query)
 
-    match tokens[0].text.upper():
+    match tokens[0].word:
         case "CREATE":
             found: Write | None = read_ref_in_table(words, "CREATE")
             found = found or read_create_view(words, read_alone)
@@ -120,13 +120,11 @@ def read_write(
 
 def _constant(tokens: Sequence[Token], read_query: ReadQuery) -> Query:
     """An expression by itself, as a query of it."""
-    at = tokens[0]
-    opening = Token(TokenType.SELECT, "SELECT", at.line, at.col, at.start, at.start)
-    query = read_query([opening, *tokens])
+    query = read_query([word_at("SELECT", tokens[0].start), *tokens])
     used = {part for part, value in query.tree.args.items() if value}
     items = query.tree.expressions
     if used != {"expressions"} or len(items) != 1 or items[0].find(exp.Column, exp.Query):
-        raise unsupported("a value that is no constant", at, "write a literal")
+        raise unsupported("a value that is no constant", tokens[0], "write a literal")
     # The tree is what runs: the word SELECT is not in the text.
     return replace(query, user_text=None, spark=None)
 
@@ -169,7 +167,7 @@ def _read_change(
     if changes is not None:
         return AlterColumns(table, changes)
     shown = f"ALTER TABLE … {words.peek()} {words.peek(1)}".strip()
-    hint = _INSTEAD.get(words.peek().partition(" ")[0]) or _INSTEAD.get(words.peek(1))
+    hint = _INSTEAD.get(words.peek()) or _INSTEAD.get(words.peek(1))
     raise unsupported(shown, here, hint or "columns, names and properties are changed")
 
 

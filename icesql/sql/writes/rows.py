@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
-from sqlglot.tokens import Token, TokenType
 
-from icesql.sql.files import take_files
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import TEXT, Token, word_at, words_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.writes.changes.conditions import refuse_endings
@@ -16,11 +16,9 @@ from icesql.sql.writes.definitions import ReadConstant
 from icesql.sql.writes.overwrites import ReadText, read_partition, read_replaced
 from icesql.sql.writes.statements import Insert
 from icesql.sql.writes.targets import read_target
-from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]
 
-_TEXTS: Final = (TokenType.STRING, TokenType.IDENTIFIER)
 _QUERY: Final = ("SELECT", "WITH", "FROM", "VALUES", "(", "TABLE")
 _READERS: Final = {
     "parquet": "read_parquet",
@@ -54,7 +52,7 @@ def read_insert(
         raise words.unexpected("INTO", "OVERWRITE")
     words.skip("TABLE")
     table = read_target(words)
-    after_table = words.tokens[words.index - 1].end + 1
+    after_table = words.tokens[words.index - 1].stop
     partition = read_partition(words, constant)
     columns: tuple[str, ...] | None = None
     if words.peek() == "(" and words.peek(1) not in _QUERY:
@@ -101,21 +99,21 @@ def read_insert(
 def _defaults(words: Words) -> tuple[frozenset[tuple[int, int]], str]:
     """The rows and columns of VALUES, from 0, that are DEFAULT, and its text with NULL for each."""
     tokens, found = words.rest, set()
-    text, start = words.sql[tokens[0].start : tokens[-1].end + 1], tokens[0].start
+    text, start = words.sql[tokens[0].start : tokens[-1].stop], tokens[0].start
     if words.peek() != "VALUES":
         return frozenset(), text
     depth, row, column = 0, -1, 0
     for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
-        kind, outside = token.token_type, depth == 0
-        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
-        if outside and kind == TokenType.L_PAREN:
+        kind, outside = token.word, depth == 0
+        depth += (kind == "(") - (kind == ")")
+        if outside and kind == "(":
             row, column = row + 1, 0
-        elif outside and kind != TokenType.COMMA:
+        elif outside and kind != ",":
             return frozenset(), text  # no plain list of rows
-        elif depth == 1 and kind == TokenType.COMMA:
+        elif depth == 1 and kind == ",":
             column += 1
         alone = before.text in ("(", ",") and after is not None and after.text in (",", ")")
-        if depth == 1 and alone and token.text.upper() == "DEFAULT" and kind not in _TEXTS:
+        if depth == 1 and alone and token.word == "DEFAULT":
             found.add((row, column))
             at = token.start - start
             text = f"{text[:at]}NULL   {text[at + 7 :]}"
@@ -159,16 +157,11 @@ def read_copy_from(words: Words, read_query: ReadQuery) -> Insert:
     form = options.pop("format", None) or _form_of(path, path_token)
     if form.lower() not in _READERS:
         raise unsupported(f"COPY … FROM in the format {form}", path_token, "csv, json or parquet")
-    tokens = [
-        _word("SELECT", TokenType.SELECT, path_token),
-        _word("*", TokenType.STAR, path_token),
-        _word("FROM", TokenType.FROM, path_token),
-        _word(_READERS[form.lower()], TokenType.VAR, path_token),
-        _word("(", TokenType.L_PAREN, path_token),
-        path_token,
-        _word(")", TokenType.R_PAREN, path_token),
-    ]
+    begun = words_at(f"SELECT * FROM {_READERS[form.lower()]} (", path_token.start)
+    tokens = [*begun, path_token, word_at(")", path_token.start)]
     query = read_query(tokens)
+    from icesql.sql.files import take_files
+
     # These are words of ours, in whatever dialect the statement is.
     files = query.files or take_files(query.tree, [])
     query = replace(query, files=files, refused=None, translated="")
@@ -205,7 +198,7 @@ def _copy_options(words: Words) -> dict[str, str]:
             value = "true"
         else:
             inner.index += 1
-            is_text = token.token_type == TokenType.STRING
+            is_text = token.kind == TEXT
             value = _quoted(token.text) if is_text else str(token.text)
         if name == "format":
             found[name] = token.text if token is not None else ""
@@ -227,7 +220,3 @@ def _copy_options(words: Words) -> dict[str, str]:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _word(text: str, kind: TokenType, at: Token) -> Token:
-    return Token(kind, text, at.line, at.col, at.start, at.start)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlglot.tokens import TokenType
-
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import NUMBER, TEXT
 from icesql.sql.positions import unsupported
 from icesql.sql.writes.statements import TableName
-from icesql.sql.writes.words import Words
 
 _HINT: Final = "rows are written to a branch: VERSION AS OF 'branch'"
 
@@ -51,8 +50,8 @@ def _branch(words: Words) -> str | None:
 
 def _name(words: Words) -> str:
     token = words.token
-    if token is None or token.token_type == TokenType.NUMBER:
+    if token is None or token.kind == NUMBER:
         raise unsupported("writing to a snapshot", words.here, _HINT)
-    if token.token_type == TokenType.STRING:
+    if token.kind == TEXT:
         return words.text()
     return words.identifier("the name of a branch")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from icesql.sql.cursor import Words
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import TransactionControl
-from icesql.sql.writes.words import Words
 
 WORDS: Final = ("BEGIN", "START", "COMMIT", "ROLLBACK")
 

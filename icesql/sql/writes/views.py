@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from icesql.sql.cursor import Words
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query, Write
 from icesql.sql.writes.definitions import read_keys, read_properties
 from icesql.sql.writes.overwrites import ReadText
 from icesql.sql.writes.statements import TableName
-from icesql.sql.writes.words import Words
 
 
 class CreateStoredView(Write, frozen=True):
@@ -86,8 +86,8 @@ def _query(words: Words, read_alone: ReadText) -> tuple[str, Query, int]:
     if words.token is None:
         raise words.unexpected("a query")
     words.balanced()
-    first, last = words.token.start, words.tokens[-1].end
-    text = words.sql[first : last + 1]
+    first = words.token.start
+    text = words.written(words.index, len(words.tokens))
     begin = "SELECT * FROM ("
     shift = len(begin) - first
     return text, read_alone(f"{begin}{text}\n) AS v LIMIT 0", shift), shift

@@ -10,11 +10,13 @@ from sqlglot import exp
 from sqlglot.tokens import TokenType
 
 import icesql
-from icesql.sql.parser.dialect import parse_operand, parse_tokens, reading, tokenize
+from icesql.sql.lexer import reading
+from icesql.sql.parser.dialect import reader_of
 from icesql.sql.parser.releases.comparisons import check_is
 from icesql.sql.parser.releases.escapes import unescaped
 from icesql.sql.parser.releases.remainders import as_products, remainders
 
+READER = reader_of(reading(None))
 DIALECTS = ("icesql", "trino", "spark", "databricks", "hive", "snowflake")
 
 
@@ -65,25 +67,21 @@ def test_a_percentage_stays_one() -> None:
     ],
 )
 def test_which_signs_are_remainders(sql: str, kept: int) -> None:
-    tokens = as_products(tokenize(sql, reading(None)))
+    tokens = as_products(READER.tokenize(sql))
     assert [each.token_type for each in tokens].count(TokenType.MOD) == kept
 
 
 def test_the_tree_of_products_has_remainders() -> None:
-    dialect = reading(None)
     sql = "SELECT a + b % 2 * c, d % 3"
-    (tree,) = parse_tokens(as_products(tokenize(sql, dialect)), sql, dialect)
+    (tree,) = READER.parser().parse(as_products(READER.tokenize(sql)), sql)
     mended = remainders(tree)
     assert mended is not None
     assert mended.sql(dialect="duckdb") == sql
     assert not mended.find(exp.Distance)
-    root, count = parse_operand(as_products(tokenize("a % 2", dialect)), "a % 2", dialect)
-    assert count == 3
-    assert remainders(root).sql(dialect="duckdb") == "a % 2"  # type: ignore[union-attr]
 
 
 def test_a_distance_beside_a_remainder_is_refused() -> None:
-    tokens = tokenize("SELECT a <-> b, c % 2", reading(None))
+    tokens = READER.tokenize("SELECT a <-> b, c % 2")
     with pytest.raises(icesql.UnsupportedSqlError, match=r"<-> beside %.*; write list_distance"):
         as_products(tokens)
 
@@ -115,7 +113,7 @@ SNOWFLAKE = [
     [("spark", *case) for case in SPARK] + [("snowflake", *case) for case in SNOWFLAKE],
 )
 def test_escapes_are_those_of_the_system(dialect: str, body: str, text: str) -> None:
-    assert unescaped(body, reading(dialect)) == text
+    assert unescaped(body, reader_of(reading(dialect))) == text
     assert rows(dialect, f"SELECT '{body}'") == [(text,)]
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import duckdb
 import pytest
 
+from icesql.sql.lexer import RESERVED
 from icesql.sql.reading.data_types import DUCKDB_NAMES
-from icesql.sql.reading.statement import _RESERVED
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def test_reserved_words_are_those_that_duckdb_takes_for_no_name(engine: Any) -> 
         "SELECT keyword_name FROM duckdb_keywords() "
         "WHERE keyword_category IN ('reserved', 'type_function')"
     )
-    assert {word for (word,) in found.fetchall()} == _RESERVED
+    assert {word for (word,) in found.fetchall()} == RESERVED
 
 
 @pytest.mark.parametrize("name", DUCKDB_NAMES)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
-from sqlglot import exp
 
 from icesql.config import Settings
 from icesql.engine.duckdb.sql.case_sensitive_fields import with_case_sensitive_fields
@@ -26,6 +25,7 @@ from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.sql.parser.literal_list import held
 from icesql.sql.positions import unsupported
+from icesql.sql.trees import exp
 from icesql.sql.user_text import ONLY_TEXT, UserText
 
 if TYPE_CHECKING:

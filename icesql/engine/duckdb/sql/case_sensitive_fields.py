@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlglot import exp
-
 from icesql.engine.struct_names import engine_names, has_alike
 from icesql.errors import AmbiguousColumnError
 from icesql.iceberg.schema import Schema
@@ -13,6 +11,7 @@ from icesql.iceberg.types import IcebergType, StructType, walk
 from icesql.query.column_types import ColumnTypes, find_field
 from icesql.query.names import SelectScope, meaning_of, select_scopes
 from icesql.sql.positions import offset_of, unsupported
+from icesql.sql.trees import exp
 
 
 def with_case_sensitive_fields(tree: exp.Expr, schemas: Sequence[Schema]) -> exp.Expr:

@@ -12,11 +12,11 @@ from decimal import Decimal
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
-from sqlglot import exp
 
 from icesql.engine.duckdb.types import duckdb_type
 from icesql.iceberg import types as t
 from icesql.sql.parser.literal_list import LiteralList, held
+from icesql.sql.trees import exp
 
 T = TypeVar("T")
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from sqlglot import exp
-
 from icesql.engine.duckdb.sql.long_disjunctions import PIECE
 from icesql.sql.parser.literal_list import held
 from icesql.sql.reading.engine_tree import Node, plain_spaces, starts_of
 from icesql.sql.reading.places import SourceMap
+from icesql.sql.trees import exp
 from icesql.sql.user_text import SQL, Edit, UserText
 
 _OPENING: Final = frozenset({"(", "[", "{", "CASE"})

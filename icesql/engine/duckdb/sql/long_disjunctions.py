@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlglot import exp
+from icesql.sql.trees import exp
 
 LONGEST: Final = 128
 PIECE: Final = 64

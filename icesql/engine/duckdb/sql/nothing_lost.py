@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sqlglot import exp
-
 from icesql.engine.duckdb.sql.splice import renamed_sql
 from icesql.errors import SqlSyntaxError
 from icesql.sql.positions import unsupported
 from icesql.sql.reading.engine_tree import EngineTree, parse
 from icesql.sql.reading.places import ParsedText
+from icesql.sql.trees import exp
 from icesql.sql.user_text import TABLE, VALUE, UserText
 
 Node = Mapping[str, Any]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-from sqlglot import exp
-
 from icesql.config import Settings
 from icesql.engine.duckdb.sql.checked import Facts, check_text
 from icesql.engine.duckdb.sql.column_names import column_name
@@ -17,6 +15,7 @@ from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.types import quoted
 from icesql.errors import UnsupportedSqlError
 from icesql.sql.parser.literal_list import held
+from icesql.sql.trees import exp
 from icesql.sql.user_text import ALIAS, LIST, TABLE, VALUE, Edit, UserText
 from icesql.storage.cache import BoundedCache
 

@@ -32,7 +32,7 @@ def has_keys(tokens: Sequence[Token]) -> bool:
         return False
     if any(tokens[at - 1].token_type not in _AT_BEGINNING for at in places):
         hint = "write both with commas, or install a newer sqlglot"
-        raise unsupported("GROUPING SETS with and without a comma", tokens[behind[0]], hint)
+        raise unsupported("GROUPING SETS with and without a comma", tokens[behind[0]].start, hint)
     return True
 
 

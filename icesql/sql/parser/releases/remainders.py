@@ -49,7 +49,7 @@ def as_products(tokens: Sequence[Token]) -> list[Token]:
             )
         elif token.token_type == _PRODUCT:
             hint = "write list_distance(a, b), or install sqlglot 30.20 or newer"
-            raise unsupported(f"{token.text} beside %", token, hint)
+            raise unsupported(f"{token.text} beside %", token.start, hint)
         made.append(token)
     return made
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
-from sqlglot import exp
-from sqlglot.tokens import Token
 
 from icesql.errors import UnsupportedSqlError
+from icesql.sql.lexer import Token
 from icesql.sql.positions import offset_of, syntax_error, unsupported
+from icesql.sql.trees import exp
 
 # Words without which no clause can be.
 STARTS: Final = frozenset({
@@ -90,7 +90,7 @@ def cut_travels(tokens: Sequence[Token], sql: str, read_value: ReadValue) -> Tra
     """
     if MARK in sql:
         raise syntax_error("a zero byte", sql.index(MARK))
-    if not any(token.text.upper() in STARTS for token in tokens):
+    if not any(token.word in STARTS for token in tokens):
         return Travels(list(tokens), {}, {})
     from icesql.sql.parser.travel.cutter import Cutter
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
-from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
-
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, TEXT, WORD, Token
 from icesql.sql.parser.travel.clauses import MARK, STARTS, TWO, ReadValue
 from icesql.sql.parser.travel.phrases import (
     AT_KINDS,
@@ -21,22 +19,18 @@ from icesql.sql.parser.travel.phrases import (
     REFUSED,
     Phrase,
 )
-from icesql.sql.parser.travel.token_reader import TokenReader
-from icesql.sql.parser.words import ENDS_CLAUSE, is_name
+from icesql.sql.parser.words import ends_clause, is_name
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.show_statements.differences import COMPARED, end_of_name
-
-_OPENS: Final = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
-_CLOSES: Final = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
-_SEPARATES: Final = (TokenType.COMMA, TokenType.SEMICOLON)
+from icesql.sql.trees import exp
 
 
-class Cutter(TokenReader):
+class Cutter(Words):
     """``run`` leaves what remains in ``kept``, and the clauses by their marks in ``clauses``."""
 
     def __init__(self, tokens: Sequence[Token], sql: str, read_value: ReadValue) -> None:
-        super().__init__(tokens)
-        self._sql, self._read_value = sql, read_value
+        super().__init__(tokens, sql)
+        self._read_value = read_value
         self.kept: list[Token] = []
         self.clauses: dict[str, exp.Version] = {}
         self.tables: dict[int, tuple[int, tuple[str, ...]]] = {}
@@ -44,14 +38,14 @@ class Cutter(TokenReader):
     def run(self) -> None:
         """Go through all tokens once. Raises SqlSyntaxError, UnsupportedSqlError."""
         index = 0
-        while index < len(self._tokens):
-            end = self._clause(index) if self.kept and self._is_word(index) else index
-            if end == index and self._is_word(index):
-                end = self._call_for_table(index) if self._text(index) in STARTS else index
-            if end == index and self._text(index) in COMPARED:
+        while index < len(self.tokens):
+            end = self._clause(index) if self.kept and self.word(index) else index
+            if end == index and self.word(index):
+                end = self._call_for_table(index) if self.word(index) in STARTS else index
+            if end == index and self.word(index) in COMPARED:
                 end = self._compared(index)
             if end == index:
-                self.kept.append(self._tokens[index])
+                self.kept.append(self.tokens[index])
                 index += 1
             else:
                 index = end
@@ -60,8 +54,8 @@ class Cutter(TokenReader):
 
     def _clause(self, index: int) -> int:
         """Where a clause that begins at ``index`` ends, and ``index`` if none does."""
-        word = self._text(index)
-        if word not in STARTS or not self._ends_table(self.kept[-1]):
+        word = self.word(index)
+        if word not in STARTS or not (self.kept[-1].word == ")" or is_name(self.kept[-1])):
             return index
         match word:
             case "CHANGES":
@@ -70,16 +64,16 @@ class Cutter(TokenReader):
                 return self._at_sign(index)
             case "WITH":
                 return self._with(index)
-            case "AT" | "BEFORE" | "END" if self._text(index + 1) == "(":
+            case "AT" | "BEFORE" | "END" if self.word(index + 1) == "(":
                 return self._call(index, word)
         for words, hint in REFUSED:
-            if self._matches(index, words):
-                raise unsupported(" ".join(words), self._tokens[index], hint)
+            if self.matches(index, words):
+                raise unsupported(" ".join(words), self.tokens[index], hint)
         for phrase in PHRASES:
-            if self._matches(index, phrase.words):
+            if self.matches(index, phrase.words):
                 return self._phrase(index, phrase)
         for phrase in BEFORE_TEXT:
-            if self._matches(index, phrase.words) and self._is_text(index + len(phrase.words)):
+            if self.matches(index, phrase.words) and self.kind(index + len(phrase.words)) == TEXT:
                 return self._phrase(index, phrase)
         return index
 
@@ -87,7 +81,7 @@ class Cutter(TokenReader):
         """``CHANGES FROM VERSION a TO VERSION b``."""
         from icesql.sql.parser.travel.changes import ChangesReader
 
-        found = ChangesReader(self._tokens, self._sql, self._value).read(index)
+        found = ChangesReader(self.tokens, self.sql, self._value).read(index)
         if found is None:
             return index
         clause, end = found
@@ -102,37 +96,36 @@ class Cutter(TokenReader):
             clause.meta["schema"] = schema
             self._keep_clause(clause, index, index, index + 3, index + 3)
             return index + 3
-        if self._text(index + 1) != "(":
+        if self.word(index + 1) != "(":
             return index
         from icesql.sql.parser.travel.options import read_options
 
-        found = read_options(self._tokens, index + 1)
+        found = read_options(self.tokens, index + 1)
         if found is None:
             return index
         option, end = found
-        value = self._tokens.index(option.token)
+        value = self.tokens.index(option.token)
         return self._keep(index, option.kind, option.value, value, value + 1, end)
 
     def _call_for_table(self, index: int) -> int:
         """A call such as ``table_changes('table', first [, last])`` in FROM; see ``calls``."""
-        after_from = self.kept and self.kept[-1].text.upper() in ("FROM", "JOIN", ",")
+        after_from = self.kept and self.kept[-1].word in ("FROM", "JOIN", ",")
         if not after_from:
             return index
         from icesql.sql.parser.travel.calls import CallReader
 
-        found = CallReader(self._tokens, self._sql, self._value).read(index)
+        found = CallReader(self.tokens, self.sql, self._value).read(index)
         if found is None:
             return index
-        token = self._tokens[index]
-        last = token if found.clause is not None else self._tokens[found.end - 1]
-        self.tables[token.start] = (self._tokens[found.end - 1].end + 1, tuple(found.parts))
+        token = self.tokens[index]
+        last = token if found.clause is not None else self.tokens[found.end - 1]
+        self.tables[token.start] = (self.tokens[found.end - 1].stop, tuple(found.parts))
         for place, part in enumerate(found.parts):
             if place:
-                self.kept.append(_token_like(token, TokenType.DOT, "."))
+                self.kept.append(token.like("."))
             # Without a clause the name stands in the text for all of the call.
-            end = last.end if place == len(found.parts) - 1 else token.end
-            kind = TokenType.IDENTIFIER
-            self.kept.append(Token(kind, part, token.line, token.col, token.start, end, []))
+            end = last.stop if place == len(found.parts) - 1 else token.stop
+            self.kept.append(Token(NAME, part, token.start, end))
         if found.clause is not None:
             start = found.clause_from
             self._keep_clause(found.clause, start, start + 1, found.end - 1, found.end)
@@ -140,33 +133,33 @@ class Cutter(TokenReader):
 
     def _compared(self, index: int) -> int:
         """``DIFF t BETWEEN a AND b`` and ``BLAME t``, behind the FROM that stands for them."""
-        token = self._tokens[index]
+        token = self.tokens[index]
         if not self.kept or self.kept[-1].start != token.start:
             return index
         from icesql.sql.parser.travel.changes import ChangesReader
 
-        place = end_of_name(self._tokens, index + 1)
+        place = end_of_name(self.tokens, index + 1)
         if place == index + 1:
-            word = self._text(index)
-            raise syntax_error(f"nothing follows {word}", self._offset(place), ("a table",))
-        self.kept += self._tokens[index + 1 : place]
-        reader = ChangesReader(self._tokens, self._sql, self._value)
-        is_blame = self._text(index) == "BLAME"
+            word = self.word(index)
+            raise syntax_error(f"nothing follows {word}", self.offset(place), ("a table",))
+        self.kept += self.tokens[index + 1 : place]
+        reader = ChangesReader(self.tokens, self.sql, self._value)
+        is_blame = self.word(index) == "BLAME"
         clause, end = reader.blame(place) if is_blame else reader.difference(place)
         if end > place:
             self._keep_clause(clause, place, place, end, end)
         else:  # nothing stands there
-            at = self._tokens[place - 1].end + 1
+            at = self.tokens[place - 1].stop
             clause.meta.update(start=at, end=at, text="", has_parameter=False)
             self._put(clause, at)
         return end
 
     def _call(self, index: int, word: str) -> int:
         """``AT (kind => value)``."""
-        kind = self._text(index + 2)
-        if self._type(index + 3) != TokenType.FARROW:
+        kind = self.word(index + 2)
+        if self.word(index + 3) != "=>":
             return index
-        start = self._tokens[index].start
+        start = self.tokens[index].start
         kinds = {"AT": AT_KINDS, "BEFORE": BEFORE_KINDS}.get(word, {})
         if kind not in kinds:
             raise unsupported(
@@ -174,20 +167,20 @@ class Cutter(TokenReader):
             )
         value, end = self._value(index + 4)
         if value is None:
-            raise syntax_error(f"nothing follows {word} ({kind} =>", self._offset(index + 4))
-        if self._type(end) != TokenType.R_PAREN:
-            raise syntax_error(f"unterminated {word} (", self._offset(end), (")",))
+            raise syntax_error(f"nothing follows {word} ({kind} =>", self.offset(index + 4))
+        if self.word(end) != ")":
+            raise syntax_error(f"unterminated {word} (", self.offset(end), (")",))
         return self._keep(index, kinds[kind], value, index + 4, end, end + 1)
 
     def _phrase(self, index: int, phrase: Phrase) -> int:
         words, kind = phrase.words, phrase.kind
-        start, first = self._tokens[index].start, index + len(words)
+        start, first = self.tokens[index].start, index + len(words)
         if phrase.needs_as_of:
-            if not self._matches(first, ("AS", "OF")):
-                found = self._text(first)
+            if not self.matches(first, ("AS", "OF")):
+                found = self.word(first)
                 if found == "BEFORE" and words[0] == "FOR":
                     return self._before(index, first + 1, kind)
-                if found in ("IN", "") or (found == ")" and len(words) == 2):
+                if first >= len(self.tokens) or found == "IN" or (found == ")" and len(words) == 2):
                     return index  # [expression FOR version IN a_list]
                 self._refuse_range(" ".join(words), kind, found, start, first)
             first += 2
@@ -196,19 +189,19 @@ class Cutter(TokenReader):
             wanted = "a time" if kind == "TIMESTAMP" else "a snapshot id, a branch or a tag"
             raise syntax_error(
                 f"nothing follows {' '.join(words)}{' AS OF' if phrase.needs_as_of else ''}",
-                self._offset(first),
+                self.offset(first),
                 (wanted,),
             )
-        if kind in BRANCH_KINDS and self._matches(end, ("AS", "OF")):
+        if kind in BRANCH_KINDS and self.matches(end, ("AS", "OF")):
             return self._branch_at(index, value, end + 2)
         return self._keep(index, kind, value, first, end, end)
 
     def _branch_at(self, index: int, branch: exp.Expr, first: int) -> int:
         """``AT BRANCH b AS OF 'time'``."""
-        first += self._text(first) == "TIMESTAMP" and self._is_text(first + 1)
+        first += self.word(first) == "TIMESTAMP" and self.kind(first + 1) == TEXT
         value, end = self._value(first)
         if value is None:
-            raise syntax_error("nothing follows AS OF", self._offset(first), ("a time",))
+            raise syntax_error("nothing follows AS OF", self.offset(first), ("a time",))
         both = exp.Tuple(expressions=[branch, value])
         return self._keep(index, "BRANCH AT", both, first, end, end)
 
@@ -216,26 +209,26 @@ class Cutter(TokenReader):
         """``FOR VERSION BEFORE value``."""
         value, end = self._value(first)
         if value is None:
-            raise syntax_error("nothing follows BEFORE", self._offset(first), ("a value",))
+            raise syntax_error("nothing follows BEFORE", self.offset(first), ("a value",))
         return self._keep(index, BEFORE_KINDS[kind], value, first, end, end)
 
     def _at_sign(self, index: int) -> int:
         """``t@ref``, ``t@branch(ref)``, ``t@tag(ref)``: written without a space."""
-        tokens = self._tokens
+        tokens = self.tokens
         before, first = tokens[index - 1], index + 1
-        touches = first < len(tokens) and tokens[index].start == before.end + 1
-        if not touches or tokens[first].start != tokens[index].end + 1:
+        touches = first < len(tokens) and tokens[index].start == before.stop
+        if not touches or tokens[first].start != tokens[index].stop:
             return index
         kind, name, end = "AT SIGN", first, first + 1
-        if self._text(first) in ("BRANCH", "TAG") and self._text(first + 1) == "(":
-            kind, name = self._text(first), first + 2
-            if self._text(first + 3) == "=":  # t@branch('name' = 'audit')
+        if self.word(first) in ("BRANCH", "TAG") and self.word(first + 1) == "(":
+            kind, name = self.word(first), first + 2
+            if self.word(first + 3) == "=":  # t@branch('name' = 'audit')
                 name = first + 4
             end = name + 2
-            if self._text(name + 1) != ")":
+            if self.word(name + 1) != ")":
                 return index
-        number = kind == "AT SIGN" and self._type(name) == TokenType.NUMBER
-        if name >= len(tokens) or not (number or is_name(tokens[name]) or self._is_text(name)):
+        number = kind == "AT SIGN" and self.kind(name) == NUMBER
+        if name >= len(tokens) or not (number or is_name(tokens[name]) or self.kind(name) == TEXT):
             return index
         value = exp.Literal.string(tokens[name].text)
         return self._keep(index, kind, value, name, name + 1, end)
@@ -243,21 +236,21 @@ class Cutter(TokenReader):
     def _refuse_range(self, words: str, kind: str, found: str, start: int, first: int) -> None:
         if found in OTHER_RANGES:
             raise unsupported(f"{words} {found}", start, CHANGES_HINT[kind])
-        end = self._tokens[first].end + 1 if first < len(self._tokens) else self._offset(first)
-        written = self._sql[start:end].rstrip()
+        end = self.tokens[first].stop if first < len(self.tokens) else self.offset(first)
+        written = self.sql[start:end].rstrip()
         problem = f"a time-travel clause without AS OF: {written}"
-        raise syntax_error(problem, self._offset(first), ("AS OF",))
+        raise syntax_error(problem, self.offset(first), ("AS OF",))
 
     def _value(self, first: int) -> tuple[exp.Expr | None, int]:
-        if first >= len(self._tokens) or self._type(first) in ENDS_CLAUSE:
+        if ends_clause(self.tokens, first):
             return None, first
-        if self._type(first) == TokenType.L_PAREN:
+        if self.word(first) == "(":
             from icesql.sql.parser.travel.queries import query_at
 
-            query = query_at(self._tokens, self._sql, first)
+            query = query_at(self.tokens, self.sql, first)
             if query is not None:
                 return query
-        value, count = self._read_value(self._tokens[first : self._behind_value(first)])
+        value, count = self._read_value(self.tokens[first : self._behind_value(first)])
         return value, first + count
 
     def _behind_value(self, first: int) -> int:
@@ -265,18 +258,18 @@ class Cutter(TokenReader):
         bracket that follows it.
         """
         depth = 0
-        for index in range(first, len(self._tokens)):
-            kind = self._type(index)
-            depth += (kind in _OPENS) - (kind in _CLOSES)
-            if depth < 0 or (depth == 0 and kind in _SEPARATES):
+        for index in range(first, len(self.tokens)):
+            word = self.word(index)
+            depth += (word in OPENING) - (word in CLOSING)
+            if depth < 0 or (depth == 0 and word in (",", ";")):
                 return index + 1
-        return len(self._tokens)
+        return len(self.tokens)
 
     def _schema(self, index: int) -> str:
         """Which schema ``WITH SNAPSHOT SCHEMA`` asks for; "" for other words."""
-        word = self._text(index + 1)
-        named = word in ("SNAPSHOT", "CURRENT") and self._text(index + 2) == "SCHEMA"
-        return word.lower() if named and self._text(index) == "WITH" else ""
+        word = self.word(index + 1)
+        named = word in ("SNAPSHOT", "CURRENT") and self.word(index + 2) == "SCHEMA"
+        return word.lower() if named and self.word(index) == "WITH" else ""
 
     def _keep(self, index: int, kind: str, value: exp.Expr, first: int, last: int, end: int) -> int:
         """Mark the table of a clause that reaches from ``index`` to ``end``, and past what says
@@ -290,9 +283,9 @@ class Cutter(TokenReader):
     def _keep_clause(
         self, clause: exp.Version, index: int, first: int, last: int, end: int
     ) -> None:
-        tokens = self._tokens
-        start, stop = tokens[index].start, tokens[end - 1].end + 1
-        text = self._sql[tokens[first].start : tokens[last - 1].end + 1].strip()
+        tokens = self.tokens
+        start, stop = tokens[index].start, tokens[end - 1].stop
+        text = self.sql[tokens[first].start : tokens[last - 1].stop].strip()
         clause.meta.update(start=start, end=stop, text=text)
         clause.meta["has_parameter"] = bool(clause.find(exp.Placeholder, exp.Parameter))
         self._put(clause, start)
@@ -304,33 +297,26 @@ class Cutter(TokenReader):
 
     def _mark(self, mark: str, start: int) -> None:
         place = len(self.kept) - 1
-        if self.kept[place].token_type == TokenType.R_PAREN:
+        if self.kept[place].word == ")":
             place = self._before_parentheses(place)
         name = self.kept[place]
         if place < 0 or not is_name(name):
             # Parentheses that nothing names: the clause becomes their alias, to be refused.
-            self.kept.append(_token_like(self.kept[-1], TokenType.VAR, mark))
+            self.kept.append(self.kept[-1].like(mark))
             return
         if MARK in name.text:
             raise unsupported(TWO, start)
-        if name.text.upper() == "CHANGES":
+        if name.word == "CHANGES":
             raise unsupported("CHANGES (…)", name)
-        self.kept[place] = _token_like(
-            name,
-            name.token_type if name.token_type == TokenType.IDENTIFIER else TokenType.VAR,
-            name.text + mark,
-        )
+        kind = NAME if name.kind == NAME else WORD
+        self.kept[place] = name.like(name.text + mark, kind)
 
     def _before_parentheses(self, place: int) -> int:
         depth = 0
         while place >= 0:
-            kind = self.kept[place].token_type
-            depth += (kind == TokenType.R_PAREN) - (kind == TokenType.L_PAREN)
+            kind = self.kept[place].word
+            depth += (kind == ")") - (kind == "(")
             place -= 1
             if depth == 0:
                 break
         return place
-
-
-def _token_like(token: Token, kind: TokenType, text: str) -> Token:
-    return Token(kind, text, token.line, token.col, token.start, token.end, [])

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
-from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.lexer import NUMBER, TEXT, Token
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.trees import exp
 
 # The kind of clause that each option is.
 _KINDS: Final = {
@@ -28,7 +28,7 @@ _RANGES: Final = re.compile(r"(?:start|end)-(?:snapshot-id|snapshot-timestamp|ti
 _RANGE_HINT: Final = "use CHANGES FROM VERSION a TO VERSION b for what commits added"
 _HINT: Final = re.compile(r"/\*\+\s*OPTIONS\s*\([^()]*\)\s*\*/", re.IGNORECASE)
 _LONGEST: Final = 18
-_VALUES: Final = (TokenType.STRING, TokenType.NUMBER)
+_VALUES: Final = (TEXT, NUMBER)
 
 
 class TableOption(Struct, frozen=True):
@@ -44,7 +44,7 @@ def with_options(sql: str, tokens: Sequence[Token]) -> str:
     if "/*+" not in sql:
         return sql
     last = 0
-    for start, end in [*((each.start, each.end + 1) for each in tokens), (len(sql), len(sql))]:
+    for start, end in [*((each.start, each.stop) for each in tokens), (len(sql), len(sql))]:
         gap = _HINT.search(sql, last, start)
         if gap is not None and sql[last : gap.start()].strip() == "":
             inner = sql[gap.start() + 3 : gap.end() - 2]
@@ -67,7 +67,7 @@ def read_options(tokens: Sequence[Token], index: int) -> tuple[TableOption, int]
     while True:
         equals = _equals(tokens, place)
         value = tokens[equals + 1] if equals is not None and equals + 1 < len(tokens) else None
-        if equals is None or value is None or value.token_type not in _VALUES:
+        if equals is None or value is None or value.kind not in _VALUES:
             at = tokens[min(place, len(tokens) - 1)]
             raise syntax_error("an option is 'name' = 'value'", at)
         option = _option("".join(each.text for each in tokens[place:equals]), tokens[place], value)
@@ -87,10 +87,10 @@ def _equals(tokens: Sequence[Token], start: int) -> int | None:
     """Where the ``=`` after a name of an option stands: a text, or words with dashes."""
     for index in range(start, min(start + 6, len(tokens))):
         token = tokens[index]
-        if token.token_type == TokenType.EQ:
+        if token.word == "=":
             return index if index > start else None
         plain = token.text in ("-", ".") or token.text.replace("_", "a").isalnum()
-        if token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) and not plain:
+        if token.word and not plain:
             return None
     return None
 

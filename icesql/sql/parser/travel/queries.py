@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
-
+from icesql.sql.lexer import Token, closing
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.show_statements.in_from import PREFIX
+from icesql.sql.trees import exp
 
 _OPENINGS: Final = ("SELECT", "WITH", "FROM", "VALUES")
 # Where a query is noted in the node that stands for it.
@@ -24,18 +23,13 @@ def query_at(tokens: Sequence[Token], sql: str, first: int) -> tuple[exp.Expr, i
 
     None where no query stands. Raises UnsupportedSqlError for one with parameters.
     """
-    if tokens[first].token_type != TokenType.L_PAREN or first + 1 >= len(tokens):
+    if tokens[first].word != "(" or first + 1 >= len(tokens):
         return None
     opening = tokens[first + 1]
-    if opening.text.upper() not in _OPENINGS or opening.token_type == TokenType.IDENTIFIER:
+    if opening.word not in _OPENINGS:
         return None
-    depth, end = 0, first
-    for end in range(first, len(tokens)):
-        kind = tokens[end].token_type
-        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
-        if depth == 0:
-            break
-    if depth:
+    end = closing(tokens, first)
+    if end == len(tokens):
         raise syntax_error("unterminated query", tokens[first], (")",))
     for index in range(first + 1, end):
         _check(tokens, index)
@@ -49,7 +43,7 @@ def query_at(tokens: Sequence[Token], sql: str, first: int) -> tuple[exp.Expr, i
 
 def _check(tokens: Sequence[Token], index: int) -> None:
     token = tokens[index]
-    if token.token_type in (TokenType.PLACEHOLDER, TokenType.PARAMETER):
+    if token.word in ("?", "$"):
         hint = "write the value into the query"
         raise unsupported("a parameter in a query that chooses a snapshot", token, hint)
     if token.text.startswith(PREFIX):

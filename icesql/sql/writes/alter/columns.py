@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from icesql.sql.cursor import Words
 from icesql.sql.positions import syntax_error
 from icesql.sql.writes.definitions import ReadConstant, read_column, read_type
 from icesql.sql.writes.statements import (
@@ -17,14 +18,13 @@ from icesql.sql.writes.statements import (
     TableName,
     TypeName,
 )
-from icesql.sql.writes.words import Words
 
 _NO_TYPE: Final = TypeName("")
 
 
 def read_column_changes(words: Words, constant: ReadConstant) -> tuple[ColumnChange, ...] | None:
     """What follows the name of the table; None for what concerns no column."""
-    if words.peek() == "ADD" and words.peek(1).split(" ")[0] not in ("PARTITION", "CONSTRAINT"):
+    if words.peek() == "ADD" and words.peek(1) not in ("PARTITION", "CONSTRAINT"):
         words.index += 1
         found = _several(words, lambda: _add(words, constant))
     elif words.peek() == "DROP" and words.peek(1) in ("COLUMN", "COLUMNS"):

@@ -10,12 +10,12 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from icesql.sql.cursor import Words
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Write
 from icesql.sql.writes.create import read_clauses
 from icesql.sql.writes.definitions import read_ordering, read_partitioning, read_term
 from icesql.sql.writes.statements import PartitionTerm, SortTerm, TableName
-from icesql.sql.writes.words import Words
 
 Distribution = Literal["none", "hash", "range"]
 
@@ -71,7 +71,7 @@ def read_layout(words: Words, table: TableName) -> ChangeLayout | SetIdentifierF
         inner.end()
     elif words.skip("RESET", "SORTED", "BY"):
         found = ChangeLayout(table, ordering=())
-    elif words.peek() == "WRITE" and words.peek(1).split(" ")[0] in _WRITE:
+    elif words.peek() == "WRITE" and words.peek(1) in _WRITE:
         words.index += 1
         found = _write_order(words, table)
     elif words.peek() in ("SET", "DROP") and words.peek(1) == "IDENTIFIER":

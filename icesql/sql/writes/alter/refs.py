@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Final, Literal, cast
 
 from msgspec import Struct
-from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import TEXT, Token, words_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query, Write
 from icesql.sql.time_travel import TimeTravel, VersionText
 from icesql.sql.writes.statements import TableName
-from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]
 Kind = Literal["branch", "tag"]
@@ -156,7 +156,7 @@ def _created(
 def _ref_name(words: Words) -> str:
     """A name, which may be a text or have dots."""
     token = words.token
-    if token is not None and token.token_type == TokenType.STRING:
+    if token is not None and token.kind == TEXT:
         if not token.text.strip():
             raise syntax_error("a name without a letter", token, ("the name of a branch or tag",))
         return words.text()
@@ -173,25 +173,15 @@ def _travel(words: Words, table: TableName, read_query: ReadQuery) -> TimeTravel
     tokens = [*words.until("RETAIN", "WITH")]
     if not tokens:
         raise words.unexpected("AS OF VERSION", "RETAIN", "WITH SNAPSHOT RETENTION")
-    if words.tokens[start].text.upper() == "AS" and len(tokens) > 3:
+    if words.tokens[start].word == "AS" and len(tokens) > 3:
         tokens = [tokens[2], *tokens[:2], *tokens[3:]]  # AS OF VERSION n
     at = words.tokens[start]
-    opening = [
-        _word(text, kind, at)
-        for text, kind in (
-            ("SELECT", TokenType.SELECT), ("*", TokenType.STAR),
-            ("FROM", TokenType.FROM), ("t", TokenType.IDENTIFIER),
-        )
-    ]  # fmt: skip
+    opening = words_at("SELECT * FROM t", at.start)
     (reference, *more) = read_query([*opening, *tokens]).references
     if more or reference.changes is not None or reference.travel is None:
         words.index = start
         raise words.unexpected("AS OF VERSION", "RETAIN", "WITH SNAPSHOT RETENTION")
     return reference.travel
-
-
-def _word(text: str, kind: TokenType, at: Token) -> Token:
-    return Token(kind, text, at.line, at.col, at.start, at.start)
 
 
 def _retention(words: Words, kind: Kind) -> Retention:

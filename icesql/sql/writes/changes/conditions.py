@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
-
+from icesql.sql.lexer import CLOSING, OPENING, Token, phrase
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
+from icesql.sql.trees import exp
 
-_QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
 # What a query may have behind its WHERE and no other statement.
 BEHIND_WHERE: Final = (
     "UNION", "EXCEPT", "INTERSECT", "MINUS", "GROUP", "HAVING", "WINDOW", "QUALIFY", "ORDER",
@@ -27,7 +25,7 @@ def refuse_endings(tokens: Sequence[Token]) -> None:
     """Raise UnsupportedSqlError for ON CONFLICT and RETURNING outside of brackets."""
     for place, word in _outer(tokens):
         token = tokens[place]
-        after = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
+        after = tokens[place + 1].word if place + 1 < len(tokens) else ""
         if word == "ON" and after == "CONFLICT":
             raise unsupported("ON CONFLICT", token, "use MERGE")
         if word == "RETURNING":
@@ -38,11 +36,9 @@ def _outer(tokens: Sequence[Token]) -> list[tuple[int, str]]:
     """The words that stand in no bracket, in upper case, and their places."""
     found, depth = [], 0
     for place, token in enumerate(tokens):
-        if token.token_type in _QUOTED or not token.text:
-            continue
-        depth += (token.text in "([{") - (token.text in ")]}")
-        if depth == 0:
-            found.append((place, token.text.upper()))
+        depth += (token.word in OPENING) - (token.word in CLOSING)
+        if depth == 0 and token.word:
+            found.append((place, token.word))
     return found
 
 
@@ -56,7 +52,7 @@ def split_at(tokens: Sequence[Token], word: str) -> tuple[Sequence[Token], Seque
 
 def alias_of(tokens: Sequence[Token], expected: str) -> Token | None:
     """The alias that is between a table and what follows it. Raises SqlSyntaxError."""
-    given = [token for token in tokens if token.text.upper() != "AS"]
+    given = [token for token in tokens if token.word != "AS"]
     if len(given) > 1:
         raise syntax_error(f'unexpected "{given[1].text}"', given[1], (expected,))
     return given[0] if given else None
@@ -74,7 +70,9 @@ def check_condition(
     if isinstance(rows.tree, exp.Select) and used <= _PLAIN.union(more):
         return
     for place, each in _outer(tokens):
-        if each.split(" ")[0] in BEHIND_WHERE:
-            raise unsupported(f"{word} … {each}", tokens[place], "put it into a subquery")
+        if each in BEHIND_WHERE:
+            raise unsupported(
+                f"{word} … {phrase(tokens, place)}", tokens[place], "put it into a subquery"
+            )
     at = tokens[0] if tokens else None
     raise unsupported(f"{word} with more than a condition", at, "put it into a subquery")

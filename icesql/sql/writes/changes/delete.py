@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from icesql.sql.cursor import Words
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.writes.changes.conditions import (
@@ -14,7 +15,6 @@ from icesql.sql.writes.changes.conditions import (
 )
 from icesql.sql.writes.statements import Delete
 from icesql.sql.writes.targets import read_target
-from icesql.sql.writes.words import Words
 
 # Reads a text made of the statement's, whose places are so much further.
 ReadText = Callable[[str, int], Query]
@@ -42,20 +42,20 @@ def read_delete(words: Words, read_text: ReadText) -> Delete:
     using = words.token if words.peek() == "USING" else None
     if using is not None:
         # The other tables follow that of the statement in FROM.
-        text = text[: using.start] + ",".ljust(len("USING")) + text[using.end + 1 :]
+        text = text[: using.start] + ",".ljust(len("USING")) + text[using.stop :]
         words.need("USING")
         if words.token is None or words.peek() == "WHERE":
             # The engine takes a comma before nothing, and the statement would be another.
-            raise syntax_error("nothing follows USING", using.end + 1, ("a table",))
+            raise syntax_error("nothing follows USING", using.stop, ("a table",))
     refuse_endings(condition)
     alias = alias_of(between, "WHERE")
     owner = table.parts[-1:] if using is not None else ()
     quoted = '"' + owner[0].replace('"', '""') + '".' if owner else ""
     if alias is not None:
-        quoted = words.sql[alias.start : alias.end + 1] + "."
+        quoted = words.sql[alias.start : alias.stop] + "."
     begin = f"SELECT {quoted}_file, {quoted}_pos FROM "
     shift = len(begin) - at
-    rows = read_text(begin + text[at : words.tokens[-1].end + 1], shift)
+    rows = read_text(begin + text[at : words.tokens[-1].stop], shift)
     check_condition(rows, condition, "DELETE", () if using is None else ("joins", "laterals"))
     return Delete(table, rows, shift)
 

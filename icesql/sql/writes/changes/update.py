@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
-from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import Token, phrase, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
+from icesql.sql.trees import exp
 from icesql.sql.writes.changes.conditions import (
     BEHIND_WHERE,
     alias_of,
@@ -20,11 +21,10 @@ from icesql.sql.writes.changes.conditions import (
 )
 from icesql.sql.writes.statements import ColumnValue, Update
 from icesql.sql.writes.targets import read_target
-from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]
-# What ends a value; words that belong together may be one token.
-_FOLLOWING: Final = ("FROM", "WHERE", "RETURNING", *BEHIND_WHERE, "ORDER BY", "GROUP BY")
+# What ends a value.
+_FOLLOWING: Final = ("FROM", "WHERE", "RETURNING", *BEHIND_WHERE)
 
 
 def read_update(words: Words, read_query: ReadQuery) -> Update:
@@ -44,23 +44,23 @@ def read_update(words: Words, read_query: ReadQuery) -> Update:
         assigned.append(_read_assignment(words))
     others, condition = split_at(words.rest, "WHERE")
     refuse_endings(words.rest)
-    if others and others[0].text.upper() != "FROM":
-        word = others[0].text.upper()
+    if others and others[0].word != "FROM":
+        word = others[0].word
         if word in _FOLLOWING:
-            raise unsupported(f"UPDATE … {word}", others[0], "put it into a subquery")
+            raise unsupported(f"UPDATE … {phrase(others, 0)}", others[0], "put it into a subquery")
         raise words.unexpected("WHERE", "FROM", "the end of the statement")
     if others and len(others) == 1:
-        raise syntax_error("nothing follows FROM", others[0].end + 1, ("a table",))
+        raise syntax_error("nothing follows FROM", others[0].stop, ("a table",))
     if len(condition) == 1:
-        raise syntax_error("nothing follows WHERE", condition[0].end + 1, ("a condition",))
+        raise syntax_error("nothing follows WHERE", condition[0].stop, ("a condition",))
     tokens = [*_selected(named[0], [value for _, value in assigned])]
-    tokens += [_word("FROM", TokenType.FROM, named[0]), *named]
+    tokens += [word_at("FROM", named[0].start), *named]
     if others:
-        tokens += [_word(",", TokenType.COMMA, others[0]), *others[1:]]
+        tokens += [word_at(",", others[0].start), *others[1:]]
     # A word of ours, since SET and its values stand before it.
     at = condition[0] if condition else words.tokens[-1]
-    tokens += [_word("WHERE", TokenType.WHERE, at)]
-    tokens += condition[1:] or [_word("TRUE", TokenType.TRUE, at)]
+    tokens += [word_at("WHERE", at.start)]
+    tokens += condition[1:] or [word_at("TRUE", at.start)]
     query = read_query(tokens)
     check_condition(query, condition, "UPDATE", ("joins", "laterals") if others else ())
     _check_values(query, assigned)
@@ -82,28 +82,28 @@ def _read_assignment(words: Words) -> tuple[ColumnValue, Sequence[Token]]:
     start = words.index
     words.until(*_FOLLOWING)
     # IS DISTINCT FROM is one comparison.
-    while words.peek() == "FROM" and words.tokens[words.index - 1].text.upper() == "DISTINCT":
+    while words.peek() == "FROM" and words.tokens[words.index - 1].word == "DISTINCT":
         words.index += 1
         words.until(*_FOLLOWING)
     value = words.tokens[start : words.index]
     if not value:
         raise words.unexpected("a value", "DEFAULT")
-    default = len(value) == 1 and value[0].text.upper() == "DEFAULT"
+    default = len(value) == 1 and value[0].word == "DEFAULT"
     return ColumnValue(path, at, default), value
 
 
 def _selected(at: Token, values: Sequence[Sequence[Token]]) -> Iterator[Token]:
     """SELECT and the values, each in brackets so that it is one and has no alias."""
-    yield _word("SELECT", TokenType.SELECT, at)
+    yield word_at("SELECT", at.start)
     for number, value in enumerate(values):
         if number:
-            yield _word(",", TokenType.COMMA, value[0])
-        if len(value) == 1 and value[0].text.upper() == "DEFAULT":
-            yield _word("NULL", TokenType.NULL, value[0])
+            yield word_at(",", value[0].start)
+        if len(value) == 1 and value[0].word == "DEFAULT":
+            yield word_at("NULL", value[0].start)
             continue
-        yield _word("(", TokenType.L_PAREN, value[0])
+        yield word_at("(", value[0].start)
         yield from value
-        yield _word(")", TokenType.R_PAREN, value[-1])
+        yield word_at(")", value[-1].stop)
 
 
 def _check_values(query: Query, assigned: Sequence[tuple[ColumnValue, Sequence[Token]]]) -> None:
@@ -123,7 +123,3 @@ def _check_values(query: Query, assigned: Sequence[tuple[ColumnValue, Sequence[T
                 )
             if isinstance(inner, exp.Star | exp.Columns | exp.UDTF):
                 raise unsupported("several values for one column", tokens[0])
-
-
-def _word(text: str, kind: TokenType, at: Token) -> Token:
-    return Token(kind, text, at.line, at.col, at.start, at.start)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from sqlglot.tokens import Token, TokenType
-
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.writes.merge.composed import Span
 from icesql.sql.writes.merge.statement import (
@@ -16,10 +16,8 @@ from icesql.sql.writes.merge.statement import (
     MergeClause,
     MergeValue,
 )
-from icesql.sql.writes.words import Words
 
 _MOST: Final = 64
-_QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
 
 
 def plain_words(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
@@ -29,9 +27,9 @@ def plain_words(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
     """
     depth = cases = 0
     for index, token in enumerate(tokens):
-        if token.token_type in _QUOTED or not token.text:
+        if not token.word:
             continue
-        word = token.text.upper()
+        word = token.word
         if word in ("(", "[", "{"):
             depth += 1
         elif word in (")", "]", "}"):
@@ -48,7 +46,7 @@ def plain_words(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
 
 def span_of(tokens: Sequence[Token]) -> Span:
     """From the first character of some tokens to behind the last."""
-    return tokens[0].start, tokens[-1].end + 1
+    return tokens[0].start, tokens[-1].stop
 
 
 def read_clauses(tokens: Sequence[Token], sql: str) -> tuple[MergeClause, ...]:
@@ -201,5 +199,4 @@ def _value(words: Words) -> Span | None:
     tokens = words.until(",")
     if not tokens:
         raise words.unexpected("a value")
-    words_only = [each.text.upper() for each in tokens if each.token_type not in _QUOTED]
-    return None if len(tokens) == 1 and words_only == ["DEFAULT"] else span_of(tokens)
+    return None if [each.word for each in tokens] == ["DEFAULT"] else span_of(tokens)

@@ -11,8 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.lexer import TEXT, Token
 from icesql.sql.positions import first_offset, syntax_error, unsupported
 from icesql.sql.writes.merge.composed import Composed, Span
 from icesql.sql.writes.merge.statement import BY_SOURCE, NOT_MATCHED
@@ -43,8 +43,8 @@ class Sides(Struct, frozen=True):
 def written_name(name: str, tokens: Sequence[Token], sql: str) -> str:
     """A name as its statement writes it, with its quotes."""
     for token in reversed(tokens):
-        if token.text == name and token.token_type != TokenType.STRING:
-            return sql[token.start : token.end + 1]
+        if token.text == name and token.kind != TEXT:
+            return sql[token.start : token.stop]
     return name
 
 

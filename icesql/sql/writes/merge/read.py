@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.tokens import Token
 
 from icesql.errors import AmbiguousTableError
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.writes.merge.clauses import plain_words, read_clauses, span_of
@@ -26,7 +27,6 @@ from icesql.sql.writes.merge.statement import JoinKey, Merge, MergeClause
 from icesql.sql.writes.rows import read_evolution
 from icesql.sql.writes.statements import TableName
 from icesql.sql.writes.targets import read_target
-from icesql.sql.writes.words import Words
 
 # Reads a text made of the statement's, whose places are so much further.
 ReadText = Callable[[str, int], Query]
@@ -37,7 +37,7 @@ SOURCE: Final = "__merge_source"
 
 def merge_at(tokens: Sequence[Token]) -> int | None:
     """Where MERGE stands in a statement, which may begin with WITH; None for another."""
-    first = tokens[0].text.upper()
+    first = tokens[0].word
     if first != "WITH":
         return 0 if first == "MERGE" else None
     for index, word in plain_words(tokens):

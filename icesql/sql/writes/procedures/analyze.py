@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlglot.tokens import Token
-
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import Token
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query
 from icesql.sql.writes.procedures.call import CallArgument, CallProcedure, ListValue, read_value
 from icesql.sql.writes.statements import TableName
-from icesql.sql.writes.words import Words
 
 
 def read_analyze(words: Words) -> CallProcedure | None:

@@ -7,13 +7,13 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import NUMBER, TEXT, Token, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query, Write
+from icesql.sql.trees import exp
 from icesql.sql.writes.statements import TableName
-from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]
 
@@ -130,9 +130,9 @@ def _literal(words: Words, read_query: ReadQuery) -> object:
     token = words.token
     if token is None:
         return _NO_LITERAL
-    if token.token_type == TokenType.STRING:
+    if token.kind == TEXT:
         return words.text()
-    if token.token_type == TokenType.NUMBER and token.text.isdigit():
+    if token.kind == NUMBER and token.text.isdigit():
         return words.number()
     ahead = words.tokens[words.index + 1 : words.index + 2]
     if token.text == "-" and ahead and ahead[0].text.isdigit():
@@ -141,12 +141,12 @@ def _literal(words: Words, read_query: ReadQuery) -> object:
     for word, constant in (("TRUE", True), ("FALSE", False), ("NULL", None)):
         if words.skip(word):
             return constant
-    if words.peek() == "TIMESTAMP" and ahead and ahead[0].token_type == TokenType.STRING:
+    if words.peek() == "TIMESTAMP" and ahead and ahead[0].kind == TEXT:
         words.index += 1
         return TimestampText(words.text())
     if words.peek() in ("MAP", "ARRAY") and ahead and ahead[0].text in ("(", "[", "{"):
         words.index += 1
-        is_map = token.text.upper() == "MAP"
+        is_map = token.word == "MAP"
         if words.peek() == "(":
             items = _items(words, read_query, "(", ")")
             return _map_of(items, token) if is_map else ListValue(tuple(items))
@@ -190,7 +190,7 @@ def _entries(words: Words, read_query: ReadQuery) -> list[tuple[Value, Value]]:
         return found
     while True:
         token = words.token
-        is_text = token is not None and token.token_type == TokenType.STRING
+        is_text = token is not None and token.kind == TEXT
         key = words.text() if is_text else words.identifier("a key")
         if not words.skip(":"):
             words.need("=")
@@ -204,8 +204,7 @@ def _entries(words: Words, read_query: ReadQuery) -> list[tuple[Value, Value]]:
 def _asked(tokens: Sequence[Token], read_query: ReadQuery, at: int) -> Query:
     """An expression without columns, as a query of it."""
     first = tokens[0]
-    opening = Token(TokenType.SELECT, "SELECT", first.line, first.col, first.start, first.start)
-    query = read_query([opening, *tokens])
+    query = read_query([word_at("SELECT", first.start), *tokens])
     used = {part for part, value in query.tree.args.items() if value}
     items = query.tree.expressions
     if used != {"expressions"} or len(items) != 1 or items[0].find(exp.Column, exp.Query):

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
-from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import TEXT, Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.writes.procedures.call import (
@@ -21,7 +22,6 @@ from icesql.sql.writes.procedures.call import (
     read_argument,
 )
 from icesql.sql.writes.statements import TableName
-from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]
 
@@ -109,7 +109,7 @@ def read_rollback(words: Words) -> CallProcedure:
     here = words.here
     if words.skip("SNAPSHOT"):
         token = words.token
-        is_text = token is not None and token.token_type == TokenType.STRING
+        is_text = token is not None and token.kind == TEXT
         text = words.text() if is_text else str(_version(words))
         if not (text.isascii() and text.removeprefix("-").isdigit()):
             raise syntax_error(f"{text!r} is no id of a snapshot", here, ("a number",))
@@ -237,7 +237,7 @@ def _where(words: Words) -> list[CallArgument]:
     tokens = words.until("ZORDER")
     if not tokens:
         raise words.unexpected("a condition")
-    return [_argument("where", words.sql[at : tokens[-1].end + 1], at)]
+    return [_argument("where", words.sql[at : tokens[-1].stop], at)]
 
 
 def _zorder(words: Words, at: int) -> list[CallArgument]:

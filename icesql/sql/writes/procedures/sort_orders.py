@@ -8,11 +8,11 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.errors import ProgrammingError
-from icesql.sql.parser.dialect import reading, tokenize
+from icesql.sql.cursor import Words
+from icesql.sql.lexer import reading, tokenize
 from icesql.sql.user_text import quoted
 from icesql.sql.writes.definitions import read_ordering
 from icesql.sql.writes.statements import SortTerm
-from icesql.sql.writes.words import Words
 
 # A name in double quotes, which may hold backticks, or one in backticks.
 _BACKTICKS: Final = re.compile(r'"(?:[^"]|"")*"|`((?:[^`]|``)*)`')

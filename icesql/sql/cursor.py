@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
-
-from sqlglot.tokens import Token, TokenType
 
 from icesql.errors import Error
+from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, TEXT, WORD, Token, closing, phrase
 from icesql.sql.positions import syntax_error
-
-_QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
-_OPENING: Final = "([{"
-_CLOSING: Final = ")]}"
 
 
 class Words:
@@ -30,39 +24,44 @@ class Words:
     @property
     def here(self) -> int:
         """The offset of the next token, or of the end."""
-        token = self.token
-        return token.start if token is not None else self.tokens[-1].end + 1
+        return self.offset(self.index)
 
     @property
     def rest(self) -> Sequence[Token]:
         """The tokens that are left."""
         return self.tokens[self.index :]
 
+    def word(self, index: int) -> str:
+        """The word at a place in upper case; "" for a quoted one and behind the end."""
+        return self.tokens[index].word if index < len(self.tokens) else ""
+
+    def kind(self, index: int) -> str:
+        """The kind of the token at a place; "" behind the end."""
+        return self.tokens[index].kind if index < len(self.tokens) else ""
+
+    def offset(self, index: int) -> int:
+        """The offset of the token at a place, or of the end."""
+        return self.tokens[index].start if index < len(self.tokens) else self.tokens[-1].stop
+
+    def written(self, first: int, last: int) -> str:
+        """The SQL from one token to before another."""
+        if first >= last:
+            return ""
+        return self.sql[self.tokens[first].start : self.tokens[last - 1].stop]
+
+    def matches(self, index: int, words: Sequence[str]) -> bool:
+        """Whether these words stand at a place."""
+        return all(self.word(index + step) == word for step, word in enumerate(words))
+
     def peek(self, ahead: int = 0) -> str:
         """A word to come in upper case; "" for a quoted one and at the end."""
-        place = self.index + ahead
-        if place >= len(self.tokens) or self.tokens[place].token_type in _QUOTED:
-            return ""
-        return self.tokens[place].text.upper()
+        return self.word(self.index + ahead)
 
     def skip(self, *words: str) -> bool:
-        """Step over these words if they come next, all of them.
-
-        Some words are one token together, such as PARTITIONED BY.
-        """
-        found, index = 0, self.index
-        while found < len(words):
-            parts = self._words_at(index)
-            if not parts or tuple(parts) != words[found : found + len(parts)]:
-                return False
-            found, index = found + len(parts), index + 1
-        self.index = index
-        return True
-
-    def _words_at(self, index: int) -> list[str]:
-        if index >= len(self.tokens) or self.tokens[index].token_type in _QUOTED:
-            return []
-        return self.tokens[index].text.upper().split() or [""]
+        """Step over these words if they come next, all of them."""
+        found = self.matches(self.index, words)
+        self.index += len(words) if found else 0
+        return found
 
     def either(self, *words: str) -> str:
         """Step over the next word if it is one of these, and give it; "" where it is not."""
@@ -79,9 +78,10 @@ class Words:
 
     def unexpected(self, *expected: str) -> Error:
         """The error for the next token."""
-        token = self.token
-        shown = f'unexpected "{token.text}"' if token else "unexpected end of the statement"
-        return syntax_error(shown, self.here, expected)
+        if self.token is None:
+            return syntax_error("unexpected end of the statement", self.here, expected)
+        text = phrase(self.tokens, self.index) if self.peek(1) == "BY" else self.token.text
+        return syntax_error(f'unexpected "{text}"', self.here, expected)
 
     def end(self) -> None:
         """Raises SqlSyntaxError unless all tokens are used."""
@@ -91,10 +91,10 @@ class Words:
     def identifier(self, what: str = "a name") -> str:
         """One name."""
         token = self.token
-        if token is None or not _is_name(token):
+        if token is None or token.kind not in (NAME, WORD) or not token.text:
             raise self.unexpected(what)
         self.index += 1
-        return str(token.text)
+        return token.text
 
     def name(self, what: str = "a name") -> tuple[str, ...]:
         """A dotted name of one or more parts."""
@@ -106,15 +106,15 @@ class Words:
     def text(self, what: str = "a text in single quotes") -> str:
         """A text."""
         token = self.token
-        if token is None or token.token_type != TokenType.STRING:
+        if token is None or token.kind != TEXT:
             raise self.unexpected(what)
         self.index += 1
-        return str(token.text)
+        return token.text
 
     def number(self) -> int:
         """A whole number."""
         token = self.token
-        if token is None or token.token_type != TokenType.NUMBER or not token.text.isdigit():
+        if token is None or token.kind != NUMBER or not token.text.isdigit():
             raise self.unexpected("a number")
         self.index += 1
         return int(token.text)
@@ -122,12 +122,11 @@ class Words:
     def until(self, *words: str) -> Sequence[Token]:
         """The tokens up to one of the words, a comma or a closing bracket outside of brackets."""
         start, depth = self.index, 0
-        while (token := self.token) is not None:
-            plain = token.token_type not in _QUOTED and token.text
-            if depth == 0 and plain and (self.peek() in words or token.text in (",", *_CLOSING)):
+        while self.index < len(self.tokens):
+            word = self.peek()
+            if depth == 0 and (word in words or word in (",", *CLOSING)):
                 break
-            if plain:
-                depth += (token.text in _OPENING) - (token.text in _CLOSING)
+            depth += (word in OPENING) - (word in CLOSING)
             self.index += 1
         return self.tokens[start : self.index]
 
@@ -136,31 +135,17 @@ class Words:
         would end there."""
         depth = 0
         for token in self.rest:
-            if token.token_type in _QUOTED or not token.text:
-                continue
-            depth += (token.text in _OPENING) - (token.text in _CLOSING)
+            depth += (token.word in OPENING) - (token.word in CLOSING)
             if depth < 0:
                 raise syntax_error(f'unexpected "{token.text}"', token)
 
     def in_brackets(self) -> Words:
         """What is between the bracket that comes next and the one that closes it."""
+        opened = self.index
         self.need("(")
-        start, depth = self.index, 1
-        while (token := self.token) is not None:
-            if token.token_type not in _QUOTED and token.text:
-                depth += (token.text in _OPENING) - (token.text in _CLOSING)
-            if depth == 0:
-                break
-            self.index += 1
-        inner = Words(self.tokens[start : self.index], self.sql)
+        self.index = closing(self.tokens, opened)
+        inner = Words(self.tokens[opened + 1 : self.index], self.sql)
         if not inner.tokens:
             raise self.unexpected("something in the brackets")
         self.need(")")
         return inner
-
-
-def _is_name(token: Token) -> bool:
-    if token.token_type == TokenType.IDENTIFIER:
-        return True
-    plain = token.text[:1].replace("_", "a").isalpha()
-    return bool(token.token_type != TokenType.STRING and plain)

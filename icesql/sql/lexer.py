@@ -1,0 +1,226 @@
+"""SQL text in, tokens out: the default dialect is split as DuckDB splits it.
+
+The texts of other dialects are read by sqlglot, and split by its tokenizer for them: the words of
+its tokens are the same tokens here, each with the one of sqlglot's that it is part of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from icesql.errors import ProgrammingError, similar_names
+from icesql.sql.positions import syntax_error
+
+# Kinds of tokens: a text in single quotes, a name in quotes, a text of another kind (with escapes,
+# in dollars, X'00'), a word, a number and a sign.
+TEXT: Final = "text"
+NAME: Final = "name"
+OTHER: Final = "other"
+WORD: Final = "word"
+NUMBER: Final = "number"
+SIGN: Final = "sign"
+OPENING: Final = ("(", "[", "{")
+CLOSING: Final = (")", "]", "}")
+
+# What DuckDB takes for a space outside of quotes and line comments, and what it steps over.
+SPACES: Final = "\u00a0\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff"
+_BLANKS: Final = rf" \t\n\r\f\v{SPACES}"
+_SIGNS: Final = r"!\"#%&'()*+,\-./:;<=>?@\[\\\]^`{|}~"
+_TAG: Final = "[A-Za-z_\\x80-\U0010ffff][A-Za-z0-9_\\x80-\U0010ffff]*"
+_PIECE: Final = re.compile(
+    rf"""(?s)(?P<space>[{_BLANKS}]+|--[^\n\r]*)"""
+    r"""|(?P<comment>/\*)"""
+    r"""|(?P<text>'(?:[^']|'')*+')"""
+    r"""|(?P<name>"(?:[^"]|"")*+"|`(?:[^`]|``)*+`)"""
+    r"""|(?P<other>[eE]'(?:[^'\\]|\\.|'')*+'|[xXbBnN]'(?:[^']|'')*+'"""
+    rf"""|\$(?P<tag>{_TAG})?+\$.*?\$(?(tag)(?P=tag))\$)"""
+    r"""|(?P<number>0[xXbBoO][0-9a-fA-F_]+"""
+    r"""|(?:[0-9][0-9_]*+\.?[0-9_]*|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9]+)?)"""
+    rf"""|(?P<word>[^{_BLANKS}{_SIGNS}$0-9][^{_BLANKS}{_SIGNS}]*+)"""
+    r"""|(?P<sign>->>|->|=>|::|:=|<=>|<->|<=|>=|<>|!=|==|\|\||\|>|\*\*|//|<@|@>|~~"""
+    rf"""|(?!\$(?:{_TAG})?\$)[^'"`])"""
+)
+_BRACKETS: Final = re.compile(r"/\*|\*/")
+
+DEFAULT_DIALECT: Final = "icesql"
+# A dialect means what it says: these are the ones whose functions are tested. Every other name
+# that is accepted is one of their kin.
+PROMISED: Final = ("duckdb", "spark", "trino", "snowflake")
+_KIN: Final = {
+    "": "duckdb",
+    "icesql": "duckdb",
+    "databricks": "databricks",
+    "hive": "hive",
+    "presto": "trino",
+    # Athena's queries are Trino's; sqlglot's own class hands each statement to a parser of Trino
+    # or Hive that it makes itself.
+    "athena": "trino",
+}
+
+
+class Token(Struct, frozen=True, gc=False):
+    """A token from the character ``start`` to before ``stop``.
+
+    ``text`` is a text or name without its quotes, anything else as it is written, and ``word`` the
+    same in upper case for what has no quotes; "" for what has. A token that was put before another
+    one, as the SELECT before a condition, has no length. ``given`` is sqlglot's of other dialects.
+    """
+
+    kind: str
+    text: str
+    start: int
+    stop: int
+    word: str = ""
+    given: Any = None
+
+    @property
+    def is_name(self) -> bool:
+        """True for a quoted name, and for a word that is no keyword."""
+        return self.kind == NAME or (self.kind == WORD and self.text.lower() not in KEYWORDS)
+
+    def like(self, text: str, kind: str = "") -> Token:
+        """Another token at the same place."""
+        word = "" if kind in _QUOTED else text.upper()
+        return Token(kind or _kind(text), text, self.start, self.stop, word)
+
+
+_QUOTED: Final = (TEXT, NAME, OTHER)
+
+
+def word_at(text: str, place: int) -> Token:
+    """A word or sign that is put before what stands at a place."""
+    return Token(_kind(text), text, place, place, text.upper())
+
+
+def _kind(text: str) -> str:
+    return WORD if text[:1].isalpha() or text[:1] == "_" else SIGN
+
+
+def words_at(text: str, place: int) -> list[Token]:
+    """Words and signs with blanks between them, put before what stands at a place."""
+    return [word_at(each, place) for each in text.split()]
+
+
+class Dialect(Struct, frozen=True):
+    """How statements are spelt, by the name that sqlglot has for it."""
+
+    name: str
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the default, DuckDB's spelling."""
+        return self.name == "duckdb"
+
+
+def reading(name: str | None) -> Dialect:
+    """The dialect that reads statements of ``connect(dialect=name)``; None is the default.
+
+    Raises ProgrammingError for a dialect that is not promised, naming those that are.
+    """
+    name = promised_name(name)
+    if name in PROMISED or name in _KIN:
+        return Dialect(name)
+    near = similar_names(name, [each for each in (*PROMISED, *_KIN) if each], 1)
+    hint = f"; did you mean {near[0]}?" if near else ";"
+    raise ProgrammingError(
+        f'icesql does not read the SQL dialect "{name}"{hint} it reads duckdb, spark (also called '
+        "databricks and hive), trino (presto, athena) and snowflake"
+    )
+
+
+def promised_name(name: str | None) -> str:
+    """The promised dialect that a name stands for: trino for athena."""
+    given = (name or DEFAULT_DIALECT).lower()
+    return _KIN.get(given, given)
+
+
+def tokenize(sql: str, dialect: Dialect) -> list[Token]:
+    """The tokens of SQL text, without blanks and comments.
+
+    Raises SqlSyntaxError for a quote or comment that does not end.
+    """
+    if not dialect.is_own:
+        from icesql.sql.parser.dialect import split
+
+        return split(sql, dialect)
+    return list(tokens_in(sql))
+
+
+def tokens_in(sql: str, at: int = 0, stop: int | None = None) -> Iterator[Token]:
+    """The tokens between two places of a text in DuckDB's spelling, each when it is asked for."""
+    stop = len(sql) if stop is None else stop
+    while at < stop:
+        match = _PIECE.match(sql, at)
+        if match is None:
+            raise syntax_error(_UNFINISHED.get(sql[at], "unterminated string literal"), at)
+        kind, start, at = str(match.lastgroup), at, match.end()
+        if kind == "comment":
+            at = end_of_comment(sql, start)
+        elif kind != "space":
+            text = match[0]
+            if kind in (TEXT, NAME):
+                text = text[1:-1].replace(text[0] * 2, text[0])
+            elif kind == NUMBER:
+                text = text.replace("_", "")
+            yield Token(kind, text, start, at, "" if kind in _QUOTED else text.upper())
+
+
+_UNFINISHED: Final = {'"': "unterminated quoted name", "`": "unterminated quoted name"}
+
+
+def end_of_comment(sql: str, start: int, stop: int | None = None) -> int:
+    """Behind the comment in brackets that begins at ``start``; such comments nest."""
+    depth = 0
+    for found in _BRACKETS.finditer(sql, start, len(sql) if stop is None else stop):
+        depth += 1 if found[0] == "/*" else -1
+        if depth == 0:
+            return found.end()
+    raise syntax_error("unterminated comment", start)
+
+
+def closing(tokens: Sequence[Token], first: int) -> int:
+    """The bracket that closes the one at ``first``; the end of the tokens without one."""
+    depth = 0
+    for index in range(first, len(tokens)):
+        depth += (tokens[index].word in OPENING) - (tokens[index].word in CLOSING)
+        if depth == 0:
+            return index
+    return len(tokens)
+
+
+def phrase(tokens: Sequence[Token], index: int) -> str:
+    """The word at a place, with the BY of GROUP BY and its like."""
+    words = [each.word for each in tokens[index : index + 2]]
+    return " ".join(words) if words[1:] == ["BY"] else words[0]
+
+
+# DuckDB's keywords that are no names.
+RESERVED: Final = frozenset(
+    {"all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "both", "case"}
+    | {"cast", "check", "collate", "column", "constraint", "create", "default", "deferrable"}
+    | {"desc", "describe", "distinct", "do", "else", "end", "except", "false", "fetch", "for"}
+    | {"foreign", "from", "group", "having", "in", "initially", "intersect", "into", "lambda"}
+    | {"lateral", "leading", "limit", "not", "null", "offset", "on", "only", "or", "order", "pivot"}
+    | {"pivot_longer", "pivot_wider", "placing", "primary", "qualify", "references", "returning"}
+    | {"select", "show", "some", "summarize", "symmetric", "table", "then", "to", "trailing"}
+    | {"true", "union", "unique", "unpivot", "using", "variadic", "when", "where", "window"}
+    | {"with", "anti", "asof", "at", "authorization", "binary", "by", "collation", "columns"}
+    | {"concurrently", "cross", "freeze", "full", "generated", "glob", "ilike", "inner", "is"}
+    | {"isnull", "join", "left", "like", "map", "natural", "notnull", "outer", "overlaps"}
+    | {"positional", "right", "semi", "similar", "struct", "tablesample", "try_cast", "tuple"}
+    | {"unpack", "verbose"}
+)
+# What mostly begins or joins something, too.
+KEYWORDS: Final = RESERVED | frozenset(
+    {"alter", "apply", "attach", "begin", "between", "call", "commit", "copy", "cube", "delete"}
+    | {"detach", "div", "drop", "escape", "execute", "exists", "explain", "filter", "grant"}
+    | {"insert", "interval", "merge", "over", "partition", "pragma", "prepare", "range"}
+    | {"recursive", "regexp", "replace", "reset", "revoke", "rlike", "rollback", "rollup", "row"}
+    | {"rows", "set", "settings", "temp", "temporary", "truncate", "unnest", "update", "use"}
+    | {"vacuum", "values", "xor", "current_date", "current_time", "current_timestamp"}
+    | {"localtime", "localtimestamp"}
+)

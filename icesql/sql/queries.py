@@ -1,0 +1,255 @@
+"""The queries of a text: DuckDB's parser reads the default dialect, sqlglot the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec.structs import replace
+from sqlglot import exp
+from sqlglot.errors import ParseError
+
+from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError
+from icesql.sql.acceptance import Accepts, check_spark_functions, check_tree, has_only_text
+from icesql.sql.files import take_files
+from icesql.sql.function_table import SPARK
+from icesql.sql.lexer import Token, tokenize
+from icesql.sql.parser.depth import check_depth, deepest_token, is_shallow, nesting, too_deep
+from icesql.sql.parser.gathering import gather
+from icesql.sql.parser.places import place_nodes
+from icesql.sql.parser.travel.clauses import cut_travels
+from icesql.sql.parser.words import check_commands_in_from, check_tokens
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.reading.places import ParsedText
+from icesql.sql.reading.statement import NotParsed, begins_query, engine_text, read_text
+from icesql.sql.references import take_references
+from icesql.sql.show_statements.in_from import PREFIX
+from icesql.sql.statement import Query
+from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns
+from icesql.stack import with_room
+
+if TYPE_CHECKING:
+    from icesql.sql.parse import Parse
+
+_FEW_TOKENS = 200
+_ZONE_HINT = "write the zone into the text: TIMESTAMP '2026-01-31 12:00:00 Europe/Vienna'"
+
+
+def plain_query(parse: Parse, tokens: Sequence[Token]) -> Query:
+    """A query of tokens in which no other statement stands."""
+    own, given = parse.reader.is_own, (parse.values.given, parse.values.place)
+    if not own:
+        check_tokens(tokens)
+    check_commands_in_from(tokens)
+    try:
+        read = None
+        if own:
+            accepts = Accepts(parse.files, parse.views)
+            tree, read = _engine_tree(parse, tokens, accepts)
+        else:
+            tree = _sqlglot_tree(parse, tokens)
+    except SqlSyntaxError:
+        other = _spark_text(parse, tokens) if parse.spark else None
+        if isinstance(other, UnsupportedSqlError):
+            raise other from None  # what Spark has and icesql refuses by name
+        raise
+    if isinstance(tree, exp.Values):
+        tree = exp.select("*").from_(tree, copy=False)
+    if parse.spark:
+        from icesql.sql.show_statements.advice import sort_once
+
+        sort_once(tree)
+    if not own:
+        check_tree(tree, files=parse.files, functions=not parse.translated, views=parse.views)
+    check_depth(tree)
+    if parse.spark:
+        made = _spark_query(parse, tree, tokens)
+        made = replace(made, given=given, notes=parse.notes, sources=parse.sources)
+        return replace(made, start=tokens[0].start)
+    first, last = tokens[0].start, tokens[-1].stop
+    edits = [
+        Edit(start, parse.lists.ends[start], LIST, parse.sql[start : parse.lists.ends[start]])
+        for start, values in parse.lists.lists.items()
+        if first <= start < last and not isinstance(values, int)
+    ]
+    columns, nodes = nameless_columns(tree)
+    tree = parse.values.bind(tree, edits)
+    gather(tree)
+    references = take_references(tree, edits, parse.shown, seconds=parse.seconds)
+    files = take_files(tree, edits) if parse.files else ()
+    text = parse.sql[first:last]
+    words = None
+    if parse.reader.is_own:
+        words = UserText(text, first, (), columns, read, nodes)
+        words = words.with_edits(edits)
+    return Query(
+        cast("exp.Expression", tree),
+        references,
+        text,
+        files,
+        first,
+        user_text=words,
+        translated=parse.translated,
+        only_text=has_only_text(tree) if own else "",
+        given=given,
+        sources=parse.sources,
+        notes=parse.notes,
+    )
+
+
+def _spark_query(parse: Parse, tree: exp.Expr, tokens: Sequence[Token]) -> Query:
+    """A query in Spark's spelling: a tree for the local engine, a text for Spark."""
+    # The local engine never asks for the text.
+    later = copy(parse)
+    later.values = copy(parse.values)
+    spark = cache(lambda: _spark_text(later, tokens))
+    tree = parse.values.bind(tree, [])
+    gather(tree)
+    references = take_references(tree, [], parse.shown, seconds=parse.seconds)
+    text = parse.sql[tokens[0].start : tokens[-1].stop]
+    made = cast("exp.Expression", tree)
+    try:
+        # The local engine gets the statement by the table of Spark's functions.
+        check_spark_functions(tree)
+    except Error as error:
+        return Query(made, references, text, spark=spark, refused=error, translated=SPARK)
+    files = take_files(tree, []) if parse.files else ()
+    return Query(made, references, text, files, spark=spark, translated=SPARK)
+
+
+def _spark_text(parse: Parse, tokens: Sequence[Token]) -> Any:
+    """The statement for the Spark engine, or the error that is against running it there."""
+    from icesql.sql.show_statements.advice import sort_once
+    from icesql.sql.spark_text.spark_text import spark_text, travels
+
+    try:
+        # sqlglot's own reading of Spark's functions: it says what the text reads and prunes.
+        tree = tree_of(parse, tokens, hidden=False)
+        if isinstance(tree, exp.Values):
+            tree = exp.select("*").from_(tree, copy=False)
+        sort_once(tree)
+        check_tree(tree, files=parse.files, functions=False, views=parse.views)
+        clauses = travels(tree)
+        given = parse.values.reader()
+        tree = parse.values.bind(tree, [])
+        gather(tree)
+        references = take_references(tree, [], parse.shown, seconds=parse.seconds)
+        for each in references:
+            if each.shown is not None:
+                name = "SHOW" if each.name.startswith(PREFIX) else each.name
+                what = f"{name} as a table on the Spark engine"
+                raise unsupported(what, each.offset, "SET engine = local")
+        found = spark_text(
+            parse.sql,
+            tokens,
+            lambda blanked: tokenize(blanked, parse.reader),
+            cast("exp.Expression", tree),
+            references,
+            clauses,
+            given,
+        )
+        given.check()
+    except Error as error:
+        return error
+    return found
+
+
+def tree_of(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True) -> exp.Expr:
+    """The tree of a query.
+
+    ``hidden``: a call of a dialect with a function table stays a name and its arguments.
+    """
+    if parse.reader.is_own:
+        return _engine_tree(parse, tokens, Accepts(parse.files, calls=False))[0]
+    return _sqlglot_tree(parse, tokens, hidden=hidden)
+
+
+def _engine_tree(
+    parse: Parse, tokens: Sequence[Token], accepts: Accepts
+) -> tuple[exp.Expr, ParsedText]:
+    """The tree that DuckDB's parser reads, and how it read the text."""
+    sql = parse.sql
+
+    def operand(value: Sequence[Token]) -> tuple[exp.Expr | None, int]:
+        from icesql.sql.parser.dialect import parse_operand
+
+        return parse_operand(value, sql, parse.reader)
+
+    try:
+        travels = cut_travels(tokens, sql, operand)
+    except ParseError as error:
+        from icesql.sql.syntax_errors import parse_error
+
+        raise parse_error(error, tokens, sql) from error
+    text = engine_text(tokens, parse.lists.text, travels)
+    # DuckDB's parser recurses on the caller's stack, for each part of a chain, too.
+    levels = nesting(tokens)
+    deep = len(tokens) > _FEW_TOKENS or not is_shallow(levels)
+    try:
+        engine_tree, tree = with_room(lambda: read_text(text, travels, accepts), deep=deep)
+    except RecursionError:
+        raise too_deep(deepest_token(tokens)) from None
+    except NotParsed as error:
+        from icesql.sql.syntax_errors import mistake
+
+        raise mistake(error.reason, tokens, sql, partial(begins_query, text)) from None
+    _put_back(parse, tree, tokens)
+    place_nodes(tree, tokens)
+    return tree, ParsedText(engine_tree, text.source_map)
+
+
+def _sqlglot_tree(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True) -> exp.Expr:
+    """The tree that sqlglot's parser reads in another dialect."""
+    from icesql.sql.parser.dialect import parse_operand, parse_tokens, subscript_base
+    from icesql.sql.parser.own_calls import show_calls
+    from icesql.sql.parser.pipes import in_steps
+    from icesql.sql.parser.token_rewriting import rewrite_tokens
+
+    sql, reader = parse.sql, parse.reader
+    dialect = parse.translated if hidden else ""
+
+    def operand(value: Sequence[Token]) -> tuple[exp.Expr | None, int]:
+        # Times to travel to are read as sqlglot has them, but for Spark's.
+        found, count = parse_operand(value, sql, reader, SPARK if dialect == SPARK else None)
+        if found is not None and dialect:
+            if found.find(exp.AtTimeZone, exp.FromTimeZone):
+                # It gives Trino an instant, DuckDB a clock time.
+                raise unsupported("AT TIME ZONE in a time to travel to", value[0], _ZONE_HINT)
+            found.meta["dialect"] = dialect
+        return found, count
+
+    rewriting = rewrite_tokens(tokens, sql)
+    deep = not is_shallow(nesting(tokens))
+    try:
+        travels = cut_travels(in_steps(rewriting.tokens), sql, operand)
+        trees = with_room(
+            lambda: parse_tokens(travels.tokens, sql, reader, dialect or None), deep=deep
+        )
+    except ParseError as error:
+        from icesql.sql.syntax_errors import parse_error
+
+        raise parse_error(error, tokens, parse.sql) from error
+    except RecursionError:
+        raise too_deep(deepest_token(tokens)) from None
+    tree = trees[0] if len(trees) == 1 else None
+    if tree is None:
+        raise syntax_error("not a statement", tokens[0].start)
+    travels.attach(tree)
+    if dialect:
+        show_calls(tree)
+    rewriting.mend(tree, files=parse.files)
+    _put_back(parse, tree, tokens)
+    for bracket in tree.find_all(exp.Bracket):
+        # The subscript stays as written and says from what it counts; see dialect.py.
+        if bracket.args.get("offset") is None:
+            bracket.set("offset", subscript_base(parse.reader))
+    return tree
+
+
+def _put_back(parse: Parse, tree: exp.Expr, tokens: Sequence[Token]) -> None:
+    first, last = tokens[0].start, tokens[-1].stop
+    own = [start for start in parse.lists.lists if first <= start < last]
+    if own and parse.lists.put_back(tree) != len(own):
+        raise unsupported("a long list of literals at this place", own[0])

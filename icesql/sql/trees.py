@@ -1,0 +1,33 @@
+"""sqlglot's nodes where few statements need one: it is imported with the first."""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+
+@functools.cache
+def _loaded() -> Any:
+    import logging
+
+    # What sqlglot has to say is icesql's to tell; without a handler it would reach standard error.
+    logging.getLogger("sqlglot").addHandler(logging.NullHandler())
+    from sqlglot import exp as found
+
+    return found
+
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+else:
+
+    class _Nodes(ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            found = self.__dict__[name] = getattr(_loaded(), name)
+            return found
+
+    exp = _Nodes("exp")
+__all__ = ["exp"]
