@@ -7,8 +7,6 @@ from typing import Final
 
 from sqlglot import exp
 
-from icesql.sql.parser.literal_list import shown
-
 _MOST_NODES: Final = 1_000
 _MOST_PARTS: Final = 5
 
@@ -17,7 +15,7 @@ def short_sql(node: exp.Expr) -> str:
     """The SQL of ``node`` in DuckDB's spelling; never longer than a person reads."""
     try:
         if _is_small(node):
-            return shown(node)
+            return node.sql(dialect="duckdb")
         if isinstance(node, exp.And | exp.Or):
             parts = list(node.flatten(unnest=False))
             word = " AND " if isinstance(node, exp.And) else " OR "
@@ -29,7 +27,8 @@ def short_sql(node: exp.Expr) -> str:
 
 
 def _part(node: exp.Expr) -> str:
-    return shown(node) if _is_small(node) else f"a long {type(node).__name__.upper()}"
+    kind = type(node).__name__.upper()
+    return node.sql(dialect="duckdb") if _is_small(node) else f"a long {kind}"
 
 
 def _is_small(node: exp.Expr) -> bool:

@@ -10,7 +10,7 @@ import numbers
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from icesql.context import Variables
 from icesql.errors import DataError, ProgrammingError
@@ -68,7 +68,6 @@ class Parameters:
     def _bind_list(self, node: exp.Expr, parent: exp.In, edits: list[Edit]) -> bool:
         """Give ``IN ?`` its list, or ``IN (?, ?, …)`` its values where one ``?`` stands for all."""
         count = parent.args.get("parameters")
-        before = after = ""
         if count is not None and node.arg_key == "expressions":
             parent.set("parameters", None)
             values = [self._value_of(node) for _ in range(count)]
@@ -83,22 +82,21 @@ class Parameters:
             parent.meta["parameter"] = self._label
             values = list(given)
             parent.set("field", None)
-            before, after = "(", ")"
+            if (place := _place_of(node)) is not None:
+                parent.meta["list"] = (*place, "(", ")")
         else:
             return False
         found = list_of(values) if len(values) >= SHORTEST else None
         if found is not None:
-            if before:
-                parent.meta["list"] = _place_of(node)
             hold(parent, found)
-            place = _place_of(parent)
-            if place is not None:
-                edits.append(Edit(*place, LIST, found.written(), before, after))
+            kind, written = LIST, found.sql
         else:
             items = [literal(each) for each in values]
-            written = ", ".join(map(write_literal, items))
-            _place(node if before else parent, before + written + after, edits)
+            kind, written = VALUE, ", ".join(map(write_literal, items))
             parent.set("expressions", items)
+        if "list" in parent.meta:
+            start, end, *around = parent.meta["list"]
+            edits.append(Edit(start, end, kind, written, *around))
         return True
 
     def reader(self) -> ParameterReader:
@@ -190,9 +188,7 @@ def _mark(value: exp.Expr, label: int | str, parameter: exp.Expr) -> None:
 
 
 def _place_of(node: exp.Expr) -> tuple[int, int] | None:
-    """Where a parameter, or a list of them, stands in the SQL."""
-    if "list" in node.meta:
-        return cast("tuple[int, int]", node.meta["list"])
+    """Where a parameter stands in the SQL."""
     if "start" in node.meta and "stop" in node.meta:
         return int(node.meta["start"]), int(node.meta["stop"])
     return None

@@ -153,13 +153,13 @@ def _parse_all(
     reader = reading(dialect)
     _check_encodable(sql)
     check_brackets(sql, duckdb=reader.is_own)
-    lists, tokens = _tokens(sql, reader)
+    lists, tokens = _tokens(sql, reader, parameters)
     check_reading(len(tokens))
     advice: list[tuple[int, int]] = []
     notes: list[str] = []
     if reader.is_own and (plain := _with_plain_blanks(sql, tokens)) != sql:
         sql = plain
-        lists, tokens = _tokens(sql, reader)
+        lists, tokens = _tokens(sql, reader, parameters)
     written = sql
     if "`" in sql or "/*+" in sql:
         from icesql.sql.show_statements import advice as advised
@@ -167,7 +167,7 @@ def _parse_all(
         advice = advised.advice_in(sql, tokens)
         notes = [advised.note_of(written[start:end]) for start, end in advice]
         sql = _respelt(advised.without(sql, advice), tokens)
-        lists, tokens = _tokens(sql, reader)
+        lists, tokens = _tokens(sql, reader, parameters)
     check_comments(tokens, sql)
     values = Parameters(parameters)
     seconds = (dialect or "").lower() in _NUMBERS_ARE_SECONDS
@@ -372,9 +372,12 @@ def _check_encodable(sql: str) -> None:
         ) from None
 
 
-def _tokens(sql: str, reader: Dialect) -> tuple[Lists, list[Token]]:
-    """The tokens of a text and its long lists of literals, for which one token stands each."""
-    lists = take_lists(sql, duckdb=reader.is_own)
+def _tokens(sql: str, reader: Dialect, given: Any = None) -> tuple[Lists, list[Token]]:
+    """The tokens of a text and its long lists of literals, for which one token stands each.
+
+    ``given`` are the values of its parameters.
+    """
+    lists = take_lists(sql, given, duckdb=reader.is_own)
     if lists.lists:
         try:
             tokens = tokenize(lists.text, reader)
@@ -383,7 +386,7 @@ def _tokens(sql: str, reader: Dialect) -> tuple[Lists, list[Token]]:
         else:
             if lists.are_lists(tokens):
                 return lists, tokens
-    return Lists(sql, {}, {}), tokenize(sql, reader)
+    return Lists(sql, {}), tokenize(sql, reader)
 
 
 def split_statements(sql: str, *, dialect: str | None = None) -> list[str]:
@@ -635,7 +638,7 @@ class _WithMacros:
     def _tree_of(self, sql: str, tokens: Sequence[Token]) -> exp.Expr:
         """The tree of a query of a text, calls of macros among its functions."""
         same = copy(self._parse)
-        same.sql, same.lists = sql, Lists(sql, {}, {})
+        same.sql, same.lists = sql, Lists(sql, {})
         return same.tree(tokens)
 
 

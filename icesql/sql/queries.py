@@ -17,7 +17,6 @@ from icesql.sql.files import take_files
 from icesql.sql.function_table import SPARK
 from icesql.sql.lexer import Token, tokenize
 from icesql.sql.parser.depth import check_depth, deepest_token, is_shallow, nesting, too_deep
-from icesql.sql.parser.gathering import gather
 from icesql.sql.parser.places import place_nodes
 from icesql.sql.parser.travel.clauses import cut_travels
 from icesql.sql.parser.words import check_commands_in_from, check_tokens
@@ -70,13 +69,12 @@ def plain_query(parse: Parse, tokens: Sequence[Token]) -> Query:
         return replace(made, start=tokens[0].start)
     first, last = tokens[0].start, tokens[-1].stop
     edits = [
-        Edit(start, parse.lists.ends[start], LIST, parse.sql[start : parse.lists.ends[start]])
-        for start, values in parse.lists.lists.items()
-        if first <= start < last and not isinstance(values, int)
+        Edit(each.start, each.end, LIST, each.values.sql, each.before, each.after)
+        for each in parse.lists.lists.values()
+        if first <= each.start < last and not isinstance(each.values, int)
     ]
     columns, nodes = nameless_columns(tree)
     tree = parse.values.bind(tree, edits)
-    gather(tree)
     references = take_references(tree, edits, parse.shown, seconds=parse.seconds)
     files = take_files(tree, edits) if parse.files else ()
     text = parse.sql[first:last]
@@ -106,7 +104,6 @@ def _spark_query(parse: Parse, tree: exp.Expr, tokens: Sequence[Token]) -> Query
     later.values = copy(parse.values)
     spark = cache(lambda: _spark_text(later, tokens))
     tree = parse.values.bind(tree, [])
-    gather(tree)
     references = take_references(tree, [], parse.shown, seconds=parse.seconds)
     text = parse.sql[tokens[0].start : tokens[-1].stop]
     made = cast("exp.Expression", tree)
@@ -134,7 +131,6 @@ def _spark_text(parse: Parse, tokens: Sequence[Token]) -> Any:
         clauses = travels(tree)
         given = parse.values.reader()
         tree = parse.values.bind(tree, [])
-        gather(tree)
         references = take_references(tree, [], parse.shown, seconds=parse.seconds)
         for each in references:
             if each.shown is not None:

@@ -165,6 +165,28 @@ def test_a_long_or_keeps_the_rows_of_other_terms(deep: icesql.Connection) -> Non
     assert [row[0] for row in found] == sorted({*range(0, 40, 4), 7, 3})
 
 
+@pytest.mark.parametrize(
+    "shape", ["{}", "NOT ({})", "({}) IS NULL", "({}) AND small > 1 OR id = 2"]
+)
+def test_a_long_chain_means_what_it_means_to_the_engine(
+    deep: icesql.Connection, folder: Path, rows: pa.Table, shape: str
+) -> None:
+    rng = random.Random(shape)
+    pairs = [f"(small = {rng.randrange(9)} AND id > {rng.randrange(60)})" for _ in range(400)]
+    others = ("small <> {}", "{} <> id", "id BETWEEN 0 AND {}0", "text <> '{}'")
+    terms = [rng.choice(others).format(rng.randrange(3, 9)) for _ in range(400)]
+    with (
+        duckdb.connect() as engine,
+        icesql.connect(warehouse=str(folder), dialect="trino") as trino,
+    ):
+        engine.register("t", rows)
+        for condition in (" OR ".join([*pairs, "small IS NULL"]), " AND ".join(terms)):
+            sql = f"SELECT id FROM t WHERE {shape.format(condition)} ORDER BY id"
+            expected = engine.execute(sql).fetchall()
+            for opened in (deep, trino):
+                assert opened.execute(sql.replace("FROM t", "FROM d.t")).fetchall() == expected
+
+
 # -------------------------------------------------------------------------- long lists
 
 
@@ -213,6 +235,9 @@ def test_a_long_list_means_what_it_means_to_the_engine(
                 f"SELECT id FROM t WHERE {column} IN ({listed}) ORDER BY id",
                 f"SELECT id FROM t WHERE {column} NOT IN ({listed}) ORDER BY id",
                 f"SELECT id, {column} IN ({listed}) AS b FROM t ORDER BY id",
+                f"SELECT id FROM t WHERE {' OR '.join(f'{column} = {x}' for x in items)} ORDER BY id",
+                "SELECT id FROM t WHERE id < 50 AND "
+                f"{' AND '.join(f'({column} <> {x})' for x in items)} ORDER BY id",
             ):
                 try:
                     expected: Any = engine.execute(query).fetchall()
@@ -268,13 +293,16 @@ def test_parameters_may_be_long_lists(deep: icesql.Connection) -> None:
 
 def test_what_only_looks_like_a_list_is_text(deep: icesql.Connection) -> None:
     numbers = ",".join(map(str, range(150)))
-    for quoted in (f"'id IN ({numbers})'", f"'it''s IN ({numbers})'", f"$$ IN ({numbers})$$"):
+    chain = " OR ".join(f"id = {n}" for n in range(150))
+    looks = (f"'id IN ({numbers})'", f"'it''s IN ({numbers})'", f"$$ IN ({numbers})$$")
+    for quoted in (*looks, f"'{chain}'", f"$$ {chain} $$"):
         sql = f"SELECT length({quoted}) AS n"
         with duckdb.connect() as engine:
             expected = engine.execute(sql).fetchall()
         assert deep.execute(sql).fetchall() == expected
-    sql = f"SELECT /* id IN ({numbers}) */ count(*) FROM d.t -- IN ({numbers})\n WHERE id IN ({numbers})"
-    assert deep.execute(sql).fetchall() == [(ROWS,)]
+    for text in (f"id IN ({numbers})", chain):
+        sql = f"SELECT /* {text} */ count(*) FROM d.t -- {text}\n WHERE {text}"
+        assert deep.execute(sql).fetchall() == [(ROWS,)]
     texts = ",".join(["'a'"] * 120)
     sql = f"SELECT 'x IN (', {texts}, ')' AS z"
     assert len(deep.execute(sql).fetchone()) == 122

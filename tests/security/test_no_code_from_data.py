@@ -360,6 +360,7 @@ SINKS = {
     "report.py: measure: execute": "an engine of icesql, whose argument is a bound query",
 }
 PARSERS = {
+    "literal_list.py: spread: parse_one": "literals that patterns of the file matched or it wrote",
     "functions.py: function_keys: parse_one": "an example of grammar/functions.txt",
     "kinds.py: spelled: build": "names of types that stand in the calls",
     "operators.py: _read_texts: build": "names of types that stand in the file",
@@ -410,11 +411,9 @@ BUILT = {
     "nanosecond_types.py: _key": "words of the file; its gaps take expressions",
     "nanosecond_types.py: _cast_to": "words of the file; its gaps take expressions",
     "composed.py: filled": "marks; after the check tables' own SQL, quoted names, literals",
-    "literal_lists.py: bound_lists": "the name of a parameter, cast to a type; values are bound",
-    "literal_lists.py: bind_lists": "the name of a parameter, cast to a type; values are bound",
-    "literal_lists.py: _bound": "the name of a parameter, and a type without children",
-    "literal_lists.py: _from_text": "the name of a parameter, and a type of the file or two numbers",
-    "literal_lists.py: _decimal_size": "numbers",
+    "long_lists.py: _constant": "a constant that is made here",
+    "long_lists.py: _typed": "a literal, cast to a type without children or one of two numbers",
+    "long_lists.py: _decimal_size": "numbers",
     "changes.py: changes_relation": "quoted names of columns, and c<field id>",
     "changes.py: _Parts.commit": "numbers, constants, and relations that were made here",
     "changes.py: _Parts.nothing": "the same",

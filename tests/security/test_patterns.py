@@ -11,7 +11,6 @@ from typing import Any, Final
 import pytest
 
 import icesql
-from icesql.sql.parser import literal_list
 from tests.security.patterns import patterns, slow_texts
 
 SHARDS: Final = 4
@@ -36,7 +35,6 @@ OF_LOCALS: Final = {
     ("icesql.iceberg.manifest.encoded_maps", "pattern"): (),
     ("icesql.iceberg.manifest.entry_shape", "b'(%s)|.+' % entry"): (),
     ("icesql.manual.lookup", "before + stem"): (),
-    ("icesql.sql.parser.literal_list", "'|'.join(lists)"): (),
     ("icesql.storage.credentials", "'|'.join(map(re.escape, wholes))"): ("abcd|efghi",),
 }
 # By their functions, where the text of the argument is long: of names, quotes and words of ours.
@@ -48,12 +46,8 @@ _MODULES_WITH_LOCALS: Final = frozenset(
 
 def wanted() -> list[tuple[re.Pattern[Any], set[str]]]:
     found = dict(patterns()[0])
-    # Only ever matched behind IN ( of a text.
-    found[literal_list._LISTS] = found[literal_list._DUCKDB_LISTS] = {"match"}
     for text in (each for samples in OF_LOCALS.values() for each in samples):
         found.setdefault(re.compile(text), {"search"})
-    for value in vars(literal_list)["_ITEMS"].values():
-        found.setdefault(value, {"findall"})
     return sorted(found.items(), key=lambda each: repr(each[0].pattern))
 
 

@@ -232,8 +232,7 @@ class LocalResult(ReadResult):
     def _bound_sql(self, cursor: Any, sources: Mapping[str, str]) -> Described:
         """The columns of the query over the SQL of its scans, as DuckDB binds it."""
 
-        def run(sql: str, parameters: Mapping[str, Any], composed: Composed | None) -> Described:
-            self._parameters.update(parameters)
+        def run(sql: str, composed: Composed | None) -> Described:
             self._sql, self._given, self._composed = sql, f"EXPLAIN {sql}", composed
             return self._described(cursor, sql, tuple(sources.items()))
 

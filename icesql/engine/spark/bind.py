@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icesql.engine.duckdb.described import describe, with_relations
@@ -53,8 +53,8 @@ def _local_types(
     """Names and types as the local engine has them, which runs the user's own words."""
     import duckdb
 
-    def run(sql: str, parameters: Mapping[str, Any], _: object) -> Any:
-        return describe(cursor, sql, dict(parameters) or None)
+    def run(sql: str, _: object) -> Any:
+        return describe(cursor, sql, None)
 
     try:
         made = bind_sql(bound, _empty(plans), run, cursor, settings, None, KeptTexts())
@@ -76,8 +76,9 @@ def _types(tree: exp.Expr, plans: Sequence[ScanPlan], cursor: Any) -> list[tuple
 
     tree = adapted_types(tree, [plan.scan.projection for plan in plans])
 
-    def check(text: str, tables: Collection[str]) -> None:
+    def check(text: str, tables: Collection[str]) -> str:
         check_written(text, cursor, tables)
+        return text
 
     sql = spliced_sql(tree, _empty(plans), check)
     try:

@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from icesql.iceberg import types as t
 from icesql.query.constants.constant import Constant, Kind
-from icesql.query.names import SelectScope, find_column, meaning_of
-from icesql.query.pushdown.column_access import column_of
+from icesql.query.names import SelectScope, meaning_of
+from icesql.query.pushdown.column_access import column_of, resolver
 from icesql.sql.parser.literal_list import LiteralList, held
 
 if TYPE_CHECKING:
@@ -79,18 +79,9 @@ def _type_of(
     node: exp.Expr, scope: SelectScope, scans: Sequence[TableScan]
 ) -> t.IcebergType | None:
     def resolve(column: exp.Column) -> t.NestedField | None:
-        meaning = meaning_of(column, scope)
-        if len(meaning.items) != 1 or not meaning.certain:
-            return None
-        index = meaning.items[0].scan
-        if index is None:
-            return None
-        found = find_column(scans[index].schema, meaning.path[0], column)
-        for child in meaning.path[1:]:
-            if found is None or not isinstance(found.type, t.StructType):
-                return None
-            found = next((each for each in found.type.fields if each.name == child), None)
-        return found
+        items = meaning_of(column, scope).items
+        index = items[0].scan if len(items) == 1 else None
+        return None if index is None else resolver(scope, items[0], scans[index].schema)(column)
 
     found = column_of(node, resolve)
     return None if found is None else found.type

@@ -1,14 +1,17 @@
-"""Long IN lists of literals, taken out of the text before it is parsed and kept as one value.
+"""Long lists of literals, cut out of the text before it is parsed and kept as one value.
 
 A list of 100,000 literals is as many tokens and tree nodes, each copied and written again several
 times. Its place in the text gets one name of the same length, so that every offset stays true; the
-tree holds the list as one value beside its text.
+tree holds the list as one value. The text that runs is the user's own.
+
+``x = 1 OR x = 2 OR …`` and ``x <> 1 AND x <> 2 AND …`` are read as ``x = 1 OR x = 2 OR x IN (…) OR
+x = 9``: what has the same operator on both sides is no part of another expression.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
@@ -24,32 +27,38 @@ SHOWN: Final = 10
 
 MARK: Final = "__icesql_literals"
 _NUMBER: Final = r"-?(?:[0-9]{1,38}(?:\.[0-9]{0,38})?|\.[0-9]{1,38})"
-_DATE: Final = r"(?i:DATE)\s*'[0-9]{4}-[0-9]{2}-[0-9]{2}'"
+_DATE: Final = r"(?i:DATE)\s*+'[0-9]{4}-[0-9]{2}-[0-9]{2}'"
 _PLAIN_TEXT: Final = r"'[^'\\]*+'"
 _DUCKDB_TEXT: Final = r"'(?:[^']++|'')*+'"
-_START: Final = re.compile(r"(?i)\bIN\s*\(\s*")
+# No sign in it that stands before a literal.
+_NAME: Final = r"""(?:[A-Za-z_][A-Za-z_0-9]*+|"[^"'=<>,]++")"""
 
 
-def _list_of(item: str) -> str:
-    item = rf"(?:{item}|(?i:NULL)\b)"
-    return rf"(?:{item}\s*,\s*){{{SHORTEST - 1},}}+{item}(?=\s*\))"
+def _item(text: str) -> str:
+    return rf"(?:{_NUMBER}|{text}|{_DATE}|(?i:NULL)\b|\?)"
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    kinds = {"number": _NUMBER, "text": text, "date": _DATE}
-    lists = [f"(?P<{kind}>{_list_of(item)})" for kind, item in kinds.items()]
-    lists.append(rf"(?P<parameters>(?:\?\s*,\s*){{{SHORTEST - 1},}}+\?(?=\s*\)))")
-    return re.compile("|".join(lists), re.ASCII)
+def _items(text: str) -> str:
+    """What follows a comma or a comparison in a list."""
+    return rf"(?:\A|[,=>])\s*+({_item(text)})"
 
 
-_LISTS: Final = _pattern(_PLAIN_TEXT)
-_DUCKDB_LISTS: Final = _pattern(_DUCKDB_TEXT)
-_ITEMS: Final = {
-    "number": re.compile(r"[^\s,]+"),
-    "text": re.compile(rf"{_DUCKDB_TEXT}|(?i:NULL)"),
-    "date": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|(?i:NULL)"),
-}
+def _lists(text: str) -> str:
+    item = _item(text)
+    term = rf"\s*+(?P=operator)\s*+{item}(?(open)\s*+\))"
+    following = r"\s++(?P=joined)\s++(?(open)\(\s*+)(?P=column)"
+    return (
+        rf"\b(?i:IN)\s*+\(\s*+(?P<items>{item}(?:\s*+,\s*+{item})*+)(?=\s*+\))|"
+        rf"\b(?P<joined>(?i:OR|AND))\s++(?P<open>\(\s*+)?(?P<column>{_NAME}(?:\.{_NAME})*+)"
+        rf"\s*+(?P<operator>=|<>|!=)\s*+{item}(?(open)\s*+\)){following}"
+        rf"(?P<terms>(?:{term}(?P<next>{following}))++)"
+    )
 
+
+_PLAIN_LISTS: Final = re.compile(_lists(_PLAIN_TEXT))
+_PLAIN_ITEMS: Final = re.compile(_items(_PLAIN_TEXT))
+_DUCKDB_LISTS: Final = re.compile(_lists(_DUCKDB_TEXT))
+_DUCKDB_ITEMS: Final = re.compile(_items(_DUCKDB_TEXT))
 _BASES: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
     (str, str.__str__),
     (int, int.__int__),
@@ -60,69 +69,41 @@ _BASES: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
 class LiteralList(Struct, frozen=True):
     """Values of one kind: ``integer`` (int), ``decimal`` (int and Decimal), ``text``, ``date``.
 
-    None is NULL. ``date`` holds dates as text; every one is a day of the calendar.
+    None is NULL. ``date`` holds dates as text; every one is a day of the calendar. ``sql`` are the
+    literals in DuckDB's spelling, which Spark shares but for a backslash in a text, and ``shown``
+    the first of them and how many more there are.
     """
 
     kind: str
     values: tuple[Any, ...]
+    sql: str
+    shown: str
 
     @property
     def has_null(self) -> bool:
         """Whether NULL is among the values."""
         return None in self.values
 
-    def written(self, values: Sequence[Any] | None = None) -> str:
-        """The literals in DuckDB's spelling, which Spark shares but for a backslash in a text."""
-        return ", ".join(map(self._literal, self.values if values is None else values))
 
-    @property
-    def shown(self) -> str:
-        """The first literals and how many more there are."""
-        first = self.written(self.values[:SHOWN])
-        more = len(self.values) - SHOWN
-        return f"{first}, … and {more:,} more" if more > 0 else first
+class Cut(Struct, frozen=True):
+    """What stands for the characters from ``start`` to ``end`` of the SQL.
 
-    def nodes(self) -> Iterator[exp.Expr]:
-        """The literals as nodes of a tree."""
-        for value in self.values:
-            yield self._node(value)
+    That is ``before``, the list and ``after``. ``values`` is the number of them where they are
+    ``?`` parameters.
+    """
 
-    def _literal(self, value: Any) -> str:
-        match self.kind, value:
-            case _, None:
-                return "NULL"
-            case "text", _:
-                return "'" + str(value).replace("'", "''") + "'"
-            case "date", _:
-                return f"DATE '{value}'"
-            case "decimal", Decimal():
-                return f"{value:f}"
-            case _:
-                return str(value)
-
-    def _node(self, value: Any) -> exp.Expr:
-        match self.kind, value:
-            case _, None:
-                return exp.Null()
-            case "text", _:
-                return exp.Literal.string(value)
-            case "date", _:
-                return exp.Cast(this=exp.Literal.string(value), to=exp.DataType.build("DATE"))
-            case _:
-                text = self._literal(value)
-                number = exp.Literal.number(text.removeprefix("-"))
-                return exp.Neg(this=number) if text.startswith("-") else number
+    values: LiteralList | int
+    start: int
+    end: int
+    before: str = ""
+    after: str = ""
 
 
 class Lists(Struct, frozen=True):
-    """The long lists of a text: ``text`` without them, and the lists by where they began.
-
-    A number means that many ``?`` parameters.
-    """
+    """The long lists of a text: ``text`` without them, and the lists by where their name stands."""
 
     text: str
-    lists: Mapping[int, LiteralList | int]
-    ends: Mapping[int, int]
+    lists: Mapping[int, Cut]
 
     def are_lists(self, tokens: Sequence[Token]) -> bool:
         """Whether every list stands between IN ( and ) as the tokens of ``text`` have it.
@@ -137,7 +118,6 @@ class Lists(Struct, frozen=True):
                     tokens[index - 2].word == "IN"
                     and tokens[index - 1].word == "("
                     and tokens[index + 1].word == ")"
-                    and tokens[index + 1].start >= self.ends[token.start]
                 )
         return found == len(self.lists)
 
@@ -146,89 +126,126 @@ class Lists(Struct, frozen=True):
         found = 0
         for node in list(tree.find_all(exp.In)):
             marks = node.expressions
-            if len(marks) != 1 or not isinstance(marks[0], exp.Column):
+            if len(marks) != 1 or not isinstance(marks[0], exp.Column) or marks[0].name != MARK:
                 continue
-            start = marks[0].this.meta.get("start")
-            values = self.lists.get(start) if marks[0].name == MARK else None
-            node.meta["list"] = (start, self.ends.get(start))
-            if isinstance(values, int):
-                node.set("expressions", [exp.Placeholder()])
-                node.set("parameters", values)
-            elif values is not None:
-                hold(node, values)
+            cut = self.lists.get(marks[0].this.meta.get("start", -1))
+            if cut is None:
+                continue
+            node.meta["list"] = (cut.start, cut.end, cut.before, cut.after)
+            if isinstance(cut.values, int):
+                first = exp.Placeholder()
+                first.meta["start"] = cut.start
+                node.set("expressions", [first])
+                node.set("parameters", cut.values)
             else:
-                continue
+                hold(node, cut.values)
             found += 1
         return found
 
 
-def take_lists(sql: str, *, duckdb: bool) -> Lists:
+def take_lists(sql: str, given: Any = None, *, duckdb: bool) -> Lists:
     """The long lists of ``sql``, whose literals every dialect reads alike.
 
-    ``duckdb``: texts may hold quotes and backslashes as DuckDB and the standard write them.
+    ``given`` are the values of its parameters. ``duckdb``: texts may hold quotes and backslashes as
+    DuckDB and the standard write them.
     """
-    lists: dict[int, LiteralList | int] = {}
-    ends: dict[int, int] = {}
+    lists: dict[int, Cut] = {}
     pieces, last = [], 0
-    pattern = _DUCKDB_LISTS if duckdb else _LISTS
-    for start in _START.finditer(sql):
-        found = pattern.match(sql, start.end())
-        if found is None or start.start() < last:
+    every = _DUCKDB_LISTS if duckdb else _PLAIN_LISTS
+    items = _DUCKDB_ITEMS if duckdb else _PLAIN_ITEMS
+    for found in every.finditer(sql):
+        cut = _cut(found, items.findall(found["items"] or found["terms"]))
+        if cut is None or (cut.before and not _compares_alike(cut, sql, given)):
             continue
-        begin, end = found.span()
-        values = _read(str(found.lastgroup), found[0])
-        if values is None:
-            continue
-        lists[begin], ends[begin] = values, end
-        pieces += [sql[last:begin], MARK.ljust(end - begin)]
-        last = end
-    return Lists("".join([*pieces, sql[last:]]) if lists else sql, lists, ends)
+        name = cut.start + len(cut.before)
+        lists[name] = cut
+        room = cut.end - name - len(cut.after)
+        pieces += [sql[last : cut.start], cut.before, MARK.ljust(room), cut.after]
+        last = cut.end
+    return Lists("".join([*pieces, sql[last:]]), lists)
 
 
-def _read(kind: str, text: str) -> LiteralList | int | None:
-    if kind == "parameters":
-        return text.count("?")
-    items = _ITEMS[kind].findall(text)
-    match kind:
-        case "number":
-            return _numbers(items)
-        case "text":
-            values = [each[1:-1].replace("''", "'") if each[0] == "'" else None for each in items]
-            return LiteralList("text", tuple(values))
-        case _:
-            return dates(None if each[0] in "nN" else each for each in items)
+def _cut(found: re.Match[str], items: Sequence[str]) -> Cut | None:
+    values = _read(items) if len(items) >= SHORTEST else None
+    if values is None:
+        return None
+    if found["items"]:
+        return Cut(values, *found.span("items"))
+    is_or = found["joined"].upper() == "OR"
+    if is_or != (found["operator"] == "="):
+        return None
+    before, after = " IN (" if is_or else " NOT IN (", "))" if found["open"] else ")"
+    return Cut(values, found.start("terms"), found.start("next"), before, after)
 
 
-def _numbers(items: Sequence[str]) -> LiteralList | None:
+def _compares_alike(cut: Cut, sql: str, given: Any) -> bool:
+    """Whether one list compares its values as comparisons with each of them do.
+
+    All values of a list are converted to one type, those of comparisons to the type of each.
+    """
+    values: LiteralList | int | None = cut.values
+    if isinstance(values, int):
+        # Only where each ? of the text is a parameter is it known which they are.
+        if not isinstance(given, Sequence) or sql.count("?") != len(given):
+            return False
+        first = sql.count("?", 0, cut.start)
+        values = list_of(given[first : first + values])
+    if values is None or values.kind == "decimal":
+        return False
+    numbers = [each for each in values.values if isinstance(each, int)]
+    return len({-(1 << 31) <= each < 1 << 31 for each in numbers}) < 2
+
+
+def _read(items: Sequence[str]) -> LiteralList | int | None:
+    """The list of these literals, or how many parameters they are; None for several kinds."""
+    heads = {each[0] for each in items}
+    if heads == {"?"}:
+        return len(items)
+    heads -= {*"nN"}
+    plain = [None if each[0] in "nN" else each for each in items]
+    if heads <= {*"-.0123456789"}:
+        return _numbers(plain, items)
+    if heads == {"'"}:
+        texts = [each and each[1:-1].replace("''", "'") for each in plain]
+        return _list("text", texts, items)
+    if heads <= {*"dD"}:
+        return _dates([each and each[-11:-1] for each in plain], items)
+    return None
+
+
+def _list(kind: str, values: Iterable[Any], items: Sequence[str]) -> LiteralList:
+    more = len(items) - SHOWN
+    shown = ", ".join(items[:SHOWN]) + (f", … and {more:,} more" if more > 0 else "")
+    return LiteralList(kind, tuple(values), ", ".join(items), shown)
+
+
+def _numbers(texts: Iterable[str | None], items: Sequence[str]) -> LiteralList | None:
     values: list[int | Decimal | None] = []
     kind = "integer"
-    for item in items:
-        if "." in item:
-            number = Decimal(item)
-            if len(item) > 38:
+    for text in texts:
+        if text is not None and "." in text:
+            if len(text) > 38:
                 return None
-            values.append(number)
+            values.append(Decimal(text))
             kind = "decimal"
-        elif item[0] in "nN":
-            values.append(None)
         else:
-            values.append(int(item))
+            values.append(None if text is None else int(text))
     # Beyond 128 bits a literal is a DOUBLE.
     if any(isinstance(each, int) and abs(each) >= 1 << 63 for each in values):
         return None
-    return LiteralList(kind, tuple(values))
+    return _list(kind, values, items)
 
 
-def dates(items: Iterable[str | None]) -> LiteralList | None:
+def _dates(texts: Iterable[str | None], items: Sequence[str]) -> LiteralList | None:
     """Days as ``YYYY-MM-DD``; None when one of them is in no calendar."""
-    values = tuple(items)
+    values = tuple(texts)
     try:
         for each in values:
             if each is not None:
                 date.fromisoformat(each)
     except ValueError:
         return None
-    return LiteralList("date", values)
+    return _list("date", values, items)
 
 
 def base_value(value: Any) -> Any:
@@ -247,25 +264,35 @@ def list_of(values: Iterable[Any]) -> LiteralList | None:
         items = tuple(map(base_value, items))
         kinds = {type(each) for each in items} - {type(None)}
     if kinds == {int} and all(abs(each) < 1 << 63 for each in items if each is not None):
-        return LiteralList("integer", items)
+        return _list("integer", items, _written(items, str))
     if kinds == {str}:
-        return LiteralList("text", items)
+        return _list(
+            "text", items, _written(items, lambda each: "'" + each.replace("'", "''") + "'")
+        )
     if kinds == {date}:
-        return dates(None if each is None else each.isoformat() for each in items)
+        days = [each and each.isoformat() for each in items]
+        return _dates(days, _written(days, "DATE '{}'".format))
     return None
 
 
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _written(values: Sequence[Any], write: Callable[[Any], str]) -> list[str]:
+    return ["NULL" if each is None else write(each) for each in values]
+
+
 def hold(node: exp.In, values: LiteralList) -> None:
-    """Make ``values`` the list of ``node``."""
-    node.set("expressions", [exp.Var(this=values.written())])
+    """Make ``values`` the list of ``node``, which is written with the first of them only."""
+    node.set("expressions", [exp.Var(this=values.shown)])
     node.set("literals", values)
     column: exp.Expr = node
     while column.parent is not None and not isinstance(column.parent, exp.Select | exp.Subquery):
         column = column.parent
     if column.arg_key == "expressions" and not isinstance(column, exp.Alias):
         # The engine would name the column of the result after the whole list.
-        name = exp.to_identifier(shown(column), quoted=True)
-        alias = exp.Alias(alias=name)
+        alias = exp.Alias(alias=exp.to_identifier(column.sql(dialect="duckdb"), quoted=True))
         alias.meta["is_ours"] = True
         column.replace(alias)
         alias.set("this", column)
@@ -277,21 +304,25 @@ def held(node: exp.Expr) -> LiteralList | None:
     return found if isinstance(found, LiteralList) else None
 
 
+def with_lists(tree: exp.Expr, sql: Callable[[exp.In, LiteralList], str]) -> exp.Expr:
+    """A copy of ``tree`` with this SQL in the place of its lists."""
+    tree = tree.copy()
+    for node in tree.find_all(exp.In):
+        values = held(node)
+        if values is not None:
+            node.set("expressions", [exp.Var(this=sql(node, values))])
+    return tree
+
+
 def spread(tree: exp.Expr) -> None:
-    """Make nodes of the lists of ``tree``, for an engine that reads nothing else."""
+    """Make nodes of the lists of ``tree``, for what reads nothing else."""
     for node in list(tree.find_all(exp.In)):
         values = held(node)
         if values is not None:
+            from sqlglot import parse_one
+
+            items = parse_one(f"[{values.sql}]", read="duckdb")
+            for each in items.walk():
+                each.meta.clear()  # places of another text
             node.set("literals", None)
-            node.set("expressions", list(values.nodes()))
-
-
-def shown(node: exp.Expr) -> str:
-    """The SQL of ``node`` in DuckDB's spelling, its long lists shortened."""
-    if any(held(each) is not None for each in node.find_all(exp.In)):
-        node = node.copy()
-        for each in node.find_all(exp.In):
-            values = held(each)
-            if values is not None:
-                each.set("expressions", [exp.Var(this=values.shown)])
-    return node.sql(dialect="duckdb")
+            node.set("expressions", items.expressions)

@@ -63,8 +63,6 @@ _CLOCKS: Final[dict[str, type[exp.Func]]] = {
 _STAR_LISTS: Final = ("exclude_list", "qualified_exclude_list", "replace_list", "rename_list")
 # In ``meta`` of a number: its text, where the node has it in another spelling.
 WRITTEN: Final = "written"
-# In ``meta`` of a comparison in AND and OR: where it begins and ends.
-TERM: Final = "term"
 _ONE_AMOUNT: Final = re.compile(
     r"(?i)\s*([+-]?[0-9]+)\s*"
     r"((?:(?:micro|milli)?second|minute|hour|day|week|month|quarter|year|decade)s?)\s*"
@@ -277,17 +275,9 @@ class ExpressionReader(TypeReader):
         level = LEVELS[kind]
         first, *others = found["children"]
         made = self.operand(first, level)
-        self._place_term(made, first)
         for each in others:
-            term = self.operand(each, level + 1)
-            self._place_term(term, each)
-            made = kind(this=made, expression=term)
+            made = kind(this=made, expression=self.operand(each, level + 1))
         return made
-
-    def _place_term(self, made: exp.Expr, found: Node) -> None:
-        begin = self.begin(found) if isinstance(made, exp.EQ | exp.NEQ) else None
-        if begin is not None:
-            made.meta[TERM] = (self.sql_offset(begin), self.stop(found))
 
     def _comparison(self, found: Node) -> exp.Expr:
         kind, left, right = found["type"], found["left"], found["right"]

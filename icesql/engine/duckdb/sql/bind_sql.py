@@ -15,15 +15,13 @@ from icesql.config import Settings
 from icesql.engine.duckdb.sql.case_sensitive_fields import with_case_sensitive_fields
 from icesql.engine.duckdb.sql.checked import check_written
 from icesql.engine.duckdb.sql.column_names import column_name
-from icesql.engine.duckdb.sql.composed import Composed
-from icesql.engine.duckdb.sql.literal_lists import with_lists
-from icesql.engine.duckdb.sql.long_disjunctions import with_short_disjunctions
+from icesql.engine.duckdb.sql.composed import Composed, compose
+from icesql.engine.duckdb.sql.long_lists import with_constants, written_lists
 from icesql.engine.duckdb.sql.nanosecond_types import adapted_types
 from icesql.engine.duckdb.sql.nothing_lost import check_nothing_lost, replaced_nodes
 from icesql.engine.duckdb.sql.own_words import KeptTexts, OwnWords
 from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.sql.splice import spliced_sql
-from icesql.sql.parser.literal_list import held
 from icesql.sql.positions import unsupported
 from icesql.sql.trees import exp
 from icesql.sql.user_text import ONLY_TEXT, UserText
@@ -39,14 +37,14 @@ _ONLY_TEXT_HINT = "put the rest of it into a derived table"
 def bind_sql(
     bound: BoundQuery,
     sources: Mapping[str, str],
-    run: Callable[[str, Mapping[str, Any], Composed | None], T],
+    run: Callable[[str, Composed | None], T],
     cursor: Any,
     settings: Settings,
     scanned: int | None,
     texts: KeptTexts,
     prepared: PreparedRun | None = None,
 ) -> T:
-    """``run(SQL, parameters of its long lists, how the SQL is made of the user's words)``.
+    """``run(SQL, how the SQL is made of the user's words)``.
 
     ``sources`` are the SQL of the tree's tables, ``scanned`` how many rows its one table has;
     ``texts`` keeps what checks of texts found, ``prepared`` what earlier runs of the query did.
@@ -58,7 +56,7 @@ def bind_sql(
     if bound.user_text is not None and (tree is bound.tree or tree == bound.tree):
         words = OwnWords(bound.user_text, tree, bound.has_lists, cursor, texts)
         words.guard(settings, scanned)
-        return words.bind(sources, lambda text, lists: run(text.sql, lists, text))
+        return words.bind(sources, lambda text: run(text.sql, text))
     if bound.only_text:
         raise unsupported(f"{bound.only_text} in this statement", None, _ONLY_TEXT_HINT)
     for cte in tree.find_all(exp.CTE):
@@ -72,18 +70,17 @@ def bind_sql(
         check_nothing_lost(read.tree, bound.tree, cursor, replaced)
     if bound.user_text is not None:
         tree = _adapted(replace(bound, tree=_named(bound.tree, bound.user_text, cursor)), None)
-    tree = with_short_disjunctions(tree)
 
-    def written(tree: Any, parameters: Mapping[str, Any]) -> T:
-        def check(text: str, tables: Collection[str]) -> None:
-            facts = check_written(text, cursor, tables)
-            guard_calls(facts, cursor, settings, scanned)
+    def check(text: str, tables: Collection[str]) -> str:
+        facts = check_written(text, cursor, tables)
+        guard_calls(facts, cursor, settings, scanned)
+        pieces = UserText(text, 0).with_edits(facts.pieces)
+        return compose(pieces, lambda _, edit: edit.text).sql
 
-        return run(spliced_sql(tree, sources, check), parameters, None)
+    def written(tree: exp.Expr) -> T:
+        return run(spliced_sql(tree, sources, check), None)
 
-    if bound.has_lists:
-        return with_lists(written, tree)
-    return written(tree, {})
+    return with_constants(written, tree) if bound.has_lists else written(tree)
 
 
 def _adapted(bound: BoundQuery, prepared: PreparedRun | None) -> exp.Expr:
@@ -106,11 +103,7 @@ def _named(tree: exp.Expr, text: UserText, cursor: Any) -> exp.Expr:
             place = column.meta.get("place")
             node = None if place is None else text.column_nodes.get(place[1])
             if node is not None and not isinstance(column, exp.Alias | exp.Column):
-                lists = {
-                    each.meta["list"][0]: values.shown
-                    for each in column.find_all(exp.In)
-                    if (values := held(each)) is not None and "list" in each.meta
-                }
+                lists = written_lists(column)
                 shown = [lists[start] for start in sorted(lists)]
                 name = exp.to_identifier(column_name(node, shown, cursor), quoted=True)
                 named = exp.Alias(alias=name)
@@ -120,7 +113,7 @@ def _named(tree: exp.Expr, text: UserText, cursor: Any) -> exp.Expr:
 
 
 def _about(
-    word: str, run: Callable[[str, Mapping[str, Any], Composed | None], T]
-) -> Callable[[str, Mapping[str, Any], Composed | None], T]:
+    word: str, run: Callable[[str, Composed | None], T]
+) -> Callable[[str, Composed | None], T]:
     """``run`` of SUMMARIZE or DESCRIBE of a query, which is checked by then as every other."""
-    return lambda sql, lists, text: run(f"SELECT * FROM ({word} {sql}\n)", lists, text)
+    return lambda sql, text: run(f"SELECT * FROM ({word} {sql}\n)", text)

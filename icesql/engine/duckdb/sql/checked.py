@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from msgspec import Struct, field
 
-from icesql.engine.duckdb.sql.long_disjunctions import LONGEST
+from icesql.engine.duckdb.sql.long_lists import in_pieces, is_long_chain
 from icesql.errors import Error, UnsupportedSqlError
 from icesql.query.constants.current_time import is_clock
 from icesql.sql.acceptance import (
@@ -26,24 +26,24 @@ from icesql.sql.acceptance import (
 )
 from icesql.sql.engine_functions import is_known, refusal
 from icesql.sql.positions import unsupported
-from icesql.sql.reading.engine_tree import Node, parse
+from icesql.sql.reading.engine_tree import EngineTree, Node, parse
 from icesql.sql.reading.places import ParsedText
-from icesql.sql.user_text import LIST, TABLE, VALUE, UserText
+from icesql.sql.user_text import LIST, TABLE, VALUE, Edit, UserText
 
 
 class Facts(Struct):
     """What a tree holds that later steps ask for.
 
     ``calls`` are those of functions outside of FROM, ``arrays`` the types of fixed length,
-    ``chains`` the long ones of OR. ``makes_rows``: there may be more rows than the tables
-    have.
+    ``pieces`` what cuts long chains of OR and AND. ``makes_rows``: there may be more rows than the
+    tables have.
     """
 
     calls: list[Node] = field(default_factory=list)
     tables: int = 0
     makes_rows: bool = False
     has_lambda: bool = False
-    chains: list[Node] = field(default_factory=list)
+    pieces: list[Edit] = field(default_factory=list)
     arrays: list[Node] = field(default_factory=list)
 
 
@@ -51,19 +51,23 @@ class _Checker(ABC):
     def __init__(self) -> None:
         self._in_from: dict[int, Node] = {}
         self._unknown: list[Node] = []
+        self._chains: list[Node] = []
         self.facts = Facts()
 
-    def check(self, statement: Node, cursor: Any) -> Facts:
-        """What the statement holds.
+    def check(
+        self, tree: EngineTree, cursor: Any, place: Callable[[int], int] = lambda offset: offset
+    ) -> Facts:
+        """What the one statement of a tree holds; ``place`` is where an offset of its text is.
 
         Raises UnsupportedSqlError at the place of the first thing that is not allowed. A function
         that neither the table of functions nor the engine knows is left to the engine's own error.
         """
-        self._walk(statement)
+        self._walk(tree.statements[0])
         for node in self._unknown:
             name = str(node["function_name"])
             if _exists(name, cursor):
                 raise self.refused(f"the function {name}()", node, refusal(name) or "")
+        self.facts.pieces += in_pieces(tree, self._chains, place)
         return self.facts
 
     @abstractmethod
@@ -107,6 +111,8 @@ class _Checker(ABC):
         """The WITH queries that the node sees; each of them sees the ones before it."""
         if node["type"] != "SELECT_NODE":
             self.facts.makes_rows = True
+        elif is_long_chain(node["where_clause"], "CONJUNCTION_AND"):
+            self._chains.append(node["where_clause"])
         for entry in node["cte_map"]["map"]:
             name = str(entry["key"]).lower()
             query = entry["value"]["query_node"]
@@ -149,8 +155,8 @@ class _Checker(ABC):
         elif kind == "PARAMETER":
             raise self.refused("a parameter at this place", node)
         elif kind == "CONJUNCTION":
-            if node["type"] == "CONJUNCTION_OR" and len(node["children"]) > LONGEST:
-                self.facts.chains.append(node)
+            if is_long_chain(node, "CONJUNCTION_OR"):
+                self._chains.append(node)
         elif kind == "TYPE":
             if node["type_name"].lower() == "array":
                 self.facts.arrays.append(node)
@@ -188,8 +194,10 @@ class _OfUsersText(_Checker):
         self._tables = sorted(each.start for each in text.edits if each.kind == TABLE)
         self._seen: set[int] = set()
 
-    def check(self, statement: Node, cursor: Any) -> Facts:
-        facts = super().check(statement, cursor)
+    def check(
+        self, tree: EngineTree, cursor: Any, place: Callable[[int], int] = lambda offset: offset
+    ) -> Facts:
+        facts = super().check(tree, cursor, place)
         if len(self._seen) < len(self._tables):
             raise UnsupportedSqlError("this statement", hint="DuckDB reads it in another way")
         return facts
@@ -236,18 +244,18 @@ class _OfTreesText(_Checker):
 
 def check_text(text: UserText, read: ParsedText, cursor: Any) -> Facts:
     """What a text holds. Raises UnsupportedSqlError for what it may not do, as DuckDB read it."""
-    return _OfUsersText(text, read).check(read.tree.statements[0], cursor)
+    return _OfUsersText(text, read).check(read.tree, cursor, read.source_map.sql_offset)
 
 
 def check_written(sql: str, cursor: Any, tables: Collection[str]) -> Facts:
     """``check_text`` of a text that was written from a tree, over ``tables`` of these names."""
     try:
-        statements = parse(cursor, sql).statements
+        tree = parse(cursor, sql)
     except Error as error:
         raise UnsupportedSqlError("this translation", hint=str(error)) from None
-    if len(statements) != 1:
+    if len(tree.statements) != 1:
         raise UnsupportedSqlError("this translation", hint="it is more than one statement")
-    return _OfTreesText(tables).check(statements[0], cursor)
+    return _OfTreesText(tables).check(tree, cursor)
 
 
 def _exists(name: str, cursor: Any) -> bool:

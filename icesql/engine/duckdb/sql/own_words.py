@@ -9,12 +9,10 @@ from icesql.config import Settings
 from icesql.engine.duckdb.sql.checked import Facts, check_text
 from icesql.engine.duckdb.sql.column_names import column_name
 from icesql.engine.duckdb.sql.composed import Composed, compose, filled
-from icesql.engine.duckdb.sql.literal_lists import BoundLists, bound_lists
-from icesql.engine.duckdb.sql.long_chains import as_lists, in_pieces
+from icesql.engine.duckdb.sql.long_lists import with_constants, written_lists
 from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.types import quoted
 from icesql.errors import UnsupportedSqlError
-from icesql.sql.parser.literal_list import held
 from icesql.sql.trees import exp
 from icesql.sql.user_text import ALIAS, LIST, TABLE, VALUE, Edit, UserText
 from icesql.storage.cache import BoundedCache
@@ -46,7 +44,7 @@ class KeptTexts:
 
     def keep(self, text: UserText, found: tuple[Facts, Names]) -> None:
         """Remember it, unless it is long."""
-        if len(text.text) <= _LONGEST_KEPT and not found[0].chains:
+        if len(text.text) <= _LONGEST_KEPT and not found[0].pieces:
             self._found.put(_key(text), found, _FOUND_BYTES + len(text.text))
 
 
@@ -78,31 +76,18 @@ class OwnWords:
         if text.read is None:
             raise UnsupportedSqlError("this statement", hint="DuckDB did not read it")
         facts = check_text(text, text.read, self._cursor)
-        shown = self._shown_lists()
+        # The lists of a tree are written with the first of their values.
+        shown = written_lists(self._tree) if self._has_lists else {}
         names = {
             edit.start - text.start: self._column_name(edit.start, shown)
             for edit in text.edits
             if edit.kind == ALIAS
         }
-        if facts.chains:
-            lists = self._list_edits({})
-            self._text = text.with_edits(in_pieces(text, facts.chains, lists))
+        if facts.pieces:
+            self._text = text.with_edits(facts.pieces)
         elif not self._has_lists:
             texts.keep(text, (facts, names))
         return facts, names
-
-    def _list_edits(self, items: Mapping[int, str]) -> list[Edit]:
-        """What makes lists of chains in the text, where the tree has lists."""
-        return list(as_lists(self._text, self._tree, items)) if self._has_lists else []
-
-    def _shown_lists(self) -> dict[int, str]:
-        """What is shown of each long list, by its place."""
-        found = {}
-        for node in self._tree.find_all(exp.In) if self._has_lists else ():
-            values = held(node)
-            if values is not None and "list" in node.meta:
-                found[int(node.meta["list"][0])] = values.shown
-        return found
 
     def _column_name(self, end: int, lists: Mapping[int, str]) -> str:
         """The name of the column that ends at a place."""
@@ -120,35 +105,22 @@ class OwnWords:
         """Let the cursor refuse, while it runs the text, calls that make too large a value."""
         guard_calls(self._facts, self._cursor, settings, scanned)
 
-    def bind(
-        self, sources: Mapping[str, str], run: Callable[[Composed, Mapping[str, Any]], T]
-    ) -> T:
-        """``run(text, parameters)`` of the text over the SQL of its tables.
+    def bind(self, sources: Mapping[str, str], run: Callable[[Composed], T]) -> T:
+        """``run(text)`` of the text over the SQL of its tables."""
+        if not self._has_lists:
+            return run(self._filled(sources, {}))
+        return with_constants(
+            lambda tree: run(self._filled(sources, written_lists(tree))), self._tree
+        )
 
-        The long lists are parameters, or literals where DuckDB takes no subquery.
-        """
-        import duckdb
-
-        lists = bound_lists(self._tree) if self._has_lists else BoundLists()
-        parameters = lists.parameters
-        composed = self._filled(sources, lists)
-        try:
-            return run(composed, parameters)
-        except duckdb.Error:
-            # The error that counts is the one that the text as written gives.
-            if not parameters:
-                raise
-            composed = self._filled(sources, BoundLists())
-            return run(composed, {})
-
-    def _filled(self, sources: Mapping[str, str], lists: BoundLists) -> Composed:
+    def _filled(self, sources: Mapping[str, str], lists: Mapping[int, str]) -> Composed:
         def fill(_: int, edit: Edit) -> str:
             if edit.kind == TABLE:
                 return filled(edit, f"({sources[edit.text]})", "")
             if edit.kind == LIST:
-                return filled(edit, "", lists.placed.get(edit.start, edit.text))
+                return filled(edit, "", lists.get(edit.start, edit.text))
             if edit.kind == ALIAS:
                 return filled(edit, quoted(self._names[edit.start - self._text.start]), "")
             return filled(edit, quoted(edit.text), edit.text)
 
-        return compose(self._text.with_edits(self._list_edits(lists.placed)), fill)
+        return compose(self._text, fill)

@@ -22,18 +22,19 @@ if TYPE_CHECKING:
 def spliced_sql(
     tree: exp.Expr,
     sources: Mapping[str, str],
-    check: Callable[[str, Collection[str]], None] | None = None,
+    check: Callable[[str, Collection[str]], str] | None = None,
 ) -> str:
     """The tree in DuckDB's dialect, tables named in ``sources`` replaced by their subqueries.
 
-    ``check`` is shown the text of the tree alone, without its long lists, and its tables' names.
+    ``check`` is given the text of the tree alone, without its long lists, and its tables' names,
+    and returns the text that runs.
     """
     nonce = os.urandom(16).hex()
     names = {name: f"{name}_{nonce}" for name in sources}
     tree, lists = _without_lists(tree, nonce)
     text = renamed_sql(tree, names)
     if check is not None:
-        check(text, names.values())
+        text = check(text, names.values())
     for name, items in lists.items():
         text = text.replace(quoted(name), items)
     return filled(text, {names[name]: sql for name, sql in sources.items()})

@@ -27,7 +27,7 @@ from icesql.query.dialects.spark.intervals import interval
 from icesql.query.dialects.spark.operators import arithmetic, comparable, literal_number
 from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
-from icesql.sql.parser.literal_list import held
+from icesql.sql.parser.literal_list import held, spread
 from icesql.sql.positions import offset_of, unsupported
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ _BINDS: Final[dict[type[exp.Expr], int]] = {
     exp.Add: 5,
     exp.Sub: 5,
 }
+# What is compared with a long list as DuckDB compares it.
+_LISTED: Final = {"text": ("string",), "integer": ("int", "bigint"), "date": ("date",)}
 
 
 class Expressions:
@@ -316,9 +318,11 @@ def _between(self: Expressions, node: exp.Between) -> Typed:
 
 def _in(self: Expressions, node: exp.In) -> Typed:
     inner = self.of(node.this)
-    if held(node) is not None:
+    values = held(node)
+    if values is not None and inner.type.kind in _LISTED.get(values.kind, ()):
         node.set("this", inner.node)
         return Typed(node, t.BOOLEAN)
+    spread(node)
     query = node.args.get("query")
     if query is not None:
         columns = self.queries.translate(query, self.scope)

@@ -90,7 +90,8 @@ def _leaves(node: exp.Expr) -> _Leaves:
                 names = tuple(part.name for part in path)
                 found[int(path[0].meta["start"]), names] = _input(each, path)
         elif (values := held(each)) is not None and "list" in each.meta:
-            found[each.meta["list"][0], (MARK,)] = Expression("list", (), values)
+            start, _, before, _ = each.meta["list"]
+            found[start + len(before), (MARK,)] = Expression("list", (), values)
     return found
 
 
