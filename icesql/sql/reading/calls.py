@@ -135,7 +135,8 @@ class CallReader(ExpressionReader):
                 raise syntax_error(what, self.offset(found), ("a text",))
             return
         # A function of other systems that sqlglot knows may run on Spark; DuckDB refuses it itself.
-        is_session = name in SESSION_CALLS and len(found["qualified_name"]["path"]) == 1
+        path, given = found["qualified_name"]["path"], found["arguments"]
+        is_session = name in SESSION_CALLS and len(path) == 1 and not given
         if not is_session and (is_known(name) or name.upper() not in self._builders):
             check_function(name, self.offset(found))
         if name in CALL_BY_TEXT:
