@@ -19,7 +19,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
-from icesql.sql.lexer import NAME, NUMBER, OTHER, SIGN, TEXT, WORD
+from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, OTHER, SIGN, TEXT, WORD
 from icesql.sql.lexer import Dialect as OwnDialect
 from icesql.sql.lexer import Token as OwnToken
 from icesql.sql.parser.releases.newest import as_newest
@@ -102,7 +102,21 @@ def parse_tokens(
     ``hidden``: calls stay names with arguments, as ``hide_calls`` of this dialect leaves them.
     """
     reader = reader_of(dialect)
-    return _parsed(_given(tokens, sql, reader), sql, reader, hidden)
+    trees = _parsed(_given(tokens, sql, reader), sql, reader, hidden)
+    _check_closed(tokens)
+    return trees
+
+
+def _check_closed(tokens: Sequence[OwnToken]) -> None:
+    """Raise SqlSyntaxError for a bracket that is not closed: sqlglot reads CAST without it."""
+    opened = []
+    for token in tokens:
+        if token.word in OPENING:
+            opened.append(token)
+        elif token.word in CLOSING and opened:
+            opened.pop()
+    if opened:
+        raise syntax_error("a bracket is not closed", opened[-1].start, (")",))
 
 
 def _parsed(tokens: list[Token], sql: str, reader: Any, hidden: str | None) -> list[Any]:
@@ -151,7 +165,7 @@ def parse_operand(
     given, mend = as_newest(given, reader)
     given = _whole_spans(given) if dialect.is_own else given
 
-    def read(parser: Any) -> Any:
+    def operand(parser: Any) -> Any:
         value = parser._parse_bitwise()
         index = parser._index
         stop = given[index].start if index < len(given) else None
@@ -161,8 +175,10 @@ def parse_operand(
         return value
 
     parser: Any = reader.parser()
-    parser._parse(read, given, sql)
-    return found[0]
+    parser._parse(operand, given, sql)
+    value, count = found[0]
+    _check_closed(tokens[:count])
+    return value, count
 
 
 def _whole_spans(tokens: list[Token]) -> list[Token]:
