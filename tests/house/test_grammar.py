@@ -6,6 +6,7 @@ import logging
 import random
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -18,7 +19,11 @@ from icesql.context import QueryContext
 from icesql.errors import Error, ProgrammingError, SqlSyntaxError, UnsupportedSqlError
 from icesql.query.snapshot_selection import at_instant
 from icesql.sql import grammar
+from icesql.sql.lexer import reading, tokenize
 from icesql.sql.parse import parse, split_statements
+
+SLT = Path(__file__).parents[1] / "slt"
+STATEMENT = re.compile(r"(?ms)^(?:query|statement ok)[^\n]*\n(.*?)(?=\n----|\n\n|\Z)")
 
 
 def accepted() -> list[str]:
@@ -199,6 +204,37 @@ def test_a_random_query_is_accepted_by_the_parser(seed: int) -> None:
         if len(statement) < 1500 and not REFUSED.search(statement):
             assert takes(statement), statement
             assert is_accepted(statement), statement
+
+
+# DuckDB's own forms of expressions, which the grammar leaves to DuckDB's parser.
+BEYOND = re.compile(
+    r"\bFOR \w+ IN\b|\)?\.\w+\(|,\s+(FROM|ORDER|LIMIT)\b|\(\w+,\)|\bROW\(|#\d|\bROLLUP\b|"
+    r"::(HUGEINT|UNION|TIMETZ)|INTERVAL '-?\d+ \w+ \d|INTERVAL '14 months'|MAP \{|^SHOW timezone$"
+)
+
+
+def slt_statements() -> Iterator[str]:
+    for path in sorted(SLT.rglob("*.slt")):
+        text = path.read_text(encoding="utf-8")
+        for found in STATEMENT.finditer(text):
+            yield found[1].strip().removesuffix(";")
+
+
+def test_what_the_parser_reads_is_of_the_grammar() -> None:
+    statements = {each for each in slt_statements() if not BEYOND.search(each)}
+    assert len(statements) > 170
+    assert [each for each in statements if not takes(each)] == []
+
+
+def test_a_statement_that_lost_a_word_is_refused_by_both() -> None:
+    chance = random.Random(2911)
+    for statement in accepted():
+        words = [statement[each.start : each.stop] for each in tokenize(statement, reading(None))]
+        del words[chance.randrange(len(words))]
+        changed = " ".join(words)
+        # A unit alone is no alias to DuckDB.
+        if changed and takes(changed) and not re.search(r"\d (HOUR|DAY)\b", changed):
+            assert is_accepted(changed), changed
 
 
 def test_expectations_follow_the_text() -> None:
