@@ -173,7 +173,6 @@ def test_sql(dialect: str | None, text: str, folder: Path, monkeypatch: Any) -> 
         assert count
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("note", "text"), blocks("python"))
 def test_python(note: str | None, text: str, folder: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(folder)

@@ -7,8 +7,6 @@ import subprocess
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from tests.catalog.rest_server import Server
 
 # One process: each statement in a fork that has imported nothing but the command's own start.
@@ -142,7 +140,6 @@ def test_nothing_but_what_the_project_asks_for_is_there(plain: Path, tmp_path: P
     assert str(plain.parents[1]) in done.stdout
 
 
-@pytest.mark.timeout(300)
 def test_a_statement_of_each_kind_runs(plain: Path, tmp_path: Path) -> None:
     options = warehouse(plain, tmp_path)
     copying = ["--copy-to", "."]
@@ -151,7 +148,6 @@ def test_a_statement_of_each_kind_runs(plain: Path, tmp_path: Path) -> None:
     assert told.count("exit 0 of") == len(KINDS)
 
 
-@pytest.mark.timeout(300)
 def test_what_the_doctor_advises_runs(plain: Path, tmp_path: Path) -> None:
     options = warehouse(plain, tmp_path)
     count = "SELECT count(*) FROM m.t"

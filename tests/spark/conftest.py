@@ -36,8 +36,6 @@ def mark(items: list[pytest.Item], folder: Path) -> None:
     for item in items:
         if folder in Path(item.path).parents:
             item.add_marker(pytest.mark.spark)
-            # The first test of a run waits for a JVM.
-            item.add_marker(pytest.mark.timeout(300))
 
 
 def has_release(*oldest: int) -> bool:

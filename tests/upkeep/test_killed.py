@@ -10,8 +10,6 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
-
 from icesql.errors import CommitConflictError
 from tests.upkeep.lake import DAMAGED, QUIET, TROUBLED, build, connect, contents
 
@@ -41,7 +39,6 @@ def child(last: int, folder: Path, history: Path) -> subprocess.CompletedProcess
     )  # fmt: skip
 
 
-@pytest.mark.timeout(300)
 def test_a_run_that_is_killed_again_and_again_comes_to_its_end(tmp_path: Path) -> None:
     lake, history = build(tmp_path / "wh"), tmp_path / "history"
     before = contents(lake)

@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 import duckdb
-import pytest
 import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -252,7 +251,6 @@ conditions = st.recursive(
 )
 
 
-@pytest.mark.timeout(120)
 @settings(max_examples=700)
 @given(st.sampled_from(ZONES), conditions)
 def test_predicate_holds_for_every_row_that_duckdb_keeps(zone: str, condition: str) -> None:
