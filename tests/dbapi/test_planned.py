@@ -26,7 +26,6 @@ COUNT = "SELECT max(id) FROM shop.orders"
         "/* a /* nested */ comment */ ANALYZE",
         "(/**/ANALYZE/**/)",
         "-- a comment that ends with a carriage return\rANALYZE",
-        "{# a comment of a template #} ANALYZE",
         "\u00a0\x0b\n\tANALYZE",
         "() ANALYZE",
     ],

@@ -26,7 +26,7 @@ from icesql.sql.parser.releases.newest import as_newest
 from icesql.sql.positions import syntax_error
 
 _TEXTS: Final = (TokenType.STRING, TokenType.RAW_STRING)
-_SPAN: Final = r"\s*-?[0-9]+(?:\.[0-9]+)?\s*[a-zA-Z]+\s*"
+_SPAN: Final = re.compile(r"(?<![0-9.])-?[0-9]++(?:\.[0-9]++)?+\s*+[a-zA-Z]++")
 _KINDS: Final = {
     TEXT: TokenType.STRING, NAME: TokenType.IDENTIFIER, NUMBER: TokenType.NUMBER,
 }  # fmt: skip
@@ -189,7 +189,11 @@ def _whole_spans(tokens: list[Token]) -> list[Token]:
     found = list(tokens)
     for index, (before, token) in enumerate(pairwise(tokens), start=1):
         is_span = before.token_type == TokenType.INTERVAL and token.token_type == TokenType.STRING
-        if is_span and len(parts := re.findall(_SPAN, token.text)) == 1 and parts != [token.text]:
+        if (
+            is_span
+            and len(parts := _SPAN.findall(token.text)) == 1
+            and parts != [token.text.strip()]
+        ):
             place = token.line, token.col, token.start, token.end
             found[index] = Token(token.token_type, f"0 days {token.text}", *place, [])
     return found
