@@ -51,7 +51,7 @@ class Lake:
         self.live, self._kept = folder / "live", folder / "kept"
         columns, half = "i AS id, (i % 4)::INT AS p, 'value ' || i AS v, i / 8 AS x", ROWS // 2
         texts = [
-            "CREATE SCHEMA ns",
+            *(["CREATE SCHEMA ns"] if kind != "rest" else []),  # the server has it
             *(f"CREATE TABLE ns.{name} (id BIGINT, p INT, v VARCHAR, x DOUBLE) PARTITIONED BY (p) "
               "TBLPROPERTIES ('write.delete.mode' = 'merge-on-read', 'write.update.mode' = "
               "'merge-on-read', 'write.merge.mode' = 'merge-on-read')" for name in ("t", "src")),
@@ -63,15 +63,17 @@ class Lake:
         ]  # fmt: skip
         self.run(tuple(texts))
         shutil.copytree(self.live, self._kept)
-        self._tables = copy.deepcopy(self.warehouse.lake.tables)
+        front = self.warehouse.front
+        self._known: dict[Any, Any] = {} if front is None else front.tables
+        self._tables = copy.deepcopy(self._known)
         self.made = self.rows()
 
     def restore(self) -> None:
         """Let everything be as it was made."""
         shutil.rmtree(self.live)
         shutil.copytree(self._kept, self.live)
-        self.warehouse.lake.tables.clear()
-        self.warehouse.lake.tables.update(copy.deepcopy(self._tables))
+        self._known.clear()
+        self._known.update(copy.deepcopy(self._tables))
 
     def run(self, texts: tuple[str, ...]) -> None:
         """Run statements to their end; a REST server is behind its gateway."""
