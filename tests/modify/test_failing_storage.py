@@ -20,6 +20,7 @@ from icesql import errors
 from tests.campaigns.histories import files
 from tests.campaigns.histories.catalogs import Warehouse
 from tests.campaigns.histories.judge import run_texts
+from tests.catalog.writes.gateways import Relay
 
 OPTIONS = "options => map('rewrite-all', 'true'))"
 STATEMENTS = {
@@ -219,7 +220,7 @@ def served(lakes: dict[str, Lake], monkeypatch: pytest.MonkeyPatch) -> Iterator[
     lake.restore()
     yield lake
     assert lake.warehouse.gateway is not None
-    lake.warehouse.gateway.plan.clear()
+    lake.warehouse.gateway.relays.clear()
 
 
 SENT = ["update position deletes", "merge position deletes", "compaction"]
@@ -230,7 +231,7 @@ def test_a_commit_that_is_applied_after_the_answer(served: Lake, name: str) -> N
     """Nobody knows how it ended: nothing is deleted, and what comes of it reads."""
     gateway, before, rows = served.warehouse.gateway, served.files(), served.rows()
     assert gateway is not None
-    gateway.plan[:] = [("late", 504, 0)]
+    gateway.relays[:] = [Relay("late", 504)]
     with pytest.raises(errors.CommitStateUnknownError, match=r"SELECT \* FROM .*ns\.t\.snapshots"):
         served.run(STATEMENTS[name])
     assert served.rows() == rows, "as before, until the catalog applies it"
@@ -248,7 +249,7 @@ def test_a_commit_whose_answer_is_lost(served: Lake, name: str) -> None:
     """It can be seen in the table: the statement went well."""
     gateway, before = served.warehouse.gateway, served.rows()
     assert gateway is not None
-    gateway.plan[:] = [("lose", 504, 0)]
+    gateway.relays[:] = [Relay("once", 504)]
     served.run(STATEMENTS[name])
     assert (served.rows() == before) == (name == "compaction")
     assert len(served.document["snapshots"]) == 8
