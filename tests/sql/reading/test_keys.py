@@ -14,7 +14,8 @@ from icesql.sql.reading.keys import ANY, EXPRESSIONS, NODES
 # Of DuckDB 2.0.1 and later.
 _NEWER = {"is_legacy_function_call"}
 # What is refused by name, or never gets to DuckDB: icesql's own statements and clauses.
-_REFUSED = {"node SHOW_REF", "BASE_TABLE.at_clause"}
+# POSITIONAL JOIN pairs rows by their order, and rows of a table have none.
+_REFUSED = {"node SHOW_REF", "BASE_TABLE.at_clause", "JOIN.ref_type"}
 # What DuckDB's parser makes only of what it is told to do, or of nothing that is known.
 _NEVER = {"delim_flipped", "duplicate_eliminated_columns", "expected_names", "expected_types"}
 
