@@ -15,6 +15,7 @@ from icesql.commit.replace import Replacement, replace_table, stage_replacement
 from icesql.commit.result import CommitResult
 from icesql.engine.result_schema import ResultColumn
 from icesql.errors import (
+    CatalogError,
     DataError,
     ProgrammingError,
     TableNotFoundError,
@@ -306,9 +307,16 @@ def create_namespace(statement: CreateNamespace, services: StatementServices) ->
         raise UnsupportedSqlError("properties of a namespace", hint="leave them out")
     make_missing_catalog(services.state.names, statement.parts)
     catalog, namespace = namespace_place(services.state.names, statement.parts)
+    is_there = Modified(note=f"{'.'.join(namespace)} already exists; nothing was done")
     if statement.if_not_exists and _has_namespace(catalog, namespace):
-        return Modified(note=f"{'.'.join(namespace)} already exists; nothing was done")
-    catalog.create_namespace(namespace)
+        return is_there
+    try:
+        catalog.create_namespace(namespace)
+    except CatalogError:
+        # Another writer may have made it since.
+        if statement.if_not_exists and _has_namespace(catalog, namespace):
+            return is_there
+        raise
     return Modified()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import icesql
 from icesql import errors
-from icesql.catalog.targets import table_to_change
+from icesql.catalog.targets import namespace_place, table_to_change
 
 BOTH = pytest.mark.parametrize("catalog", ["directory", "sqlite"], indirect=True)
 SQLITE = pytest.mark.parametrize("catalog", ["sqlite"], indirect=True)
@@ -184,6 +184,29 @@ def test_names(con: icesql.Connection) -> None:
         con.execute("DROP SCHEMA s")
     with pytest.raises(errors.CatalogError):
         con.execute("CREATE TABLE nix.t (i INT)")
+
+
+@BOTH
+@pytest.mark.parametrize("tolerant", [True, False])
+def test_a_schema_that_another_makes_in_between(
+    catalog: dict[str, Any], tolerant: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with icesql.connect(**catalog) as con, icesql.connect(**catalog) as other:
+        opened = namespace_place(con._session.state.names, ("between",))[0]
+        make = opened.create_namespace
+
+        def late(namespace: Any) -> None:
+            monkeypatch.undo()
+            other.execute("CREATE SCHEMA between")
+            make(namespace)
+
+        monkeypatch.setattr(opened, "create_namespace", late)
+        if tolerant:
+            assert con.execute("CREATE SCHEMA IF NOT EXISTS between").notes
+        else:
+            with pytest.raises(errors.CatalogError, match="already exists"):
+                con.execute("CREATE SCHEMA between")
+        assert ("between",) in opened.namespaces()
 
 
 def test_temporary_tables_stay_apart(con: icesql.Connection) -> None:
