@@ -76,7 +76,7 @@ class Values:
             value = None if pick.random() < 0.15 else columns[name][0]
             if constant or pick.random() < 0.5:
                 columns[name] = [value] * ROWS
-        for name in set(KINDS) - set("kwg"):
+        for name in sorted(set(KINDS) - set("kwg")):
             if pick.random() < 0.3:
                 at = pick.randrange(ROWS)
                 columns[name][at] = None

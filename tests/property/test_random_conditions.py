@@ -1,4 +1,4 @@
-"""A small part of the campaign of random conditions."""
+"""A small part of the campaign of random conditions, always the same one."""
 
 from __future__ import annotations
 
@@ -13,5 +13,4 @@ def test_no_file_with_a_matching_row_is_left_out(tmp_path: Path) -> None:
     campaign.close()
     assert not campaign.wrong
     assert campaign.found["asked"] > 100
-    # What is drawn depends on the order of sets, which differs from run to run.
-    assert campaign.found["kept"] < 0.85 * campaign.found["live"]
+    assert campaign.found["kept"] < 0.75 * campaign.found["live"]
