@@ -45,6 +45,7 @@ def test_words_of_explain_are_refused(connection: Any, words: str) -> None:
         f"{COUNT}; {COUNT}",
         f"{COUNT}; EXPLAIN ANALYZE {COUNT}",
         f"\ufeffANALYZE {COUNT}",
+        f"{{# no comment in DuckDB #}} ANALYZE {COUNT}",
         "DELETE FROM shop.orders",
         "ANALYZE shop.orders",
         "",

@@ -82,7 +82,8 @@ def _is_computed(part: exp.Expr) -> bool:
 def _given(found: Constant) -> Value | None:
     match found.kind:
         case Kind.STRING | Kind.INTERVAL:
-            return found.value  # type: ignore[no-any-return]
+            value: Value = found.value
+            return value
         case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
             return Decimal(found.value)
         case Kind.DATE:
