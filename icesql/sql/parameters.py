@@ -16,6 +16,7 @@ from icesql.context import Variables
 from icesql.errors import DataError, ProgrammingError
 from icesql.interval import Interval
 from icesql.sql.parser.literal_list import SHORTEST, base_value, hold, list_of
+from icesql.sql.positions import unsupported
 from icesql.sql.trees import exp
 from icesql.sql.user_text import LIST, VALUE, Edit
 
@@ -24,9 +25,14 @@ _LARGEST: Final = (1 << 127) - 1
 
 
 class Parameters:
-    """The values given to one ``execute``, and which of them the statements have used."""
+    """The values given to one ``execute``, and which of them the statements have used.
 
-    def __init__(self, values: Sequence[Any] | Mapping[str, Any] | None) -> None:
+    ``inside`` is what can have no parameter, as "a view".
+    """
+
+    def __init__(
+        self, values: Sequence[Any] | Mapping[str, Any] | None, inside: str | None = None
+    ) -> None:
         if values is not None and not isinstance(values, (Mapping, Sequence)):
             raise ProgrammingError(
                 f"parameters must be a sequence or a mapping, not a {type(values).__name__}"
@@ -34,6 +40,7 @@ class Parameters:
         if isinstance(values, (str, bytes, bytearray)):
             raise ProgrammingError("parameters must be a sequence, not a string; pass [value]")
         self._values = values
+        self._inside = inside
         # How many ``?`` were read; set back to bind another tree of the same statement.
         self.place = 0
         self._label: int | str = 0
@@ -48,9 +55,12 @@ class Parameters:
         """``tree`` with every parameter replaced by its value, in the order of the text.
 
         ``edits`` get their SQL in DuckDB's spelling, by the places that the nodes know. Raises
-        ProgrammingError naming what is missing, DataError for a value SQL cannot hold.
+        ProgrammingError naming what is missing, UnsupportedSqlError where there can be none,
+        DataError for a value SQL cannot hold.
         """
         found = [node for node in tree.dfs() if _is_parameter(node)]
+        if found and self._inside is not None:
+            raise unsupported(f"a parameter in {self._inside}", found[0], "write the value")
         # The tree of FROM t SELECT ? has the clauses in another order than the text.
         if all("start" in node.meta for node in found):
             found.sort(key=lambda node: int(node.meta["start"]))

@@ -443,10 +443,10 @@ class Parse:
         self.shown, self.views = shown, True
         return with_room(lambda: self._query(tokens))
 
-    def alone(self) -> Parse:
-        """The same without the parameters."""
+    def alone(self, inside: str) -> Parse:
+        """The same for a query inside of what can have no parameter, as "a view"."""
         same = copy(self)
-        same.values = Parameters(None)
+        same.values = Parameters(None, inside)
         return same
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
@@ -602,7 +602,8 @@ class _WithMacros:
     def check(self, tokens: Sequence[Token], name: str, before: str) -> None:
         """See ``Reader``."""
         known = {key: each for key, each in self._macros.items() if key != name.lower()}
-        if not isinstance(_WithMacros(self._parse.alone(), known)._expanded(tokens, before), Query):
+        alone = _WithMacros(self._parse.alone("a macro"), known)
+        if not isinstance(alone._expanded(tokens, before), Query):
             raise unsupported(f"{tokens[0].word} in a macro", tokens[0], "it has a query")
 
     def _expanded(self, tokens: Sequence[Token], before: str = "") -> Statement:
@@ -655,11 +656,11 @@ class _Inner:
 
     def without_parameters(self, tokens: Sequence[Token]) -> Query:
         """See ``Readers``."""
-        return self._parse.alone().any_query(tokens)
+        return self._parse.alone("a view").any_query(tokens)
 
     def text_alone(self, text: str, shift: int, *, again: bool = False) -> Query:
-        """As ``ReadText``; raises ProgrammingError for a parameter."""
-        return _text_query(self._parse.alone(), text, shift, again=again)
+        """As ``ReadText``; raises UnsupportedSqlError for a parameter."""
+        return _text_query(self._parse.alone("a view"), text, shift, again=again)
 
     def columns(self, sql: str) -> Query:
         """See ``Readers``."""
@@ -672,10 +673,4 @@ class _Inner:
         words = [token.word for token in tokens[:2]]
         if words[0] != "SUMMARIZE" and words[1] not in QUERY_WORDS:
             return self._parse.statement(tokens)
-        try:
-            return self._parse.alone().statement(tokens)
-        except Error as error:
-            if type(error) is ProgrammingError:
-                what = f"a parameter in {words[0]} in FROM"
-                raise unsupported(what, tokens[0], str(error)) from None
-            raise
+        return self._parse.alone(f"{words[0]} in FROM").statement(tokens)

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from icesql.errors import Error, ProgrammingError
+from icesql.errors import Error
 from icesql.sql.cursor import Words
 from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
@@ -25,7 +25,7 @@ class Readers(Protocol):
         """A query of these tokens."""
 
     def without_parameters(self, tokens: Sequence[Token]) -> Query:
-        """The same; raises ProgrammingError for a parameter."""
+        """The same; raises UnsupportedSqlError for a parameter."""
 
     def columns(self, sql: str) -> Query:
         """A query of a text of its own."""
@@ -124,12 +124,7 @@ class _Reader(Words):
         rest = self.tokens[self.index :]
         if not rest:
             raise syntax_error("nothing follows AS", self.here, ("a query",))
-        try:
-            return read(rest)
-        except Error as error:
-            if type(error) is ProgrammingError:  # a parameter without a value
-                raise unsupported(f"a parameter in a {kind.lower()}", at, str(error)) from None
-            raise
+        return read(rest)
 
     def _table(self, name: str) -> tuple[tuple[str, ...], Query]:
         """Names for the columns, none where they are the query's, and the query."""

@@ -155,8 +155,10 @@ def test_parameters_keep_their_places(connection: Any) -> None:
     assert rows(connection, "EXECUTE p(1, 1)") == [(2,)]
     kept = connection.execute("CREATE TEMP TABLE t AS SELECT ? AS x", [3])
     assert (kept.fetchall(), rows(connection, "FROM t")) == ([(1,)], [(3,)])
-    with pytest.raises(UnsupportedSqlError, match="a parameter in a view"):
-        connection.execute("CREATE TEMP VIEW w AS SELECT ? AS x", [3])
+    for create in ("CREATE TEMP VIEW w AS", "CREATE VIEW shop.w AS", "ALTER VIEW shop.w AS"):
+        for values in (None, [3]):
+            with pytest.raises(UnsupportedSqlError, match="a parameter in a view"):
+                connection.execute(f"{create} SELECT ? AS x", values)
 
 
 def test_statements_of_a_script_see_what_is_made_before_them(connection: Any) -> None:
