@@ -129,7 +129,7 @@ def is_accepted(statement: str) -> bool:
         # that a query inside of a view has no parameters.
         reasons = (
             "time travel on the WITH query", "the function ", "a comment stands inside of",
-            "ORDER BY ALL in a window", "Frame ", "is already defined", "Duplicate ",
+            "ORDER BY ALL in a window", "Frame ", "is already defined", "Duplicate ", "cannot occur in both",
             "in a recursive query", "a parameter in a view",
         )  # fmt: skip
         return any(each in str(error) for each in reasons)
