@@ -20,15 +20,15 @@ from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.snapshots.branches import Branch
 from icesql.commit.validation.checks import validate
-from icesql.commit.validation.history import History
+from icesql.commit.validation.since import Since
 from icesql.commit.validation.validation import Isolation, Validation, unchanged
 from icesql.context import QueryContext
-from icesql.errors import CommitConflictError
+from icesql.errors import CommitConflictError, CorruptFileError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.expressions.projection import strict
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ManifestEntries
-from icesql.iceberg.manifest.manifest import ManifestContent
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.scan.manifest_reader import ManifestReader
@@ -56,7 +56,20 @@ def matched_files(
     """
     if snapshot is None:
         return MatchedFiles()
-    history = History(table, None, None, predicate, query)
+    metadata = table.metadata
+    specs: dict[int, SpecScan] = {}
+
+    def spec_of(manifest: ManifestFile) -> SpecScan:
+        number = manifest.partition_spec_id
+        if number not in specs:
+            spec = metadata.specs.get(number)
+            if spec is None:
+                raise CorruptFileError(
+                    manifest.manifest_path, f"the table has no partition spec {number}"
+                )
+            specs[number] = SpecScan(spec, predicate, metadata.schema, metadata)
+        return specs[number]
+
     reader = ManifestReader(table.storage, query, table.name)
     manifests = [
         each
@@ -66,14 +79,14 @@ def matched_files(
     kept = [
         each
         for each in manifests
-        if manifest_may_match(each, history.spec(each).predicate, history.spec(each).types_by_id)
+        if manifest_may_match(each, spec_of(each).predicate, spec_of(each).types_by_id)
     ]
     whole: list[DataFile] = []
     partly: list[str] = []
     for manifest, entries in reader.entries_of(
-        kept, lambda each: (history.spec(each).spec, history.spec(each).types)
+        kept, lambda each: (spec_of(each).spec, spec_of(each).types)
     ):
-        spec = history.spec(manifest)
+        spec = spec_of(manifest)
         concerned = _concerned(table, entries, predicate, spec)
         sure = _surely(table, entries, predicate, spec, concerned)
         whole += [entries.data_file(index) for index in concerned if index in sure]
@@ -138,9 +151,10 @@ def commit_delete_where(
     wanted = Validation(start_id, predicate, no_added_data=isolation == "serializable")
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
-        validate(wanted, base, head, query)
+        since = Since(start_id, base, head, query)
+        validate(wanted, since)
         if read is not None:
-            validate(unchanged(start_id, read), base, head, query)
+            validate(unchanged(start_id, read), since)
 
     def plan(base: Table, head: Snapshot | None) -> FileChanges:
         found = matched_files(base, head, predicate, context)

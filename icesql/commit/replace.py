@@ -18,6 +18,7 @@ from icesql.commit.files import FileChanges
 from icesql.commit.result import CommitResult
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.validation.checks import validate
+from icesql.commit.validation.since import Since
 from icesql.commit.validation.validation import unchanged
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
@@ -146,7 +147,8 @@ class _Replace:
             )
         if self._reads_itself:
             relied_on = unchanged(start.current_snapshot_id, ALWAYS_TRUE)
-            validate(relied_on, base, metadata.current_snapshot, self._query)
+            head = metadata.current_snapshot
+            validate(relied_on, Since(relied_on.start_id, base, head, self._query))
         found: list[u.Update] = []
         if staged.format_version > metadata.format_version:
             found.append(u.UpgradeFormatVersion(staged.format_version))

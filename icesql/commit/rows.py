@@ -23,6 +23,7 @@ from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.snapshots.branches import Branch
 from icesql.commit.validation.checks import validate
+from icesql.commit.validation.since import Since
 from icesql.commit.validation.validation import Isolation, Validation, unchanged
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
@@ -159,10 +160,13 @@ def commit_replace_partitions(
     changes = FileChanges("overwrite", (*added,), branch=branch, summary=properties, schema=schema)
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
+        if isolation is None and read is None:
+            return
+        since = Since(start_id, base, head, query)
         if isolation is not None:
-            validate(wanted, base, head, query)
+            validate(wanted, since)
         if read is not None:
-            validate(unchanged(start_id, read), base, head, query)
+            validate(unchanged(start_id, read), since)
 
     def plan(base: Table, head: Snapshot | None) -> FileChanges:
         return replace(changes, removed=partition_files(base, head, partitions, context))
@@ -259,7 +263,7 @@ def _commit(
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
         _check_lineage(table, base, head, wanted.start_id, changes)
-        validate(wanted, base, head, query)
+        validate(wanted, Since(wanted.start_id, base, head, query, own=wanted.own))
 
     operation = SnapshotOperation(table, changes, context, validate=check)
     return _applied(catalog, table, operation, context)

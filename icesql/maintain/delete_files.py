@@ -17,6 +17,7 @@ from icesql.commit.append import commit_files
 from icesql.commit.files import FileChanges
 from icesql.commit.result import CommitResult
 from icesql.commit.validation.checks import validate
+from icesql.commit.validation.since import Since
 from icesql.commit.validation.validation import Validation
 from icesql.context import Progress, QueryContext
 from icesql.errors import ProgrammingError, UnsupportedTableError
@@ -343,7 +344,7 @@ def _committed(
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
         # A rollback brings back files whose deletes were left out here.
-        validate(wanted, base, head, query)
+        validate(wanted, Since(wanted.start_id, base, head, query))
 
     done: CommitResult = commit_files(catalog, table, changes, query, validate=check)
     return RewrittenDeletes(done.table, removed, tuple(added), done.snapshot_id)

@@ -14,14 +14,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
-from icesql.commit.files import FileKey, file_key
+from icesql.commit.files import file_key
 from icesql.commit.rows import NO_SNAPSHOTS
-from icesql.commit.validation.history import History
+from icesql.commit.validation.since import Since
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.iceberg.manifest.entries import ADDED, DELETED
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.read.deletes.positions import PositionDeletes
@@ -69,48 +67,28 @@ class Others:
         *,
         own: Mapping[int, int | None] = NO_SNAPSHOTS,
     ) -> None:
-        self._start, self.base, self._head, self._query = start, base, head, query
-        self._key_of = base.storage.same_file_key
-        history = History(base, head, self._start.snapshot_id, ALWAYS_TRUE, query, own=own)
-        self._gone = {
-            self._key_of(entries.path[index])
-            for _, _, entries, indexes in history.changed(None, ManifestContent.DATA)
-            for index in indexes
-            if entries.status[index] == DELETED
-        }
-        new: list[DataFile] = []
-        self.added_deletes: set[FileKey] = set()
-        self.removed_deletes: set[FileKey] = set()
-        for _, _, entries, indexes in history.changed(None, ManifestContent.DELETES):
-            for index in indexes:
-                file = entries.data_file(index)
-                if entries.status[index] == ADDED:
-                    new.append(file)
-                    self.added_deletes.add(file_key(file))
-                else:
-                    self.removed_deletes.add(file_key(file))
+        self.base, self._head, self._query = base, head, query
+        number = start.sequence_number
+        since = Since(start.snapshot_id, base, head, query, number=number, own=own)
+        self._since, self._key_of = since, since.key_of
+        new = since.new_deletes
+        self.added_deletes, self.removed_deletes = {*map(file_key, new)}, since.removed_deletes
         self._vectors = {
             self._key_of(each.referenced_data_file or "") for each in new if each.is_deletion_vector
         }
-        self._new_positions = self._index(
+        self._new_positions = since.index(
             each for each in new if not each.equality_ids and not each.is_deletion_vector
         )
         # Those as old as what they took the place of delete nothing more.
-        number = self._start.sequence_number
-        self._new_equality = self._index(
+        self._new_equality = since.index(
             each for each in new if each.equality_ids and each.sequence_number > number
         )
         self._live: DeleteIndex | None = None
 
-    def _index(self, deletes: Iterable[DataFile]) -> DeleteIndex:
-        metadata = self.base.metadata
-        return DeleteIndex(
-            deletes, metadata.specs, metadata.file_schema, self._key_of, compare_bounds=False
-        )
-
     def is_gone(self, task: FileScanTask) -> bool:
         """Whether a file is no longer part of the table."""
-        return bool(self._gone) and self._key_of(task.data_file.path) in self._gone
+        gone = self._since.gone
+        return bool(gone) and self._key_of(task.data_file.path) in gone
 
     def check_files(self, tasks: Iterable[FileScanTask]) -> None:
         """Refuse files of which one is gone."""
@@ -128,28 +106,13 @@ class Others:
 
         ``keeps_age``: these have the sequence number of the start.
         """
-        specs = self.base.metadata.specs
-        for each in tasks:
-            for delete in self._new_equality.deletes_of(self._as_old(each.data_file)):
-                stays = keeps_age and (
-                    specs[delete.spec_id].is_unpartitioned
-                    or all(file.spec_id == each.data_file.spec_id for file in made)
-                )
-                if not stays:
-                    self.refuse(f"rows of {each.data_file.path}, which it rewrites, were deleted")
-        if not keeps_age:
-            return
-        for file in made:
-            if all(each.data_file.spec_id == file.spec_id for each in tasks):
-                continue
-            for delete in self._new_equality.deletes_of(self._as_old(file)):
-                if not specs[delete.spec_id].is_unpartitioned:
-                    self.refuse(f"rows of the partition that gets {file.path} were deleted")
-
-    def _as_old(self, file: DataFile) -> DataFile:
-        """The file as old as it is, or as the start is where it is younger, as new ones are."""
-        number = self._start.sequence_number
-        return replace(file, sequence_number=min(file.sequence_number, number))
+        lost = self._since.lost_delete(
+            self._new_equality,
+            [each.data_file for each in tasks],
+            made if keeps_age else None,
+        )
+        if lost is not None:
+            self.refuse(lost)
 
     def touch(self, task: FileScanTask) -> bool:
         """Whether deletes of a file came or went."""
@@ -159,12 +122,12 @@ class Others:
             return True
         if self._vectors and self._key_of(task.data_file.path) in self._vectors:
             return True
-        return bool(self._new_positions.deletes_of(self._as_old(task.data_file)))
+        return bool(self._new_positions.deletes_of(self._since.as_old(task.data_file)))
 
     def positions_of(self, task: FileScanTask) -> tuple[DataFile, ...]:
         """The vector or position deletes of a file in the head."""
         if self._live is None:
-            self._live = self._index(self._live_positions())
+            self._live = self._since.index(self._live_positions())
         return self._live.deletes_of(task.data_file)
 
     def _live_positions(self) -> Iterator[DataFile]:

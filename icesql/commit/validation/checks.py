@@ -8,19 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from msgspec.structs import replace
-
-from icesql.catalog.table import Table
-from icesql.commit.validation.history import APPEND, DELETE, OVERWRITE, REPLACE, History
+from icesql.commit.validation.since import APPEND, DELETE, OVERWRITE, REPLACE, Changed, Since
 from icesql.commit.validation.validation import Validation
-from icesql.context import QueryContext
 from icesql.errors import rows_changed
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.iceberg.manifest.entries import ADDED, DELETED, ManifestEntries
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent
-from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.scan.deletes.delete_index import DeleteIndex, partition_key
+from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.deletes.delete_pruning import may_delete_matching_rows
 from icesql.scan.pruning.metrics_evaluator import metrics_mask
 from icesql.scan.pruning.partition_evaluator import partition_mask
@@ -32,174 +27,144 @@ _NEW_DELETES: Final = (OVERWRITE, DELETE)
 _NO_NEW_ROWS: Final = (DELETE, REPLACE)
 
 
-def validate(
-    validation: Validation, table: Table, head: Snapshot | None, query: QueryContext
-) -> None:
+def validate(validation: Validation, since: Since) -> None:
     """Raise CommitConflictError for concurrent changes that this one cannot follow."""
-    start_id, row_filter = validation.start_id, validation.row_filter
-    history = History(table, head, start_id, row_filter, query, own=validation.own)
-    if not history.snapshots:
+    if not since.snapshots:
         return
-    checks = _Checks(validation, history)
-    if validation.no_added_data:
-        checks.refuse_added_data()
-    if validation.no_deleted_data or validation.existing:
-        checks.refuse_deleted_data()
-    if validation.no_new_deletes:
-        checks.refuse_new_deletes()
-    if validation.undeleted:
-        checks.refuse_deletes_of_files()
-    if validation.vectors_of:
-        checks.refuse_other_vectors()
+    checks = _Checks(validation, since)
+    checks.check_data()
+    checks.check_deletes()
 
 
 class _Checks:
-    def __init__(self, validation: Validation, history: History) -> None:
-        self._wanted, self._history = validation, history
+    def __init__(self, validation: Validation, since: Since) -> None:
+        self._wanted, self._since = validation, since
+        self._specs: dict[int, SpecScan] = {}
         self._partitions = None
         if validation.partitions is not None:
             self._partitions = {
                 (spec_id, partition_key(partition)) for spec_id, partition in validation.partitions
             }
 
-    def refuse_added_data(self) -> None:
-        """No data file was added that the statement might have matched."""
-        for spec, _, entries, indexes in self._history.changed(_ROWS, ManifestContent.DATA):
-            added = [n for n in indexes if entries.status[n] == ADDED]
-            for index in self._matching(spec, entries, added):
-                self._refuse(f"{entries.path[index]} was added, whose rows it may concern")
-
-    def refuse_deleted_data(self) -> None:
-        """No data file was removed that has to be there, or that might have matched."""
+    def check_data(self) -> None:
+        """No data file came, or went, that the statement might have matched or that it needs."""
         wanted = self._wanted
-        paths = wanted.existing
-        operations = (OVERWRITE, REPLACE) if wanted.skip_deletes else _GONE
-        if wanted.no_deleted_data:
-            operations = _GONE
-        for spec, _, entries, indexes in self._history.changed(operations, ManifestContent.DATA):
-            gone = [n for n in indexes if entries.status[n] == DELETED]
-            for index in gone:
-                if entries.path[index] in paths:
+        rows = _ROWS if wanted.no_added_data else ()
+        gone: tuple[str, ...] = ()
+        if wanted.no_deleted_data or wanted.existing:
+            is_all = wanted.no_deleted_data or not wanted.skip_deletes
+            gone = _GONE if is_all else (OVERWRITE, REPLACE)
+        if not rows and not gone:
+            return
+        for each in self._since.changed(ManifestContent.DATA, {*rows, *gone}):
+            entries = each.entries
+            if rows and each.by(rows):
+                for index in self._matching(entries, each.added):
+                    self._refuse(f"{entries.path[index]} was added, whose rows it may concern")
+            if not gone or not each.by(gone):
+                continue
+            for index in each.removed:
+                if entries.path[index] in wanted.existing:
                     self._refuse(f"{entries.path[index]}, of which it deletes rows, was removed")
             if wanted.no_deleted_data:
-                for index in self._matching(spec, entries, gone):
+                for index in self._matching(entries, each.removed):
                     self._refuse(f"{entries.path[index]} was removed, whose rows it may concern")
 
-    def refuse_new_deletes(self) -> None:
-        """No row was deleted that the statement might have matched."""
+    def check_deletes(self) -> None:
+        """No row was deleted that the statement might have matched, or of a file that changes."""
         wanted = self._wanted
-        for spec, _, entries, indexes in self._history.changed(
-            _NEW_DELETES, ManifestContent.DELETES
-        ):
-            added = [n for n in indexes if entries.status[n] == ADDED]
-            kept = self._in_partitions(spec, entries, added)
-            if wanted.row_filter is not ALWAYS_TRUE and wanted.partitions is None:
-                schema = self._history.table.metadata.schema
-                kept = may_delete_matching_rows(entries, kept, wanted.row_filter, schema)
-            for index in kept:
-                path = entries.path[index]
-                self._refuse(f"{path} was added, which deletes rows that it may concern")
+        of_files = bool(wanted.undeleted or wanted.vectors_of)
+        if not of_files and not wanted.no_new_deletes:
+            return
+        operations = None if of_files else _NEW_DELETES
+        key_of = self._since.key_of
+        vectors_of = {key_of(each) for each in wanted.vectors_of}
+        new: list[DataFile] = []
+        for each in self._since.changed(ManifestContent.DELETES, operations):
+            if wanted.no_new_deletes and each.by(_NEW_DELETES):
+                self._refuse_matching(each)
+            for index in each.added if vectors_of else ():
+                if each.entries.file_format[index] == "PUFFIN":
+                    path = each.entries.data_file(index).referenced_data_file
+                    if path is not None and key_of(path) in vectors_of:
+                        self._refuse(f"rows of {path} were deleted")
+            if wanted.undeleted:
+                new += self._newer(each)
+        if new:
+            self._refuse_deletes_of_files(new)
 
-    def refuse_deletes_of_files(self) -> None:
+    def _refuse_matching(self, changed: Changed) -> None:
+        """No delete came that may match."""
+        wanted, entries = self._wanted, changed.entries
+        kept = self._in_partitions(entries, changed.added)
+        if wanted.row_filter is not ALWAYS_TRUE and wanted.partitions is None:
+            schema = self._since.base.metadata.schema
+            kept = may_delete_matching_rows(entries, kept, wanted.row_filter, schema)
+        for index in kept:
+            path = entries.path[index]
+            self._refuse(f"{path} was added, which deletes rows that it may concern")
+
+    def _newer(self, changed: Changed) -> list[DataFile]:
+        """The deletes that came. Those as old as what they took the place of are no new ones."""
+        left_out = {
+            each.id_in_manifests
+            for each in self._since.snapshots
+            if self._wanted.only_updates and each.operation in _NO_NEW_ROWS
+        }
+        entries = changed.entries
+        return [
+            entries.data_file(index)
+            for index in changed.added
+            if entries.sequence_number[index] > self._since.number
+            and entries.snapshot_id[index] not in left_out
+        ]
+
+    def _refuse_deletes_of_files(self, new: Sequence[DataFile]) -> None:
         """No row was deleted of the files that go, whichever: new ones hold the rows of all.
 
         Deletes that the new files get as well, for their rows are as old as they were, are no
         conflict.
         """
-        wanted = self._wanted
-        start = self._history.table.metadata.snapshot(wanted.start_id or 0)
-        number = 0 if start is None else start.sequence_number
-        found = self._deletes_since(number)
-        if not found:
-            return
         # A file may have got several vectors, one after the other.
-        key_of = self._history.table.storage.same_file_key
+        key_of = self._since.key_of
         vectors = {
-            key_of(each.referenced_data_file or "") for each in found if each.is_deletion_vector
+            key_of(each.referenced_data_file or "") for each in new if each.is_deletion_vector
         }
-        metadata = self._history.table.metadata
-        others = [each for each in found if not each.is_deletion_vector]
-        index = DeleteIndex(others, metadata.specs, metadata.file_schema, key_of)
-        for each in wanted.undeleted:
-            applied = index.deletes_of(_of_age(each, number))
-            lost = [one for one in applied if not self._stays(one, each)]
-            if lost or (vectors and key_of(each.path) in vectors):
+        for each in self._wanted.undeleted:
+            if vectors and key_of(each.path) in vectors:
                 self._refuse(f"rows of {each.path}, which it rewrites, were deleted")
-        if wanted.same_age is not None:
-            self._refuse_deletes_of_others(wanted.same_age, index, number)
-
-    def _deletes_since(self, number: int) -> list[DataFile]:
-        """The deletes that came. Those as old as what they took the place of are no new ones."""
-        left_out = {
-            each.id_in_manifests
-            for each in self._history.snapshots
-            if self._wanted.only_updates and each.operation in _NO_NEW_ROWS
-        }
-        return [
-            entries.data_file(index)
-            for _, _, entries, indexes in self._history.changed(None, ManifestContent.DELETES)
-            for index in indexes
-            if entries.status[index] == ADDED
-            and entries.sequence_number[index] > number
-            and entries.snapshot_id[index] not in left_out
-        ]
-
-    def _stays(self, delete: DataFile, file: DataFile) -> bool:
-        """Whether a delete of a file deletes the same rows in what takes its place."""
-        made = self._wanted.same_age
-        if made is None or delete.content is not FileContent.EQUALITY_DELETES:
-            return False
-        if self._history.table.metadata.specs[delete.spec_id].is_unpartitioned:
-            return True
-        # Rows stay in their partition unless it is another spec's.
-        return all(each.spec_id == file.spec_id for each in made)
-
-    def _refuse_deletes_of_others(
-        self, made: Sequence[DataFile], index: DeleteIndex, number: int
-    ) -> None:
-        """Refuse where rows came into a partition whose deletes were not meant for them."""
-        specs = self._history.table.metadata.specs
-        for each in made:
-            if all(old.spec_id == each.spec_id for old in self._wanted.undeleted):
-                continue
-            for delete in index.deletes_of(_of_age(each, number)):
-                if not specs[delete.spec_id].is_unpartitioned:
-                    self._refuse(f"rows of the partition that gets {each.path} were deleted")
-
-    def refuse_other_vectors(self) -> None:
-        """No file got a deletion vector meanwhile that gets one by this change."""
-        key_of = self._history.table.storage.same_file_key
-        files = {key_of(each) for each in self._wanted.vectors_of}
-        for _, _, entries, indexes in self._history.changed(None, ManifestContent.DELETES):
-            for index in indexes:
-                if entries.status[index] == DELETED or entries.file_format[index] != "PUFFIN":
-                    continue
-                path = entries.data_file(index).referenced_data_file
-                if path is not None and key_of(path) in files:
-                    self._refuse(f"rows of {path} were deleted")
+        others = [each for each in new if not each.is_deletion_vector]
+        index = self._since.index(others, compare_bounds=True)
+        lost = self._since.lost_delete(index, self._wanted.undeleted, self._wanted.same_age)
+        if lost is not None:
+            self._refuse(lost)
 
     # ------------------------------------------------------------------ matching
 
-    def _matching(
-        self, spec: SpecScan, entries: ManifestEntries, indexes: Sequence[int]
-    ) -> list[int]:
-        kept = self._in_partitions(spec, entries, indexes)
+    def _matching(self, entries: ManifestEntries, indexes: Sequence[int]) -> list[int]:
+        kept = self._in_partitions(entries, indexes)
         wanted = self._wanted.row_filter
         if not kept or wanted is ALWAYS_TRUE or self._partitions is not None:
             return kept
-        mask = metrics_mask(entries, wanted, self._history.table.metadata.schema, kept)
+        mask = metrics_mask(entries, wanted, self._since.base.metadata.schema, kept)
         return [index for index in kept if mask[index]]
 
-    def _in_partitions(
-        self, spec: SpecScan, entries: ManifestEntries, indexes: Sequence[int]
-    ) -> list[int]:
+    def _in_partitions(self, entries: ManifestEntries, indexes: Sequence[int]) -> list[int]:
+        spec_id = entries.spec_id
         if self._partitions is not None:
-            spec_id = spec.spec.spec_id
             return [
                 index
                 for index in indexes
                 if (spec_id, partition_key(entries.partition[index])) in self._partitions
             ]
+        if self._wanted.row_filter is ALWAYS_TRUE:
+            return [*indexes]
+        if spec_id not in self._specs:
+            metadata = self._since.base.metadata
+            self._specs[spec_id] = SpecScan(
+                metadata.specs[spec_id], self._wanted.row_filter, metadata.schema, metadata
+            )
+        spec = self._specs[spec_id]
         if spec.predicate is ALWAYS_TRUE:
             return [*indexes]
         mask = partition_mask(entries, spec.predicate, spec.spec, indexes)
@@ -207,11 +172,6 @@ class _Checks:
 
     def _refuse(self, what: str) -> NoReturn:
         raise rows_changed(
-            f"another commit to {self._history.table.name} conflicts with this statement: {what}; "
+            f"another commit to {self._since.base.name} conflicts with this statement: {what}; "
             "nothing was changed, run the statement again"
         )
-
-
-def _of_age(file: DataFile, number: int) -> DataFile:
-    """The file as old as it is, or as the start is where it is younger, as new ones are."""
-    return replace(file, sequence_number=min(file.sequence_number, number))

@@ -19,8 +19,6 @@ from icesql.commit.rows import RewrittenFiles
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, InternalError
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.manifest.entries import DELETED
-from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.maintain.new_deletes import NewDeletes
 from icesql.maintain.others import Deleted, Others, equality_deletes
@@ -29,8 +27,6 @@ from icesql.maintain.rewrite.origins import Origins
 from icesql.maintain.rewrite.plan import RewritePlan
 from icesql.maintain.rewrite.task import RewriteResult
 from icesql.scan.deletes.vectors import Positions
-from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import typed_specs
 from icesql.scan.tasks.task import FileScanTask
 from icesql.write.row_origins import RowOrigins
 
@@ -190,21 +186,3 @@ class _GroupOrigins:
                 )
                 parts.append(np.repeat(starts, lengths) + offsets)
         return np.sort(np.concatenate(parts))
-
-
-def removed_by(table: Table, snapshot: Snapshot, query: QueryContext) -> set[str]:
-    """The paths of the data files that a snapshot removed."""
-    specs = typed_specs(table.metadata)
-    reader = ManifestReader(table.storage, query, table.name)
-    own = [
-        each
-        for each in reader.manifests_of(snapshot)
-        if each.content is ManifestContent.DATA
-        and each.added_snapshot_id == snapshot.id_in_manifests
-    ]
-    return {
-        entries.path[index]
-        for _, entries in reader.entries_of(own, lambda each: specs[each.partition_spec_id])
-        for index, status in enumerate(entries.status)
-        if status == DELETED and entries.snapshot_id[index] == snapshot.id_in_manifests
-    }

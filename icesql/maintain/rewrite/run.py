@@ -14,6 +14,7 @@ from msgspec import Struct
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.result import CommitResult
 from icesql.commit.rows import commit_rewrite
+from icesql.commit.validation.since import Since
 from icesql.context import Progress, QueryContext
 from icesql.errors import (
     CommitConflictError,
@@ -27,7 +28,7 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.maintain.rewrite.dangling import dangling_deletes
 from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.maintain.rewrite.local import run_locally
-from icesql.maintain.rewrite.meanwhile import CARRIED_ROWS, FollowedGroups, removed_by
+from icesql.maintain.rewrite.meanwhile import CARRIED_ROWS, FollowedGroups
 from icesql.maintain.rewrite.origins import Origins
 from icesql.maintain.rewrite.plan import RewritePlan
 from icesql.maintain.rewrite.task import (
@@ -250,11 +251,11 @@ class _Rewrite:
         left_out = followed.left_out
         if followed.was_left_out and snapshot is not None:
             # Of several attempts an earlier one may have counted.
-            removed = removed_by(done.table, snapshot, self._query)
+            since = Since(snapshot.parent_snapshot_id, done.table, snapshot, self._query)
             left_out = {
                 each.number: followed.left_out.get(each.number, "another commit was first")
                 for each in groups
-                if each.files[0].data_file.path not in removed
+                if since.key_of(each.files[0].data_file.path) not in since.gone
             }
         self._failed |= left_out
         committed = [each for each in groups if each.number not in left_out]

@@ -1,0 +1,217 @@
+"""What happened to a branch since a snapshot of it was scanned: files that came, files that went.
+
+Source: Java ``MergingSnapshotProducer.validationHistory``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.catalog.table import Table
+from icesql.commit.files import FileKey, file_key
+from icesql.context import QueryContext
+from icesql.errors import CorruptFileError, rows_changed
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.entries import ADDED, DELETED, ManifestEntries
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.types import IcebergType
+from icesql.scan.deletes.delete_index import DeleteIndex
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.spec_scan import typed_specs
+
+APPEND: Final = "append"
+OVERWRITE: Final = "overwrite"
+DELETE: Final = "delete"
+REPLACE: Final = "replace"
+
+
+class Changed(Struct, frozen=True):
+    """The places in ``entries`` of the files that snapshots of the range added, and removed.
+
+    ``operation`` is that of the snapshot whose list has the manifest; None where it says none.
+    """
+
+    operation: str | None
+    entries: ManifestEntries
+    added: Sequence[int]
+    removed: Sequence[int]
+
+    def by(self, operations: Collection[str]) -> bool:
+        """Whether one of these did it, as far as is known."""
+        return self.operation is None or self.operation in operations
+
+
+class Since:
+    """What happened to a branch of ``base`` between snapshot ``start_id`` and ``head``.
+
+    ``start_id`` None: the branch was empty. ``number`` is the sequence number of the start; where
+    it is None the base has the start, or 0 is assumed. ``own`` are snapshots of the same change,
+    and what each followed; they are no part of it. Files that a snapshot lists without having added
+    them did not come by it, and did not go. Raises CommitConflictError where the start is no
+    ancestor of the head any more: what happened is not known then, and nothing may be assumed.
+    """
+
+    def __init__(
+        self,
+        start_id: int | None,
+        base: Table,
+        head: Snapshot | None,
+        query: QueryContext,
+        *,
+        number: int | None = None,
+        own: Mapping[int, int | None] = MappingProxyType({}),
+    ) -> None:
+        self.base = base
+        self.key_of = base.storage.same_file_key
+        self.snapshots = _since(base, head, start_id, own)
+        if number is None:
+            start = None if start_id is None else base.metadata.snapshot(start_id)
+            number = 0 if start is None else start.sequence_number
+        self.number = number
+        self._ids = frozenset(each.id_in_manifests for each in self.snapshots)
+        self._reader = ManifestReader(base.storage, query, base.name)
+
+    def changed(
+        self, content: ManifestContent, operations: Collection[str] | None = None
+    ) -> Iterator[Changed]:
+        """What snapshots of these operations (None: all) changed, manifest by manifest."""
+        listed = [
+            (each.operation, manifest)
+            for each in self.snapshots
+            if operations is None or each.operation is None or each.operation in operations
+            for manifest in self._reader.manifests_of(each)
+            if manifest.content is content
+            and manifest.added_snapshot_id in (each.id_in_manifests, None)
+        ]
+        read = self._reader.entries_of([manifest for _, manifest in listed], self._spec_of)
+        for (operation, _), (_, entries) in zip(listed, read, strict=True):
+            own = [n for n, each in enumerate(entries.snapshot_id) if each in self._ids]
+            added = [n for n in own if entries.status[n] == ADDED]
+            removed = [n for n in own if entries.status[n] == DELETED]
+            if added or removed:
+                yield Changed(operation, entries, added, removed)
+
+    @cached_property
+    def gone(self) -> frozenset[str]:
+        """The keys of the data files that were removed."""
+        return frozenset(
+            self.key_of(each.entries.path[index])
+            for each in self.changed(ManifestContent.DATA)
+            for index in each.removed
+        )
+
+    @cached_property
+    def new_deletes(self) -> tuple[DataFile, ...]:
+        """The delete files and vectors that were added."""
+        return self._deletes[0]
+
+    @cached_property
+    def removed_deletes(self) -> frozenset[FileKey]:
+        """The keys of the delete files and vectors that were removed."""
+        return self._deletes[1]
+
+    @cached_property
+    def _deletes(self) -> tuple[tuple[DataFile, ...], frozenset[FileKey]]:
+        new: list[DataFile] = []
+        removed: set[FileKey] = set()
+        for each in self.changed(ManifestContent.DELETES):
+            new += map(each.entries.data_file, each.added)
+            removed.update(file_key(each.entries.data_file(index)) for index in each.removed)
+        return tuple(new), frozenset(removed)
+
+    def index(self, deletes: Iterable[DataFile], *, compare_bounds: bool = False) -> DeleteIndex:
+        """Deletes by the data files to which they apply."""
+        metadata = self.base.metadata
+        return DeleteIndex(
+            deletes,
+            metadata.specs,
+            metadata.file_schema,
+            self.key_of,
+            compare_bounds=compare_bounds,
+        )
+
+    def as_old(self, file: DataFile) -> DataFile:
+        """The file as old as it is, or as the start is where it is younger, as new ones are."""
+        return replace(file, sequence_number=min(file.sequence_number, self.number))
+
+    def lost_delete(
+        self, came: DeleteIndex, files: Sequence[DataFile], made: Sequence[DataFile] | None
+    ) -> str | None:
+        """Say which of the deletes that ``came`` would not be the same rows' in the new files.
+
+        ``made`` take the place of ``files`` and are as old as the start; None: they are younger,
+        and no delete applies to them.
+        """
+        specs = self.base.metadata.specs
+        for each in files:
+            for delete in came.deletes_of(self.as_old(each)):
+                # Rows stay in their partition unless it is another spec's.
+                stays = (
+                    made is not None
+                    and delete.content is FileContent.EQUALITY_DELETES
+                    and (
+                        specs[delete.spec_id].is_unpartitioned
+                        or all(file.spec_id == each.spec_id for file in made)
+                    )
+                )
+                if not stays:
+                    return f"rows of {each.path}, which it rewrites, were deleted"
+        for file in made or ():
+            if all(each.spec_id == file.spec_id for each in files):
+                continue
+            # Rows came into a partition whose deletes were not meant for them.
+            for delete in came.deletes_of(self.as_old(file)):
+                if not specs[delete.spec_id].is_unpartitioned:
+                    return f"rows of the partition that gets {file.path} were deleted"
+        return None
+
+    @cached_property
+    def _specs(self) -> dict[int, tuple[PartitionSpec, tuple[IcebergType, ...]]]:
+        return typed_specs(self.base.metadata)
+
+    def _spec_of(self, manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
+        found = self._specs.get(manifest.partition_spec_id)
+        if found is None:
+            raise CorruptFileError(
+                manifest.manifest_path,
+                f"the table has no partition spec {manifest.partition_spec_id}",
+            )
+        return found
+
+
+def _since(
+    table: Table, head: Snapshot | None, start_id: int | None, own: Mapping[int, int | None]
+) -> list[Snapshot]:
+    """The snapshots after the start, newest first. Only it, and own ones, may be expired."""
+    found: list[Snapshot] = []
+    current = None if head is None else head.snapshot_id
+    seen: set[int] = set()
+    while current is not None and current != start_id:
+        if current in seen:
+            raise CorruptFileError(table.metadata_location, "snapshots are their own ancestors")
+        seen.add(current)
+        if current in own:
+            current = own[current]
+            continue
+        snapshot = table.metadata.snapshot(current)
+        if snapshot is None:
+            raise rows_changed(
+                f"what happened to {table.name} since the statement read it is not known any "
+                f"more: snapshot {current} is expired; run the statement again"
+            )
+        found.append(snapshot)
+        current = snapshot.parent_snapshot_id
+    if current is None and start_id is not None:
+        raise rows_changed(
+            f"the snapshot {start_id} that the statement read is not part of {table.name} any "
+            "more; run the statement again"
+        )
+    return found
