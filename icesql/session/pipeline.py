@@ -374,7 +374,7 @@ class Pipeline:
         from icesql.sql.statement import Describe, ShowOfTable, ShowSession
 
         if isinstance(statement, ShowSession) and statement.what == "PROCEDURES":
-            from icesql.maintain.procedures.list_procedures import list_procedures
+            from icesql.modify.procedures.procedure import list_procedures
 
             return StaticResult(*list_procedures(statement.like)), ()
         if self.state.temporary and isinstance(statement, Describe | ShowOfTable):

@@ -251,17 +251,17 @@ def texts_in_code() -> set[str]:
 
 def procedures() -> str:
     """Every procedure with its parameters and the columns of its rows."""
-    from icesql.maintain.procedures.declared import PROCEDURES
+    from icesql.modify.procedures.procedure import find_procedure, procedure_names
 
     parts = []
-    for name, each in sorted(PROCEDURES.items()):
+    for each in map(find_procedure, procedure_names()):
         rows = [
             [f"`{one.name}`", one.kind, "required" if one.required else one.default]
             for one in each.parameters
         ]
         columns = ", ".join(f"`{column}`" for column in each.result.split(", "))
         parts.append(
-            f"## {name}\n\n{each.about[0].upper()}{each.about[1:]}.\n\n{_table(['parameter', 'type', 'default'], rows)}\n\nRows: {columns}."
+            f"## {each.name}\n\n{each.about[0].upper()}{each.about[1:]}.\n\n{_table(['parameter', 'type', 'default'], rows)}\n\nRows: {columns}."
         )
     return _page(
         "Procedures",

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import icesql
 from icesql import errors
-from icesql.maintain.procedures.declared import PROCEDURES
-from icesql.modify.procedures.run import PLANNERS
+from icesql.modify.procedures import system
+from icesql.modify.procedures.procedure import find_procedure, procedure_names
+from icesql.repl.completing.names import Names
+from icesql.repl.completing.source import ConnectionSource
+from icesql.repl.completing.suggest import suggestions
+from tests.manual import reference
 
 
 @pytest.fixture
@@ -31,9 +37,9 @@ def rows(con: icesql.Connection, table: str = "s.t") -> list[int]:
     return sorted(row[0] for row in con.execute(f"SELECT i FROM {table}").fetchall())
 
 
-def test_every_procedure_is_run_by_something() -> None:
-    assert PROCEDURES.keys() == PLANNERS.keys()
-    for each in PROCEDURES.values():
+def test_every_file_is_a_procedure_of_its_name() -> None:
+    for each in map(find_procedure, procedure_names()):
+        assert each.plan.__module__ == f"{system.__name__}.{each.name}"
         required = [parameter.required for parameter in each.parameters]
         assert required == sorted(required, reverse=True), each.name  # those by position first
 
@@ -216,9 +222,46 @@ def test_show_procedures(lasting: Any) -> None:
         ),
     ]
     told = con.execute("SELECT count(*) FROM (SHOW PROCEDURES)").fetchall()
-    assert told == [(len(PROCEDURES),)]
+    assert told == [(len(procedure_names()),)]
     with pytest.raises(errors.SqlSyntaxError, match="procedures are in system"):
         con.execute("SHOW PROCEDURES FROM s")
+
+
+_TOY = """
+from icesql.modify.procedures.plan import Plan, Rows, Step
+from icesql.modify.procedures.procedure import TABLE, Parameter, procedure
+
+
+@procedure("counts to a number", TABLE, Parameter("to", "int", "2"), rows="number bigint")
+def toy(call):
+    steps = [Step("read", "table", call.target()[1].name, "to be named")]
+    return Plan(steps, lambda: Rows([(each,) for each in range(call["to"] or 2)], "counted"))
+"""
+
+
+def test_one_file_makes_a_procedure(
+    con: icesql.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "toy.py").write_text(_TOY)
+    monkeypatch.setattr(system, "__path__", [*system.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, f"{system.__name__}.toy", raising=False)
+    con.execute("CREATE TABLE s.t (i INT)")
+    cursor = con.execute("CALL system.toy('s.t', to => 3)")
+    assert [each[0] for each in cursor.description] == ["number"]
+    assert (cursor.fetchall(), [*cursor.notes]) == ([(0,), (1,), (2,)], ["counted"])
+    assert con.execute("EXPLAIN CALL system.toy('s.t')").fetchall()[0][:3] == (
+        "read", "table", "s.t",
+    )  # fmt: skip
+    with pytest.raises(errors.ProgrammingError, match="to is 'x', and takes an int"):
+        con.execute("CALL system.toy('s.t', 'x')")
+    with pytest.raises(errors.ProgrammingError, match=r"did you mean system\.toy"):
+        con.execute("CALL system.toi('s.t')")
+    assert con.execute("SHOW PROCEDURES LIKE 'toy'").fetchall() == [
+        ("system.toy", "toy(table string, [to int = 2])", "number bigint", "counts to a number")
+    ]
+    names = Names(ConnectionSource(con))
+    assert "to => " in {each.text for each in suggestions("CALL system.toy(", names)}
+    assert "## toy\n\nCounts to a number." in reference.procedures()
 
 
 def test_trinos_two_parameters_of_a_table(con: icesql.Connection) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import icesql
 from icesql.errors import ProgrammingError
-from icesql.maintain.procedures.declared import PROCEDURES
+from icesql.modify.procedures.procedure import find_procedure, procedure_names
 from icesql.sql.parse import parse
 from icesql.sql.statement import TransactionControl, Write
 from icesql.sql.writes import (  # noqa: F401  (their classes are found below)
@@ -79,7 +79,7 @@ CHANGES = [
     "ALTER VIEW s.v SET TBLPROPERTIES ('a' = 'b')",
     "ANALYZE TABLE s.t COMPUTE STATISTICS",
     "OPTIMIZE s.t",
-    *(f"CALL system.{name}('s.t')" for name, each in PROCEDURES.items() if each.changes),
+    *(f"CALL system.{name}('s.t')" for name in procedure_names() if find_procedure(name).changes),
     "CALL system.remove_orphan_files(table => 's.t', dry_run => true)",
     "CALL iceberg_expire_snapshots('s.t')",
 ]

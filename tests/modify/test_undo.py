@@ -233,16 +233,16 @@ def test_another_writer_between_the_look_and_the_rollback(
 def test_a_commit_between_the_load_and_the_swap_is_a_conflict(
     table: icesql.Connection, catalog: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icesql.modify.procedures import refs
+    from icesql.commit import change as module
 
-    change = refs.change_table
+    change = module.change_table
 
     def late(*given: Any, **named: Any) -> Any:
         with icesql.connect(**catalog) as other:
             other.execute("INSERT INTO s.t VALUES (5)")
         return change(*given, **named)
 
-    monkeypatch.setattr(refs, "change_table", late)
+    monkeypatch.setattr(module, "change_table", late)
     with pytest.raises(errors.CommitConflictError, match="no longer at snapshot"):
         table.execute("CALL system.rollback_to_snapshot('s.t', -1)")
     assert ids(table) == [3, 4, 5], "what another one committed is not taken back"

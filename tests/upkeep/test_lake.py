@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import icesql
 from icesql.errors import (
@@ -18,7 +19,7 @@ from icesql.errors import (
     StorageError,
     UnsupportedSqlError,
 )
-from icesql.modify.procedures import run as procedures
+from icesql.modify.procedures.system import rewrite_data_files as module
 from icesql.upkeep import history as history_module
 from icesql.upkeep import lake as lake_module
 from icesql.upkeep import of_table as of_table_module
@@ -228,7 +229,7 @@ def test_a_run_beside_another_one_leaves_its_tables_to_nobody(lake: Path, tmp_pa
 def test_what_another_has_done_meanwhile_is_no_failure(
     one: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    real = procedures.PLANNERS["rewrite_data_files"]
+    real = module.rewrite_data_files
 
     def beaten(call: Any) -> Any:
         monkeypatch.undo()
@@ -236,9 +237,9 @@ def test_what_another_has_done_meanwhile_is_no_failure(
             other.execute("CALL system.rewrite_data_files('ns.t')")
         raise error
 
-    monkeypatch.setitem(procedures.PLANNERS, "rewrite_data_files", beaten)
+    monkeypatch.setattr(module, "rewrite_data_files", replace(real, plan=beaten))
     done = one.maintain("ns.t")
-    assert real is procedures.PLANNERS["rewrite_data_files"]
+    assert real is module.rewrite_data_files
     (action,) = done.tables[0].actions
     assert (action.status, action.note) == ("nothing", "another did it")
     assert done.exit_code == 0
@@ -264,16 +265,16 @@ def test_what_another_expires_meanwhile_is_no_damage(
 def test_a_failing_table_stops_no_other(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from icesql.errors import CommitStateUnknownError
 
-    real = procedures.PLANNERS["rewrite_data_files"]
+    real = module.rewrite_data_files
 
     def fails(call: Any) -> Any:
         if call.table_name().parts[-1] == "small":
             raise CommitStateUnknownError("nobody knows")
         if call.table_name().parts[-1] == "partitioned":
             raise CommitConflictError("another was first")
-        return real(call)
+        return real.plan(call)
 
-    monkeypatch.setitem(procedures.PLANNERS, "rewrite_data_files", fails)
+    monkeypatch.setattr(module, "rewrite_data_files", replace(real, plan=fails))
     with connect(lake) as con:
         done = con.maintain()
     found = by_table(done)
@@ -294,12 +295,12 @@ def test_a_failing_table_stops_no_other(lake: Path, monkeypatch: pytest.MonkeyPa
 def test_whatever_one_table_raises_the_next_is_maintained(
     lake: Path, monkeypatch: pytest.MonkeyPatch, where: str, error: type[Exception]
 ) -> None:
-    real, look = procedures.PLANNERS["rewrite_data_files"], of_table_module.examine_history
+    real, look = module.rewrite_data_files, of_table_module.examine_history
 
     def plan(call: Any) -> Any:
         if call.table_name().parts[-1] == "small":
             raise error("of one table")
-        return real(call)
+        return real.plan(call)
 
     def examine(parts: Any, *others: Any) -> Any:
         if parts[-1] == "small":
@@ -307,7 +308,7 @@ def test_whatever_one_table_raises_the_next_is_maintained(
         return look(parts, *others)
 
     if where == "action":
-        monkeypatch.setitem(procedures.PLANNERS, "rewrite_data_files", plan)
+        monkeypatch.setattr(module, "rewrite_data_files", replace(real, plan=plan))
     else:
         monkeypatch.setattr(of_table_module, "examine_history", examine)
     with connect(lake) as con:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from icesql.errors import ProgrammingError
+from icesql.errors import ProgrammingError, SnapshotNotFoundError
 from icesql.iceberg.metadata.table_metadata import MAIN
-from icesql.maintain.procedures.arguments import Arguments
+from icesql.modify.procedures.arguments import Arguments
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_named
 from icesql.sql.table_name import name_parts
@@ -18,6 +18,7 @@ from icesql.storage.new_file import check_writable
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
+    from icesql.iceberg.metadata.snapshot import Snapshot
 
 
 class Call(Struct, frozen=True):
@@ -93,6 +94,19 @@ class Call(Struct, frozen=True):
         if branch not in (MAIN, named):
             raise self.wrong("branch", f"is {named!r}, and table names {branch!r}")
         return catalog, table, named
+
+    def snapshot_of(self, table: Table) -> Snapshot | None:
+        """The snapshot that ``snapshot_id`` names, else the current one; None without any.
+
+        Raises SnapshotNotFoundError.
+        """
+        wanted: int | None = self["snapshot_id"]
+        if wanted is None:
+            return table.metadata.current_snapshot
+        found = table.metadata.snapshot(wanted)
+        if found is None:
+            raise SnapshotNotFoundError(f"snapshot {wanted}", table=table.name)
+        return found
 
     def wrong(self, parameter: str, problem: str) -> ProgrammingError:
         """The error for a value that the procedure cannot take."""

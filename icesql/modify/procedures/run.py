@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -10,25 +9,11 @@ from msgspec.structs import replace
 from icesql.config import time_zone
 from icesql.engine.static import StaticResult
 from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
-from icesql.maintain.procedures.arguments import Ago, Argument, Arguments, bind
-from icesql.maintain.procedures.declared import PROCEDURES, REFUSED
-from icesql.maintain.procedures.plan import Plan
-from icesql.maintain.procedures.procedure import Procedure
 from icesql.modify.modified import Modified
 from icesql.modify.present import check_present
-from icesql.modify.procedures import (
-    convert,
-    delete_files,
-    files,
-    imports,
-    maintain,
-    manifests,
-    refs,
-    relocation,
-    rewrite_data_files,
-    statistics,
-)
+from icesql.modify.procedures.arguments import Ago, Argument, Arguments, bind
 from icesql.modify.procedures.call import Call
+from icesql.modify.procedures.procedure import Procedure, find_procedure, procedure_names
 from icesql.modify.services import StatementServices
 from icesql.sql.statement import Query
 from icesql.sql.table_name import name_parts
@@ -42,24 +27,16 @@ from icesql.sql.writes.procedures.call import (
 )
 from icesql.sql.writes.statements import TableName
 
-
-def _maintain(given: Call) -> Plan:
-    return maintain.maintain(given, call)
-
-
-PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
-    **convert.PLANNERS,
-    **delete_files.PLANNERS,
-    **files.PLANNERS,
-    **imports.PLANNERS,
-    "maintain": _maintain,
-    **manifests.PLANNERS,
-    **refs.PLANNERS,
-    **relocation.PLANNERS,
-    **rewrite_data_files.PLANNERS,
-    **statistics.PLANNERS,
-}
 _SYSTEM: Final = "system"
+# Those of Spark that are not here, and why.
+_REFUSED: Final = {
+    "snapshot": "it reads the files of a Hive table, and icesql opens no Hive tables; "
+    "add_files adds the Parquet files of a folder to a table",
+    "migrate": "it turns a Hive table into an Iceberg table, and icesql opens no Hive tables; "
+    "add_files adds the Parquet files of a folder to a table",
+    "create_changelog_view": "SELECT * FROM t CHANGES … gives the same rows",
+    "unregister_table": "DROP TABLE t takes it out of the catalog and leaves its files",
+}
 # DuckDB's extension calls them so, without a schema.
 _DUCKDB: Final = "iceberg_"
 _EXPLAINED: Final = (
@@ -88,7 +65,7 @@ def call(statement: CallProcedure, services: StatementServices) -> Modified:
     catalog = statement.name[0] if len(statement.name) > 2 else ""
     arguments = _with_tables(bound, services)
     given_call = Call(arguments, services, now_ms, catalog, statement.explain, statement.head)
-    plan = PLANNERS[procedure.name](given_call)
+    plan = procedure.plan(given_call)
     if statement.explain:
         rows = [
             (each.action, each.what, each.name, each.bytes, each.records, each.reason)
@@ -121,15 +98,16 @@ def _procedure(statement: CallProcedure) -> Procedure:
     if place and (place[-1].lower() != _SYSTEM or len(place) > 2):
         hint = "; procedures are called as CALL system.name(…) or CALL catalog.system.name(…)"
         raise _at(f"there is no procedure {'.'.join(statement.name)}{hint}", statement, len(hint))
-    if name in REFUSED:
+    if name in _REFUSED:
         raise UnsupportedSqlError(
-            f"CALL {_SYSTEM}.{name}", hint=REFUSED[name], offset=statement.offset
+            f"CALL {_SYSTEM}.{name}", hint=_REFUSED[name], offset=statement.offset
         )
-    if name not in PROCEDURES:
-        near = similar_names(name, PROCEDURES)
+    names = procedure_names()
+    if name not in names:
+        near = similar_names(name, names)
         hint = f"; did you mean {_SYSTEM}.{near[0]}?" if near else "; SHOW PROCEDURES lists them"
         raise _at(f"there is no procedure {'.'.join(statement.name)}{hint}", statement, len(hint))
-    return PROCEDURES[name]
+    return find_procedure(name)
 
 
 def _at(problem: str, statement: CallProcedure, hint_length: int) -> ProgrammingError:

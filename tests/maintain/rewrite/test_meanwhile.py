@@ -24,7 +24,7 @@ from icesql.maintain.rewrite.origins import Origins
 from icesql.maintain.rewrite.row_order import RowOrder
 from icesql.maintain.rewrite.run import rewrite
 from icesql.maintain.rewrite.task import RewriteResult, tasks_of
-from icesql.modify.procedures import rewrite_data_files
+from icesql.modify.procedures.system import rewrite_data_files
 from icesql.write.partition.sorting import SortKey
 from icesql.write.row_origins import OriginsInOrder, RowOrigins, decode_origins, encode_origins
 from tests.maintain.rewrite.tables import (

@@ -1,23 +1,38 @@
-"""convert_equality_deletes."""
+"""convert_equality_deletes: position deletes or vectors of deletes by equality."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING
 
-from icesql.engine.engines import engine_for, engine_note
-from icesql.maintain.convert.local import run_locally
-from icesql.maintain.convert.on_spark import run_on_spark
-from icesql.maintain.convert.plan import ConversionPlan, plan_conversion
-from icesql.maintain.convert.run import Converted, convert
-from icesql.maintain.procedures.plan import Plan, Rows, Step
-from icesql.modify.engine_name import SUMMARY
-from icesql.modify.procedures.call import Call
-from icesql.modify.procedures.conditions import files_condition
+from icesql.modify.procedures.plan import Plan, Rows, Step
+from icesql.modify.procedures.procedure import BRANCH, TABLE, WHERE, procedure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from icesql.maintain.convert.plan import ConversionPlan
+    from icesql.maintain.convert.run import Converted
+    from icesql.modify.procedures.call import Call
 
 
+@procedure(
+    "makes position deletes or deletion vectors of equality deletes; no data file is written",
+    TABLE,
+    WHERE,
+    BRANCH,
+    rows="removed_equality_delete_files_count integer, added_delete_files_count integer, "
+    "converted_rows_count bigint, remaining_equality_delete_files_count integer",
+)
 def convert_equality_deletes(call: Call) -> Plan:
     """The data files of which equality deletes may take rows."""
+    from icesql.engine.engines import engine_for, engine_note
+    from icesql.maintain.convert.local import run_locally
+    from icesql.maintain.convert.on_spark import run_on_spark
+    from icesql.maintain.convert.plan import plan_conversion
+    from icesql.maintain.convert.run import convert
+    from icesql.modify.engine_name import SUMMARY
+    from icesql.modify.procedures.conditions import files_condition
+
     catalog, table, branch = call.named_branch()
     query = call.services.query
     planned = plan_conversion(table, query, branch=branch, row_filter=files_condition(call))
@@ -38,11 +53,6 @@ def convert_equality_deletes(call: Call) -> Plan:
         run,
         f"{deletes:,} equality delete files, {len(planned.tasks):,} data files{place}",
     )
-
-
-PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
-    "convert_equality_deletes": convert_equality_deletes
-}
 
 
 def _note(done: Converted) -> str:

@@ -1,23 +1,32 @@
-"""rewrite_manifests."""
+"""rewrite_manifests: the manifests of one partition spec, clustered by partition."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING
 
-from icesql.commit.manifests.rewrite import (
-    ManifestGroup,
-    manifest_groups,
+from icesql.modify.procedures.plan import Plan, Rows, Step
+from icesql.modify.procedures.procedure import TABLE, Parameter, procedure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from icesql.commit.manifests.rewrite import ManifestGroup
+    from icesql.modify.procedures.call import Call
+
+
+@procedure(
+    "writes manifests anew, with the files of a partition together",
+    TABLE,
+    Parameter("use_caching", "boolean", "false"),
+    Parameter("spec_id", "int", "the current one"),
+    Parameter("sort_by", "array<string>", "all partition fields"),
+    rows="rewritten_manifests_count integer, added_manifests_count integer",
 )
-from icesql.commit.manifests.rewrite import (
-    rewrite_manifests as rewrite,
-)
-from icesql.maintain.procedures.plan import Plan, Rows, Step
-from icesql.modify.procedures.call import Call
-
-
 def rewrite_manifests(call: Call) -> Plan:
     """The manifests of one partition spec, clustered by partition."""
+    from icesql.commit.manifests.rewrite import manifest_groups
+    from icesql.commit.manifests.rewrite import rewrite_manifests as rewrite
+
     catalog, table = call.target()
     sort_by = call["sort_by"] or ()
 
@@ -42,6 +51,3 @@ def _steps(groups: Sequence[ManifestGroup]) -> Iterator[Step]:
             yield Step("remove", kind, each.manifest_path, reason, each.manifest_length)
         reason = f"{group.files} files in the order of their partitions"
         yield Step("write", kind, f"({group.count} new)", reason)
-
-
-PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {"rewrite_manifests": rewrite_manifests}

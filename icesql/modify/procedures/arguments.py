@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.errors import ProgrammingError, similar_names
-from icesql.maintain.procedures.procedure import Parameter, Procedure, shown_kind
+from icesql.modify.procedures.procedure import Parameter, Procedure, shown_kind
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST: Final = {"int": 2**31 - 1, "bigint": 2**63 - 1}

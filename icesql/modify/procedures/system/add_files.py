@@ -1,49 +1,46 @@
-"""Procedures that bring in what is there already: add_files and register_table."""
+"""add_files: Parquet files as they lie."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
-from icesql.catalog.targets import new_place
-from icesql.catalog.writes.register import register
-from icesql.commit.attempts import commit
-from icesql.commit.files import FileChanges
-from icesql.commit.snapshot_operation import SnapshotOperation
-from icesql.errors import (
-    AccessDeniedError,
-    CommitConflictError,
-    ProgrammingError,
-    UnsupportedSqlError,
-)
-from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.metadata.changes.updates import SetProperties, Update
-from icesql.iceberg.metadata.name_mapping import PROPERTY
-from icesql.iceberg.metadata.property_numbers import whole_number
-from icesql.maintain.content_files import live_paths
-from icesql.maintain.importing.folders import FoundFile, find_files
-from icesql.maintain.procedures.plan import Plan, Rows, Step
-from icesql.modify.engine_name import SUMMARY
-from icesql.modify.procedures.call import Call
-from icesql.scan.manifest_reader import ManifestReader
-from icesql.storage.open import Storage
-from icesql.storage.reroot import is_local, local_spellings, split_path
-from icesql.storage.roots import Roots
+from icesql.errors import AccessDeniedError, ProgrammingError, UnsupportedSqlError
+from icesql.modify.procedures.plan import Plan, Rows, Step
+from icesql.modify.procedures.procedure import TABLE, Parameter, procedure, required
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from icesql.catalog.table import Table
+    from icesql.iceberg.manifest.data_file import DataFile
+    from icesql.maintain.importing.folders import FoundFile
+    from icesql.modify.procedures.call import Call
+    from icesql.storage.open import Storage
 
 _SOURCE: Final = re.compile(r"\s*`?(\w+)`?\s*\.\s*`(.+)`\s*", re.DOTALL)
 _FOOTERS_AT_ONCE: Final = 16
 _SHOWN: Final = 3
 
 
+@procedure(
+    "makes the Parquet files of a folder part of a table, without a copy",
+    TABLE,
+    required("source_table", "string"),
+    Parameter("partition_filter", "map<string, string>"),
+    Parameter("check_duplicate_files", "boolean", "true"),
+    Parameter("parallelism", "int"),
+    rows="added_files_count bigint, changed_partition_count bigint",
+)
 def add_files(call: Call) -> Plan:
     """Parquet files as they lie, without a copy."""
+    from icesql.commit.attempts import commit
+    from icesql.commit.files import FileChanges
+    from icesql.maintain.importing.folders import find_files
+    from icesql.modify.engine_name import SUMMARY
+    from icesql.modify.procedures.added_files import AddFiles
+    from icesql.storage.open import Storage
+
     catalog, table = call.target()
     source = _source(call)
     _check_access(call, source)
@@ -64,7 +61,7 @@ def add_files(call: Call) -> Plan:
     def run() -> Rows:
         # The files are another's until they are committed, and stay if they are not.
         changes = FileChanges("append", files, summary=dict(SUMMARY), borrowed=True)
-        operation = _AddFiles(table, changes, call.services.query)
+        operation = AddFiles(table, changes, call.services.query)
         commit(catalog, table, operation, call.services.query)
         changed = operation.summary.get("changed-partition-count")
         count = None if changed is None else int(changed)
@@ -75,27 +72,9 @@ def add_files(call: Call) -> Plan:
     return Plan(_steps(table, files), run, f"{len(files)} files, {rows} rows, {size} bytes")
 
 
-class _AddFiles(SnapshotOperation):
-    """The files, and the name mapping by which they are read where the table had none."""
-
-    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
-        from icesql.maintain.importing.parquet import mapping_of, name_mapping_json
-
-        added = super().updates(base, attempt, now_ms)
-        found = self.found
-        mapping = base.metadata.name_mapping
-        if mapping is None and found.metadata.name_mapping is None:
-            text = name_mapping_json(found.metadata.schema)
-            return SetProperties({PROPERTY: text}), *added
-        if mapping is None or not mapping.holds(mapping_of(found)):
-            raise CommitConflictError(
-                f"the property {PROPERTY} of {base.name}, which says what columns the files have, "
-                "was changed meanwhile; nothing was added, run the statement again"
-            )
-        return added
-
-
 def _steps(table: Table, files: Sequence[DataFile]) -> Iterator[Step]:
+    from icesql.iceberg.metadata.name_mapping import PROPERTY
+
     if table.metadata.name_mapping is None:
         yield Step("set", "property", PROPERTY, "the files are read by the names of their columns")
     for each in files:
@@ -122,6 +101,9 @@ def _source(call: Call) -> str:
 
 def _check_access(call: Call, source: str) -> None:
     """Added files are read by every SELECT: only those that SQL may read are added."""
+    from icesql.storage.reroot import is_local, local_spellings
+    from icesql.storage.roots import Roots
+
     access = call.services.state.access
     if is_local(source):
         files = access.files
@@ -138,6 +120,9 @@ def _check_access(call: Call, source: str) -> None:
 
 
 def _check_new(table: Table, found: Sequence[FoundFile], call: Call) -> None:
+    from icesql.maintain.content_files import live_paths
+    from icesql.scan.manifest_reader import ManifestReader
+
     snapshot = table.metadata.current_snapshot
     if snapshot is None:
         return
@@ -158,10 +143,14 @@ def _check_new(table: Table, found: Sequence[FoundFile], call: Call) -> None:
 def _data_files(
     call: Call, table: Table, storage: Storage, found: Sequence[FoundFile]
 ) -> tuple[DataFile, ...]:
+    from concurrent.futures import ThreadPoolExecutor
+
     from icesql.maintain.importing.parquet import data_file, mapping_of
+    from icesql.modify.procedures.added_files import Spelling
+    from icesql.storage.reroot import is_local
 
     mapping, query = mapping_of(table), call.services.query
-    written = _Spelling(table.metadata.location)
+    written = Spelling(table.metadata.location)
 
     def read(each: FoundFile) -> DataFile:
         query.check()
@@ -171,51 +160,3 @@ def _data_files(
         return tuple(map(read, found))
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         return tuple(pool.map(read, found))
-
-
-class _Spelling(Struct, frozen=True):
-    """How the table spells paths of this machine: ``file:/a`` or ``/a``."""
-
-    location: str
-
-    def of(self, file: DataFile) -> DataFile:
-        """The file by a path that readers on other machines' defaults understand."""
-        from msgspec.structs import replace
-
-        is_uri = split_path(self.location)[0] == "file"
-        if not is_local(file.path):
-            return file
-        place = local_spellings(file.path)[0]
-        return replace(file, path=f"file:{place}" if is_uri else place)
-
-
-def register_table(call: Call) -> Plan:
-    """A table of a metadata file, under a new name; without the file an error names it."""
-    name, place = call.table_name(), call["metadata_file"]
-    if place is None:
-        from icesql.modify.procedures.dropped import no_file
-
-        raise no_file(*new_place(call.services.state.names, name.parts), name.text)
-    access = call.services.state.access
-    by_path = access.tables_by_path
-    if by_path is False or (isinstance(by_path, Roots) and not by_path.hold(place)):
-        raise AccessDeniedError("SQL names no such paths", argument="tables_by_path")
-    catalog, identifier = new_place(call.services.state.names, name.parts)
-    steps = [Step("set", "table", ".".join(identifier), f"its metadata is {place}")]
-
-    def run() -> Rows:
-        table = register(catalog, identifier, place, call.services.query)
-        snapshot = table.metadata.current_snapshot
-        if snapshot is None:
-            return Rows([(None, None, None)])
-        counts = (snapshot.summary.get(each) for each in ("total-records", "total-data-files"))
-        numbers = map(whole_number, counts)
-        return Rows([(snapshot.snapshot_id, *numbers)])
-
-    return Plan(steps, run)
-
-
-PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
-    "add_files": add_files,
-    "register_table": register_table,
-}

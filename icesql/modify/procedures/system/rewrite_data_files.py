@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, cast
+from typing import TYPE_CHECKING, cast
 
-from icesql.catalog.table import Table
-from icesql.engine.engines import EngineChoice, engine_for, engine_note
 from icesql.errors import Error, ProgrammingError, UnsupportedTableError
-from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.metadata.sort_order import SortOrder
-from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.iceberg.new_spec import new_sort_order
-from icesql.maintain.procedures.plan import Plan, Rows, Step
-from icesql.maintain.rewrite.grouping import FileGroup, known_deleted
-from icesql.maintain.rewrite.local import run_locally
-from icesql.maintain.rewrite.on_spark import run_on_spark
-from icesql.maintain.rewrite.options import Strategy, rewrite_options
-from icesql.maintain.rewrite.plan import RewritePlan, RewriteRequest, plan_rewrite
-from icesql.maintain.rewrite.row_order import RowOrder, check_z_columns
-from icesql.maintain.rewrite.run import Rewritten, rewrite, vectors_of
-from icesql.maintain.rewrite.task import Runner
-from icesql.modify.definitions.layout import sort_request
-from icesql.modify.engine_name import SUMMARY
-from icesql.modify.procedures.call import Call
-from icesql.modify.procedures.conditions import files_condition
-from icesql.modify.services import StatementServices
-from icesql.sql.writes.procedures.sort_orders import SortText, read_sort_text
-from icesql.write.partition.sorting import sort_keys
+from icesql.modify.procedures.plan import Plan, Rows, Step
+from icesql.modify.procedures.procedure import BRANCH, OPTIONS, TABLE, WHERE, Parameter, procedure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from icesql.catalog.table import Table
+    from icesql.engine.engines import EngineChoice
+    from icesql.iceberg.manifest.data_file import DataFile
+    from icesql.iceberg.metadata.sort_order import SortOrder
+    from icesql.iceberg.metadata.table_metadata import TableMetadata
+    from icesql.maintain.rewrite.grouping import FileGroup
+    from icesql.maintain.rewrite.options import Strategy
+    from icesql.maintain.rewrite.plan import RewritePlan, RewriteRequest
+    from icesql.maintain.rewrite.row_order import RowOrder
+    from icesql.maintain.rewrite.run import Rewritten
+    from icesql.maintain.rewrite.task import Runner
+    from icesql.modify.procedures.call import Call
+    from icesql.modify.services import StatementServices
+    from icesql.sql.writes.procedures.sort_orders import SortText
 
 
+@procedure(
+    "makes few files of the target size of small ones and of those with many deletes",
+    TABLE,
+    Parameter("strategy", "string", "binpack"),
+    Parameter("sort_order", "string"),
+    OPTIONS,
+    WHERE,
+    BRANCH,
+    rows="rewritten_data_files_count integer, added_data_files_count integer, "
+    "rewritten_bytes_count bigint, failed_data_files_count integer, "
+    "removed_delete_files_count integer",
+)
 def rewrite_data_files(call: Call) -> Plan:
     """The groups of files, and what makes new ones of them."""
+    from icesql.maintain.rewrite.plan import plan_rewrite
+    from icesql.maintain.rewrite.run import rewrite
+    from icesql.modify.engine_name import SUMMARY
+
     catalog, table, branch = call.named_branch()
     planned = plan_rewrite(table, _request(call, table, branch), call.services.query)
 
@@ -44,21 +57,25 @@ def rewrite_data_files(call: Call) -> Plan:
     return Plan(_steps(planned), run, _summary(planned) + _where(call.services, planned))
 
 
-PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {"rewrite_data_files": rewrite_data_files}
-
-
 def runner_for(services: StatementServices, planned: RewritePlan) -> Runner:
     """What runs the tasks of a plan: this machine, or Spark by the setting ``engine``."""
+    from icesql.maintain.rewrite.local import run_locally
+    from icesql.maintain.rewrite.on_spark import run_on_spark
+
     if not planned.groups or _engine(services, planned).name != "spark":
         return run_locally
     return run_on_spark(services.engines.spark())
 
 
 def _engine(services: StatementServices, planned: RewritePlan) -> EngineChoice:
+    from icesql.engine.engines import engine_for
+
     return engine_for(sum(each.bytes for each in planned.groups), services.query.settings)
 
 
 def _where(services: StatementServices, planned: RewritePlan) -> str:
+    from icesql.engine.engines import engine_note
+
     return engine_note(_engine(services, planned)) if planned.groups else ""
 
 
@@ -66,6 +83,12 @@ def _where(services: StatementServices, planned: RewritePlan) -> str:
 
 
 def _request(call: Call, table: Table, branch: str) -> RewriteRequest:
+    from icesql.maintain.rewrite.options import rewrite_options
+    from icesql.maintain.rewrite.plan import RewriteRequest
+    from icesql.maintain.rewrite.row_order import RowOrder
+    from icesql.modify.procedures.conditions import files_condition
+    from icesql.sql.writes.procedures.sort_orders import read_sort_text
+
     text, given = call["sort_order"], call["strategy"]
     strategy = (given or ("binpack" if text is None else "sort")).lower()
     if strategy not in ("binpack", "sort"):
@@ -97,6 +120,11 @@ def _request(call: Call, table: Table, branch: str) -> RewriteRequest:
 
 
 def _order(call: Call, metadata: TableMetadata, read: SortText | None) -> RowOrder:
+    from icesql.iceberg.new_spec import new_sort_order
+    from icesql.maintain.rewrite.row_order import RowOrder, check_z_columns
+    from icesql.modify.definitions.layout import sort_request
+    from icesql.write.partition.sorting import sort_keys
+
     schema = metadata.schema
     if read is not None and read.z_columns:
         return RowOrder(z_columns=check_z_columns(read.z_columns, schema))
@@ -170,6 +198,9 @@ def _files(count: int) -> str:
 
 def _steps(planned: RewritePlan) -> Iterator[Step]:
     """What each group reads and writes. Files left untouched come last."""
+    from icesql.maintain.rewrite.grouping import known_deleted
+    from icesql.maintain.rewrite.run import vectors_of
+
     removed: dict[int, DataFile] = {}
     for group in planned.groups:
         label = f"group {group.number + 1}{_place(planned, group)}"

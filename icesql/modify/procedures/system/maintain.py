@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
-from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from icesql.catalog.table import Table
 from icesql.errors import OperationalError, ProgrammingError
-from icesql.maintain.procedures.plan import Plan, Rows, Step
-from icesql.modify.modified import Modified
-from icesql.modify.procedures.call import Call
-from icesql.modify.services import StatementServices
-from icesql.sql.writes.procedures.call import CallProcedure
-from icesql.upkeep.of_table import Door, Performed, Run, keep_healthy
-from icesql.upkeep.policy import policy_of_texts
-from icesql.upkeep.report import ActionReport, TableReport, changes_text
+from icesql.modify.procedures.plan import Plan, Rows, Step
+from icesql.modify.procedures.procedure import TABLE, Parameter, procedure
 
-Perform = Callable[[CallProcedure, StatementServices], Modified]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from icesql.catalog.table import Table
+    from icesql.modify.procedures.call import Call
+    from icesql.sql.writes.procedures.call import CallProcedure
+    from icesql.upkeep.of_table import Door, Performed
+    from icesql.upkeep.report import ActionReport, TableReport
 
 
-def maintain(call: Call, perform: Perform) -> Plan:
-    """The calls that a table needs by its policy; ``perform`` runs one of them."""
+@procedure(
+    "does what a table needs: compaction, conversion of deletes, manifests, expiry and more",
+    TABLE,
+    Parameter("actions", "array<string>", "convert, compact, deletes, manifests, expire"),
+    Parameter("policy", "map<string, string>"),
+    Parameter("dry_run", "boolean", "false"),
+    rows="action varchar, status varchar, predicted varchar, reached varchar, "
+    "seconds double, statement varchar, note varchar",
+)
+def maintain(call: Call) -> Plan:
+    """The calls that a table needs by its policy."""
+    import os
+    from datetime import UTC, datetime
+
+    from icesql.upkeep.of_table import Run, keep_healthy
+    from icesql.upkeep.policy import policy_of_texts
+
     try:
         policy = policy_of_texts(call["actions"], call["policy"] or {})
     except ProgrammingError as error:
@@ -32,7 +42,7 @@ def maintain(call: Call, perform: Perform) -> Plan:
             "policy" if call["policy"] else "actions", f"cannot be: {error}"
         ) from error
     call.target()  # it is there, and no branch of it is named
-    door = _door(call, perform)
+    door = _door(call)
     parts = call.table_name().parts
 
     def look(dry_run: bool) -> TableReport:
@@ -55,6 +65,8 @@ def maintain(call: Call, perform: Perform) -> Plan:
 
 
 def _note(done: TableReport) -> str:
+    from icesql.upkeep.report import changes_text
+
     if done.status == "nothing":
         return "nothing is to be done"
     if done.status in ("damaged", "skipped", "gone"):
@@ -63,6 +75,8 @@ def _note(done: TableReport) -> str:
 
 
 def _row(done: TableReport, each: ActionReport) -> tuple[object, ...]:
+    from icesql.upkeep.report import changes_text
+
     return (
         each.action,
         each.status,
@@ -75,6 +89,8 @@ def _row(done: TableReport, each: ActionReport) -> tuple[object, ...]:
 
 
 def _steps(planned: TableReport) -> Iterator[Step]:
+    from icesql.upkeep.report import changes_text
+
     for each in planned.actions:
         if each.status == "refused":
             yield Step("keep", each.action, planned.table, each.note)
@@ -84,7 +100,14 @@ def _steps(planned: TableReport) -> Iterator[Step]:
             yield Step("call", each.action, each.statement, reason, each.bytes or None)
 
 
-def _door(call: Call, perform: Perform) -> Door:
+def _door(call: Call) -> Door:
+    from copy import copy
+
+    from msgspec.structs import replace
+
+    from icesql.modify.procedures import run as procedures
+    from icesql.upkeep.of_table import Door, Performed
+
     services = call.services
 
     def load(parts: Sequence[str]) -> Table:
@@ -93,7 +116,7 @@ def _door(call: Call, perform: Perform) -> Door:
     def run(statement: CallProcedure, keys: Mapping[str, str]) -> Performed:
         own = copy(services)
         own.query = replace(services.query, summary={**services.query.summary, **keys})
-        done = perform(statement, own)
+        done = procedures.call(statement, own)
         answer = done.answer
         assert answer is not None
         try:

@@ -1,29 +1,42 @@
-"""rewrite_position_delete_files."""
+"""rewrite_position_delete_files: few files of deletes by position of many."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING
 
 from icesql.errors import CommitConflictError
-from icesql.maintain.delete_files import (
-    DeleteGroup,
-    DeleteOptions,
-    RewrittenDeletes,
-    plan_delete_files,
-    rewrite_delete_files,
+from icesql.modify.procedures.plan import Plan, Rows, Step
+from icesql.modify.procedures.procedure import OPTIONS, TABLE, WHERE, procedure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from icesql.maintain.delete_files import DeleteGroup
+    from icesql.modify.procedures.call import Call
+
+
+@procedure(
+    "makes few position delete files of many, without deletes of files that are gone",
+    TABLE,
+    OPTIONS,
+    WHERE,
+    rows="rewritten_delete_files_count integer, added_delete_files_count integer, "
+    "rewritten_bytes_count bigint, added_bytes_count bigint",
 )
-from icesql.maintain.procedures.plan import Plan, Rows, Step
-from icesql.modify.engine_name import SUMMARY
-from icesql.modify.procedures.call import Call
-from icesql.modify.procedures.conditions import files_condition
-
-
 def rewrite_position_delete_files(call: Call) -> Plan:
     """The position delete files of partitions that have many.
 
     With partial progress they come in several commits: those before one that fails stay.
     """
+    from icesql.maintain.delete_files import (
+        DeleteOptions,
+        RewrittenDeletes,
+        plan_delete_files,
+        rewrite_delete_files,
+    )
+    from icesql.modify.engine_name import SUMMARY
+    from icesql.modify.procedures.conditions import files_condition
+
     catalog, table = call.target()
     options = DeleteOptions.of(call["options"] or {}, table.metadata.properties)
     groups = plan_delete_files(table, options, call.services.query, files_condition(call))
@@ -65,8 +78,3 @@ def _steps(groups: Sequence[DeleteGroup]) -> Iterator[Step]:
         rows = sum(each.record_count for each in group.files)
         reason = "the deletes of data files that are there still"
         yield Step("write", "position delete file", "(new)", reason, None, rows)
-
-
-PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
-    "rewrite_position_delete_files": rewrite_position_delete_files
-}

@@ -1,0 +1,138 @@
+"""A procedure: its name, what it takes, what its rows are, and what plans it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from icesql.modify.procedures import system
+from icesql.query.like import is_like
+
+if TYPE_CHECKING:
+    from icesql.modify.procedures.call import Call
+    from icesql.modify.procedures.plan import Plan
+
+Columns = tuple[tuple[str, str], ...]
+
+
+class Parameter(Struct, frozen=True):
+    """One parameter. ``kind`` is in Spark's words, with some of our own.
+
+    They are "string", "boolean", "int", "bigint", "timestamp", "array<string>", "array<bigint>",
+    "map<string, string>"; "table" is the name of a table in a string, "place" that or its
+    path, "condition" a WHERE in one, "snapshot" an id or a word for it.
+    ``default`` is shown; what a procedure does without a value is its own affair.
+    """
+
+    name: str
+    kind: str
+    default: str = ""
+    required: bool = False
+
+    @property
+    def text(self) -> str:
+        """As a signature shows it, such as ``retain_last int``, in brackets if optional."""
+        kind = shown_kind(self.kind)
+        default = f" = {self.default}" if self.default else ""
+        return f"{self.name} {kind}" if self.required else f"[{self.name} {kind}{default}]"
+
+
+class Procedure(Struct, frozen=True):
+    """One procedure of ``system``; ``columns`` are names and kinds of its rows.
+
+    The order of the parameters is that of arguments by position. ``plan`` changes nothing.
+    ``changes``: it does more than tell.
+    """
+
+    name: str
+    about: str
+    parameters: tuple[Parameter, ...]
+    columns: Columns
+    plan: Callable[[Call], Plan]
+    changes: bool = True
+
+    @property
+    def signature(self) -> str:
+        """Such as ``rollback_to_snapshot(table string, snapshot_id bigint)``."""
+        return f"{self.name}({', '.join(each.text for each in self.parameters)})"
+
+    @property
+    def result(self) -> str:
+        """Its columns, such as ``snapshot_id bigint, timestamp bigint``."""
+        return ", ".join(f"{name} {_SHOWN.get(kind, kind)}" for name, kind in self.columns)
+
+
+def procedure(
+    about: str, *parameters: Parameter, rows: str, changes: bool = True
+) -> Callable[[Callable[[Call], Plan]], Procedure]:
+    """The procedure that a function plans, with the name of the function and of its file.
+
+    ``rows`` are its columns, such as "snapshot_id bigint, timestamp bigint".
+    """
+    columns = tuple(map(_column, rows.split(", ")))
+
+    def of(plan: Callable[[Call], Plan]) -> Procedure:
+        return Procedure(plan.__name__, about, parameters, columns, plan, changes)
+
+    return of
+
+
+def _column(text: str) -> tuple[str, str]:
+    name, kind = text.split()
+    return name, kind
+
+
+def required(name: str, kind: str) -> Parameter:
+    """A parameter that a CALL has to give."""
+    return Parameter(name, kind, required=True)
+
+
+def procedure_names() -> list[str]:
+    """The names of all procedures, in order."""
+    return sorted(each.name for each in iter_modules(system.__path__))
+
+
+def find_procedure(name: str) -> Procedure:
+    """The procedure of a name that ``procedure_names`` has."""
+    found: Procedure = getattr(import_module(f"{system.__name__}.{name}"), name)
+    return found
+
+
+def list_procedures(like: str | None) -> tuple[Columns, list[tuple[Any, ...]]]:
+    """SHOW PROCEDURES: its columns, and a row for each of a name like a pattern, in any case."""
+    names = [each for each in procedure_names() if like is None or is_like(each, like.lower())]
+    return _LISTED, [
+        (f"system.{each.name}", each.signature, each.result, each.about)
+        for each in map(find_procedure, names)
+    ]
+
+
+def shown_kind(kind: str) -> str:
+    """A kind of parameters in Spark's words."""
+    return "string" if kind in ("table", "place", "condition", "snapshot") else kind
+
+
+_SHOWN: Final = {"integer": "int", "varchar": "string"}
+_LISTED: Final = (
+    ("procedure", "varchar"), ("signature", "varchar"), ("result", "varchar"),
+    ("description", "varchar"),
+)  # fmt: skip
+
+# What several procedures take and give, as Spark's do.
+# Source: Java ``org.apache.iceberg.spark.procedures``.
+TABLE: Final = required("table", "table")
+PLACE: Final = required("table", "place")
+SNAPSHOT: Final = Parameter("snapshot_id", "bigint", "the current one")
+BRANCH: Final = Parameter("branch", "string", "main")
+OPTIONS: Final = Parameter("options", "map<string, string>")
+PROPERTIES: Final = Parameter("properties", "map<string, string>")
+AT_ONCE: Final = Parameter("max_concurrent_deletes", "int")
+WHERE: Final = Parameter("where", "condition")
+# After all of Spark's.
+BELOW: Final = Parameter("delete_below", "array<string>", "the setting delete_below")
+MOVED: Final = "previous_snapshot_id bigint, current_snapshot_id bigint"
+PICKED: Final = "source_snapshot_id bigint, current_snapshot_id bigint"

@@ -1,0 +1,35 @@
+"""ancestors_of: the snapshots that led to one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icesql.errors import SnapshotNotFoundError
+from icesql.modify.procedures.plan import Plan, Rows, Step
+from icesql.modify.procedures.procedure import SNAPSHOT, TABLE, procedure
+
+if TYPE_CHECKING:
+    from icesql.modify.procedures.call import Call
+
+
+@procedure(
+    "the snapshots that led to one, the latest first",
+    TABLE,
+    SNAPSHOT,
+    rows="snapshot_id bigint, timestamp bigint",
+    changes=False,
+)
+def ancestors_of(call: Call) -> Plan:
+    """The ancestors of a snapshot, latest first."""
+    from icesql.scan.incremental import ancestors
+
+    _, table = call.target()
+    wanted = call["snapshot_id"]
+    start = table.metadata.current_snapshot if wanted is None else table.metadata.snapshot(wanted)
+    if start is None and wanted is not None:
+        raise SnapshotNotFoundError(f"snapshot {wanted}", table=table.name)
+    found = [*reversed(ancestors(table, start))]
+    steps = [
+        Step("read", "snapshot", str(each.snapshot_id), each.operation or "") for each in found
+    ]
+    return Plan(steps, lambda: Rows([(each.snapshot_id, each.timestamp_ms) for each in found]))

@@ -1,0 +1,29 @@
+"""cherrypick_snapshot: the change of a snapshot in main."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icesql.errors import SnapshotNotFoundError
+from icesql.modify.procedures.plan import Plan
+from icesql.modify.procedures.procedure import PICKED, TABLE, procedure, required
+
+if TYPE_CHECKING:
+    from icesql.modify.procedures.call import Call
+
+
+@procedure(
+    "brings the change of one snapshot to main",
+    TABLE,
+    required("snapshot_id", "bigint"),
+    rows=PICKED,
+)
+def cherrypick_snapshot(call: Call) -> Plan:
+    """The change of a snapshot in ``main``."""
+    from icesql.modify.procedures.refs import picked_snapshot
+
+    catalog, table = call.target()
+    found = table.metadata.snapshot(call["snapshot_id"])
+    if found is None:
+        raise SnapshotNotFoundError(f"snapshot {call['snapshot_id']}", table=table.name)
+    return picked_snapshot(call, catalog, table, found)

@@ -1,0 +1,37 @@
+"""fast_forward: a branch to the head of another one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icesql.modify.procedures.plan import Plan, Rows, Step
+from icesql.modify.procedures.procedure import TABLE, procedure, required
+
+if TYPE_CHECKING:
+    from icesql.modify.procedures.call import Call
+
+
+@procedure(
+    "moves a branch to the head of another one that it led to",
+    TABLE,
+    required("branch", "string"),
+    required("to", "string"),
+    rows="branch_updated varchar, previous_ref bigint, updated_ref bigint",
+)
+def fast_forward(call: Call) -> Plan:
+    """A branch at the head of another one."""
+    from icesql.commit import refs
+    from icesql.modify.procedures.refs import changed, from_to, head_of, nothing_to_do
+
+    catalog, table = call.target()
+    branch, to = call["branch"], call["to"]
+    make = refs.fast_forward(branch, to)
+    make(table.metadata)
+    before, after = head_of(table.metadata, branch), head_of(table.metadata, to)
+    step = Step("set", "branch", branch, from_to(before, after, f", the head of {to}"))
+
+    def run() -> Rows:
+        seen, done = changed(call, catalog, table, make)
+        return Rows([(branch, head_of(seen, branch), head_of(done.metadata, branch))])
+
+    return Plan([step] if before != after else [], run, nothing_to_do(before == after))

@@ -1,0 +1,49 @@
+"""register_table: a table of a metadata file, under a new name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icesql.errors import AccessDeniedError
+from icesql.modify.procedures.plan import Plan, Rows, Step
+from icesql.modify.procedures.procedure import TABLE, Parameter, procedure
+
+if TYPE_CHECKING:
+    from icesql.modify.procedures.call import Call
+
+
+@procedure(
+    "gives a metadata file that is there already a name in the catalog",
+    TABLE,
+    Parameter("metadata_file", "string", "an error that names it"),
+    rows="current_snapshot_id bigint, total_records_count bigint, total_data_files_count bigint",
+)
+def register_table(call: Call) -> Plan:
+    """A table of a metadata file, under a new name; without the file an error names it."""
+    from icesql.catalog.targets import new_place
+    from icesql.catalog.writes.register import register
+    from icesql.iceberg.metadata.property_numbers import whole_number
+    from icesql.storage.roots import Roots
+
+    name, place = call.table_name(), call["metadata_file"]
+    if place is None:
+        from icesql.modify.procedures.dropped import no_file
+
+        raise no_file(*new_place(call.services.state.names, name.parts), name.text)
+    access = call.services.state.access
+    by_path = access.tables_by_path
+    if by_path is False or (isinstance(by_path, Roots) and not by_path.hold(place)):
+        raise AccessDeniedError("SQL names no such paths", argument="tables_by_path")
+    catalog, identifier = new_place(call.services.state.names, name.parts)
+    steps = [Step("set", "table", ".".join(identifier), f"its metadata is {place}")]
+
+    def run() -> Rows:
+        table = register(catalog, identifier, place, call.services.query)
+        snapshot = table.metadata.current_snapshot
+        if snapshot is None:
+            return Rows([(None, None, None)])
+        counts = (snapshot.summary.get(each) for each in ("total-records", "total-data-files"))
+        numbers = map(whole_number, counts)
+        return Rows([(snapshot.snapshot_id, *numbers)])
+
+    return Plan(steps, run)

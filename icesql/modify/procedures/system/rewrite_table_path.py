@@ -1,0 +1,57 @@
+"""rewrite_table_path: metadata with another prefix of its paths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icesql.modify.procedures.plan import Plan, Rows, Step
+from icesql.modify.procedures.procedure import PLACE, Parameter, procedure, required
+
+if TYPE_CHECKING:
+    from icesql.modify.procedures.call import Call
+
+
+@procedure(
+    "writes metadata with another prefix of its paths, and lists what is to be copied",
+    PLACE,
+    required("source_prefix", "string"),
+    required("target_prefix", "string"),
+    Parameter("start_version", "string"),
+    Parameter("end_version", "string", "the current one"),
+    Parameter("staging_location", "string", "a new folder beside its metadata"),
+    Parameter("create_file_list", "boolean", "true"),
+    rows="latest_version varchar, file_list_location varchar, "
+    "rewritten_manifest_file_paths_count integer, "
+    "rewritten_delete_file_paths_count integer",
+)
+def rewrite_table_path(call: Call) -> Plan:
+    """Metadata with another prefix in a folder of its own, and the list of what is to be copied."""
+    from icesql.maintain.relocation.folder import target_location
+    from icesql.maintain.relocation.staged import PathRewrite
+    from icesql.maintain.relocation.staged import rewrite_table_path as rewrite
+    from icesql.modify.procedures.places import check_place
+
+    staging = call["staging_location"]
+    check_place(call, staging or call["target_prefix"])
+    for name in ("source_prefix", "target_prefix"):
+        if not call[name].strip():
+            raise call.wrong(name, "is empty")
+    if call["source_prefix"] == call["target_prefix"]:
+        raise call.wrong("target_prefix", "is the same as source_prefix")
+    table, query = call.source(), call.services.query
+    request = PathRewrite(
+        call["source_prefix"],
+        call["target_prefix"],
+        call["start_version"],
+        call["end_version"],
+        None if staging is None else target_location(staging),
+        call["create_file_list"] is not False,
+    )
+
+    def run() -> Rows:
+        done = rewrite(table, request, query)
+        listed = done.file_list or "N/A"
+        return Rows([(done.latest_version, listed, done.manifests, done.delete_files)])
+
+    step = Step("write", "metadata", staging or "(new)", f"below {request.target_prefix}")
+    return Plan([step], run)
