@@ -33,7 +33,7 @@ from icesql.repl.progress.line import ProgressLine
 from icesql.repl.progress.stopped import stopped_text
 from icesql.repl.prompt.kept import HistoryFile, holds_secret
 from icesql.repl.prompt.keys import hint, key_bindings
-from icesql.repl.prompt.typed import BACKSLASH_ESCAPES, inputs
+from icesql.repl.prompt.typed import inputs
 from icesql.repl.render import row_line
 from icesql.repl.results import format_for, save
 from icesql.repl.run_command import run_command
@@ -82,7 +82,7 @@ class Shell:
         self._last = ""
         self._names = Names(ConnectionSource(connection, dialect, files=not self.is_restricted))
         self._history = _history()
-        self._escapes = dialect.lower() in BACKSLASH_ESCAPES
+        self._spelling = dialect.lower() or "duckdb"
         completer = SqlCompleter(self._names)
         self._session: PromptSession[str] = PromptSession(
             message=self._prompt,
@@ -92,7 +92,7 @@ class Shell:
             lexer=_lexer(),
             completer=completer,  # it has a thread of its own: a catalog may take its time
             complete_while_typing=False,
-            input_processors=[hint(lambda: completer.is_asking, escapes=self._escapes)],
+            input_processors=[hint(lambda: completer.is_asking, dialect=self._spelling)],
             auto_suggest=ThreadedAutoSuggest(AutoSuggestFromHistory())
             if wanted.suggestions
             else None,
@@ -100,7 +100,7 @@ class Shell:
             # An editor runs commands, and so does a pager: both are for a shell of its owner.
             enable_open_in_editor=not self.is_restricted,
             tempfile_suffix=".sql",
-            key_bindings=key_bindings(escapes=self._escapes),
+            key_bindings=key_bindings(dialect=self._spelling),
             **(session_options or {}),
         )
 
@@ -142,7 +142,7 @@ class Shell:
 
     def handle(self, text: str) -> bool:
         """Run what was typed; False when it ends the shell. Errors are shown, not raised."""
-        found, self.prefill = inputs(text, escapes=self._escapes)
+        found, self.prefill = inputs(text, dialect=self._spelling)
         return all(map(self._handle, found))
 
     def _handle(self, text: str) -> bool:

@@ -6,13 +6,14 @@ its tokens are the same tokens here, each with the one of sqlglot's that it is p
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
-from icesql.errors import ProgrammingError, similar_names
+from icesql.errors import ProgrammingError, SqlSyntaxError, similar_names
 from icesql.sql.positions import syntax_error
 
 # Kinds of tokens: a text in single quotes, a name in quotes, a text of another kind (with escapes,
@@ -23,6 +24,8 @@ OTHER: Final = "other"
 WORD: Final = "word"
 NUMBER: Final = "number"
 SIGN: Final = "sign"
+SPACE: Final = "space"
+COMMENT: Final = "comment"
 OPENING: Final = ("(", "[", "{")
 CLOSING: Final = (")", "]", "}")
 
@@ -31,20 +34,57 @@ SPACES: Final = "\u00a0\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff"
 _BLANKS: Final = rf" \t\n\r\f\v{SPACES}"
 _SIGNS: Final = r"!\"#%&'()*+,\-./:;<=>?@\[\\\]^`{|}~"
 _TAG: Final = "[A-Za-z_\\x80-\U0010ffff][A-Za-z0-9_\\x80-\U0010ffff]*"
-_PIECE: Final = re.compile(
-    rf"""(?s)(?P<space>[{_BLANKS}]+|--[^\n\r]*)"""
-    r"""|(?P<comment>/\*)"""
-    r"""|(?P<text>'(?:[^']|'')*+')"""
-    r"""|(?P<name>"(?:[^"]|"")*+"|`(?:[^`]|``)*+`)"""
-    r"""|(?P<other>[eE]'(?:[^'\\]|\\.|'')*+'|[xXbBnN]'(?:[^']|'')*+'"""
-    rf"""|\$(?P<tag>{_TAG})?+\$.*?\$(?(tag)(?P=tag))\$)"""
-    r"""|(?P<number>0[xXbBoO][0-9a-fA-F_]+"""
-    r"""|(?:[0-9][0-9_]*+\.?[0-9_]*|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9]+)?)"""
-    rf"""|(?P<word>[^{_BLANKS}{_SIGNS}$0-9][^{_BLANKS}{_SIGNS}]*+)"""
-    r"""|(?P<sign>->>|->|=>|::|:=|<=>|<->|<=|>=|<>|!=|==|\|\||\|>|\*\*|//|<@|@>|~~"""
-    rf"""|(?!\$(?:{_TAG})?\$)[^'"`])"""
+_PLAIN: Final = "'(?:[^']|'')*+'"
+_ESCAPED: Final = r"'(?:[^'\\]|\\.|'')*+'"
+_DOLLARS: Final = rf"\$(?P<tag>{_TAG})?+\$.*?\$(?(tag)(?P=tag))\$"
+_LINE: Final = r"--[^\n\r]*"
+_BACKTICKS: Final = "`(?:[^`]|``)*+`"
+_NAMES: Final = rf'"(?:[^"]|"")*+"|{_BACKTICKS}'
+_NUMBER: Final = (
+    "0[xXbBoO][0-9a-fA-F_]+"
+    r"|(?:[0-9][0-9_]*+\.?[0-9_]*|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9]+)?"
 )
+_WORD: Final = rf"[^{_BLANKS}{_SIGNS}$0-9][^{_BLANKS}{_SIGNS}]*+"
+_ARROWS: Final = (
+    r"->>|->|=>|::|:=|<=>|<->|<=|>=|<>|!=|==|\|\||\|>|\*\*|//|<@|@>|~~"
+    rf"""|(?!\$(?:{_TAG})?\$)[^'"`]"""
+)
+_DUCKDB: Final = (
+    (SPACE, f"[{_BLANKS}]+"),
+    (COMMENT, rf"{_LINE}|/\*"),
+    (TEXT, _PLAIN),
+    (NAME, _NAMES),
+    (OTHER, rf"[eE]{_ESCAPED}|[xXbBnN]{_PLAIN}|{_DOLLARS}"),
+    (NUMBER, _NUMBER),
+    (WORD, _WORD),
+    (SIGN, _ARROWS),
+)
+SPARK_NAMES: Final = frozenset({"spark", "spark2", "databricks", "hive"})
+# What other dialects quote in other ways. Spark's pieces are those of SqlBaseLexer.g4; what it has
+# no sign for is a sign here.
+_QUOTING: Final[dict[str, dict[str, str]]] = {
+    "snowflake": {TEXT: _ESCAPED},
+    "spark": {
+        SPACE: r"[ \t\r\n]+",
+        COMMENT: r"--(?:\\\n|[^\r\n])*|/\*",
+        TEXT: rf"""[rR]'[^']*'|[rR]"[^"]*"|{_ESCAPED}|"(?:[^"\\]|\\.|"")*+\"""",
+        NAME: _BACKTICKS,
+        OTHER: "(?!)",
+        NUMBER: r"\d\w*",
+        WORD: r"\w+",
+        SIGN: r"""=>|->|\|>|[^'"`]""",
+    },
+}
 _BRACKETS: Final = re.compile(r"/\*|\*/")
+
+
+@functools.cache
+def _piece(dialect: str) -> re.Pattern[str]:
+    """What each piece of a text in the dialect is; its group is the kind of it."""
+    own = _QUOTING.get("spark" if dialect in SPARK_NAMES else dialect, {})
+    kinds = (f"(?P<{kind}>{own.get(kind, pattern)})" for kind, pattern in _DUCKDB)
+    return re.compile("(?s)" + "|".join(kinds))
+
 
 DEFAULT_DIALECT: Final = "icesql"
 # A dialect means what it says: these are the ones whose functions are tested. Every other name
@@ -141,32 +181,81 @@ def promised_name(name: str | None) -> str:
 def tokenize(sql: str, dialect: Dialect) -> list[Token]:
     """The tokens of SQL text, without blanks and comments.
 
-    Raises SqlSyntaxError for a quote or comment that does not end.
+    Raises SqlSyntaxError for a quote or comment that does not end, and for too many brackets.
     """
     if not dialect.is_own:
         from icesql.sql.parser.dialect import split
 
         return split(sql, dialect)
-    return list(tokens_in(sql))
+    found, depth = [], 0
+    for token in tokens_in(sql):
+        found.append(token)
+        if token.kind == SIGN:
+            depth = max(depth + (token.word in OPENING) - (token.word in CLOSING), 0)
+            if depth > MOST_LEVELS:
+                raise too_deep(token.start)
+    return found
 
 
-def tokens_in(sql: str, at: int = 0, stop: int | None = None) -> Iterator[Token]:
-    """The tokens between two places of a text in DuckDB's spelling, each when it is asked for."""
+# Levels of brackets and CASE that are parsed at all: far more than Python's default of 1,000
+# frames has room for, and few enough for the stack of ``with_room`` when a program raised that.
+MOST_LEVELS: Final = 300
+
+
+def too_deep(offset: int | None) -> SqlSyntaxError:
+    """The error for brackets, functions, CASE or subqueries that are nested too deeply."""
+    return syntax_error(
+        "the statement is nested too deeply here; name its inner parts in a WITH clause", offset
+    )
+
+
+def tokens_in(
+    sql: str, at: int = 0, stop: int | None = None, dialect: str = "duckdb"
+) -> Iterator[Token]:
+    """The tokens between two places of a text, each when it is asked for."""
+    for kind, start, end in pieces(sql, at, stop, dialect):
+        if kind in (SPACE, COMMENT):
+            continue
+        text = sql[start:end]
+        if kind in (TEXT, NAME) and text[0] in "'\"`":
+            text = text[1:-1].replace(text[0] * 2, text[0])
+        elif kind == NUMBER:
+            text = text.replace("_", "")
+        yield Token(kind, text, start, end, "" if kind in _QUOTED else text.upper())
+
+
+def pieces(
+    sql: str, at: int = 0, stop: int | None = None, dialect: str = "duckdb"
+) -> Iterator[tuple[str, int, int]]:
+    """The kind, start and end of all that is between two places, blanks and comments too.
+
+    Raises SqlSyntaxError for a quote or comment that does not end.
+    """
     stop = len(sql) if stop is None else stop
+    match_at = _piece(dialect).match
     while at < stop:
-        match = _PIECE.match(sql, at)
+        match = match_at(sql, at)
         if match is None:
             raise syntax_error(_UNFINISHED.get(sql[at], "unterminated string literal"), at)
         kind, start, at = str(match.lastgroup), at, match.end()
-        if kind == "comment":
+        if kind == COMMENT and sql[start] == "/":
             at = end_of_comment(sql, start)
-        elif kind != "space":
-            text = match[0]
-            if kind in (TEXT, NAME):
-                text = text[1:-1].replace(text[0] * 2, text[0])
-            elif kind == NUMBER:
-                text = text.replace("_", "")
-            yield Token(kind, text, start, at, "" if kind in _QUOTED else text.upper())
+        yield kind, start, at
+
+
+def with_plain_blanks(sql: str) -> str:
+    """A text in DuckDB's spelling with a space for each blank of Unicode outside of quotes.
+
+    DuckDB puts a shorter space there, and its release 2.0.0 counts places behind it; it leaves
+    comments up to the end of a line as they are.
+    """
+    if sql.isascii() or not re.search(f"[{SPACES}]", sql):
+        return sql
+    parts = [(kind, sql[start:end]) for kind, start, end in pieces(sql)]
+    return "".join(
+        part if kind not in (SPACE, COMMENT) or part[0] == "-" else re.sub(f"[{SPACES}]", " ", part)
+        for kind, part in parts
+    )
 
 
 _UNFINISHED: Final = {'"': "unterminated quoted name", "`": "unterminated quoted name"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -26,7 +25,7 @@ from icesql.errors import (
 )
 from icesql.sql.function_table import SPARK, TRANSLATED
 from icesql.sql.lexer import (
-    SPACES,
+    SPARK_NAMES,
     WORD,
     Dialect,
     Token,
@@ -34,13 +33,11 @@ from icesql.sql.lexer import (
     promised_name,
     reading,
     tokenize,
+    too_deep,
+    with_plain_blanks,
     word_at,
 )
 from icesql.sql.parameters import Parameters
-from icesql.sql.parser.depth import (
-    check_brackets,
-    too_deep,
-)
 from icesql.sql.parser.literal_list import Lists, take_lists
 from icesql.sql.parser.words import check_comments
 from icesql.sql.positions import of_files, syntax_error, unsupported
@@ -85,9 +82,6 @@ _MADE = (
     "TABLE", "VIEW", "SCHEMA", "NAMESPACE", "DATABASE", "BRANCH", "TAG", "MACRO", "FUNCTION",
     "INDEX", "SEQUENCE", "TEMP", "TEMPORARY", "EXTERNAL", "UNIQUE",
 )  # fmt: skip
-_SPARK = ("spark", "spark2", "databricks", "hive")
-_BLANK = re.compile(f"[{SPACES}]")
-_QUOTE = re.compile("['\"$]")
 
 
 def parse(
@@ -152,12 +146,11 @@ def _parse_all(
 ) -> list[Statement]:
     reader = reading(dialect)
     _check_encodable(sql)
-    check_brackets(sql, duckdb=reader.is_own)
     lists, tokens = _tokens(sql, reader, parameters)
     check_reading(len(tokens))
     advice: list[tuple[int, int]] = []
     notes: list[str] = []
-    if reader.is_own and (plain := _with_plain_blanks(sql, tokens)) != sql:
+    if reader.is_own and (plain := with_plain_blanks(sql)) != sql:
         sql = plain
         lists, tokens = _tokens(sql, reader, parameters)
     written = sql
@@ -171,7 +164,7 @@ def _parse_all(
     check_comments(tokens, sql)
     values = Parameters(parameters)
     seconds = (dialect or "").lower() in _NUMBERS_ARE_SECONDS
-    spark = (dialect or "").lower() in _SPARK
+    spark = (dialect or "").lower() in SPARK_NAMES
     statements: list[Statement] = []
     for chunk in _split(tokens):
         own = promised_name(dialect)
@@ -193,18 +186,6 @@ def _parse_all(
                 macros = changed(macros, statement)
     values.finish()
     return statements
-
-
-def _with_plain_blanks(sql: str, tokens: Sequence[Token]) -> str:
-    """The text with a space for each blank of Unicode outside of quotes, as DuckDB reads it.
-
-    DuckDB puts a shorter space there, too, and counts its places behind it.
-    """
-    if not _BLANK.search(sql):
-        return sql
-    ends = [place for each in tokens for place in (each.start, each.stop)]
-    parts = (sql[start:end] for start, end in zip([0, *ends], [*ends, len(sql)], strict=True))
-    return "".join(each if _QUOTE.search(each) else _BLANK.sub(" ", each) for each in parts)
 
 
 def parse_expanded(
@@ -232,7 +213,7 @@ def _parse_expanded(
     files: bool,
 ) -> Query:
     reader = reading(dialect)
-    check_brackets(sql, duckdb=reader.is_own)
+    sql = with_plain_blanks(sql) if reader.is_own else sql
     lists, tokens = _tokens(sql, reader)
     if "`" in sql or "/*+" in sql:
         sql = _respelt(sql, tokens)
@@ -240,7 +221,7 @@ def _parse_expanded(
     values = Parameters(given[0])
     values.place = given[1]
     name = (dialect or "").lower()
-    seconds, spark = name in _NUMBERS_ARE_SECONDS, name in _SPARK
+    seconds, spark = name in _NUMBERS_ARE_SECONDS, name in SPARK_NAMES
     made = Parse(sql, reader, values, seconds, lists, files, spark, promised_name(dialect))
     return made.expanded(tokens, shown)
 

@@ -15,8 +15,8 @@ from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError
 from icesql.sql.acceptance import Accepts, check_spark_functions, check_tree, has_only_text
 from icesql.sql.files import take_files
 from icesql.sql.function_table import SPARK
-from icesql.sql.lexer import Token, tokenize
-from icesql.sql.parser.depth import check_depth, deepest_token, is_shallow, nesting, too_deep
+from icesql.sql.lexer import Token, tokenize, too_deep
+from icesql.sql.parser.depth import check_depth, deepest_token, is_shallow, nesting
 from icesql.sql.parser.places import place_nodes
 from icesql.sql.parser.travel.clauses import cut_travels
 from icesql.sql.parser.words import check_commands_in_from, check_tokens

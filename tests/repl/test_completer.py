@@ -207,7 +207,7 @@ def test_no_cut_of_any_statement_breaks_completion() -> None:
                 assert each.text.isprintable(), each
             assert before.endswith(word_at(before))
             is_complete(before)
-            is_complete(before, escapes=True)
+            is_complete(before, dialect="spark")
             runs_by_empty_line(before + "\n")
             inputs(before)
 

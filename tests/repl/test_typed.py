@@ -22,6 +22,9 @@ from icesql.repl.prompt.typed import inputs, is_complete, runs_by_empty_line
         "",
         "SELECT 1; /* end */",
         "SELECT $$;$$;",
+        "SELECT $a_1$ ; $a_1$;",
+        "SELECT 1 /* /* ; */ ' */;",
+        "SELECT 1 -- delete it later\n",
         "show tables",
         "USE sales",
         "describe sales.orders",
@@ -51,6 +54,7 @@ def test_finished_statements_run_on_enter(text: str) -> None:
         "SELECT '\n;\n",
         "SELECT (1\n",
         "SELECT $a$ ; $b$;",
+        "SELECT 1 /* /* */ ;",
         "DELETE FROM t\n",
         "EXPLAIN ANALYZE DELETE FROM t\n",
         "WITH a AS (SELECT 1) INSERT INTO t FROM a\n",
@@ -66,9 +70,11 @@ def test_unfinished_statements_go_on(text: str) -> None:
 
 
 def test_a_backslash_escapes_a_quote_where_the_dialect_says_so() -> None:
-    assert is_complete("SELECT 'it\\'s; ';", escapes=True)
+    assert is_complete("SELECT 'it\\'s; ';", dialect="spark")
+    assert is_complete("SELECT 'it\\'s; ';", dialect="snowflake")
+    assert not is_complete("SELECT 'it\\'s; ';", dialect="trino")
     assert not is_complete("SELECT 'it\\'s; ';")
-    assert is_complete("SELECT '\\\\';", escapes=True)
+    assert is_complete("SELECT '\\\\';", dialect="spark")
 
 
 def test_an_empty_line_runs_queries_and_nothing_that_changes_a_table() -> None:

@@ -11,8 +11,7 @@ import icesql
 from icesql.interval import Interval
 from icesql.query.spark_text import spark_statement
 from icesql.sql.parse import parse
-from icesql.sql.spark_text.lexer import pieces, significant
-from icesql.sql.spark_text.spark_text import SparkText
+from icesql.sql.spark_text.spark_text import SparkText, spark_tokens
 from icesql.sql.statement import Query
 
 
@@ -149,11 +148,11 @@ def test_the_local_engine_still_refuses_what_it_lacks() -> None:
 
 def test_tokens_are_those_of_sparks_lexer() -> None:
     sql = "a.`b``c` 'd\\'e' \"f\" r'\\' 1e3 /* /* */ */ -- x\ny"
-    found = significant(pieces(sql, 0, len(sql)))
-    assert [each.text for each in found] == [
+    found = spark_tokens(sql, 0, len(sql))
+    assert [sql[each.start : each.stop] for each in found] == [
         "a", ".", "`b``c`", "'d\\'e'", '"f"', "r'\\'", "1e3", "y",
     ]  # fmt: skip
-    assert found[2].name == "b`c"
+    assert found[2].text == "b`c"
 
 
 @pytest.mark.parametrize("sql", ["SELECT 'a", "SELECT `a", "SELECT /* a", "SELECT $$a$$"])

@@ -8,7 +8,7 @@ from typing import Final
 from icesql.errors import Error
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.modify.procedures.call import Call
-from icesql.sql.spark_text.spark_text import DIALECTS
+from icesql.sql.lexer import SPARK_NAMES
 from icesql.sql.spark_text.values import spark_name
 from icesql.sql.user_text import quoted
 
@@ -26,7 +26,7 @@ def files_condition(call: Call, parameter: str = "where") -> Predicate:
         return ALWAYS_TRUE
     name = call.table_name()
     # The text is read in the dialect of the connection, where double quotes may be a string's.
-    quote = spark_name if call.services.dialect.lower() in DIALECTS else quoted
+    quote = spark_name if call.services.dialect.lower() in SPARK_NAMES else quoted
     parts = ".".join(map(quote, _without_branch(name.parts)))
     try:
         scans = call.services.scans_of_condition(f"SELECT 1 FROM {parts} WHERE {text}")

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
 
+from icesql.errors import SqlSyntaxError
 from icesql.repl.completing.names import Known, Names
 from icesql.repl.completing.of_command import as_command, of_command, word_of_command
 from icesql.sql.grammar import completions, keywords
+from icesql.sql.lexer import tokens_in
 
 _WORD: Final = re.compile(r'(?<![\w."$@])[\w."$@]*+\Z')
 # A text or number that is being written, after AS OF or a comparison.
@@ -101,7 +104,7 @@ def suggestions(before: str, names: Names, after: str = "") -> list[Suggestion]:
     word = word_at(before)
     head = before[: len(before) - len(word)]
     this = head[_statement_start(head) :]
-    rest = after[: _first_end(after)]
+    rest = after[: next(_ends(after), len(after) + 1) - 1]
     known = _values_of(this, rest, names)
     if known:
         if _EQUALS.search(this):  # a column may be compared with another one
@@ -224,16 +227,13 @@ def quoted(name: str) -> str:
 
 def _statement_start(text: str) -> int:
     """Where the statement at the end of the text begins: behind the last ``;`` outside quotes."""
-    start = 0
-    for found in re.finditer(r"'[^']*'?|\"[^\"]*\"?|--[^\n]*|/\*.*?(?:\*/|$)|;", text, re.DOTALL):
-        if found[0] == ";":
-            start = found.end()
-    return start
+    return max(_ends(text), default=0)
 
 
-def _first_end(text: str) -> int:
-    found = re.search(r"^(?:'[^']*'?|\"[^\"]*\"?|[^;'\"])*", text)
-    return found.end() if found else len(text)
+def _ends(text: str) -> Iterator[int]:
+    """Behind each ``;`` outside quotes and comments."""
+    with suppress(SqlSyntaxError):
+        yield from (each.stop for each in tokens_in(text) if each.word == ";")
 
 
 def _matching(word: str, offered: Iterable[Suggestion]) -> list[Suggestion]:

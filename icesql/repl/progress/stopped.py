@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from icesql.errors import Error
@@ -11,7 +10,6 @@ from icesql.repl.progress.line import ProgressLine
 _CHANGES: Final = frozenset(
     {"INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "REPLACE", "ALTER", "DROP", "TRUNCATE"}
 )
-_BEFORE: Final = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z))*", re.DOTALL)
 
 
 def stopped_text(
@@ -34,12 +32,10 @@ def stopped_text(
 
 
 def _changes(script: str, number: int, dialect: str | None) -> bool:
-    from icesql.sql.parse import split_statements
+    from icesql.sql.parse import first_tokens, split_statements
 
     try:
         text = split_statements(script, dialect=dialect)[number]
+        return first_tokens(text, dialect)[0].word in _CHANGES
     except (Error, IndexError):  # it was stopped before it was read
         return False
-    start = _BEFORE.match(text)
-    word = re.match(r"\w+", text[start.end() :] if start else text)
-    return word is not None and word[0].upper() in _CHANGES

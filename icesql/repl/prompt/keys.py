@@ -16,13 +16,13 @@ from icesql.repl.prompt.typed import is_complete, runs_by_empty_line
 _GREY: Final = "fg:ansibrightblack"
 
 
-def key_bindings(*, escapes: bool) -> KeyBindings:
-    """Enter runs what is complete; ``escapes`` as in ``is_complete``."""
+def key_bindings(*, dialect: str) -> KeyBindings:
+    """Enter runs what is complete; ``dialect`` as in ``is_complete``."""
     bindings = KeyBindings()
 
     @Condition
     def complete() -> bool:
-        return is_complete(get_app().current_buffer.text, escapes=escapes)
+        return is_complete(get_app().current_buffer.text, dialect=dialect)
 
     @bindings.add("enter", filter=complete)
     def _run(event: KeyPressEvent) -> None:
@@ -36,7 +36,7 @@ def key_bindings(*, escapes: bool) -> KeyBindings:
     return bindings
 
 
-def hint(is_asking: Callable[[], bool], *, escapes: bool) -> AfterInput:
+def hint(is_asking: Callable[[], bool], *, dialect: str) -> AfterInput:
     """What stands in grey behind an empty line, and while a catalog is asked for names."""
 
     def words() -> StyleAndTextTuples:
@@ -49,7 +49,7 @@ def hint(is_asking: Callable[[], bool], *, escapes: bool) -> AfterInput:
         # Long texts are not looked through on every key.
         if not text.endswith("\n") or len(text) > 10_000 or not text.strip():
             return []
-        ends = runs_by_empty_line(text, escapes=escapes)
+        ends = runs_by_empty_line(text, dialect=dialect)
         return [(_GREY, "an empty line runs it, so does ;" if ends else "; runs it")]
 
     return AfterInput(words)

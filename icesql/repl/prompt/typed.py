@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from icesql.errors import SqlSyntaxError
 from icesql.repl.commands import is_question, is_word
+from icesql.sql.lexer import CLOSING, OPENING, WORD, tokens_in
 
-# Quotes, dollar quotes, comments, and single characters that say something.
-_PIECE: Final = re.compile(
-    r"(?P<quote>['\"`])|(?P<dollar>\$\w*\$)|(?P<line>--)|(?P<block>/\*)|\s+|(?P<other>.)", re.DOTALL
-)
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
-# Dialects in which a backslash escapes a quote.
-BACKSLASH_ESCAPES: Final = frozenset(
-    {"athena", "bigquery", "clickhouse", "databricks", "doris", "hive", "mysql", "redshift",
-     "singlestore", "snowflake", "spark", "spark2", "starrocks"}
-)  # fmt: skip
 # Statements that nobody writes on several lines, and that destroy nothing.
 _ONE_LINE: Final = frozenset(
     {"SHOW", "DESCRIBE", "DESC", "USE", "SET", "RESET", "BEGIN", "COMMIT", "ROLLBACK"}
@@ -29,45 +23,45 @@ _INNER: Final = frozenset({"SELECT", "WITH", "FROM", "INSERT", "UPDATE", "DELETE
 
 
 class _Seen(Struct):
-    """A text read to its end: ``start`` is where its last statement begins."""
+    """A text read to its end: where its last statement begins, and the words of that."""
 
     start: int = 0
     depth: int = 0
     last: str = ""
+    words: list[str] = field(default_factory=list)
     is_open: bool = False
 
 
-def is_complete(text: str, *, escapes: bool = False) -> bool:
+def is_complete(text: str, *, dialect: str = "duckdb") -> bool:
     r"""Whether Enter at the end of the text should run it.
 
     A command does, a statement that ends with ``;``, one of a single line such as SHOW TABLES, and
     a query with an empty line behind it. Nothing inside quotes or a comment ends anything.
-    ``escapes`` says that a backslash escapes a quote, as in Spark's SQL.
+    ``dialect`` is that of the statements, which says what their quotes are.
     """
     stripped = text.strip()
     if not stripped or is_question(stripped):
         return True
     if "\n" not in stripped and (stripped[0] in "\\." or is_word(stripped)):
         return True
-    _, rest, by_command = _taken_apart(text, escapes)
-    seen = _seen(rest, escapes)
+    _, rest, by_command = _taken_apart(text, dialect)
+    seen = _seen(rest, dialect)
     if by_command or seen.is_open:
         return by_command
     if seen.last == ";":
         return True
     if seen.depth > 0:
         return False
-    words = [word.upper() for word in re.findall(r"[A-Za-z]+", rest[seen.start :])[:2]]
-    first = words[0] if words else ""
-    if first in _ONE_LINE and not _INNER & set(words[1:]):
+    first = seen.words[0] if seen.words else ""
+    if first in _ONE_LINE and not _INNER & set(seen.words[1:2]):
         return "\n" not in rest[seen.start :].strip()
-    return bool(re.search(r"\n[ \t]*$", rest)) and runs_by_empty_line(rest, escapes=escapes)
+    return bool(re.search(r"\n[ \t]*$", rest)) and runs_by_empty_line(rest, dialect=dialect)
 
 
-def runs_by_empty_line(text: str, *, escapes: bool = False) -> bool:
+def runs_by_empty_line(text: str, *, dialect: str = "duckdb") -> bool:
     """Whether an empty line ends the statement at the end of the text, which changes nothing."""
-    seen = _seen(text, escapes)
-    words = [word.upper() for word in re.findall(r"[A-Za-z]+", text[seen.start :])]
+    seen = _seen(text, dialect)
+    words = seen.words
     if not words or seen.is_open or seen.depth > 0:
         return False
     # Also behind WITH or EXPLAIN ANALYZE.
@@ -75,20 +69,20 @@ def runs_by_empty_line(text: str, *, escapes: bool = False) -> bool:
     return words[0] in _QUERIES | _ONE_LINE and not changes & set(words)
 
 
-def inputs(text: str, *, escapes: bool = False) -> tuple[list[str], str]:
+def inputs(text: str, *, dialect: str = "duckdb") -> tuple[list[str], str]:
     r"""The commands and statements of a text, in order, and an unfinished statement to go on with.
 
     A command is a line of its own, and is taken out of the statement around it, which keeps all of
     its other lines and their ends. Whoever is stuck in a statement types ``\q``, ``exit`` or
     ``help``, and has the statement back at the next prompt; pasted text may hold several.
     """
-    found, rest, by_command = _taken_apart(text, escapes)
+    found, rest, by_command = _taken_apart(text, dialect)
     if by_command or not rest.strip():
         return found, rest if rest.strip() else ""
     return [*found, rest.strip()], ""
 
 
-def _taken_apart(text: str, escapes: bool) -> tuple[list[str], str, bool]:
+def _taken_apart(text: str, dialect: str) -> tuple[list[str], str, bool]:
     """Commands and the statements that end before one, what is left, whether a command ends it."""
     found: list[str] = []
     lines: list[str] = []
@@ -101,11 +95,11 @@ def _taken_apart(text: str, escapes: bool) -> tuple[list[str], str, bool]:
             continue
         # Inside a statement a word may be a column's name, save where Enter was just typed.
         may_be = each.end() >= end or line.lstrip()[0] == "\\" or not before.strip()
-        by_command = may_be and _is_command(line) and not _seen(before, escapes).is_open
+        by_command = may_be and _is_command(line) and not _seen(before, dialect).is_open
         if not by_command:
             lines.append(line)
             continue
-        if _seen(before, escapes).last == ";":
+        if _seen(before, dialect).last == ";":
             found.append(before.strip())
             lines = []
         found.append(line.strip())
@@ -117,38 +111,18 @@ def _is_command(line: str) -> bool:
     return bool(re.match(r"\\[A-Za-z?!]", stripped)) or is_word(stripped)
 
 
-def _seen(text: str, escapes: bool) -> _Seen:
-    seen, position = _Seen(), 0
-    while found := _PIECE.match(text, position):
-        position = found.end()
-        kind = found.lastgroup
-        if kind == "line":
-            end = text.find("\n", position)
-            position = len(text) if end < 0 else end + 1
-            continue
-        if kind in ("quote", "dollar", "block"):
-            end = _end(text, position, "*/" if kind == "block" else found[0], escapes)
-            if end < 0:
-                seen.is_open = True
-                return seen
-            position = end
-        if kind is None or kind == "block":
-            continue
-        if seen.last == ";":
-            seen.start = found.start()
-        if found[0] == ";":
-            seen.depth = 0
-        seen.depth += (found[0] in "([{") - (found[0] in ")]}")
-        seen.last = found[0]
+def _seen(text: str, dialect: str) -> _Seen:
+    seen = _Seen()
+    with suppress(SqlSyntaxError):
+        for token in tokens_in(text, dialect=dialect):
+            if seen.last == ";":
+                seen.start, seen.words = token.start, []
+            seen.depth += (token.word in OPENING) - (token.word in CLOSING)
+            if token.word == ";":
+                seen.depth = 0
+            seen.last = token.word
+            if token.kind == WORD:
+                seen.words.append(token.word)
+        return seen
+    seen.is_open = True
     return seen
-
-
-def _end(text: str, position: int, mark: str, escapes: bool) -> int:
-    """The position after the next ``mark``; -1 if there is none."""
-    escapes = escapes and mark in "'\""
-    while (end := text.find(mark, position)) >= 0:
-        before = text[position:end]
-        if not escapes or (len(before) - len(before.rstrip("\\"))) % 2 == 0:
-            return end + len(mark)
-        position = end + 1
-    return -1

@@ -6,32 +6,20 @@ levels of an expression. What is too deep for them is a syntax error at its plac
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from icesql.errors import SqlSyntaxError
-from icesql.sql.lexer import Token
+from icesql.sql.lexer import MOST_LEVELS, Token, too_deep
 from icesql.sql.positions import syntax_error
 from icesql.sql.trees import exp
 
-# Levels of brackets and CASE that are parsed at all: far more than Python's default of 1,000
-# frames has room for, and few enough for the stack of ``with_room`` when a program raised that.
-MOST_LEVELS: Final = 300
 # Levels that every thread has room for.
 _SHALLOW: Final = 6
 # DuckDB's own limit is 1,000 with what it puts around an expression.
 MOST_TERMS: Final = 950
 MOST_BRANCHES: Final = 1_000
 MOST_CTES: Final = 900
-
-_LONG_TEXT: Final = 100_000
-# Quoted text, comments, and brackets outside of them.
-_BRACKETS: Final = re.compile(
-    r"\b[eE]'(?:[^'\\]|\\.|'')*+'|'[^']*+'|\"[^\"]*+\"|--[^\n]*+|/\*.*?(?:\*/|\Z)"
-    r"|(?<![\w$])(\$[A-Za-z_]*\$)(?:.*?\1|.*)|[()\[\]{}]",
-    re.DOTALL,
-)
 
 _OPENING: Final = frozenset({"(", "[", "{", "CASE"})
 _CLOSING: Final = frozenset({")", "]", "}", "END"})
@@ -40,24 +28,6 @@ _SHORTER: Final = (
     "join texts with concat(…), add numbers with list_sum([…]), and compare with many values by "
     "IN (…)"
 )
-
-
-def check_brackets(sql: str, *, duckdb: bool) -> None:
-    """Refuse a long text of ``duckdb``'s spelling by its brackets, before it is split into tokens.
-
-    Raises SqlSyntaxError.
-    """
-    if not duckdb or len(sql) < _LONG_TEXT:
-        return
-    depth = 0
-    for found in _BRACKETS.finditer(sql):
-        kind = found[0]
-        if kind in ("(", "[", "{"):
-            depth += 1
-            if depth > MOST_LEVELS:
-                raise too_deep(found.start())
-        elif kind in (")", "]", "}"):
-            depth = max(depth - 1, 0)
 
 
 def nesting(tokens: Sequence[Token]) -> int:
@@ -80,13 +50,6 @@ def nesting(tokens: Sequence[Token]) -> int:
             raise too_deep(token.start)
         deepest = max(deepest, depth, prefixes)
     return deepest
-
-
-def too_deep(offset: int | None) -> Exception:
-    """The error for brackets, functions, CASE or subqueries that are nested too deeply."""
-    return syntax_error(
-        "the statement is nested too deeply here; name its inner parts in a WITH clause", offset
-    )
 
 
 def deepest_token(tokens: Sequence[Token]) -> int:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from icesql.sql.lexer import SPACES
+from icesql.sql.lexer import with_plain_blanks
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.door import Serialize, makes_spaces_plain, serialized
 
@@ -23,10 +23,6 @@ Node = Mapping[str, Any]
 
 # The place of what DuckDB's parser makes up.
 NOWHERE: Final = 1 << 63
-_STRIPPED: Final = (
-    rf"(?s)'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)|--[^\n\r]*|(\$(?:[A-Za-z\x80-\U0010ffff]"
-    rf"[A-Za-z0-9\x80-\U0010ffff]*)?\$).*?(?:\1|\Z)|([{SPACES}])"
-)
 _TOKENS: Final = r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|[{}\[\]]|[^\s,:{}\[\]"]+'
 
 
@@ -108,16 +104,9 @@ def read_tree(serialize: Serialize, text: str) -> EngineTree:
     raise syntax_error(message.replace("syntax error at or near", "unexpected", 1), found_at)
 
 
-def plain_spaces(text: str) -> str:
-    """The text as DuckDB splits it into tokens: Unicode spaces are plain, one for one."""
-    if text.isascii():
-        return text
-    return re.sub(_STRIPPED, lambda found: " " if found[2] else found[0], text)
-
-
 def counted(text: str) -> str:
     """The text in which DuckDB counts the places of nodes and errors."""
-    return plain_spaces(text) if not text.isascii() and makes_spaces_plain() else text
+    return with_plain_blanks(text) if not text.isascii() and makes_spaces_plain() else text
 
 
 def starts_of(text: str) -> tuple[int, ...]:

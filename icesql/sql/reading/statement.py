@@ -8,9 +8,7 @@ place.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
 
 from msgspec import Struct
 from sqlglot import exp
@@ -18,7 +16,7 @@ from sqlglot import exp
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError
 from icesql.sql.acceptance import Accepts, check_calls
 from icesql.sql.files import read_file
-from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, RESERVED, SPACES, TEXT, WORD, Token
+from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, RESERVED, TEXT, WORD, Token, tokens_in
 from icesql.sql.parser.travel.clauses import MARK, MISPLACED, TWO, Travels, misplaced_on
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.door import serialize
@@ -26,8 +24,6 @@ from icesql.sql.reading.engine_tree import EngineTree, read_tree
 from icesql.sql.reading.places import SourceMap
 from icesql.sql.reading.queries import read_query
 from icesql.sql.reading.sources import Source
-
-_BLANK: Final = re.compile(rf"(?s)(?:[\s{SPACES}]|--[^\n\r]*+|(?>/\*.*?\*/))*+")
 
 
 class EngineText(Struct, frozen=True):
@@ -240,10 +236,6 @@ def _runs(
         yield first, last
 
 
-def _is_blank(text: str) -> bool:
-    return not text or text.isspace() or _BLANK.fullmatch(text) is not None
-
-
 def _stands_in(sql: str, token: Token) -> bool:
     """Whether a token is a word of the SQL, and was not put before it."""
     written = sql[token.start : token.stop]
@@ -305,7 +297,7 @@ def _sources_behind(
     """
     nearest = max((end for each in sources for end in each.ends if end <= start), default=None)
     found = []
-    if nearest is not None and _is_blank(text.text[nearest:start]):
+    if nearest is not None and next(tokens_in(text.text, nearest, start), None) is None:
         found = [each for each in sources if nearest in each.ends]
     for each in sources if text.tables else ():
         begin = text.source_map.sql_offset(each.start)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from icesql.errors import similar_names
 from icesql.sql.function_table import SPARK
 from icesql.sql.grammar import folder
+from icesql.sql.lexer import NAME, WORD, Token
 from icesql.sql.positions import unsupported
-from icesql.sql.spark_text.lexer import Piece, calls
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -44,17 +44,17 @@ def classes() -> dict[str, str]:
     return found
 
 
-def check_calls(tokens: Sequence[Piece], tree: exp.Expr) -> None:
+def check_calls(tokens: Sequence[Token], tree: exp.Expr) -> None:
     """Raise UnsupportedSqlError for a call among ``tokens`` that a query may not make.
 
     ``tree`` was read from them: ``name (a, b)`` may give names to a table's columns.
     """
-    found = list(calls(tokens))
-    counts = Counter(str(each.name).lower() for each, _ in found)
+    found = list(_calls(tokens))
+    counts = Counter(each.text.lower() for each, _ in found)
     for each, qualified in found:
-        name = str(each.name).lower()
+        name = each.text.lower()
         known = classes().get(name)
-        if known == "word" and each.kind == "quoted":
+        if known == "word" and each.kind == NAME:
             known = None
         if known in _ALLOWED and not qualified:
             continue
@@ -70,12 +70,19 @@ def check_calls(tokens: Sequence[Piece], tree: exp.Expr) -> None:
         raise unsupported(f"the function {name}()", each.start, reason)
 
 
-def check_bare_words(tokens: Sequence[Piece], columns: frozenset[str]) -> None:
+def _calls(found: Sequence[Token]) -> Iterator[tuple[Token, bool]]:
+    """Each name before a parenthesis, and whether it is qualified by another before it."""
+    for at, each in enumerate(found[:-1]):
+        if each.kind in (NAME, WORD) and found[at + 1].word == "(":
+            yield each, at > 0 and found[at - 1].word == "."
+
+
+def check_bare_words(tokens: Sequence[Token], columns: frozenset[str]) -> None:
     """Raise UnsupportedSqlError for a word that is a call by itself; ``columns`` are no calls."""
     for at, each in enumerate(tokens):
         name = each.text.lower()
-        if each.kind == "word" and name in _LEAKS_BARE and name not in columns:
-            after_dot = at > 0 and (tokens[at - 1].text == "." or tokens[at - 1].is_word("AS"))
+        if each.kind == WORD and name in _LEAKS_BARE and name not in columns:
+            after_dot = at > 0 and tokens[at - 1].word in (".", "AS")
             if not after_dot:
                 raise unsupported(each.text, each.start, _REASONS["leaks"])
 

@@ -13,25 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from icesql.sql.positions import unsupported
+from icesql.sql.lexer import COMMENT, NAME, NUMBER, SIGN, TEXT, WORD, Token, pieces, tokens_in
+from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.spark_text.functions import check_bare_words, check_calls
-from icesql.sql.spark_text.lexer import (
-    COMMENT,
-    QUOTED,
-    TEXT,
-    Piece,
-    pieces,
-    significant,
-    without_comments,
-)
 from icesql.sql.spark_text.values import spark_literal, spark_name
 from icesql.sql.trees import exp
 
 if TYPE_CHECKING:
-    from icesql.sql.lexer import Token
     from icesql.sql.statement import TableReference
 
-DIALECTS: Final = frozenset({"spark", "spark2", "databricks", "hive"})
+_NAMED: Final = (NAME, WORD)
 
 TABLE: Final = "table"
 CLOCK: Final = "clock"
@@ -39,6 +30,7 @@ GIVEN: Final = "given"
 
 _CLOCKS: Final = ("NOW", "CURDATE", "LOCALTIMESTAMP")
 _BARE_CLOCKS: Final = ("CURRENT_TIMESTAMP", "CURRENT_DATE")
+_SIGNS: Final = frozenset({*"!%&()*+,-./:<=>?@[]^|~", "=>", "->"})
 
 
 class Edit(Struct, frozen=True):
@@ -116,8 +108,7 @@ class SparkText(Struct, frozen=True):
     def check_names(self, columns: frozenset[str]) -> None:
         """Raise UnsupportedSqlError for a bare word that is a call, not one of ``columns``."""
         stop = self.start + len(self.sql)
-        tokens = significant(pieces(" " * self.start + self.sql, self.start, stop))
-        check_bare_words(tokens, columns)
+        check_bare_words(spark_tokens(" " * self.start + self.sql, self.start, stop), columns)
 
 
 class Travel(Struct, frozen=True):
@@ -152,11 +143,15 @@ def spark_text(
     or of the next one. Raises UnsupportedSqlError, SqlSyntaxError.
     """
     start, stop = tokens[0].start, tokens[-1].stop
-    found = pieces(sql, start, stop)
-    text = without_comments(found)
-    if any(each.kind == COMMENT for each in found):
-        _check_comments(found, tokens, tokenize(" " * start + text))
-    every = significant(found)
+    every = spark_tokens(sql, start, stop)
+    found = list(pieces(sql, start, stop, "spark"))
+    text = "".join(
+        re.sub(r"[^\n]", " ", sql[first:last]) if kind == COMMENT else sql[first:last]
+        for kind, first, last in found
+    )
+    comment = next((first for kind, first, _ in found if kind == COMMENT), None)
+    if comment is not None:
+        _check_comments(comment, tokens, tokenize(" " * start + text))
     cuts = list(_cuts(every, clauses))
     # What is cut out calls nothing, and its values are in the references.
     own = [each for each in every if not any(cut.start <= each.start < cut.stop for cut in cuts)]
@@ -167,7 +162,13 @@ def spark_text(
         for each in _parameters(every, parameters)
         if not any(cut.start <= each.start < cut.stop for cut in cuts)
     ]
-    edits = [*_tables(sql, own, references, tree), *cuts, *given, *_clocks(own), *_doubled(own)]
+    edits = [
+        *_tables(sql, own, references, tree),
+        *cuts,
+        *given,
+        *_clocks(own),
+        *_doubled(own, sql),
+    ]
     edits += _qualified(own, references, edits)
     for year in tree.find_all(exp.Year):
         # That sqlglot makes a date of its argument first keeps it from pruning.
@@ -177,28 +178,41 @@ def spark_text(
     for before, after in pairwise(edits):
         if after.start < before.stop:
             raise unsupported("a clause inside another", after.start)
-    words = frozenset(str(each.name).lower() for each in own if each.name is not None)
+    words = frozenset(each.text.lower() for each in own if each.kind in _NAMED)
     return SparkText(text, start, tuple(edits), tree, words)
 
 
-def _check_comments(
-    found: Sequence[Piece], tokens: Sequence[Token], without: Sequence[Token]
-) -> None:
+def spark_tokens(sql: str, start: int, stop: int) -> list[Token]:
+    """The tokens from ``start`` to ``stop``, as Spark's own lexer splits the text.
+
+    Raises SqlSyntaxError and UnsupportedSqlError for what is none of Spark's tokens.
+    """
+    found = list(tokens_in(sql, start, stop, "spark"))
+    for each in found:
+        if each.word == "|>":
+            raise unsupported("the pipe |>", each)
+        if each.kind == SIGN and each.text not in _SIGNS:
+            raise syntax_error(f"unexpected {each.text!a}", each)
+        if each.kind in (WORD, NUMBER) and sql.startswith("://", each.stop):
+            raise unsupported("an address as a name", each)
+    return found
+
+
+def _check_comments(comment: int, tokens: Sequence[Token], without: Sequence[Token]) -> None:
     """Both must leave out the same comments; Spark continues one after a backslash at its end."""
     before = [(each.word, each.start, each.text) for each in tokens]
     if before != [(each.word, each.start, each.text) for each in without]:
-        comment = next(each for each in found if each.kind == COMMENT)
-        raise unsupported("a comment that Spark reads in another way", comment.start)
+        raise unsupported("a comment that Spark reads in another way", comment)
 
 
-def _check_scripts(own: Sequence[Piece]) -> None:
+def _check_scripts(own: Sequence[Token]) -> None:
     for before, after in pairwise(own):
-        if before.is_word("USING") and after.kind == TEXT:
+        if before.word == "USING" and after.kind == TEXT:
             raise unsupported("a script (TRANSFORM … USING)", before.start)
 
 
 def _tables(
-    sql: str, own: Sequence[Piece], references: Sequence[TableReference], tree: exp.Expr
+    sql: str, own: Sequence[Token], references: Sequence[TableReference], tree: exp.Expr
 ) -> Iterator[Edit]:
     by_start = {each.start: at for at, each in enumerate(own)}
     aliased = _aliased(tree, own)
@@ -211,15 +225,16 @@ def _tables(
             alias = "" if aliased[reference.index] else "iceberg_scan"
         else:
             end = at + 2 * (len(reference.parts) - 1)
-            names = [each.name for each in own[at : end + 1 : 2]]
-            dots = all(each.text == "." for each in own[at + 1 : end : 2])
-            if not dots or tuple(names) != reference.parts:
+            parts = own[at : end + 1 : 2]
+            names = all(each.kind in _NAMED for each in parts)
+            dots = all(each.word == "." for each in own[at + 1 : end : 2])
+            if not (names and dots) or tuple(each.text for each in parts) != reference.parts:
                 raise unsupported(f'the table "{reference.name}" at this place', own[at].start)
             alias = "" if aliased[reference.index] else reference.parts[-1]
         yield Edit(own[at].start, own[end].stop, TABLE, str(reference.index), alias)
 
 
-def _aliased(tree: exp.Expr, own: Sequence[Piece]) -> dict[int, bool]:
+def _aliased(tree: exp.Expr, own: Sequence[Token]) -> dict[int, bool]:
     """Whether each scan has an alias in the text: the tree has one for all of them."""
     starts = {each.start for each in own}
     found = {}
@@ -231,16 +246,16 @@ def _aliased(tree: exp.Expr, own: Sequence[Piece]) -> dict[int, bool]:
     return found
 
 
-def _closing(own: Sequence[Piece], at: int) -> int:
+def _closing(own: Sequence[Token], at: int) -> int:
     depth = 0
     for index in range(at, len(own)):
-        depth += {"(": 1, ")": -1}.get(own[index].text, 0)
+        depth += {"(": 1, ")": -1}.get(own[index].word, 0)
         if depth == 0:
             return index
     raise unsupported("this table", own[at].start)
 
 
-def _cuts(own: Sequence[Piece], clauses: Sequence[Travel]) -> Iterator[Edit]:
+def _cuts(own: Sequence[Token], clauses: Sequence[Travel]) -> Iterator[Edit]:
     starts, stops = {each.start for each in own}, {each.stop for each in own}
     for clause in clauses:
         if clause.start not in starts or clause.stop not in stops:
@@ -248,50 +263,49 @@ def _cuts(own: Sequence[Piece], clauses: Sequence[Travel]) -> Iterator[Edit]:
         yield Edit(clause.start, clause.stop, GIVEN, " ")
 
 
-def _parameters(own: Sequence[Piece], value: Callable[[str | None], Any]) -> Iterator[Edit]:
+def _parameters(own: Sequence[Token], value: Callable[[str | None], Any]) -> Iterator[Edit]:
     for at, each in enumerate(own):
         before = own[at - 1] if at else None
-        listed = before is not None and before.is_word("IN")
-        if each.text == "?":
+        listed = before is not None and before.word == "IN"
+        if each.word == "?":
             yield Edit(each.start, each.stop, GIVEN, spark_literal(value(None), listed=listed))
-        elif each.text == ":" and at + 1 < len(own) and own[at + 1].start == each.stop:
-            name = own[at + 1].name
+        elif each.word == ":" and at + 1 < len(own) and own[at + 1].start == each.stop:
             glued = before is not None and (
-                before.stop == each.start and (before.text == ":" or before.name is not None)
+                before.stop == each.start and (before.word == ":" or before.kind in _NAMED)
             )
-            if name is not None and not glued:
-                written = spark_literal(value(name), listed=listed)
+            if own[at + 1].kind in _NAMED and not glued:
+                written = spark_literal(value(own[at + 1].text), listed=listed)
                 yield Edit(each.start, own[at + 1].stop, GIVEN, written)
 
 
-def _clocks(own: Sequence[Piece]) -> Iterator[Edit]:
+def _clocks(own: Sequence[Token]) -> Iterator[Edit]:
     for at, each in enumerate(own):
-        called = [piece.text for piece in own[at + 1 : at + 3]] == ["(", ")"]
-        bare = each.is_word(*_BARE_CLOCKS) and not (at and own[at - 1].is_word("AS"))
-        if at and own[at - 1].text == ".":
+        called = [token.word for token in own[at + 1 : at + 3]] == ["(", ")"]
+        bare = each.word in _BARE_CLOCKS and not (at and own[at - 1].word == "AS")
+        if at and own[at - 1].word == ".":
             continue
-        if (each.is_word(*_CLOCKS) and called) or bare:
+        if (each.word in _CLOCKS and called) or bare:
             stop = own[at + 2].stop if called else each.stop
             yield Edit(each.start, stop, CLOCK, each.text.lower())
 
 
-def _doubled(own: Sequence[Piece]) -> Iterator[Edit]:
+def _doubled(own: Sequence[Token], sql: str) -> Iterator[Edit]:
     """Two quotes inside of a text, which are none to Spark 3.5, as its other spelling."""
     for each in own:
-        if each.kind == TEXT and each.text[0] in "'\"":
-            quote = each.text[0]
+        quote, inner = sql[each.start], sql[each.start + 1 : each.stop - 1]
+        if each.kind == TEXT and quote in "'\"":
             body = re.sub(
                 rf"\\.|{quote}{quote}",
                 lambda found: found[0] if found[0][0] == "\\" else f"\\{found[0][0]}",
-                each.text[1:-1],
+                inner,
                 flags=re.DOTALL,
             )
-            if body != each.text[1:-1]:
+            if body != inner:
                 yield Edit(each.start, each.stop, GIVEN, f"{quote}{body}{quote}")
 
 
 def _qualified(
-    own: Sequence[Piece], references: Sequence[TableReference], edits: Sequence[Edit]
+    own: Sequence[Token], references: Sequence[TableReference], edits: Sequence[Edit]
 ) -> Iterator[Edit]:
     """``namespace.table.column``: only the last part of a table's name is known to Spark."""
     taken = [(each.start, each.stop) for each in edits]
@@ -306,14 +320,14 @@ def _qualified(
     at = 0
     while at < len(own):
         chain = [own[at]]
-        while at + 2 < len(own) and own[at + 1].text == "." and _continues(own[at + 2]):
+        while at + 2 < len(own) and own[at + 1].word == "." and _continues(own[at + 2]):
             chain.append(own[at + 2])
             at += 2
         at += 1
         inside = any(start <= chain[0].start < stop for start, stop in taken)
-        if inside or any(each.name is None for each in chain[:-1]):
+        if inside or any(each.kind not in _NAMED for each in chain[:-1]):
             continue
-        names = [str(each.name).lower() for each in chain]
+        names = [each.text.lower() for each in chain]
         for parts, alias in owners:
             for length in range(min(len(parts), len(names) - 1), 1, -1):
                 if list(parts[-length:]) == names[:length]:
@@ -324,5 +338,5 @@ def _qualified(
             break
 
 
-def _continues(each: Piece) -> bool:
-    return each.name is not None or each.text == "*" or each.kind == QUOTED
+def _continues(each: Token) -> bool:
+    return each.kind in _NAMED or each.word == "*"

@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 from icesql.engine.duckdb.types import duckdb_type, literal
 from icesql.iceberg import types as t
 from icesql.sql.parser.literal_list import LiteralList, held, with_lists
-from icesql.sql.reading.engine_tree import EngineTree, Node, plain_spaces, starts_of
+from icesql.sql.reading.engine_tree import EngineTree, Node, counted, starts_of
 from icesql.sql.trees import exp
 from icesql.sql.user_text import SQL, Edit
 
@@ -161,7 +161,7 @@ def _breaks(sql: str, start: int, end: int, wanted: str) -> Iterator[int]:
     """Where the chain from ``start`` to ``end`` has its word, outside of brackets."""
     import duckdb
 
-    part = plain_spaces(sql[start:end])
+    part = counted(sql[start:end])
     starts = starts_of(part)
     depth = ranges = 0
     for byte, kind in duckdb.tokenize(part):
