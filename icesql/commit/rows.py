@@ -178,7 +178,7 @@ def commit_replace_partitions(
 class RewrittenFiles(Struct, frozen=True):
     """What a rewrite adds and removes, data and deletes, after what others did meanwhile.
 
-    ``converted`` and ``rows`` are those of ``FileChanges``.
+    ``converted``, ``rows``, ``delete_ages`` and ``deletes_read`` are those of ``FileChanges``.
     """
 
     added: tuple[DataFile, ...]
@@ -186,6 +186,8 @@ class RewrittenFiles(Struct, frozen=True):
     summary: Mapping[str, str] = NOTHING
     converted: frozenset[str] = frozenset()
     rows: int | None = 0
+    delete_ages: Mapping[str, int] = MappingProxyType({})
+    deletes_read: bool = False
 
 
 # Made anew of the table and the branch's head at each attempt. Raises CommitConflictError.
@@ -244,6 +246,8 @@ def commit_rewrite(
             summary={**properties, **found.summary},
             converted=found.converted,
             rows=found.rows,
+            delete_ages=found.delete_ages,
+            deletes_read=found.deletes_read,
         )
 
     operation = SnapshotOperation(table, changes, context, validate=check, plan=plan)

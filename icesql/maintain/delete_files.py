@@ -5,38 +5,30 @@ Source: Java ``RewritePositionDeleteFilesSparkAction`` and ``BinPackRewritePosit
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.append import commit_files
-from icesql.commit.files import FileChanges
-from icesql.commit.result import CommitResult
-from icesql.commit.validation.checks import validate
-from icesql.commit.validation.since import Since
-from icesql.commit.validation.validation import Validation
-from icesql.context import Progress, QueryContext
+from icesql.context import QueryContext
 from icesql.errors import ProgrammingError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.read.deletes.positions import PositionDeletes
+from icesql.iceberg.metadata.table_metadata import MAIN
+from icesql.maintain.convert.plan import ConversionPlan
+from icesql.maintain.convert.run import Converted, convert
 from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.plan import ScanPlan
 from icesql.scan.planner import plan
 from icesql.scan.spec_scan import typed_specs
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask
-from icesql.storage.new_file import check_writable, remove_file
-from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
-from icesql.write.position_deletes import write_partition_deletes, write_position_deletes
+from icesql.storage.new_file import check_writable
 
 _TARGET: Final = "target-file-size-bytes"
 _NUMBERS: Final = (
@@ -118,15 +110,6 @@ class DeleteGroup(Struct, frozen=True):
     def bytes(self) -> int:
         """The size of all of them."""
         return sum(each.file_size_in_bytes for each in self.files)
-
-
-class RewrittenDeletes(Struct, frozen=True):
-    """The files that were read, the files that replaced them, and the table afterwards."""
-
-    table: Table
-    removed: tuple[DataFile, ...] = ()
-    added: tuple[DataFile, ...] = ()
-    snapshot_id: int | None = None
 
 
 def plan_delete_files(
@@ -220,147 +203,59 @@ def rewrite_delete_files(
     *,
     summary: Mapping[str, str],
     query: QueryContext,
-) -> RewrittenDeletes:
+) -> Converted:
     """Write the deletes of each group anew, in one commit.
 
     New files are as old as the newest of their group. Deletes of data files that are gone are left
     out. From format version 3 on each data file gets a deletion vector, which takes the place of
-    all its position deletes, those of no group too.
-
-    Raises CommitConflictError where another commit removed one of the files or deleted rows of a
-    file that gets a vector, or the planned snapshot is no part of the branch any more.
+    all its position deletes, those of no group too. Files that another commit removes meanwhile
+    are its own to replace. Raises what ``convert`` does.
     """
     if not groups:
-        return RewrittenDeletes(table)
+        return Converted(table)
+    return convert(catalog, _planned(table, groups, query), query, summary=summary)
+
+
+def _planned(table: Table, groups: Sequence[DeleteGroup], query: QueryContext) -> ConversionPlan:
+    """The data files of main to which delete files of the groups apply.
+
+    Files of several groups of a partition may tell of one data file: each keeps its own.
+    """
     check_writable(table.storage)
-    metadata, snapshot = table.metadata, table.metadata.current_snapshot
+    metadata, start = table.metadata, table.metadata.current_snapshot
     # By the manifests: files that a catalog's plan leaves out would lose their deletes.
     known = replace(table, planning=None)
-    planned = plan(TableScan(known, snapshot, metadata.schema, metadata.schema), query)
+    planned = plan(TableScan(known, start, metadata.schema, metadata.schema), query)
     chosen = {each.path: number for number, group in enumerate(groups) for each in group.files}
-    if metadata.format_version > 2:
-        return _as_vectors(catalog, table, groups, planned, summary, query)
-    tasks = []
+    # Others may have removed some since the groups were made.
+    live = () if start is None else _position_files(table, start, query)
+    tasks: dict[tuple[str, int], FileScanTask] = {}
+    ages: dict[tuple[str, int], int] = {}
+    vectors = metadata.format_version > 2
     for task in planned.files:
-        deletes = tuple(each for each in task.deletes if each.path in chosen)
-        if deletes:
-            tasks.append(replace(task, deletes=deletes))
-    loaded = PositionDeletes(planned.context, tasks, query)
-    of_group: dict[int, list[tuple[DataFile, Any]]] = {}
-    empty: list[DataFile] = []
-    for task in tasks:
-        # Files of several groups of a partition may tell of one data file: each keeps its own.
-        for number in {chosen[each.path] for each in task.deletes}:
-            own = tuple(each for each in task.deletes if chosen[each.path] == number)
-            found = loaded.positions(replace(task, deletes=own))
-            if found is None:
-                empty += own
-            else:
-                of_group.setdefault(number, []).append((task.data_file, found))
-    added: list[DataFile] = []
-    ages: dict[str, int] = {}
-    try:
-        for number, group in enumerate(groups):
-            age = max(each.sequence_number for each in group.files)
-            for made in _written(table, of_group.get(number, ())):
-                query.check()
-                added.append(made)
-                ages[made.path] = age
-            query.report(Progress("rewriting", number + 1, len(groups)))
-    except BaseException:
-        for each in added:
-            remove_file(table.storage, each.path)
-        raise
-    wanted = Validation(None if snapshot is None else snapshot.snapshot_id)
-    return _committed(catalog, table, groups, added, empty, ages, wanted, summary, query)
-
-
-def _as_vectors(
-    catalog: Catalog,
-    table: Table,
-    groups: Sequence[DeleteGroup],
-    planned: ScanPlan,
-    summary: Mapping[str, str],
-    query: QueryContext,
-) -> RewrittenDeletes:
-    """The same for a table of version 3, of which ``planned`` has all files."""
-    chosen = {each.path for group in groups for each in group.files}
-    tasks: dict[str, FileScanTask] = {}
-    for task in planned.files:
-        # Readers of a vector look at no other positions: it has to have all of them.
-        deletes = tuple(
-            each for each in task.deletes if each.content is FileContent.POSITION_DELETES
-        )
-        if any(each.path in chosen for each in deletes):
-            tasks[task.data_file.path] = replace(task, deletes=deletes)
-    loaded = PositionDeletes(planned.context, [*tasks.values()], query)
-    added: list[DataFile] = []
-    empty: list[DataFile] = []
-    ages: dict[str, int] = {}
-    operation = str(uuid.uuid4())
-    try:
-        for number, task in enumerate(tasks.values()):
-            query.check()
-            found = loaded.positions(task)
-            if found is None:
-                empty += task.deletes
-                continue
-            bitmap = as_bitmap(found)
-            made = write_deletion_vector(
-                table.metadata, table.storage, task.data_file, bitmap,
-                operation=operation, number=number,
-            )  # fmt: skip
-            added.append(made)
-            ages[made.path] = max(each.sequence_number for each in task.deletes)
-            query.report(Progress("rewriting", number + 1, len(tasks)))
-    except BaseException:
-        for each in added:
-            remove_file(table.storage, each.path)
-        raise
-    start = planned.scan.snapshot
-    of_vectors = frozenset(each.referenced_data_file or "" for each in added)
-    wanted = Validation(
-        None if start is None else start.snapshot_id, existing=of_vectors, vectors_of=of_vectors
+        path = task.data_file.path
+        own = [each for each in task.deletes if each.content is FileContent.POSITION_DELETES]
+        numbers = {chosen[each.path] for each in own if each.path in chosen}
+        if vectors and numbers:
+            tasks[path, 0] = replace(task, deletes=tuple(own))
+            ages[path, 0] = max(each.sequence_number for each in own)
+            continue
+        for number in sorted(numbers):
+            of_group = tuple(each for each in own if chosen.get(each.path) == number)
+            tasks[path, number] = replace(task, deletes=of_group)
+            ages[path, number] = max(each.sequence_number for each in groups[number].files)
+    return ConversionPlan(
+        table,
+        MAIN,
+        start,
+        planned.context,
+        (*tasks.values(),),
+        keys=False,
+        which=tuple(each for each in live if each.path in chosen),
+        groups=tuple(number for _, number in tasks),
+        ages=(*ages.values(),),
+        one_file=not vectors and delete_granularity(metadata.properties) == "partition",
     )
-    return _committed(catalog, table, groups, added, empty, ages, wanted, summary, query)
-
-
-def _committed(
-    catalog: Catalog,
-    table: Table,
-    groups: Sequence[DeleteGroup],
-    added: Sequence[DataFile],
-    empty: Sequence[DataFile],
-    ages: Mapping[str, int],
-    wanted: Validation,
-    summary: Mapping[str, str],
-    query: QueryContext,
-) -> RewrittenDeletes:
-    removed = tuple(each for group in groups for each in group.files)
-    changes = FileChanges(
-        "replace", tuple(added), removed, summary=dict(summary), delete_ages=dict(ages),
-        deletes_read=True, converted=frozenset(each.path for each in empty),
-    )  # fmt: skip
-
-    def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
-        # A rollback brings back files whose deletes were left out here.
-        validate(wanted, Since(wanted.start_id, base, head, query))
-
-    done: CommitResult = commit_files(catalog, table, changes, query, validate=check)
-    return RewrittenDeletes(done.table, removed, tuple(added), done.snapshot_id)
-
-
-def _written(table: Table, deleted: Iterable[tuple[DataFile, Any]]) -> Iterator[DataFile]:
-    """The new files of a group: one for each data file, or of the partition if it asks for that."""
-    metadata, storage = table.metadata, table.storage
-    given = [*deleted]
-    if not given:
-        return
-    if delete_granularity(metadata.properties) == "partition" and len(given) > 1:
-        yield write_partition_deletes(metadata, storage, given)
-        return
-    for file, positions in given:
-        yield write_position_deletes(metadata, storage, file, positions)
 
 
 def delete_granularity(properties: Mapping[str, str]) -> str:

@@ -7,11 +7,28 @@ from hashlib import blake2b
 
 from icesql.catalog.table import Table
 from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.scan.deletes.vectors import Positions
 from icesql.storage.new_file import remove_file
 from icesql.storage.open import Storage
 from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
 from icesql.write.position_deletes import write_position_deletes
+
+
+def write_deletes(
+    metadata: TableMetadata,
+    storage: Storage,
+    file: DataFile,
+    rows: Positions,
+    operation: str | None = None,
+    number: int = 0,
+) -> DataFile:
+    """Write the position deletes of sorted ``rows`` of a file, a vector in format version 3."""
+    if metadata.format_version > 2:
+        return write_deletion_vector(
+            metadata, storage, file, as_bitmap(rows), operation=operation, number=number
+        )
+    return write_position_deletes(metadata, storage, file, rows, operation=operation, number=number)
 
 
 class NewDeletes:
@@ -29,11 +46,7 @@ class NewDeletes:
         version = base.metadata.format_version
         key = file.path, version, blake2b(rows.tobytes(), digest_size=20).digest()
         if key not in self._written:
-            if version > 2:
-                made = write_deletion_vector(base.metadata, base.storage, file, as_bitmap(rows))
-            else:
-                made = write_position_deletes(base.metadata, base.storage, file, rows)
-            self._written[key] = made
+            self._written[key] = write_deletes(base.metadata, base.storage, file, rows)
         return self._written[key]
 
     def take(self, files: Iterable[DataFile]) -> None:

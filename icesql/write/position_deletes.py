@@ -68,6 +68,9 @@ def write_partition_deletes(
     metadata: TableMetadata,
     storage: Storage,
     deleted: Sequence[tuple[DataFile, npt.NDArray[np.int64]]],
+    *,
+    operation: str | None = None,
+    number: int = 0,
 ) -> DataFile:
     """Write one delete file of several data files of a partition and describe it.
 
@@ -80,7 +83,7 @@ def write_partition_deletes(
         [pa.repeat(pa.scalar(file.path, pa.string()), len(rows)) for file, rows in ordered]
     )
     positions = pa.array(np.concatenate([rows for _, rows in ordered]), pa.int64())
-    name = f"00000-0-{uuid.uuid4()}-00001"
+    name = f"{number:05d}-0-{operation or uuid.uuid4()}-00001"
     written = _write(metadata, storage, first, [(paths, positions)], name)
     return DataFile(
         FileContent.POSITION_DELETES,

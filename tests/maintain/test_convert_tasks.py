@@ -14,6 +14,7 @@ import pytest
 import icesql
 from icesql.context import QueryContext
 from icesql.errors import DataError, InternalError, OperationalError
+from icesql.maintain import new_deletes
 from icesql.maintain.convert import on_spark, task
 from icesql.maintain.convert.local import run_locally
 from icesql.maintain.convert.on_spark import run_on_spark
@@ -124,14 +125,14 @@ def test_a_task_that_fails_leaves_no_file(
 def test_one_file_of_many_that_fails_takes_the_others_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = task.write_position_deletes
+    real = new_deletes.write_position_deletes
 
     def failing(*given: Any, number: int, **named: Any) -> Any:
         if number == 3:
             raise OperationalError("the disk is full")
         return real(*given, number=number, **named)
 
-    monkeypatch.setattr(task, "write_position_deletes", failing)
+    monkeypatch.setattr(new_deletes, "write_position_deletes", failing)
     table = with_deletes(tmp_path, 2)
     catalog, old = catalog_of(table), files_below(table)
     with pytest.raises(OperationalError, match="full"):
@@ -170,7 +171,7 @@ def test_a_result_that_cannot_be_is_refused(
         if change == "path":
             first = replace(first, delete=replace(first.delete, path="/etc/passwd"))
         elif change == "file":
-            first = replace(first, file=77)
+            first = replace(first, files=(77,))
         elif change == "twice":
             rest.append(first)
         elif change == "reference":

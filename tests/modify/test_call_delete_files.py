@@ -181,48 +181,89 @@ def test_a_vector_has_the_positions_of_files_that_stay(con: icesql.Connection) -
     (group,) = plan_delete_files(table, options, QueryContext())
     alone = replace(group, files=group.files[1:2])
     done = rewrite_delete_files(folder, table, [alone], summary={}, query=QueryContext())
-    assert (len(done.removed), [each.record_count for each in done.added]) == (1, [3])
+    assert (done.removed, [each.record_count for each in done.written]) == (1, [3])
     assert rows(con) == before
 
 
-def test_a_vector_that_came_meanwhile_is_a_conflict(
-    con: icesql.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from icesql.maintain import delete_files as room
+# What another commit does after the new deletes were written, and the rows that it leaves of 0, 2,
+# 4, 10, 12, 14 and 901.
+MEANWHILE = {
+    "a row of a file": ("DELETE FROM s.t WHERE i = 2", {2}),
+    "a row of each": ("DELETE FROM s.t WHERE i IN (2, 12)", {2, 12}),
+    "all of a file": ("DELETE FROM s.t WHERE i BETWEEN 0 AND 9", {0, 2, 4}),
+    "a partition": ("DELETE FROM s.t WHERE p = 'a'", {0, 2, 4, 10, 12, 14}),
+    "an insert": ("INSERT INTO s.t VALUES (1, 'a')", set()),
+    "a row is new": ("UPDATE s.t SET i = 1 WHERE i = 2", {2}),
+    "compaction": ("CALL system.rewrite_data_files('s.t', options => map('rewrite-all', 'true'))", set()),
+    "the same": ("CALL system.rewrite_position_delete_files('s.t', options => map('rewrite-all', 'true'))", set()),
+    "upgrade": ("ALTER TABLE s.t SET TBLPROPERTIES ('format-version' = '3')", set()),
+    "upgrade and a row": (
+        "ALTER TABLE s.t SET TBLPROPERTIES ('format-version' = '3'); DELETE FROM s.t WHERE i = 2", {2},
+    ),
+}  # fmt: skip
 
-    filled(con, 2)
-    con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('format-version' = '3')")
-    plain = room.commit_files
+
+@pytest.mark.parametrize("version", ["2", "upgraded"])
+@pytest.mark.parametrize("granularity", ["file", "partition"])
+@pytest.mark.parametrize("name", MEANWHILE)
+def test_others_are_followed(
+    con: icesql.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    granularity: str,
+    version: str,
+) -> None:
+    """Rows are what the other commit left, and no delete file stays that was to go."""
+    from icesql.maintain.convert import run as room
+
+    filled(con, 2, **{"write.delete.granularity": granularity})
+    con.execute("DELETE FROM s.t WHERE i = 11 OR i = 1")
+    if version == "upgraded":
+        if "upgrade" in name:
+            return
+        con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('format-version' = '3')")
+    plain, (text, gone) = room.commit_rewrite, MEANWHILE[name]
+    left = [0, 2, 4, 10, 12, 14, 901]
+    expected = [each for each in left if each not in gone]
+    if name in ("an insert", "a row is new"):
+        expected = sorted([*expected, 1])
+    old = {row[0] for row in con.execute("SELECT file_path FROM s.t.delete_files").fetchall()}
 
     def others_first(*args: Any, **given: Any) -> Any:
-        con.execute("DELETE FROM s.t WHERE i = 2")
+        monkeypatch.setattr(room, "commit_rewrite", plain)
+        for each in text.split(";"):
+            con.execute(each)
         return plain(*args, **given)
 
-    monkeypatch.setattr(room, "commit_files", others_first)
-    with pytest.raises(errors.CommitConflictError, match=r"rows of .* were deleted"):
-        call(con, "'rewrite-all', 'true'")
-    monkeypatch.setattr(room, "commit_files", plain)
-    before = rows(con)
-    assert call(con, "'rewrite-all', 'true'")[0] > 0
-    assert rows(con) == before
+    monkeypatch.setattr(room, "commit_rewrite", others_first)
+    call(con, "'rewrite-all', 'true'")
+    assert [row[0] for row in rows(con)] == expected
+    found = con.execute("SELECT file_path, file_format FROM s.t.delete_files").fetchall()
+    assert old.isdisjoint(row[0] for row in found)
+    if version == "upgraded" or "upgrade" in name:
+        assert {row[1] for row in found} <= {"PUFFIN"}
+    assert con.execute("SELECT count(*) FROM s.t").fetchone()[0] == len(expected)
 
 
-def test_a_file_that_another_commit_removed(
+def test_deletes_that_were_taken_back_are_a_conflict(
     con: icesql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icesql.maintain import delete_files as room
+    from icesql.maintain.convert import run as room
 
     filled(con, 2)
-    plain = room.commit_files
+    first = con.execute(
+        "SELECT snapshot_id FROM s.t.snapshots ORDER BY committed_at LIMIT 1"
+    ).fetchone()[0]
+    plain = room.commit_rewrite
 
     def others_first(*args: Any, **given: Any) -> Any:
-        con.execute("DELETE FROM s.t WHERE p = 'a'")
+        con.execute(f"CALL system.rollback_to_snapshot('s.t', {first})")
         return plain(*args, **given)
 
-    monkeypatch.setattr(room, "commit_files", others_first)
-    with pytest.raises(errors.CommitConflictError):
+    monkeypatch.setattr(room, "commit_rewrite", others_first)
+    with pytest.raises(errors.CommitConflictError, match="not part of"):
         call(con, "'rewrite-all', 'true'")
-    assert rows(con) == [(901, "b")]
+    assert [row[0] for row in rows(con)] == [0, 1, 2, 3, 4]
 
 
 def test_partitions_of_odd_floats(con: icesql.Connection) -> None:

@@ -69,14 +69,15 @@ def _result(task: ConversionTask, outcome: TaskOutcome) -> tuple[ConversionResul
         raise InternalError(f"the result of a task cannot be decoded: {error}") from error
     paths = [each.delete.path for each in deletes]
     own = all(path.startswith(task.folder) and task.operation in path for path in paths)
-    if len({*paths}) != len(paths) or len({each.file for each in deletes}) != len(paths) or not own:
+    files = [file for each in deletes for file in each.files]
+    if len({*paths}) != len(paths) or len({*files}) != len(files) or not own:
         raise InternalError("a task reported files that it cannot have written")
     return replace(done, number=task.number, deletes=deletes), paths
 
 
 def _checked(made: NewDelete, task: ConversionTask) -> NewDelete:
-    """A delete of one of the task's files, with its partition. Raises ValueError for another."""
-    file = task.scan.tasks[task.files.index(made.file)].data_file
-    if made.delete.referenced_data_file != file.path:
-        raise ValueError(f"{made.delete.path} is not of {file.path}")
-    return replace(made, delete=as_of(made.delete, file))
+    """A delete of the task's files, with their partition. Raises ValueError for another."""
+    files = [task.scan.tasks[task.files.index(each)].data_file for each in made.files]
+    if made.delete.referenced_data_file != (files[0].path if len(files) == 1 else None):
+        raise ValueError(f"{made.delete.path} is not of {files[0].path}")
+    return replace(made, delete=as_of(made.delete, files[0]))

@@ -1,4 +1,4 @@
-"""Which data files of a branch equality deletes apply to, told by metadata."""
+"""Which data files of a branch get new deletes, and instead of which: told by metadata."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ _BYTES_OF_ROW: Final = 16
 
 
 class ConversionPlan(Struct, frozen=True):
-    """The files of a branch's head that equality deletes apply to.
+    """The data files of a branch's head with the deletes that are written anew.
 
-    ``looked_at`` are the keys of all data files that the condition asks for, but of those that the
-    table lists more than once: no position tells one listing from another. ``start`` is None for
-    an empty branch.
+    With ``keys`` these are equality deletes. ``looked_at`` are the keys of all data files that the
+    condition asks for, but of those that the table lists more than once: no position tells one
+    listing from another. Without keys they are the position delete files ``which``; each task has
+    a ``group`` of them, of which its new deletes have the age, and where ``one_file`` is set, those
+    of a group share a file. ``start`` is None for an empty branch.
     """
 
     table: Table
@@ -43,10 +45,17 @@ class ConversionPlan(Struct, frozen=True):
     context: ScanContext
     tasks: tuple[FileScanTask, ...] = ()
     looked_at: frozenset[str] = frozenset()
+    keys: bool = True
+    which: tuple[DataFile, ...] = ()
+    groups: tuple[int, ...] = ()
+    ages: tuple[int, ...] = ()
+    one_file: bool = False
 
     @property
     def deletes(self) -> tuple[DataFile, ...]:
-        """The equality deletes, each once."""
+        """The delete files that are written anew, each once."""
+        if not self.keys:
+            return self.which
         found = {
             file_key(each): each
             for each in distinct_deletes(self.tasks)

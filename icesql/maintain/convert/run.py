@@ -1,10 +1,13 @@
-"""Equality deletes become position deletes, or vectors in version 3; data files stay as they are.
+"""Deletes are written anew, as position deletes or vectors; data files stay as they are.
 
 Tasks write the deletes of each data file as soon as they have found its rows; here is what each
-attempt to commit makes of them. A delete file goes only if every live data file to which it applies
-was looked at, in the base of the attempt that commits: an older file that came since, or that
-``where`` leaves out, keeps its deletes alive. What is known afterwards is what is live: the next
-run looks at what is left. Source: Iceberg spec, "Scan Planning" and "Row-level Deletes".
+attempt to commit makes of them. An equality delete file goes only if every live data file to which
+it applies was looked at, in the base of the attempt that commits: an older file that came since, or
+that ``where`` leaves out, keeps its deletes alive. What is known afterwards is what is live: the
+next run looks at what is left. Position delete files name their rows, and go unless another commit
+removed them first; what it wrote in their place has to delete the same rows, and more.
+Source: Iceberg spec, "Scan Planning" and "Row-level Deletes"; Java
+``RewritePositionDeleteFilesSparkAction``.
 """
 
 from __future__ import annotations
@@ -44,14 +47,27 @@ _ROWS_AT_ONCE: Final = 1 << 24
 
 
 class Converted(Struct, frozen=True):
-    """What a conversion has done: delete files by content, and the rows that they are about."""
+    """The delete files that a conversion replaced and wrote, and the rows that they are about.
+
+    ``left`` equality deletes stay, for they may be of data files that were not looked at.
+    """
 
     table: Table
-    removed: int = 0
-    added: int = 0
+    replaced: tuple[DataFile, ...] = ()
+    written: tuple[DataFile, ...] = ()
     rows: int = 0
     left: int = 0
     snapshot_id: int | None = None
+
+    @property
+    def removed(self) -> int:
+        """How many delete files went."""
+        return len(self.replaced)
+
+    @property
+    def added(self) -> int:
+        """How many delete files and vectors came."""
+        return len(self.written)
 
 
 def convert(
@@ -79,7 +95,7 @@ def convert(
             removed=planned.deletes,
             start_id=planned.start.snapshot_id,
             branch=planned.branch,
-            summary={**summary, CONVERTED: str(len(planned.deletes))},
+            summary={**summary, CONVERTED: str(len(planned.deletes))} if planned.keys else summary,
             query=query,
             meanwhile=work,
         )
@@ -87,7 +103,9 @@ def convert(
         work.remove_unused()
     if done.snapshot_id is None:
         return Converted(done.table, left=work.left)
-    return Converted(done.table, work.removed, work.added, work.rows, work.left, done.snapshot_id)
+    return Converted(
+        done.table, work.replaced, work.written, work.rows, work.left, done.snapshot_id
+    )
 
 
 class _Conversion:
@@ -99,10 +117,12 @@ class _Conversion:
         self._version = planned.table.metadata.format_version
         self._found: dict[int, NewDelete] = {}
         self._new = NewDeletes(planned.table.storage)
-        self.removed = self.added = self.rows = self.left = 0
+        self.replaced: tuple[DataFile, ...] = ()
+        self.written: tuple[DataFile, ...] = ()
+        self.rows = self.left = 0
 
     def find(self, run: Runner) -> None:
-        """Have tasks find the rows of each file that equality deletes take, and write them."""
+        """Have tasks find the deleted rows of each file, and write them."""
         if not self._plan.tasks:
             return
         operation = str(uuid.uuid4())
@@ -116,9 +136,10 @@ class _Conversion:
             for each in results:
                 # First of all its files are known, so that they can be removed.
                 self._new.take(made.delete for made in each.deletes)
-                self._found |= {made.file: made for made in each.deletes}
+                self._found |= {file: made for made in each.deletes for file in made.files}
                 files += each.files
-                self._query.report(Progress("looking deletes up", files, len(self._plan.tasks)))
+                what = "looking deletes up" if self._plan.keys else "rewriting"
+                self._query.report(Progress(what, files, len(self._plan.tasks)))
                 self._query.check()
         finally:
             close = getattr(results, "close", None)
@@ -136,6 +157,16 @@ class _Conversion:
         """The deletes to add and to remove. Raises CommitConflictError."""
         assert self._plan.start is not None
         others = Others(self._plan.start, base, head, self._query)
+        made = self._by_keys(base, head, others) if self._plan.keys else self._by_files(others)
+        self.replaced = tuple(
+            each for each in made.removed if each.path in made.converted or not self._plan.keys
+        )
+        self.written = made.added
+        self._new.hand_over(made.added)
+        return made
+
+    def _by_keys(self, base: Table, head: Snapshot | None, others: Others) -> RewrittenFiles:
+        """Equality deletes become positions of the rows that they took."""
         added: list[DataFile] = []
         removed: list[DataFile] = []
         rows = 0
@@ -159,10 +190,51 @@ class _Conversion:
                 count = self._united(number, task, deleted[number], others, added, removed)
                 rows += count
         useless, self.left = self._useless(base, head, others)
-        self.removed, self.added, self.rows = len(useless), len(added), rows
-        self._new.hand_over(added)
+        self.rows = rows
         paths = frozenset(each.path for each in useless)
         return RewrittenFiles(tuple(added), (*removed, *useless), converted=paths, rows=None)
+
+    def _by_files(self, others: Others) -> RewrittenFiles:
+        """Position delete files become others, or vectors, for the same rows."""
+        gone = others.removed_deletes
+        removed = tuple(each for each in self._plan.which if file_key(each) not in gone)
+        if not removed:
+            return RewrittenFiles((), ())
+        version, added = others.base.metadata.format_version, dict[str, DataFile]()
+        ages: dict[str, int] = {}
+        touched: dict[int, FileScanTask] = {}
+        for number, task in enumerate(self._plan.tasks):
+            if others.is_gone(task):
+                continue
+            lost = [each for each in task.deletes if file_key(each) in gone]
+            of_vector = version > 2 and (version != self._version or others.touch(task))
+            if lost or of_vector:
+                touched[number] = task
+            if number in self._found and not of_vector and len(lost) < len(task.deletes):
+                # It has rows of other data files, or of deletes that are there still.
+                made = self._found[number].delete
+                added[made.path], ages[made.path] = made, self._plan.ages[number]
+        for part in _parts(touched):
+            for number, deleted in others.deleted_positions(part, self._plan.context).items():
+                task = part[number]
+                if len(deleted.taken_back):
+                    others.refuse(f"deletes of {task.data_file.path} were taken back")
+                live = others.positions_of(task)
+                # Readers of a vector look at no other positions: it has to have all of them.
+                has_vector = any(each.is_deletion_vector for each in live)
+                if version > 2 and not has_vector and len(deleted.after):
+                    made = self._new.of(others.base, task.data_file, deleted.after)
+                    added[made.path] = made
+        of_none = frozenset(
+            delete.path
+            for number, task in enumerate(self._plan.tasks)
+            if number not in self._found
+            for delete in task.deletes
+        )
+        return RewrittenFiles(
+            (*added.values(),), removed, converted=of_none, rows=None, delete_ages=ages,
+            deletes_read=True,
+        )  # fmt: skip
 
     def _united(
         self,

@@ -1,7 +1,8 @@
-"""The work of a conversion that one process does: find rows by their keys, write their positions.
+"""The work that one process does to write deletes anew: find the rows, write their positions.
 
 Picklable, and the same on this machine and in a worker on another one. Rows that equality deletes
-take are found by reading the key columns once; what leaves a task are descriptions of files.
+take are found by reading the key columns once, others are those of position deletes; what leaves a
+task are descriptions of files.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from icesql.errors import InternalError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.maintain.convert.plan import ConversionPlan
+from icesql.maintain.new_deletes import write_deletes
 from icesql.maintain.rewrite.task import numbered_file, read_live_rows
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import partition_key
@@ -28,9 +30,8 @@ from icesql.scan.deletes.vectors import Positions
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, content_bytes
 from icesql.storage.new_file import remove_file
 from icesql.storage.open import Storage
-from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
 from icesql.write.locations import data_locations
-from icesql.write.position_deletes import write_position_deletes
+from icesql.write.position_deletes import write_partition_deletes
 
 # Rows whose files are read together: a byte each, and eight for those that are to be deleted.
 _MOST_ROWS: Final = 1 << 26
@@ -47,7 +48,8 @@ class ConversionTask(Struct, frozen=True):
     """Some data files with their deletes: those that have the numbers ``files`` in the plan.
 
     ``number`` is that of this task among all of the conversion, ``operation`` a word that no other
-    files have in their names.
+    files have in their names. ``keys`` says whether rows are looked up by the keys of equality
+    deletes. ``groups`` are those of the files where each group shares a file.
     """
 
     number: int
@@ -55,6 +57,8 @@ class ConversionTask(Struct, frozen=True):
     scan: CombinedScanTask
     metadata: TableMetadata
     operation: str
+    keys: bool = True
+    groups: tuple[int, ...] = ()
 
     @property
     def storage(self) -> Storage:
@@ -68,13 +72,13 @@ class ConversionTask(Struct, frozen=True):
 
 
 class NewDelete(Struct, frozen=True):
-    """The new position deletes or vector of the data file with a number in the plan.
+    """The new position deletes or vector of the data files with these numbers in the plan.
 
-    ``rows`` of it are those that equality deletes alone took; a vector has those of older position
-    deletes besides.
+    A file without keys may have several. ``rows`` are those that equality deletes alone took; a
+    vector has those of older position deletes besides.
     """
 
-    file: int
+    files: tuple[int, ...]
     delete: DataFile
     rows: int
 
@@ -99,13 +103,32 @@ def tasks_of(
     """The tasks of a plan: each file is in one, neighbours in partitions together."""
     metadata = plan.table.metadata.without_history()
     most = min(_MOST_ROWS, max(_FEWEST_ROWS, query.settings.memory_limit // _PART_OF_MEMORY))
-    for number, part in enumerate(divide(plan.tasks, slots, most)):
+    rows_of = _rows
+    if not plan.keys:
+        # Positions are held, not marks.
+        most, rows_of = max(_FEWEST_ROWS, most // 8), _most_positions
+    for number, part in enumerate(divide(plan.tasks, slots, most, rows_of)):
         files = [numbered_file(place, plan.tasks[each]) for place, each in enumerate(part)]
         scan = CombinedScanTask(tuple(files), plan.context)
-        yield ConversionTask(number, tuple(part), scan, metadata, operation)
+        groups = tuple(plan.groups[each] for each in part) if plan.one_file else ()
+        yield ConversionTask(number, tuple(part), scan, metadata, operation, plan.keys, groups)
 
 
-def divide(tasks: Sequence[FileScanTask], slots: int, most_rows: int) -> Iterator[list[int]]:
+def _rows(task: FileScanTask) -> int:
+    return task.data_file.record_count
+
+
+def _most_positions(task: FileScanTask) -> int:
+    named = sum(each.record_count for each in task.deletes)
+    return min(named, task.data_file.record_count) if task.data_file.record_count >= 0 else named
+
+
+def divide(
+    tasks: Sequence[FileScanTask],
+    slots: int,
+    most_rows: int,
+    rows_of: Callable[[FileScanTask], int] = _rows,
+) -> Iterator[list[int]]:
     """The numbers of files in parts of at most so many rows, or of one file.
 
     There are as many parts as tasks run at once. Beyond these each has more bytes of data files
@@ -128,12 +151,12 @@ def divide(tasks: Sequence[FileScanTask], slots: int, most_rows: int) -> Iterato
     for number in numbers:
         task = tasks[number]
         is_share = size >= share or size >= max(_TASK_BYTES, of_deletes)
-        if part and (rows + task.data_file.record_count > most_rows or (slots > 1 and is_share)):
+        if part and (rows + rows_of(task) > most_rows or (slots > 1 and is_share)):
             yield part
             part, rows, size, of_deletes = [], 0, 0, 0
             seen, deletes = {}, {}
         part.append(number)
-        rows += task.data_file.record_count
+        rows += rows_of(task)
         size += task.length
         if id(task.deletes) not in seen:
             seen[id(task.deletes)] = task.deletes
@@ -160,14 +183,21 @@ def run_conversion_task(
     try:
         waiting: deque[tuple[int, Future[NewDelete]]] = deque()
         held = 0
-        for place, taken, rows in _found(task.scan, quiet, with_older=_vectors(task)):
+        of_groups: dict[int, list[tuple[int, Positions]]] = {}
+        for place, taken, rows in _found(task, quiet):
+            if task.groups:
+                of_groups.setdefault(task.groups[place], []).append((place, rows))
+                continue
             while waiting and held + len(rows) > _MOST_WAITING:
                 count, oldest = waiting.popleft()
                 oldest.result()
                 held -= count
-            made.append(pool.submit(_written, task, place, rows, taken, attempt))
+            made.append(pool.submit(_written, task, [(place, rows)], taken, attempt))
             waiting.append((len(rows), made[-1]))
             held += len(rows)
+        for part in of_groups.values():
+            count = sum(len(rows) for _, rows in part)
+            made += [pool.submit(_written, task, part, count, attempt)]
         deletes = tuple(each.result() for each in made)
     except BaseException:
         pool.shutdown(cancel_futures=True)
@@ -184,13 +214,20 @@ def _vectors(task: ConversionTask) -> bool:
     return task.metadata.format_version > 2
 
 
-def _found(
-    scan: CombinedScanTask, query: QueryContext, *, with_older: bool
-) -> Iterator[tuple[int, int, Positions]]:
+def _found(task: ConversionTask, query: QueryContext) -> Iterator[tuple[int, int, Positions]]:
     """Of each file that loses rows its place, how many, and their sorted positions.
 
-    ``with_older`` are those of its position deletes among them, and are not counted.
+    With keys a vector has those of its position deletes besides, which are not counted.
     """
+    scan, with_older = task.scan, _vectors(task)
+    older = PositionDeletes(scan.context, scan.tasks, query)
+    if not task.keys:
+        for place, each in enumerate(scan.tasks):
+            query.check()
+            known = older.positions(each)
+            if known is not None:
+                yield place, len(known), known
+        return
     counts = np.array([each.data_file.record_count for each in scan.tasks], np.int64)
     starts = np.concatenate(([0], np.cumsum(counts)))
     gone = np.ones(starts[-1], bool)
@@ -199,7 +236,6 @@ def _found(
         places, positions = (each.to_numpy() for each in batch.columns)
         _check_positions(scan.tasks, counts, places, positions)
         gone[starts[places] + positions] = False
-    older = PositionDeletes(scan.context, scan.tasks, query)
     for place, each in enumerate(scan.tasks):
         query.check()
         mine = gone[starts[place] : starts[place + 1]]
@@ -231,21 +267,20 @@ def _check_positions(
 
 
 def _written(
-    task: ConversionTask, place: int, rows: Positions, taken: int, attempt: int
+    task: ConversionTask, part: Sequence[tuple[int, Positions]], taken: int, attempt: int
 ) -> NewDelete:
-    """The delete file or vector of one data file."""
+    """The delete file or vector of one data file, or the delete file of several."""
+    place, rows = part[0]
     file, number = task.scan.tasks[place].data_file, task.files[place]
     operation = f"{task.operation}-{attempt}" if attempt else task.operation
-    if _vectors(task):
-        made = write_deletion_vector(
-            task.metadata, task.storage, file, as_bitmap(rows), operation=operation,
-            number=number + 1,
-        )  # fmt: skip
-    else:
-        made = write_position_deletes(
-            task.metadata, task.storage, file, rows, operation=operation, number=number + 1
+    if len(part) > 1:
+        several = [(task.scan.tasks[place].data_file, rows) for place, rows in part]
+        made = write_partition_deletes(
+            task.metadata, task.storage, several, operation=operation, number=number + 1
         )
-    return NewDelete(number, made, taken)
+    else:
+        made = write_deletes(task.metadata, task.storage, file, rows, operation, number + 1)
+    return NewDelete(tuple(task.files[place] for place, _ in part), made, taken)
 
 
 def as_of(delete: DataFile, file: DataFile) -> DataFile:

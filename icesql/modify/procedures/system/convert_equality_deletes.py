@@ -43,7 +43,9 @@ def convert_equality_deletes(call: Call) -> Plan:
         runner = run_on_spark(call.services.engines.spark()) if on_spark else run_locally
         done = convert(catalog, planned, query, summary=SUMMARY, run=runner)
         return Rows(
-            [(done.removed, done.added, done.rows, done.left)], _note(done), done.snapshot_id
+            [(done.removed, done.added, done.rows, done.left)],
+            _note(done),
+            done.snapshot_id,
         )
 
     deletes = len(planned.deletes)

@@ -28,9 +28,9 @@ def rewrite_position_delete_files(call: Call) -> Plan:
 
     With partial progress they come in several commits: those before one that fails stay.
     """
+    from icesql.maintain.convert.run import Converted
     from icesql.maintain.delete_files import (
         DeleteOptions,
-        RewrittenDeletes,
         plan_delete_files,
         rewrite_delete_files,
     )
@@ -42,7 +42,7 @@ def rewrite_position_delete_files(call: Call) -> Plan:
     groups = plan_delete_files(table, options, call.services.query, files_condition(call))
 
     def run() -> Rows:
-        done = RewrittenDeletes(table)
+        done = Converted(table)
         # A data file has one vector, whose positions may be those of several groups.
         is_one = table.metadata.format_version > 2
         for some in [groups] if is_one else options.commits(groups):
@@ -55,14 +55,15 @@ def rewrite_position_delete_files(call: Call) -> Plan:
             found = rewrite_delete_files(
                 catalog, done.table, some, summary=SUMMARY, query=call.services.query
             )
-            done = RewrittenDeletes(
-                found.table, done.removed + found.removed, done.added + found.added,
-                found.snapshot_id,
+            done = Converted(
+                found.table, done.replaced + found.replaced, done.written + found.written,
+                snapshot_id=found.snapshot_id or done.snapshot_id,
             )  # fmt: skip
         sizes = (
-            sum(each.file_size_in_bytes for each in files) for files in (done.removed, done.added)
+            sum(each.file_size_in_bytes for each in files)
+            for files in (done.replaced, done.written)
         )
-        row = (len(done.removed), len(done.added), *sizes)
+        row = (done.removed, done.added, *sizes)
         return Rows([row], snapshot_id=done.snapshot_id)
 
     return Plan(_steps(groups), run, f"{len(groups)} groups")
