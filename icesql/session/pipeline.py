@@ -358,8 +358,8 @@ class Pipeline:
             described = replace(shown, about="DESCRIBE") if for_explain else shown
             result = self.run(described, query).result
             assert result is not None
-        elif (isinstance(shown, kinds.ShowSession) and shown.what == "PROCEDURES") or (
-            isinstance(shown, kinds.Describe | kinds.ShowOfTable)
+        elif shown.what == "PROCEDURES" or (
+            shown.reference is not None
             and (stored or named(shown, self.state.temporary) is not None)
         ):
             result, _ = self.show(shown, query)
@@ -370,14 +370,13 @@ class Pipeline:
 
     def show(self, statement: Shown, query: QueryContext) -> tuple[Result, tuple[str, ...]]:
         """The rows and notes that answer a SHOW or DESCRIBE."""
-        from icesql.query.show import show
-        from icesql.sql.statement import Describe, ShowOfTable, ShowSession
+        from icesql.query.show import columns_of, show
 
-        if isinstance(statement, ShowSession) and statement.what == "PROCEDURES":
+        if statement.what == "PROCEDURES":
             from icesql.modify.procedures.procedure import list_procedures
 
             return StaticResult(*list_procedures(statement.like)), ()
-        if self.state.temporary and isinstance(statement, Describe | ShowOfTable):
+        if self.state.temporary:
             from icesql.query.views.create import named, whole
             from icesql.query.views.describe_view import shown
             from icesql.query.views.temporary import TemporaryTable
@@ -385,22 +384,25 @@ class Pipeline:
             temporary = named(statement, self.state.temporary)
             if isinstance(temporary, TemporaryTable):
                 columns = [(name, engine or kind) for name, kind, engine in temporary.columns]
-                return StaticResult(*shown(statement, temporary, columns)), ()
-            if temporary is not None:
+            elif temporary is not None:
                 columns = self.columns_of(whole(temporary.name, self.dialect), query)
-                return StaticResult(*shown(statement, temporary, columns)), ()
+            if temporary is not None:
+                rows = shown(statement, temporary, columns)
+                return StaticResult(columns_of(statement), rows), ()
         try:
             answer = query.wait_for(lambda: show(statement, self.state, query))
         except (TableNotFoundError, UnsupportedTableError):
-            if not isinstance(statement, Describe | ShowOfTable) or statement.reference.path:
+            reference = statement.reference
+            if reference is None or reference.path:
                 raise
-            parts = statement.reference.parts
+            parts = reference.parts
             view = query.wait_for(lambda: self.state.names.open_view(parts))
             if view is None:
                 raise
             from icesql.query.views.describe_view import shown_stored
 
-            return StaticResult(*shown_stored(statement, view[0], self.dialect)), ()
+            rows = shown_stored(statement, view[0], self.dialect)
+            return StaticResult(columns_of(statement), rows), ()
         return StaticResult(answer[0], answer[1]), answer[2]
 
 

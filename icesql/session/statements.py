@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -339,7 +339,7 @@ HANDLERS: Final[Mapping[type, Handler]] = {
     QueryText: query_rows,
     kinds.Query: query_rows,
     kinds.Explain: explain,
-    **dict.fromkeys(get_args(kinds.Shown), show),
+    kinds.Shown: show,
     kinds.Copy: copy,
     kinds.Write: change_table,
     kinds.TransactionControl: control_transaction,

@@ -11,18 +11,13 @@ from icesql.sql.lexer import Token, word_at, words_at
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.show_statements.in_from import begins_comparison
 from icesql.sql.statement import (
-    Describe,
     Explain,
     Query,
     ResetSetting,
     SetSetting,
     SetSnapshotTime,
     SetVariable,
-    ShowNamespaces,
-    ShowOfTable,
-    ShowRefs,
-    ShowSnapshots,
-    ShowTables,
+    Shown,
     Statement,
     TableReference,
     Use,
@@ -62,7 +57,9 @@ def read_command(tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> St
         case "EXPLAIN":
             return reader.explain()
         case "SHOW":
-            return reader.show()
+            from icesql.sql.show_statements.words import read_show
+
+            return read_show(reader)
         case "SET":
             return reader.set()
         case "COPY":
@@ -146,31 +143,7 @@ class Commands(Words):
         form = "engine" if engine else format_name
         return Explain(self._read_query(rest), analyze, form, file)
 
-    def show(self) -> Statement:
-        """SHOW."""
-        from icesql.sql.show_statements.words import SHOWN, read_show
-
-        at = self.here
-        match self.take():
-            case "TABLES":
-                namespace = self.name() if self.either("FROM", "IN") else None
-                return self._ended(ShowTables(namespace, self.like()))
-            case "SCHEMAS" | "NAMESPACES" | "DATABASES":
-                parent = self.name() if self.either("FROM", "IN") else None
-                return self._ended(ShowNamespaces(parent, self.like()))
-            case "SNAPSHOTS":
-                extended = self.is_word("EXTENDED") and bool(self.take())
-                self.either("FROM", "IN", "OF")
-                return ShowSnapshots(self.table("SHOW SNAPSHOTS"), extended)
-            case "REFS":
-                self.either("FROM", "IN", "OF")
-                return ShowRefs(self.table("SHOW REFS"))
-            case "":
-                raise syntax_error("nothing follows SHOW", at, SHOWN)
-            case word:
-                return read_show(self, word, at)
-
-    def diff_summary(self) -> ShowOfTable:
+    def diff_summary(self) -> Shown:
         """DIFF SUMMARY table BETWEEN version AND version, which reads as DIFF."""
         from icesql.sql.show_statements.differences import check_compared
 
@@ -182,7 +155,7 @@ class Commands(Words):
         reference = query.references[0]
         if reference.changes is not None and reference.changes.keys:
             raise unsupported("KEYED BY in DIFF SUMMARY", reference.offset, "it compares no rows")
-        return ShowOfTable("DIFF SUMMARY", reference)
+        return Shown("DIFF SUMMARY", reference)
 
     def describe(self) -> Statement:
         """DESCRIBE of a table or a query."""
@@ -197,12 +170,12 @@ class Commands(Words):
         if what in ("EXTENDED", "FORMATTED", "DETAIL", "HISTORY") and self.is_word(what):
             self.take()
             what = "EXTENDED" if what == "FORMATTED" else what
-            return ShowOfTable(what, self.table(f"DESCRIBE {what}"))
+            return Shown(what, self.table(f"DESCRIBE {what}"))
         for word in ("NAMESPACE", "SCHEMA", "DATABASE"):
             if self.peek() == word and self.peek(1) not in ("", ".", ";"):
                 hint = f"SHOW TABLES FROM {self.tokens[self.index + 1].text} lists its tables"
                 raise unsupported(f"DESCRIBE {word}", self.here, hint)
-        return Describe(self.table("DESCRIBE"))
+        return Shown("DESCRIBE", self.table("DESCRIBE"))
 
     def snapshot_time(self) -> bool:
         """Step over SNAPSHOT TIME, if they come next."""
@@ -276,10 +249,6 @@ class Commands(Words):
         if not text:
             raise syntax_error("a setting has a name", start, ("a name",))
         return text
-
-    def _ended(self, statement: Statement) -> Statement:
-        self.end()
-        return statement
 
     def is_word(self, word: str) -> bool:
         """Whether the next token is this word and not the name of a table: a name follows it."""

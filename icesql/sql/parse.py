@@ -46,7 +46,7 @@ from icesql.sql.show_statements.in_from import (
     statements_in_from,
     without,
 )
-from icesql.sql.statement import Explain, MacroStatement, Query, Shown, ShowSession, Statement
+from icesql.sql.statement import Explain, MacroStatement, Query, Shown, Statement
 from icesql.sql.statement_words import (
     CHANGES_ROWS,
     COMMAND_WORDS,
@@ -456,7 +456,7 @@ class Parse:
             from icesql.sql.commands import read_command
 
             read = read_command(tokens, self.sql, self.any_query)
-            if isinstance(read, ShowSession) and not read.name:
+            if isinstance(read, Shown) and read.what == "FUNCTIONS":
                 return replace(read, name=self.translated)
             return read
         if first in WRITE_WORDS:

@@ -11,7 +11,7 @@ from icesql.errors import AmbiguousTableError, similar_names
 from icesql.sql.acceptance import function_name
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.show_statements.in_from import PREFIX
-from icesql.sql.statement import INFORMATION_SCHEMA, Query, ShowInformation, Shown, TableReference
+from icesql.sql.statement import INFORMATION_SCHEMA, Query, Shown, TableReference
 from icesql.sql.time_travel import TimeTravel, read_travel
 from icesql.sql.trees import exp
 from icesql.sql.user_text import CUT, NAME, TABLE, Edit, quoted
@@ -115,7 +115,7 @@ def _shown(
         return shown.get(offset_of(table) or -1)
     if len(parts) in (2, 3) and lowered[-2] == "information_schema":
         if lowered[-1] in INFORMATION_SCHEMA:
-            return ShowInformation(lowered[-1], parts[0] if len(parts) == 3 else "")
+            return Shown("INFORMATION_SCHEMA", None, parts[:-2], None, lowered[-1])
         near = similar_names(lowered[-1], INFORMATION_SCHEMA, 1)
         hint = f"did you mean {near[0]}?" if near else f"has {', '.join(INFORMATION_SCHEMA)}"
         raise unsupported(f"information_schema.{parts[-1]}", table, hint)

@@ -215,76 +215,29 @@ class Drop(Struct, frozen=True):
     offset: int | None = None
 
 
-class ShowViews(Struct, frozen=True):
-    """SHOW VIEWS [FROM namespace] [LIKE pattern]; None is the current namespace."""
+class Shown(Struct, frozen=True):
+    """SHOW, DESCRIBE, DIFF SUMMARY, or a table of information_schema in FROM.
 
-    namespace: tuple[str, ...] | None = None
-    like: str | None = None
-
-
-class ShowTables(Struct, frozen=True):
-    """SHOW TABLES [FROM namespace] [LIKE pattern]; None is the current namespace."""
-
-    namespace: tuple[str, ...] | None = None
-    like: str | None = None
-
-
-class ShowCatalogs(Struct, frozen=True):
-    """SHOW CATALOGS [LIKE pattern]."""
-
-    like: str | None = None
-
-
-class ShowNamespaces(Struct, frozen=True):
-    """SHOW SCHEMAS, NAMESPACES or DATABASES [FROM parent] [LIKE pattern]."""
-
-    parent: tuple[str, ...] | None = None
-    like: str | None = None
-
-
-class ShowSnapshots(Struct, frozen=True):
-    """SHOW SNAPSHOTS [EXTENDED] [FROM] table; ``extended`` adds parents and summaries."""
-
-    reference: TableReference
-    extended: bool = False
-
-
-class ShowRefs(Struct, frozen=True):
-    """SHOW REFS [FROM] table: its branches and tags."""
-
-    reference: TableReference
-
-
-class Describe(Struct, frozen=True):
-    """DESCRIBE table, possibly at a snapshot."""
-
-    reference: TableReference
-
-
-class ShowOfTable(Struct, frozen=True):
-    """What one table is, in the words of ``what``.
-
-    ``what`` is "COLUMNS", "BRANCHES", "TAGS", "PARTITIONS", "HISTORY", "CREATE TABLE",
-    "TBLPROPERTIES", "EXTENDED" or "DETAIL" (of DESCRIBE), or "DIFF SUMMARY", whose reference asks
-    for changes. ``like`` is a pattern of column names, or the one property that is asked for.
+    ``what`` is the key of the rows in ``query.show.ANSWERS``, "PROCEDURES" or "INFORMATION_SCHEMA".
+    ``reference`` is the table that they are about. ``namespace`` is where names are listed, None
+    for the current one, or the catalog of information_schema. ``like`` is a pattern of names in any
+    case, or a property. ``name`` is a setting, the dialect of functions, or a table of
+    information_schema.
     """
 
     what: str
-    reference: TableReference
-    like: str | None = None
-
-
-class ShowSession(Struct, frozen=True):
-    """What a session has.
-
-    ``what`` is "ALL" (settings), "SETTING", "FUNCTIONS", "PROCEDURES" or "ALL TABLES".
-
-    ``name`` is the setting, or the dialect whose functions are asked for.
-    """
-
-    what: str
+    reference: TableReference | None = None
+    namespace: tuple[str, ...] | None = None
     like: str | None = None
     name: str = ""
+
+    @property
+    def label(self) -> str:
+        """The words of the statement, for messages."""
+        if self.what in ("DESCRIBE", "DIFF SUMMARY"):
+            return self.what
+        word = "DESCRIBE" if self.what in ("EXTENDED", "DETAIL") else "SHOW"
+        return f"{word} {self.what}"
 
 
 INFORMATION_SCHEMA: Final = (
@@ -319,19 +272,6 @@ class TransactionControl(Write, frozen=True):
 class MacroStatement(Struct, frozen=True):
     """A statement that changes which macros there are; see ``sql.macros.macro``."""
 
-
-Shown = (
-    ShowTables
-    | ShowViews
-    | ShowCatalogs
-    | ShowNamespaces
-    | ShowSnapshots
-    | ShowRefs
-    | ShowOfTable
-    | ShowSession
-    | ShowInformation
-    | Describe
-)
 
 Prepared = Prepare | Execute | Deallocate
 Created = CreateView | CreateTable | Drop

@@ -7,21 +7,23 @@ import pytest
 from icesql.errors import Error
 from icesql.sql.parse import parse
 from icesql.sql.statement import (
-    Describe,
     Explain,
     Query,
     ResetSetting,
     SetSetting,
-    ShowCatalogs,
-    ShowNamespaces,
-    ShowOfTable,
-    ShowSession,
-    ShowSnapshots,
-    ShowTables,
+    Shown,
     Statement,
+    TableReference,
     Use,
 )
 from icesql.sql.time_travel import SnapshotId
+
+
+def about_table(sql: str, dialect: str | None = None) -> tuple[Shown, TableReference]:
+    (shown,) = parse(sql, dialect=dialect)
+    assert isinstance(shown, Shown)
+    assert shown.reference is not None
+    return shown, shown.reference
 
 
 @pytest.mark.parametrize("dialect", [None, "spark", "trino", "snowflake"])
@@ -39,13 +41,13 @@ from icesql.sql.time_travel import SnapshotId
         ("SET prune = off", SetSetting("prune", "off")),
         ("RESET threads", ResetSetting("threads")),
         ("RESET ALL", ResetSetting(None)),
-        ("SHOW TABLES", ShowTables()),
-        ("show tables in a.b like 'x%'", ShowTables(("a", "b"), "x%")),
-        ("SHOW CATALOGS", ShowCatalogs()),
-        ("show catalogs like 'p%'", ShowCatalogs("p%")),
-        ("SHOW SCHEMAS", ShowNamespaces()),
-        ("SHOW NAMESPACES FROM a", ShowNamespaces(("a",))),
-        ("SHOW DATABASES LIKE 'x'", ShowNamespaces(None, "x")),
+        ("SHOW TABLES", Shown("TABLES")),
+        ("show tables in a.b like 'x%'", Shown("TABLES", namespace=("a", "b"), like="x%")),
+        ("SHOW CATALOGS", Shown("CATALOGS")),
+        ("show catalogs like 'p%'", Shown("CATALOGS", like="p%")),
+        ("SHOW SCHEMAS", Shown("NAMESPACES")),
+        ("SHOW NAMESPACES FROM a", Shown("NAMESPACES", namespace=("a",))),
+        ("SHOW DATABASES LIKE 'x'", Shown("NAMESPACES", like="x")),
         ("USE a.b", Use(("a", "b"))),
     ],
 )
@@ -78,23 +80,22 @@ def test_a_command_is_read_in_every_dialect(
 def test_a_command_about_a_table_is_read_in_every_dialect(
     sql: str, what: str, parts: tuple[str, ...], like: str | None, dialect: str | None
 ) -> None:
-    (shown,) = parse(sql, dialect=dialect)
-    assert isinstance(shown, ShowOfTable)
-    assert (shown.what, shown.reference.parts, shown.like) == (what, parts, like)
+    shown, reference = about_table(sql, dialect)
+    assert (shown.what, reference.parts, shown.like) == (what, parts, like)
 
 
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        ("SHOW ALL", ShowSession("ALL")),
-        ("SHOW SESSION LIKE 'c%'", ShowSession("ALL", "c%")),
-        ("SHOW ALL TABLES", ShowSession("ALL TABLES")),
-        ("SHOW FUNCTIONS", ShowSession("FUNCTIONS")),
-        ("SHOW SYSTEM FUNCTIONS LIKE 'x'", ShowSession("FUNCTIONS", "x")),
-        ("SHOW FUNCTIONS trim", ShowSession("FUNCTIONS", "trim")),
-        ("SHOW TimeZone", ShowSession("SETTING", name="timezone")),
-        ("SHOW TIME ZONE", ShowSession("SETTING", name="timezone")),
-        ("SHOW cache-size", ShowSession("SETTING", name="cache_size")),
+        ("SHOW ALL", Shown("ALL")),
+        ("SHOW SESSION LIKE 'c%'", Shown("ALL", like="c%")),
+        ("SHOW ALL TABLES", Shown("ALL TABLES")),
+        ("SHOW FUNCTIONS", Shown("FUNCTIONS")),
+        ("SHOW SYSTEM FUNCTIONS LIKE 'x'", Shown("FUNCTIONS", like="x")),
+        ("SHOW FUNCTIONS trim", Shown("FUNCTIONS", like="trim")),
+        ("SHOW TimeZone", Shown("SETTING", name="timezone")),
+        ("SHOW TIME ZONE", Shown("SETTING", name="timezone")),
+        ("SHOW cache-size", Shown("SETTING", name="cache_size")),
     ],
 )
 def test_a_command_about_the_session(sql: str, expected: Statement) -> None:
@@ -104,9 +105,8 @@ def test_a_command_about_the_session(sql: str, expected: Statement) -> None:
 @pytest.mark.parametrize("name", ["extended", "detail", "history"])
 def test_a_table_may_be_called_like_a_word_of_describe(name: str) -> None:
     for sql in (f"DESCRIBE {name}", f"DESCRIBE {name} VERSION AS OF 1", f"DESCRIBE {name}.{name}"):
-        (described,) = parse(sql)
-        assert isinstance(described, Describe)
-        assert described.reference.parts[0] == name
+        described, reference = about_table(sql)
+        assert (described.what, reference.parts[0]) == ("DESCRIBE", name)
 
 
 @pytest.mark.parametrize("dialect", [None, "spark", "trino", "snowflake"])
@@ -134,15 +134,12 @@ def test_queries_in_other_words(
 
 
 def test_commands_about_a_table_hold_a_reference() -> None:
-    (shown,) = parse("SHOW SNAPSHOTS a.t")
-    assert isinstance(shown, ShowSnapshots)
-    assert (shown.reference.parts, shown.reference.offset) == (("a", "t"), 15)
-    (shown,) = parse("SHOW SNAPSHOTS FROM iceberg_scan('/x/t')")
-    assert isinstance(shown, ShowSnapshots)
-    assert shown.reference.path == "/x/t"
-    (described,) = parse("DESC t VERSION AS OF 12")
-    assert isinstance(described, Describe)
-    assert described.reference.travel == SnapshotId(12)
+    shown, reference = about_table("SHOW SNAPSHOTS a.t")
+    assert (shown.what, reference.parts, reference.offset) == ("SNAPSHOTS", ("a", "t"), 15)
+    shown, reference = about_table("SHOW SNAPSHOTS FROM iceberg_scan('/x/t')")
+    assert (shown.what, reference.path) == ("SNAPSHOTS", "/x/t")
+    shown, reference = about_table("DESC t VERSION AS OF 12")
+    assert (shown.what, reference.travel) == ("DESCRIBE", SnapshotId(12))
 
 
 @pytest.mark.parametrize(

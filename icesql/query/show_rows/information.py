@@ -19,7 +19,7 @@ from icesql.errors import (
 )
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import And, Leaf, Operation, Or, Predicate, Term
-from icesql.query.show_rows.rows import Columns
+from icesql.query.show_rows.asked import Columns
 from icesql.query.views.describe_view import definition
 
 if TYPE_CHECKING:

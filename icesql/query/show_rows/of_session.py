@@ -1,25 +1,25 @@
-"""Rows about a session: settings, functions, and all tables with their columns."""
+"""Rows about a session: names in its catalogs, settings and functions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from icesql.catalog.identifiers import listed_name
+from icesql.catalog.view import with_views
 from icesql.config import Settings
-from icesql.context import QueryContext
-from icesql.errors import CatalogError, MissingExtraError
-from icesql.query.like import is_like
+from icesql.errors import NO_CATALOG, CatalogError, MissingExtraError
+from icesql.query.show_rows.asked import Asked, Rows
 from icesql.query.show_rows.information import readable_tables
-from icesql.query.show_rows.rows import Columns, Rows
 from icesql.query.views.temporary import TemporaryTable
 from icesql.sql.engine_functions import known_names
 from icesql.sql.function_table import function_names
+from icesql.sql.table_name import name_parts
 from icesql.storage.credentials import MASK
 
 if TYPE_CHECKING:
     from icesql.access import Access
-    from icesql.query.session_state import SessionState
-    from icesql.sql.statement import ShowSession
+    from icesql.catalog.table import Identifier
 
 _DESCRIPTIONS: Final = {
     "engine": "where queries run: local, spark or auto",
@@ -57,54 +57,103 @@ _DESCRIPTIONS: Final = {
 # What a client whose settings are locked need not know of the machine.
 _FOLDERS: Final = ("temp_directory", "cache_directory", "delete_below")
 
-_SETTINGS: Columns = (
-    ("name", "varchar"), ("value", "varchar"), ("default", "varchar"), ("description", "varchar"),
-)  # fmt: skip
-# DuckDB's columns.
-_ALL_TABLES: Columns = (
-    ("database", "varchar"),
-    ("schema", "varchar"),
-    ("name", "varchar"),
-    ("column_names", "varchar[]"),
-    ("column_types", "varchar[]"),
-    ("temporary", "boolean"),
-)
+
+def tables(asked: Asked) -> Rows:
+    """SHOW TABLES, with the temporary ones where no namespace is given."""
+    names, namespace = asked.names, _place(asked)
+    if namespace and (names.catalog is not None or names.catalog_kinds()):
+        place, rest, other = names.place_of(namespace)
+        # A catalog alone means all that it has.
+        found = _listed(place.tables(rest or None), other)
+    else:
+        found = names.table_names()
+    made = asked.session.temporary.all if asked.statement.namespace is None else []
+    found = [*(listed_name((each.name,)) for each in made), *found]
+    return _told_why(asked, [(name,) for name in found if asked.keeps(name_parts(name)[-1])])
 
 
-def of_session(
-    statement: ShowSession, session: SessionState, query: QueryContext
-) -> tuple[Columns, Rows, tuple[str, ...]]:
-    """The columns and rows of a statement about the session, and notes.
-
-    Other catalogs that do not answer are left out of SHOW ALL TABLES, with a note. A setting
-    without a value is NULL. A table that cannot be read is left out. Raises CatalogError.
-    """
-    like = None if statement.like is None else statement.like.lower()
-    match statement.what:
-        case "ALL":
-            rows = _settings(query.settings, session)
-            return _SETTINGS, [row for row in rows if like is None or is_like(row[0], like)], ()
-        case "SETTING":
-            name = statement.name
-            return ((name, "varchar"),), [(_value(query.settings, name, session.access),)], ()
-        case "FUNCTIONS":
-            found = sorted({*_functions(statement.name), *session.macros})
-            return (
-                (("function", "varchar"),),
-                [(name,) for name in found if like is None or is_like(name, like)],
-                (),
-            )
-        case _:
-            unread: list[str] = []
-            return _ALL_TABLES, list(_all_tables(session, query, unread)), tuple(unread)
+def views(asked: Asked) -> Rows:
+    """SHOW VIEWS of a namespace; without one, the temporary ones and those where USE has led."""
+    names, namespace = asked.names, _place(asked)
+    made = asked.session.temporary.all if asked.statement.namespace is None else []
+    rows: Rows = [
+        (each.name, True) for each in made if each.kind == "view" and asked.keeps(each.name)
+    ]
+    if names.catalog is None and not names.catalog_kinds():
+        return rows
+    place, rest, other = names.place_of(namespace) if namespace else (names.catalog, (), None)
+    held = with_views(place)
+    found = held.views(rest or None) if held is not None else ()
+    kept = [each for each in found if asked.keeps(each[-1])]
+    return [*rows, *((name, False) for name in _listed(kept, other))]
 
 
-def _settings(settings: Settings, session: SessionState) -> Iterator[tuple[Any, ...]]:
-    for name in sorted(_DESCRIPTIONS):
-        value, default = (
-            _value(each, name, session.access) for each in (settings, session.defaults)
-        )
-        yield name, value, default, _DESCRIPTIONS[name]
+def namespaces(asked: Asked) -> Rows:
+    """SHOW NAMESPACES, all or those inside of one."""
+    catalog, other = asked.names.catalog, asked.names.place[0]
+    parent = asked.statement.namespace
+    if parent is None and other is not None:
+        parent = (other,)
+    if parent:
+        catalog, parent, other = asked.names.place_of(parent)
+    known = catalog.namespaces() if catalog is not None else []
+    inside = [each for each in known if not parent or each[: len(parent)] == parent]
+    shown = [".".join(each if other is None else (other, *each)) for each in inside]
+    return _told_why(asked, [(name,) for name in shown if asked.keeps(name)])
+
+
+def catalogs(asked: Asked) -> Rows:
+    """SHOW CATALOGS."""
+    return [each for each in asked.names.catalog_kinds().items() if asked.keeps(each[0])]
+
+
+def settings(asked: Asked) -> Rows:
+    """SHOW ALL: a setting without a value is NULL."""
+    session = asked.session
+    both = (asked.query.settings, session.defaults)
+    return [
+        (name, *(_value(each, name, session.access) for each in both), _DESCRIPTIONS[name])
+        for name in sorted(_DESCRIPTIONS)
+        if asked.keeps(name)
+    ]
+
+
+def setting(asked: Asked) -> Rows:
+    """SHOW of one setting."""
+    return [(_value(asked.query.settings, asked.statement.name, asked.session.access),)]
+
+
+def functions(asked: Asked) -> Rows:
+    """SHOW FUNCTIONS of a dialect, and the macros of the session."""
+    dialect = asked.statement.name
+    known = function_names(dialect) if dialect else known_names()
+    return [(name,) for name in sorted({*known, *asked.session.macros}) if asked.keeps(name)]
+
+
+def _place(asked: Asked) -> tuple[str, ...]:
+    """The namespace of the statement, or where USE has led."""
+    if asked.statement.namespace is not None:
+        return asked.statement.namespace
+    used, inside = asked.names.place
+    return inside if used is None else (used, *inside)
+
+
+def _listed(found: Iterable[Identifier], other: str | None) -> list[str]:
+    return [listed_name(each if other is None else (other, *each)) for each in found]
+
+
+def _told_why(asked: Asked, rows: Rows) -> Rows:
+    """The rows; without any, a note says why."""
+    if rows or asked.statement.like:
+        return rows
+    catalog = asked.names.catalog
+    if catalog is None:
+        asked.notes += (NO_CATALOG,)
+        return rows
+    hint = getattr(catalog, "empty_hint", None)  # of catalogs that keep names apart
+    if hint is not None and not catalog.namespaces():
+        asked.notes += (hint(),)
+    return rows
 
 
 def _value(settings: Settings, name: str, access: Access) -> str | None:
@@ -117,20 +166,21 @@ def _value(settings: Settings, name: str, access: Access) -> str | None:
     return None if value is None else str(value)
 
 
-def _functions(dialect: str) -> list[str]:
-    if dialect:
-        return sorted(function_names(dialect))
-    return sorted(known_names())
+def all_tables(asked: Asked) -> Rows:
+    """SHOW ALL TABLES of every catalog, with a note for another one that does not answer.
+
+    A table that cannot be read is left out. Raises CatalogError.
+    """
+    return list(_all_tables(asked))
 
 
-def _all_tables(session: SessionState, query: QueryContext, unread: list[str]) -> Iterator[Any]:
-    """Of every catalog; ``unread`` gets those that do not answer."""
-    for each in session.temporary.all:
+def _all_tables(asked: Asked) -> Iterator[tuple[Any, ...]]:
+    for each in asked.session.temporary.all:
         if isinstance(each, TemporaryTable):
             columns = [name for name, _, _ in each.columns]
             kinds = [engine or kind for _, kind, engine in each.columns]
             yield "temp", "main", each.name, columns, kinds, True
-    names, own = session.names, session.names.catalog
+    names, own = asked.names, asked.names.catalog
     for name in names.catalog_kinds():
         try:
             is_own = own is not None and own.name == name
@@ -141,11 +191,11 @@ def _all_tables(session: SessionState, query: QueryContext, unread: list[str]) -
         except (CatalogError, MissingExtraError) as error:
             if own is not None and own.name == name:
                 raise
-            unread.append(f"catalog {name} is left out: {error}")
+            asked.notes += (f"catalog {name} is left out: {error}",)
             continue
         if catalog is None:
             continue
-        for table in readable_tables(catalog, listed, query):
+        for table in readable_tables(catalog, listed, asked.query):
             fields = table.metadata.schema.fields
             columns = [field.name for field in fields]
             kinds = [str(field.type) for field in fields]

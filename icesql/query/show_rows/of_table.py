@@ -1,30 +1,20 @@
-"""Rows about one table: its columns, branches, tags, partitions, history and properties."""
+"""Rows about one table: its columns, snapshots, branches, tags, partitions and properties."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-from icesql.config import time_zone
-from icesql.context import QueryContext
 from icesql.errors import found_at
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.partition_type import united_partition_type
 from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.transforms import parse_transform
-from icesql.query.like import is_like
-from icesql.query.metadata_scan import Found, load
-from icesql.query.show_rows.create_table import (
-    create_table,
-    spark_type,
-    table_properties,
-    transform_text,
-)
-from icesql.query.show_rows.rows import Columns, Rows
-from icesql.query.snapshot_selection import by_schema, select_snapshot
+from icesql.query.show_rows.asked import Asked, Rows
+from icesql.query.show_rows.create_table import spark_type, table_properties, transform_text
+from icesql.query.snapshot_selection import by_schema
 from icesql.scan.metadata_tables import history_rows
 from icesql.scan.metadata_tables.rows import metadata_rows
 from icesql.scan.metadata_tables.schemas import metadata_schema
@@ -33,172 +23,102 @@ from icesql.sql.positions import unsupported
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
-    from icesql.catalog.search_path import SearchPath
-    from icesql.catalog.table import Table
-    from icesql.iceberg.schema import Schema
-    from icesql.sql.statement import ShowOfTable, TableReference
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# What is the same at every snapshot.
-_TIMELESS: Final = ("BRANCHES", "TAGS", "HISTORY", "CREATE TABLE", "TBLPROPERTIES", "DETAIL")
+    from icesql.iceberg.types import NestedField
 
 
-def of_table(
-    statement: ShowOfTable, names: SearchPath, query: QueryContext
-) -> tuple[Columns, Rows]:
-    """The columns and rows of a statement about one table.
-
-    Raises what ``names.load`` raises, SnapshotNotFoundError, UnsupportedSqlError for time travel
-    where it makes no difference, and what reading manifests raises.
-    """
-    reference, what = statement.reference, statement.what
-    if what == "COLUMNS":
-        return _COLUMNS, _columns(described(reference, names, query), statement.like)
-    found = found_table(reference, names, query, f"SHOW {what}", timeless=what in _TIMELESS)
-    match what:
-        case "BRANCHES":
-            return _BRANCHES, _refs(found, "branch")
-        case "TAGS":
-            return _TAGS, _refs(found, "tag")
-        case "HISTORY":
-            return _HISTORY, _history(found, query)
-        case "PARTITIONS":
-            return _PARTITIONS, _partitions(found, reference, query)
-        case "CREATE TABLE":
-            return (("createtab_stmt", "varchar"),), [(create_table(found),)]
-        case "TBLPROPERTIES":
-            return _PROPERTIES, _properties(found, statement.like)
-        case "DETAIL":
-            return _DETAIL, [_detail(found, query)]
-        case _:
-            return _EXTENDED, _extended(found, reference, query)
-
-
-def found_table(
-    reference: TableReference,
-    names: SearchPath,
-    query: QueryContext,
-    what: str,
-    *,
-    timeless: bool = True,
-) -> Table:
-    """The table of a reference that may be no metadata table; ``timeless``: nor travel."""
-    with found_at(reference.offset):
-        found = load(reference, names, query)
-    if found.metadata_table is not None:
-        raise unsupported(f"{what} of a metadata table", reference.offset, "name the table itself")
-    if timeless and (reference.travel is not None or found.travel is not None):
-        raise unsupported(
-            f"time travel in {what}", reference.offset, "it is the same at every snapshot"
-        )
-    return found.table
-
-
-def described(
-    reference: TableReference, names: SearchPath, query: QueryContext
-) -> tuple[Schema, PartitionSpec | None]:
-    """The schema of a table or metadata table at its snapshot; the spec that writers use now."""
-    with found_at(reference.offset):
-        found: Found = load(reference, names, query)
-        metadata = found.table.metadata
-        if found.metadata_table is not None:
-            return metadata_schema(found.metadata_table, metadata), None
-        selected = select_snapshot(found.table, reference.travel or found.travel, query)
-        selected = by_schema(found.table, selected, reference.schema)
-    return selected.schema, metadata.spec
-
-
-def transforms_by_column(spec: PartitionSpec | None) -> Mapping[int, str]:
-    """The transforms of each column that partitions, by its id."""
+def _with_transforms(asked: Asked) -> Iterator[tuple[NestedField, str | None]]:
+    """The columns, and the transforms of each that partitions."""
+    schema, spec = asked.described()
     found: dict[int, list[str]] = {}
     for each in spec.fields if spec is not None else ():
         for source in each.source_ids:
             found.setdefault(source, []).append(each.transform)
-    return {source: ", ".join(names) for source, names in found.items()}
-
-
-# Trino's columns.
-_COLUMNS: Columns = (
-    ("column", "varchar"), ("type", "varchar"), ("extra", "varchar"), ("comment", "varchar"),
-)  # fmt: skip
-
-
-def _columns(found: tuple[Schema, PartitionSpec | None], like: str | None) -> Rows:
-    schema, spec = found
-    partitions = transforms_by_column(spec)
-    rows: Rows = []
     for column in schema.fields:
-        if like is not None and not is_like(column.name.lower(), like.lower()):
-            continue
-        transforms = partitions.get(column.field_id)
-        extra = "" if transforms is None else f"partition key ({transforms})"
-        rows.append((column.name, str(column.type), extra, column.doc or ""))
-    return rows
+        transforms = found.get(column.field_id)
+        yield column, None if transforms is None else ", ".join(transforms)
 
 
-_BRANCHES: Columns = (
-    ("name", "varchar"),
-    ("snapshot_id", "bigint"),
-    ("max_reference_age_in_ms", "bigint"),
-    ("min_snapshots_to_keep", "integer"),
-    ("max_snapshot_age_in_ms", "bigint"),
-)
-_TAGS: Columns = _BRANCHES[:3]
+def describe(asked: Asked) -> Rows:
+    """DESCRIBE."""
+    return [
+        (each.name, str(each.type), not each.required, each.field_id, transforms, each.doc)
+        for each, transforms in _with_transforms(asked)
+    ]
 
 
-def _refs(table: Table, kind: str) -> Rows:
-    rows: Rows = []
-    for name, ref in table.metadata.refs.items():
-        if ref.kind == kind:
-            row = (name, ref.snapshot_id, ref.max_ref_age_ms)
-            kept = (ref.min_snapshots_to_keep, ref.max_snapshot_age_ms)
-            rows.append(row if kind == "tag" else (*row, *kept))
-    return rows
+def columns(asked: Asked) -> Rows:
+    """SHOW COLUMNS."""
+    return [
+        (
+            each.name,
+            str(each.type),
+            "" if transforms is None else f"partition key ({transforms})",
+            each.doc or "",
+        )
+        for each, transforms in _with_transforms(asked)
+        if asked.keeps(each.name)
+    ]
 
 
-# The columns of Iceberg's history table.
-_HISTORY: Columns = (
-    ("made_current_at", "timestamptz"),
-    ("snapshot_id", "bigint"),
-    ("parent_id", "bigint"),
-    ("is_current_ancestor", "boolean"),
-)
+def snapshots(asked: Asked) -> Rows:
+    """SHOW SNAPSHOTS EXTENDED, oldest first; the refs are the branches and tags at a snapshot."""
+    metadata = asked.table().metadata
+    at: dict[int, list[str]] = {}
+    for name, ref in metadata.refs.items():
+        at.setdefault(ref.snapshot_id, []).append(name)
+    return [
+        (
+            asked.instant(each.timestamp_ms),
+            each.snapshot_id,
+            each.parent_snapshot_id,
+            each.operation,
+            ", ".join(at.get(each.snapshot_id, ())) or None,
+            whole_number(each.summary.get("total-records")),
+            redact_urls(json.dumps(dict(each.summary))),
+        )
+        for each in sorted(metadata.snapshots.values(), key=lambda each: each.timestamp_ms)
+    ]
 
 
-def _history(table: Table, query: QueryContext) -> Rows:
-    return [(_instant(row[0], query), *row[1:]) for row in history_rows.history(table)]
+def short_snapshots(asked: Asked) -> Rows:
+    """SHOW SNAPSHOTS: as much as 80 cells hold, times as AS OF reads them."""
+    return [(row[0].replace(tzinfo=None), row[1], *row[3:6]) for row in snapshots(asked)]
 
 
-def _instant(micros: int, query: QueryContext) -> datetime:
-    zone = time_zone(query.settings.timezone)
-    return (_EPOCH + timedelta(microseconds=micros)).astimezone(zone)
+def refs(asked: Asked) -> Rows:
+    """SHOW REFS."""
+    return [(row[0], row[1].lower(), row[2]) for row in history_rows.refs(asked.table())]
 
 
-# Spark's column, and what the partition holds.
-_PARTITIONS: Columns = (
-    ("partition", "varchar"),
-    ("spec_id", "integer"),
-    ("record_count", "bigint"),
-    ("file_count", "bigint"),
-    ("total_data_file_size_in_bytes", "bigint"),
-)
+def branches(asked: Asked) -> Rows:
+    """SHOW BRANCHES."""
+    return [(row[0], *row[2:]) for row in history_rows.refs(asked.table()) if row[1] == "BRANCH"]
 
 
-def _partitions(table: Table, reference: TableReference, query: QueryContext) -> Rows:
+def tags(asked: Asked) -> Rows:
+    """SHOW TAGS."""
+    return [(row[0], *row[2:4]) for row in history_rows.refs(asked.table()) if row[1] == "TAG"]
+
+
+def history(asked: Asked) -> Rows:
+    """SHOW HISTORY, as Iceberg's history table."""
+    found = history_rows.history(asked.table())
+    return [(asked.instant(row[0] // 1000), *row[1:]) for row in found]
+
+
+def partitions(asked: Asked) -> Rows:
+    """SHOW PARTITIONS: Spark's column, and what the partition holds."""
+    table = asked.table(timeless=False)
     metadata = table.metadata
     if not united_partition_type(metadata).fields:
-        raise unsupported(
-            f"SHOW PARTITIONS of {table.name}",
-            reference.offset,
-            "the table has no partitions; its partitions table has the totals",
-        )
-    with found_at(reference.offset):
-        selected = select_snapshot(table, reference.travel, query)
+        hint = "the table has no partitions; its partitions table has the totals"
+        raise unsupported(f"SHOW PARTITIONS of {table.name}", asked.reference.offset, hint)
+    snapshot = asked.selected(table).snapshot
     schema = metadata_schema("partitions", metadata)
-    scan = TableScan(table, selected.snapshot, schema, schema, metadata_table="partitions")
+    scan = TableScan(table, snapshot, schema, schema, metadata_table="partitions")
     return [
         (partition_text(values, spec_id, metadata), spec_id, *row[:3])
-        for values, spec_id, *row in metadata_rows(scan, query).rows
+        for values, spec_id, *row in metadata_rows(scan, asked.query).rows
     ]
 
 
@@ -213,10 +133,9 @@ def partition_text(values: Mapping[int, Any], spec_id: int, metadata: TableMetad
     return "/".join(parts)
 
 
-_PROPERTIES: Columns = (("key", "varchar"), ("value", "varchar"))
-
-
-def _properties(table: Table, key: str | None) -> Rows:
+def properties(asked: Asked) -> Rows:
+    """SHOW TBLPROPERTIES, all or one."""
+    table, key = asked.table(), asked.statement.like
     found = table_properties(table)
     if key is None:
         return list(found.items())
@@ -224,15 +143,12 @@ def _properties(table: Table, key: str | None) -> Rows:
     return [(key, found.get(key, missing))]
 
 
-# Spark's columns and headings.
-_EXTENDED: Columns = (("col_name", "varchar"), ("data_type", "varchar"), ("comment", "varchar"))
-
-
-def _extended(table: Table, reference: TableReference, query: QueryContext) -> Rows:
-    metadata = table.metadata
-    with found_at(reference.offset):
-        selected = select_snapshot(table, reference.travel, query)
-        schema = by_schema(table, selected, reference.schema).schema
+def extended(asked: Asked) -> Rows:
+    """DESCRIBE EXTENDED, with Spark's headings."""
+    table = asked.table(timeless=False)
+    metadata, selected = table.metadata, asked.selected(table)
+    with found_at(asked.reference.offset):
+        schema = by_schema(table, selected, asked.reference.schema).schema
     rows: Rows = [(each.name, spark_type(each.type).lower(), each.doc) for each in schema.fields]
     if metadata.spec.fields:
         rows += [("", "", ""), ("# Partitioning", "", "")]
@@ -255,38 +171,22 @@ def _extended(table: Table, reference: TableReference, query: QueryContext) -> R
     return rows
 
 
-# The columns of Delta's DESCRIBE DETAIL that an Iceberg table has.
-_DETAIL: Columns = (
-    ("format", "varchar"),
-    ("id", "varchar"),
-    ("name", "varchar"),
-    ("location", "varchar"),
-    ("last_modified", "timestamptz"),
-    ("partition_columns", "varchar"),
-    ("num_files", "bigint"),
-    ("size_in_bytes", "bigint"),
-    ("num_records", "bigint"),
-    ("format_version", "integer"),
-    ("snapshots", "bigint"),
-)
-
-
-def _detail(table: Table, query: QueryContext) -> tuple[Any, ...]:
-    metadata = table.metadata
-    snapshot = metadata.current_snapshot
-    summary = {} if snapshot is None else snapshot.summary
-    return (
-        "iceberg",
-        metadata.table_uuid,
-        table.name,
-        redact_urls(metadata.location),
-        _instant(metadata.last_updated_ms * 1000, query),
-        ", ".join(transform_text(each, metadata) for each in metadata.spec.fields),
-        *(_number(summary, f"total-{each}") for each in ("data-files", "files-size", "records")),
-        metadata.format_version,
-        len(metadata.snapshots),
-    )
-
-
-def _number(summary: Mapping[str, str], name: str) -> int | None:
-    return whole_number(summary.get(name))
+def detail(asked: Asked) -> Rows:
+    """DESCRIBE DETAIL: the columns of Delta's that an Iceberg table has."""
+    table = asked.table()
+    metadata, snapshot = table.metadata, table.metadata.current_snapshot
+    summary: Mapping[str, str] = {} if snapshot is None else snapshot.summary
+    totals = (f"total-{each}" for each in ("data-files", "files-size", "records"))
+    return [
+        (
+            "iceberg",
+            metadata.table_uuid,
+            table.name,
+            redact_urls(metadata.location),
+            asked.instant(metadata.last_updated_ms),
+            ", ".join(transform_text(each, metadata) for each in metadata.spec.fields),
+            *(whole_number(summary.get(each)) for each in totals),
+            metadata.format_version,
+            len(metadata.snapshots),
+        )
+    ]

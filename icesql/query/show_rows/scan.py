@@ -13,17 +13,17 @@ from icesql.iceberg import types as t
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
+from icesql.query.show_rows.asked import Columns
 from icesql.query.show_rows.information import COLUMNS, information
-from icesql.query.show_rows.rows import Columns
 from icesql.scan.table_scan import TableScan
 from icesql.sql.positions import unsupported
-from icesql.sql.statement import Describe, Query, ShowInformation, ShowOfTable, ShowSession
+from icesql.sql.statement import Query
 from icesql.storage.open import Storage
 
 if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
     from icesql.query.session_state import SessionState
-    from icesql.sql.statement import Shown, TableReference
+    from icesql.sql.statement import TableReference
 
 Row = tuple[Any, ...]
 
@@ -46,10 +46,13 @@ def shown_scan(reference: TableReference, session: SessionState, query: QueryCon
     Raises what the statement raises.
     """
     statement = reference.shown
-    if isinstance(statement, ShowInformation):
+    assert statement is not None
+    assert not isinstance(statement, Query)
+    if statement.what == "INFORMATION_SCHEMA":
         name, columns = statement.name, COLUMNS[statement.name]
-        if statement.catalog:
-            query.wait_for(lambda: _check_catalog(statement.catalog, reference, session.names))
+        if statement.namespace:
+            (catalog,) = statement.namespace
+            query.wait_for(lambda: _check_catalog(catalog, reference, session.names))
         return _scan(
             reference.name,
             columns,
@@ -57,26 +60,9 @@ def shown_scan(reference: TableReference, session: SessionState, query: QueryCon
         )
     from icesql.query.show import show
 
-    assert statement is not None
-    assert not isinstance(statement, Query)
     with found_at(reference.offset):
         columns, found, _ = query.wait_for(lambda: show(statement, session, query))
-    return _scan(_words(statement), columns, lambda *_: found)
-
-
-def _words(statement: Shown) -> str:
-    """What a statement is called in messages."""
-    match statement:
-        case ShowOfTable(what) if what in ("EXTENDED", "DETAIL"):
-            return f"DESCRIBE {what}"
-        case ShowOfTable("DIFF SUMMARY" as what):
-            return what
-        case ShowOfTable(what) | ShowSession(what):
-            return f"SHOW {what}"
-        case Describe():
-            return "DESCRIBE"
-        case _:
-            return f"SHOW {type(statement).__name__.removeprefix('Show').upper()}"
+    return _scan(statement.label, columns, lambda *_: found)
 
 
 def _check_catalog(name: str, reference: TableReference, names: SearchPath) -> None:

@@ -16,10 +16,9 @@ from icesql.errors import SqlSyntaxError
 from icesql.sql.change_range import ChangeRange
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import (
-    Describe,
     Query,
     SetSnapshotTime,
-    ShowOfTable,
+    Shown,
     TableReference,
     has_query,
     query_of,
@@ -55,8 +54,8 @@ def with_answers(statement: _Any, ask: Ask, query: QueryContext) -> _Any:
             found = replace(statement, references=references)
         case SetSnapshotTime():
             found = replace(statement, time=_told(statement.time, ask, query))
-        case Describe() | ShowOfTable() if has_query(statement.reference):
-            found = replace(statement, reference=_answered(statement.reference, ask, query))
+        case Shown(reference=TableReference() as reference) if has_query(reference):
+            found = replace(statement, reference=_answered(reference, ask, query))
     return found  # type: ignore[no-any-return]
 
 

@@ -13,65 +13,48 @@ from msgspec.structs import replace
 from icesql.catalog.current_metadata import read_metadata
 from icesql.errors import CorruptFileError, StorageError, found_at
 from icesql.iceberg.metadata.partition_type import united_partition_type
+from icesql.query.show_rows.asked import Asked, Rows
 from icesql.query.show_rows.create_table import table_properties, transform_text
-from icesql.query.show_rows.of_table import found_table, partition_text
-from icesql.query.show_rows.rows import Columns, Rows
+from icesql.query.show_rows.of_table import partition_text
 from icesql.query.snapshot_selection import SelectedSnapshot, instant_text, select_snapshot
 from icesql.scan.metadata_tables.rows import metadata_rows
 from icesql.scan.metadata_tables.schemas import metadata_schema
 from icesql.scan.table_scan import TableScan
 
 if TYPE_CHECKING:
-    from icesql.catalog.search_path import SearchPath
     from icesql.catalog.table import Table
     from icesql.context import QueryContext
     from icesql.iceberg.metadata.snapshot import Snapshot
     from icesql.iceberg.metadata.table_metadata import TableMetadata
     from icesql.iceberg.schema import Schema
-    from icesql.sql.statement import ShowOfTable
 
-# Rows deleted by delete files may still be counted in record_count, so both are told.
-DIFF_COLUMNS: Columns = (
-    ("part", "varchar"),
-    ("name", "varchar"),
-    ("before", "varchar"),
-    ("after", "varchar"),
-    ("files_before", "bigint"),
-    ("files_after", "bigint"),
-    ("records_before", "bigint"),
-    ("records_after", "bigint"),
-    ("deletes_before", "bigint"),
-    ("deletes_after", "bigint"),
-)
 _NO_COUNTS: Final = (None,) * 6
 # Of one partition: files, records, and records of delete files.
 _Counts = tuple[int, int, int]
 _NOTHING: Final[_Counts] = (0, 0, 0)
 
 
-def diff_summary(
-    statement: ShowOfTable, names: SearchPath, query: QueryContext
-) -> tuple[Rows, tuple[str, ...]]:
-    """The rows with ``DIFF_COLUMNS``, one for each thing that differs, and notes.
+def diff_summary(asked: Asked) -> Rows:
+    """A row for each thing that differs.
 
     ``part`` is "snapshot", "schema", "partition spec", "property", "total" or "partition". NULL
     before or after is what there was not. Raises what finding the table, its snapshots and reading
     manifests raises.
     """
-    reference = statement.reference
+    reference, query = asked.reference, asked.query
     wanted = reference.changes
     assert wanted is not None
-    table = found_table(reference, names, query, "DIFF SUMMARY")
+    table = asked.table()
     with found_at(reference.offset):
         before, after = (select_snapshot(table, at, query) for at in (wanted.start, wanted.end))
     rows: Rows = list(_snapshots(before, after, query))
     rows += _schemas(before.schema, after.schema)
     old, new = (_metadata_at(table, each.snapshot) for each in (before, after))
-    notes = tuple(each.note for each in (before, after) if each.note is not None)
+    asked.notes += tuple(each.note for each in (before, after) if each.note is not None)
     if old is None or new is None:
         gone = (before if old is None else after).snapshot
         which = "before the first commit" if gone is None else f"of snapshot {gone.snapshot_id}"
-        notes += (f"{table.name}: properties and partition spec {which} are no longer known",)
+        asked.notes += (f"{table.name}: properties and partition spec {which} are no longer known",)
     else:
         rows += _differing("partition spec", {"": _spec(old)}, {"": _spec(new)})
         told = [table_properties(replace(table, metadata=each)) for each in (old, new)]
@@ -79,7 +62,7 @@ def diff_summary(
             each.pop("current-snapshot-id", None)
         rows += _differing("property", *told)
     rows += _partitions(table, before.snapshot, after.snapshot, query)
-    return rows, notes
+    return rows
 
 
 def _snapshots(

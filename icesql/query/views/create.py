@@ -16,16 +16,15 @@ from icesql.sql.statement import (
     Created,
     CreateTable,
     CreateView,
-    Describe,
     Drop,
     Place,
     Query,
-    ShowOfTable,
+    Shown,
 )
 
 if TYPE_CHECKING:
     from icesql.query.views.temporary import Temporary
-    from icesql.sql.statement import Shown, Statement, TableReference
+    from icesql.sql.statement import Statement, TableReference
 
 # The columns of a query, by names.
 ColumnsOf = Callable[[Query], list[str]]
@@ -168,12 +167,10 @@ def whole(name: str, dialect: str | None) -> Query:
     )
 
 
-def named(statement: Statement, made: Temporary) -> View | TemporaryTable | None:
+def named(statement: Shown, made: Temporary) -> View | TemporaryTable | None:
     """The temporary view or table that a DESCRIBE or SHOW is about; None for all others."""
-    if not isinstance(statement, Describe | ShowOfTable):
-        return None
     reference = statement.reference
-    return None if reference.path is not None else made.find(reference.parts)
+    return None if reference is None or reference.path else made.find(reference.parts)
 
 
 def _own_table(

@@ -2,124 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from icesql.errors import UnsupportedSqlError
+from msgspec import Struct
+
 from icesql.query.like import is_like
-from icesql.query.show_rows.rows import Columns, Rows
+from icesql.query.show_rows.asked import Rows
 from icesql.query.views.temporary import TemporaryTable, View
 from icesql.sql.positions import unsupported
-from icesql.sql.statement import Describe, ShowOfTable
 from icesql.sql.user_text import quoted
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
     from icesql.catalog.view import StoredView
+    from icesql.sql.statement import Shown
 
-_DESCRIBE: Columns = (
-    ("column", "varchar"), ("type", "varchar"), ("nullable", "boolean"), ("field_id", "integer"),
-    ("partition", "varchar"), ("comment", "varchar"),
-)  # fmt: skip
 
-_COLUMNS: Columns = (
-    ("column", "varchar"), ("type", "varchar"), ("extra", "varchar"), ("comment", "varchar"),
-)  # fmt: skip
-_EXTENDED: Columns = (("col_name", "varchar"), ("data_type", "varchar"), ("comment", "varchar"))
+class _Column(Struct, frozen=True):
+    name: str
+    kind: str
+    is_null: bool = True
+    field_id: int | None = None
+    comment: str | None = None
+
+
+class _Made(Struct, frozen=True):
+    """A view or a temporary table.
+
+    ``about`` are the lines of DESCRIBE EXTENDED behind its columns, ``sql`` the statement that
+    makes it and ``properties`` those of its metadata, None where it has none.
+    """
+
+    called: str
+    columns: Sequence[_Column]
+    about: Rows
+    sql: str | None
+    properties: Mapping[str, str] | None
+    hint: str
 
 
 def shown(
-    statement: Describe | ShowOfTable,
-    made: View | TemporaryTable,
-    columns: Sequence[tuple[str, str]],
-) -> tuple[Columns, Rows]:
-    """Columns and rows of a statement about what a session made, which has ``columns``.
+    statement: Shown, made: View | TemporaryTable, columns: Sequence[tuple[str, str]]
+) -> Rows:
+    """The rows of a statement about what a session made, which has ``columns``.
 
     Raises UnsupportedSqlError for what only a table of a catalog has, and for time travel.
     """
-    reference = statement.reference
-    if reference.travel is not None or reference.changes is not None:
-        raise UnsupportedSqlError(f"time travel on the temporary {made.kind} {made.name}")
-    what = "DESCRIBE" if isinstance(statement, Describe) else statement.what
-    match what:
-        case "DESCRIBE":
-            return _DESCRIBE, [(name, kind, True, None, None, None) for name, kind in columns]
-        case "COLUMNS":
-            like = statement.like if isinstance(statement, ShowOfTable) else None
-            wanted = "%" if like is None else like.lower()
-            return _COLUMNS, [
-                (name, kind, None, None) for name, kind in columns if is_like(name.lower(), wanted)
-            ]
-        case "EXTENDED":
-            return _EXTENDED, [
-                *((name, kind, None) for name, kind in columns),
-                ("", "", ""),
-                ("# Detailed Table Information", "", ""),
-                ("Name", made.name, ""),
-                ("Type", f"temporary {made.kind}", ""),
-            ]
-        case "CREATE VIEW" | "CREATE TABLE" if isinstance(made, View):
-            return (("createtab_stmt", "varchar"),), [(created(made),)]
-        case _:
-            raise UnsupportedSqlError(
-                f"SHOW {what} of the temporary {made.kind} {made.name}",
-                hint="it has no snapshots, partitions or properties",
-            )
+    called = f"the temporary {made.kind} {made.name}"
+    about = [
+        ("# Detailed Table Information", "", ""),
+        ("Name", made.name, ""),
+        ("Type", f"temporary {made.kind}", ""),
+    ]
+    sql = created(made) if isinstance(made, View) else None
+    hint = "it has no snapshots, partitions or properties"
+    fields = [_Column(name, kind) for name, kind in columns]
+    return _rows(statement, _Made(called, fields, about, sql, None, hint))
 
 
-def shown_stored(
-    statement: Describe | ShowOfTable, view: StoredView, dialect: str | None
-) -> tuple[Columns, Rows]:
-    """Columns and rows of a statement about a view of a catalog, as its metadata has it.
+def shown_stored(statement: Shown, view: StoredView, dialect: str | None) -> Rows:
+    """The rows of a statement about a view of a catalog, as its metadata has it.
 
     Raises UnsupportedSqlError for what only a table has, and for time travel.
     """
-    reference, metadata = statement.reference, view.metadata
+    metadata, text = view.metadata, definition(view, dialect)
+    fields = [
+        _Column(each.name, str(each.type), not each.required, each.field_id, each.doc)
+        for each in metadata.schema.fields
+    ]
+    held = ", ".join(each.dialect for each in metadata.representations)
+    about = [
+        ("# Detailed View Information", "", ""),
+        ("Name", f"{view.catalog}.{view.name}", ""),
+        ("Type", "view", ""),
+        ("Version", str(metadata.version_id), ""),
+        ("Default Catalog", metadata.default_catalog or view.catalog, ""),
+        ("Default Namespace", ".".join(metadata.default_namespace), ""),
+        ("Dialects", held, ""),
+        ("View Text", text, ""),
+    ]
+    names = ", ".join(quoted(each.name) for each in fields)
+    sql = f"CREATE VIEW {view.name} ({names}) AS {text}"
+    hint = "it has no snapshots and no partitions"
+    called = f"the view {view.name}"
+    return _rows(statement, _Made(called, fields, about, sql, metadata.properties, hint))
+
+
+def _rows(statement: Shown, made: _Made) -> Rows:
+    reference = statement.reference
+    assert reference is not None
     if reference.travel is not None or reference.changes is not None:
-        raise unsupported(f"time travel on the view {view.name}", reference.offset)
-    what = "DESCRIBE" if isinstance(statement, Describe) else statement.what
-    fields = metadata.schema.fields
-    match what:
-        case "DESCRIBE":
-            return _DESCRIBE, [
-                (each.name, str(each.type), not each.required, each.field_id, None, each.doc)
-                for each in fields
-            ]
-        case "COLUMNS":
-            like = statement.like if isinstance(statement, ShowOfTable) else None
-            wanted = "%" if like is None else like.lower()
-            return _COLUMNS, [
-                (each.name, str(each.type), None, each.doc)
-                for each in fields
-                if is_like(each.name.lower(), wanted)
-            ]
-        case "EXTENDED":
-            held = ", ".join(each.dialect for each in metadata.representations)
-            return _EXTENDED, [
-                *((each.name, str(each.type), each.doc) for each in fields),
-                ("", "", ""),
-                ("# Detailed View Information", "", ""),
-                ("Name", f"{view.catalog}.{view.name}", ""),
-                ("Type", "view", ""),
-                ("Version", str(metadata.version_id), ""),
-                ("Default Catalog", metadata.default_catalog or view.catalog, ""),
-                ("Default Namespace", ".".join(metadata.default_namespace), ""),
-                ("Dialects", held, ""),
-                ("View Text", definition(view, dialect), ""),
-            ]
-        case "CREATE VIEW" | "CREATE TABLE":
-            columns = ", ".join(quoted(each.name) for each in fields)
-            text = f"CREATE VIEW {view.name} ({columns}) AS {definition(view, dialect)}"
-            return (("createtab_stmt", "varchar"),), [(text,)]
-        case "TBLPROPERTIES":
-            return (("key", "varchar"), ("value", "varchar")), sorted(
-                (key, redact_urls(value)) for key, value in metadata.properties.items()
-            )
-        case _:
-            raise UnsupportedSqlError(
-                f"SHOW {what} of the view {view.name}",
-                hint="it has no snapshots and no partitions",
-            )
+        raise unsupported(f"time travel on {made.called}", reference.offset)
+    rows = _ROWS[statement.what](made) if statement.what in _ROWS else None
+    if rows is None:
+        raise unsupported(f"{statement.label} of {made.called}", reference.offset, made.hint)
+    if statement.what != "COLUMNS" or statement.like is None:
+        return rows
+    like = statement.like.lower()
+    return [each for each in rows if is_like(each[0].lower(), like)]
+
+
+def _create(made: _Made) -> Rows | None:
+    return None if made.sql is None else [(made.sql,)]
+
+
+def _properties(made: _Made) -> Rows | None:
+    if made.properties is None:
+        return None
+    return sorted((key, redact_urls(value)) for key, value in made.properties.items())
+
+
+# Rows with the columns that ``query.show.ANSWERS`` has for the same of a table.
+_ROWS: Final[dict[str, Callable[[_Made], list[tuple[Any, ...]] | None]]] = {
+    "DESCRIBE": lambda made: [
+        (each.name, each.kind, each.is_null, each.field_id, None, each.comment)
+        for each in made.columns
+    ],
+    "COLUMNS": lambda made: [(each.name, each.kind, None, each.comment) for each in made.columns],
+    "EXTENDED": lambda made: [
+        *((each.name, each.kind, each.comment) for each in made.columns),
+        ("", "", ""),
+        *made.about,
+    ],
+    "CREATE VIEW": _create,
+    "CREATE TABLE": _create,
+    "TBLPROPERTIES": _properties,
+}
 
 
 def definition(view: StoredView, dialect: str | None) -> str:

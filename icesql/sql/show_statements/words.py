@@ -1,8 +1,10 @@
-"""What SHOW lists beside tables, namespaces, snapshots and refs, in the words of other systems."""
+"""SHOW as a table: its words name rows of ``query.show.ANSWERS`` and say what may follow them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -10,108 +12,93 @@ from icesql.config import setting_key
 from icesql.errors import ProgrammingError, similar_names
 from icesql.sql.lexer import TEXT
 from icesql.sql.positions import syntax_error
-from icesql.sql.statement import (
-    ShowCatalogs,
-    ShowOfTable,
-    ShowSession,
-    ShowViews,
-    Statement,
-)
+from icesql.sql.statement import Shown
 
 if TYPE_CHECKING:
     from icesql.sql.commands import Commands
 
-SHOWN: Final = (
+_KINDS: Final = (
     "TABLES", "VIEWS", "NAMESPACES", "CATALOGS", "SNAPSHOTS", "REFS", "BRANCHES", "TAGS", "COLUMNS",
     "PARTITIONS", "HISTORY", "CREATE TABLE", "CREATE VIEW", "TBLPROPERTIES", "FUNCTIONS",
     "PROCEDURES", "ALL", "a setting",
 )  # fmt: skip
-_OF_A_TABLE: Final = ("BRANCHES", "TAGS", "PARTITIONS", "HISTORY")
 
 
-def read_show(reader: Commands, word: str, at: int) -> Statement:
-    """The statement after SHOW and ``word``, which stands at ``at``. Raises SqlSyntaxError."""
-    match word:
-        case _ if word in _OF_A_TABLE:
-            reader.either("FROM", "IN", "OF", "FOR")
-            return ShowOfTable(word, reader.table(f"SHOW {word}"))
-        case "COLUMNS" | "FIELDS":
-            return _columns(reader)
-        case "CREATE" if reader.skip("TABLE"):
-            return ShowOfTable("CREATE TABLE", reader.table("SHOW CREATE TABLE"))
-        case "CREATE" if reader.skip("VIEW"):
-            return ShowOfTable("CREATE VIEW", reader.table("SHOW CREATE VIEW"))
-        case "TBLPROPERTIES":
-            return _properties(reader)
-        case "USER" | "SYSTEM" if reader.skip("FUNCTIONS"):
-            return _functions(reader)
-        case "FUNCTIONS":
-            return _functions(reader)
-        case "PROCEDURES":
-            return _procedures(reader)
-        case "ALL":
-            return _all(reader)
-        case "CATALOGS":
-            catalogs = ShowCatalogs(reader.like())
-            reader.end()
-            return catalogs
-        case "VIEWS":
-            namespace = reader.name() if reader.either("FROM", "IN") else None
-            views = ShowViews(namespace, reader.like())
-            reader.end()
-            return views
-        case "SESSION" | "PARAMETERS" | "VARIABLES":
-            shown = ShowSession("ALL", reader.like())
-        case "TIME" if reader.skip("ZONE"):
-            shown = ShowSession("SETTING", name="timezone")
-        case "SNAPSHOT" if reader.skip("TIME"):
-            shown = ShowSession("SETTING", name="snapshot_time")
-        case _:
-            shown = ShowSession("SETTING", name=_setting(word, reader, at))
+def read_show(reader: Commands) -> Shown:
+    """The statement after SHOW. Raises SqlSyntaxError."""
+    at, first = reader.here, reader.take()
+    if not first:
+        raise syntax_error("nothing follows SHOW", at, _KINDS)
+    for words, (what, then) in _SHOW.items():
+        head, _, second = words.partition(" ")
+        if head == first and (not second or reader.skip(second)):
+            return then(reader, Shown(what))
+    shown = Shown("SETTING", name=_setting(first, reader, at))
     reader.end()
     return shown
 
 
-def _all(reader: Commands) -> Statement:
-    if reader.skip("FUNCTIONS"):
-        return _functions(reader)
-    what = "ALL TABLES" if reader.skip("TABLES") else "ALL"
-    shown = ShowSession(what, reader.like())
+# ------------------------------------------------------------ what follows
+
+
+def _names(reader: Commands, shown: Shown) -> Shown:
+    """``[FROM namespace] [LIKE pattern]``."""
+    namespace = reader.name() if reader.either("FROM", "IN") else None
+    return _like(reader, replace(shown, namespace=namespace))
+
+
+def _like(reader: Commands, shown: Shown) -> Shown:
+    """``[LIKE pattern]``."""
+    found = replace(shown, like=reader.like())
     reader.end()
-    return shown
+    return found
 
 
-def _functions(reader: Commands) -> Statement:
-    pattern = None
+def _functions(reader: Commands, shown: Shown) -> Shown:
+    """``[LIKE pattern]``, or the pattern alone, as Spark has it."""
     if len(reader.rest) == 1 and reader.rest[0].text.upper() != "LIKE":
-        pattern = reader.rest[0].text  # as Spark has it: SHOW FUNCTIONS trim
-        reader.take()
-    shown = ShowSession("FUNCTIONS", pattern or reader.like())
-    reader.end()
-    return shown
+        return replace(shown, like=reader.rest[0].text or None)
+    return _like(reader, shown)
 
 
-def _procedures(reader: Commands) -> Statement:
-    """SHOW PROCEDURES [FROM [catalog.]system] [LIKE pattern]: all catalogs have the same."""
+def _procedures(reader: Commands, shown: Shown) -> Shown:
+    """``[FROM [catalog.]system] [LIKE pattern]``: all catalogs have the same."""
     if reader.either("FROM", "IN"):
         at = reader.rest[0].start if reader.rest else None
         if reader.name()[-1].lower() != "system":
             raise syntax_error("procedures are in system", at, ("system",))
-    shown = ShowSession("PROCEDURES", reader.like())
+    return _like(reader, shown)
+
+
+def _named(name: str, reader: Commands, shown: Shown) -> Shown:
     reader.end()
-    return shown
+    return replace(shown, name=name)
 
 
-def _columns(reader: Commands) -> Statement:
-    """SHOW COLUMNS FROM table [FROM namespace] [LIKE pattern]."""
-    reader.either("FROM", "IN", "OF")
+def _table(before: tuple[str, ...], reader: Commands, shown: Shown) -> Shown:
+    """``[FROM] table``, with any of the words ``before`` it."""
+    reader.either(*before)
+    return replace(shown, reference=reader.table(shown.label))
+
+
+def _snapshots(reader: Commands, shown: Shown) -> Shown:
+    """``[EXTENDED] [FROM] table``."""
+    if reader.is_word("EXTENDED"):
+        reader.take()
+        shown = replace(shown, what="SNAPSHOTS EXTENDED")
+    reader.either(*_OF)
+    return replace(shown, reference=reader.table("SHOW SNAPSHOTS"))
+
+
+def _columns(reader: Commands, shown: Shown) -> Shown:
+    """``FROM table [FROM namespace] [LIKE pattern]``."""
+    reader.either(*_OF)
     rest, like = reader.rest, None
     if len(rest) > 2 and rest[-2].word in ("LIKE", "ILIKE"):
         if rest[-1].kind != TEXT:
             raise syntax_error(f'unexpected "{rest[-1].text}"', rest[-1], ("a text",))
         like, rest = rest[-1].text, rest[:-2]
-    words = [token.word for token in rest]
-    place = next((index for index, word in enumerate(words) if word in ("FROM", "IN")), None)
+    place = next((index for index, each in enumerate(rest) if each.word in ("FROM", "IN")), None)
     outer: tuple[str, ...] = ()
     if place is not None:
         outer = tuple(token.text for token in rest[place + 1 :] if token.text != ".")
@@ -120,12 +107,12 @@ def _columns(reader: Commands) -> Statement:
     reference = reader.table("SHOW COLUMNS", cut or None)
     if outer:
         reference = replace(reference, parts=(*outer, *reference.parts))
-    return ShowOfTable("COLUMNS", reference, like)
+    return replace(shown, reference=reference, like=like)
 
 
-def _properties(reader: Commands) -> Statement:
-    """SHOW TBLPROPERTIES table [('key')]."""
-    reader.either("FROM", "IN", "OF")
+def _properties(reader: Commands, shown: Shown) -> Shown:
+    """``table [('key')]``."""
+    reader.either(*_OF)
     rest, key, cut = reader.rest, None, 0
     words = [token.word for token in rest]
     if words[-1:] == [")"] and "(" in words:
@@ -133,7 +120,7 @@ def _properties(reader: Commands) -> Statement:
         if opened and words[opened - 1] != "ICEBERG_SCAN":
             key = "".join(token.text for token in rest[opened + 1 : -1])
             cut = opened - len(rest)
-    return ShowOfTable("TBLPROPERTIES", reader.table("SHOW TBLPROPERTIES", cut or None), key)
+    return replace(shown, reference=reader.table(shown.label, cut or None), like=key)
 
 
 def _setting(word: str, reader: Commands, at: int) -> str:
@@ -143,7 +130,35 @@ def _setting(word: str, reader: Commands, at: int) -> str:
     try:
         return setting_key(name)
     except ProgrammingError:
-        near = similar_names(word, SHOWN[:-1], 1)
+        near = similar_names(word, _KINDS[:-1], 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         problem = f'unexpected "{word}" after SHOW{hint}'
-        raise syntax_error(problem, at, () if hint else SHOWN) from None
+        raise syntax_error(problem, at, () if hint else _KINDS) from None
+
+
+_OF: Final = ("FROM", "IN", "OF")
+_Then: TypeAlias = Callable[["Commands", Shown], Shown]
+_of_any: _Then = partial(_table, (*_OF, "FOR"))
+_Row: TypeAlias = tuple[str, _Then]
+# One or two words: the rows that they name, and what reads the rest. Longer ones come first.
+_SHOW: Final[dict[str, _Row]] = {
+    "TABLES": ("TABLES", _names),
+    "VIEWS": ("VIEWS", _names),
+    **dict.fromkeys(("SCHEMAS", "NAMESPACES", "DATABASES"), ("NAMESPACES", _names)),
+    "CATALOGS": ("CATALOGS", _like),
+    "SNAPSHOTS": ("SNAPSHOTS", _snapshots),
+    "REFS": ("REFS", partial(_table, _OF)),
+    **{each: (each, _of_any) for each in ("BRANCHES", "TAGS", "PARTITIONS", "HISTORY")},
+    **dict.fromkeys(("COLUMNS", "FIELDS"), ("COLUMNS", _columns)),
+    **{each: (each, partial(_table, ())) for each in ("CREATE TABLE", "CREATE VIEW")},
+    "TBLPROPERTIES": ("TBLPROPERTIES", _properties),
+    **dict.fromkeys(
+        ("USER FUNCTIONS", "SYSTEM FUNCTIONS", "ALL FUNCTIONS", "FUNCTIONS"),
+        ("FUNCTIONS", _functions),
+    ),
+    "PROCEDURES": ("PROCEDURES", _procedures),
+    "ALL TABLES": ("ALL TABLES", _like),
+    **dict.fromkeys(("ALL", "SESSION", "PARAMETERS", "VARIABLES"), ("ALL", _like)),
+    "TIME ZONE": ("SETTING", partial(_named, "timezone")),
+    "SNAPSHOT TIME": ("SETTING", partial(_named, "snapshot_time")),
+}

@@ -1,0 +1,97 @@
+"""A SHOW or DESCRIBE that is being answered: what its rows are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from icesql.config import time_zone
+from icesql.context import QueryContext
+from icesql.errors import found_at
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.schema import Schema
+from icesql.query.like import is_like
+from icesql.query.metadata_scan import Found, load
+from icesql.query.snapshot_selection import SelectedSnapshot, by_schema, select_snapshot
+from icesql.scan.metadata_tables.schemas import metadata_schema
+from icesql.sql.positions import unsupported
+
+if TYPE_CHECKING:
+    from icesql.catalog.search_path import SearchPath
+    from icesql.catalog.table import Table
+    from icesql.query.session_state import SessionState
+    from icesql.sql.statement import Shown, TableReference
+
+# Names and kinds: varchar, bigint, integer, boolean, timestamp, timestamptz or varchar[].
+Columns: TypeAlias = Sequence[tuple[str, str]]
+Rows: TypeAlias = list[tuple[Any, ...]]
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Asked(Struct):
+    """A statement with its session; providers of rows add to ``notes``."""
+
+    statement: Shown
+    session: SessionState
+    query: QueryContext
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> SearchPath:
+        """Where names are looked up."""
+        return self.session.names
+
+    @property
+    def reference(self) -> TableReference:
+        """The table that the statement names."""
+        assert self.statement.reference is not None
+        return self.statement.reference
+
+    def keeps(self, name: str) -> bool:
+        """Whether a name is like the pattern, in any case; all are without one."""
+        like = self.statement.like
+        return like is None or is_like(name.lower(), like.lower())
+
+    def table(self, *, timeless: bool = True) -> Table:
+        """The table of the reference, which may be no metadata table; ``timeless``: nor travel.
+
+        Raises what ``names.load`` raises, and UnsupportedSqlError.
+        """
+        reference, what = self.reference, self.statement.label
+        with found_at(reference.offset):
+            found = load(reference, self.names, self.query)
+        if found.metadata_table is not None:
+            hint = "name the table itself"
+            raise unsupported(f"{what} of a metadata table", reference.offset, hint)
+        if timeless and (reference.travel is not None or found.travel is not None):
+            hint = "it is the same at every snapshot"
+            raise unsupported(f"time travel in {what}", reference.offset, hint)
+        return found.table
+
+    def selected(self, table: Table) -> SelectedSnapshot:
+        """The snapshot of a table that the reference chooses. Raises SnapshotNotFoundError."""
+        with found_at(self.reference.offset):
+            return select_snapshot(table, self.reference.travel, self.query)
+
+    def described(self) -> tuple[Schema, PartitionSpec | None]:
+        """The schema of a table or metadata table at its snapshot; the spec of writers today."""
+        reference = self.reference
+        with found_at(reference.offset):
+            found: Found = load(reference, self.names, self.query)
+            metadata = found.table.metadata
+            if found.metadata_table is not None:
+                return metadata_schema(found.metadata_table, metadata), None
+            selected = select_snapshot(found.table, reference.travel or found.travel, self.query)
+            selected = by_schema(found.table, selected, reference.schema)
+        return selected.schema, metadata.spec
+
+    def instant(self, milliseconds: int) -> datetime:
+        """A time since 1970 in the zone of the session."""
+        at = _EPOCH + timedelta(milliseconds=milliseconds)
+        return at.astimezone(time_zone(self.query.settings.timezone))
+
+
+Provider: TypeAlias = Callable[[Asked], Rows]
