@@ -246,13 +246,6 @@ INFORMATION_SCHEMA: Final = (
 )  # fmt: skip
 
 
-class ShowInformation(Struct, frozen=True):
-    """A table of information_schema; ``catalog`` is "" for that of the connection."""
-
-    name: str
-    catalog: str = ""
-
-
 class Use(Struct, frozen=True):
     """USE namespace."""
 
