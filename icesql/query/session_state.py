@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
     from icesql.config import Settings
     from icesql.query.views.temporary import Temporary
+    from icesql.sql.constant import Constant
     from icesql.sql.macros.macro import Macros
 
 
@@ -24,6 +25,6 @@ class SessionState(Protocol):
     names: SearchPath
     access: Access
     defaults: Settings
-    variables: dict[str, exp.Expression]
+    variables: dict[str, exp.Expression | Constant]
     temporary: Temporary
     macros: Macros

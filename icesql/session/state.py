@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
     from icesql.commit.transaction import Transaction
     from icesql.config import Settings
+    from icesql.sql.constant import Constant
     from icesql.sql.macros.macro import Macros
     from icesql.storage.cache import BoundedCache
 
@@ -43,7 +44,7 @@ class State:
         self.autocommit = True
         self.names = SearchPath(open_catalog, cache, access, properties, lambda: self.transaction)
         # The constants of SET VARIABLE, by their names in lower case.
-        self.variables: dict[str, exp.Expression] = {}
+        self.variables: dict[str, exp.Expression | Constant] = {}
         self.temporary = Temporary()
         # By their names in lower case.
         self.macros: Macros = {}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from msgspec.structs import replace
 
+from icesql.sql.constant import read_constant
 from icesql.sql.cursor import Words
-from icesql.sql.lexer import Token, word_at, words_at
+from icesql.sql.lexer import NUMBER, WORD, Token, word_at, words_at
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.show_statements.in_from import begins_comparison
 from icesql.sql.statement import (
@@ -222,6 +224,9 @@ class Commands(Words):
         start, rest = self.here, self.rest
         if not rest:
             raise syntax_error(f"nothing follows SET VARIABLE {name} =", start, ("a constant",))
+        constant = read_constant(rest)
+        if constant is not None and constant[1] == len(rest):
+            return SetVariable(name.lower(), constant[0])
         opening = word_at("SELECT", at)
         query = self._read_query([opening, *rest])
         items = query.tree.expressions
@@ -270,6 +275,10 @@ class Commands(Words):
         if any(not token.word for token in rest):
             self.index += 1
             raise self.unexpected("the end of the statement")
+        for first, second in pairwise(rest):
+            apart = first.kind in (NUMBER, WORD) and first.stop < second.start
+            if apart and second.kind == NUMBER:
+                raise syntax_error(f'unexpected "{second.text}"', second)
         # 512 MB, 1.5GiB, -1, Europe/Berlin, +02:00: as written, without the spaces around it.
         return self.written(self.index, len(self.tokens))
 

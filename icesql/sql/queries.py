@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from functools import cache, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
@@ -13,9 +14,10 @@ from sqlglot.errors import ParseError
 
 from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError
 from icesql.sql.acceptance import Accepts, check_spark_functions, check_tree, has_only_text
+from icesql.sql.constant import read_constant
 from icesql.sql.files import take_files
 from icesql.sql.function_table import SPARK
-from icesql.sql.lexer import Token, tokenize, too_deep
+from icesql.sql.lexer import TEXT, Token, tokenize, too_deep
 from icesql.sql.parser.depth import check_depth, deepest_token, is_shallow, nesting
 from icesql.sql.parser.places import place_nodes
 from icesql.sql.parser.travel.clauses import cut_travels
@@ -169,6 +171,14 @@ def _engine_tree(
     sql = parse.sql
 
     def operand(value: Sequence[Token]) -> tuple[exp.Expr | None, int]:
+        found = read_constant(value)
+        if found is not None:
+            node, last = found[0].node(), value[found[1] - 1]
+            next(node.find_all(exp.Literal), node).meta.update(start=last.start, end=last.stop - 1)
+            return node, found[1]
+        for before, after in pairwise(value):
+            if before.kind == after.kind == TEXT:  # sqlglot would join them
+                raise syntax_error(f'unexpected "{after.text}"', after)
         from icesql.sql.parser.dialect import parse_operand
 
         return parse_operand(value, sql, parse.reader)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from icesql.errors import Error
     from icesql.sql.change_range import ChangeRange
+    from icesql.sql.constant import Constant
     from icesql.sql.spark_text.spark_text import SparkText
 
 
@@ -183,7 +184,7 @@ class SetVariable(Struct, frozen=True):
     """SET VARIABLE name = constant; None for RESET VARIABLE name. The name is in lower case."""
 
     name: str
-    value: exp.Expression | None
+    value: exp.Expression | Constant | None
 
 
 class CreateView(Struct, frozen=True):

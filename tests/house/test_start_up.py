@@ -94,6 +94,7 @@ SHOW REFS FROM a.t
 SHOW ALL
 SET timezone = 'Europe/Berlin'
 RESET timezone
+SET VARIABLE day = DATE '2026-01-31'
 USE a
 ALTER TABLE t ADD COLUMN c TEXT
 ALTER TABLE t SET TBLPROPERTIES ('k' = 'v')
@@ -118,6 +119,13 @@ def test_show_set_call_and_ddl_need_no_sqlglot(tmp_path: Path) -> None:
     command = [sys.executable, "-c", BLOCKED, str(tmp_path), WITHOUT_SQLGLOT]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("travel", ["TIMESTAMP AS OF TIMESTAMP '2100-01-31'", "VERSION AS OF -1"])
+def test_plain_values_of_time_travel_load_no_parser(warehouse: Path, travel: str) -> None:
+    sql = f"SELECT * FROM shop.orders {travel} LIMIT 1"
+    found = modules_after("--warehouse", str(warehouse), "-c", sql)
+    assert "icesql.sql.parser.dialect" not in found
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from icesql.sql.acceptance import SESSION_CALLS
+from icesql.sql.constant import Constant
 from icesql.sql.parameters import write_literal
 from icesql.sql.positions import unsupported
 from icesql.sql.user_text import VALUE, Edit
@@ -98,8 +99,8 @@ def _value(node: exp.Expr, what: str, session: SessionState, query: QueryContext
         case "catalog":
             found = names.place[0] or query.wait_for(lambda: _own_catalog(names))
         case _:
-            variable = session.variables.get(node.expressions[0].name.lower())
-            return exp.Null() if variable is None else variable.copy()
+            variable = session.variables.get(node.expressions[0].name.lower(), Constant("NULL", ""))
+            return variable.node() if isinstance(variable, Constant) else variable.copy()
     if found is None:
         return exp.cast(exp.Null(), "VARCHAR", dialect="duckdb")
     return exp.Literal.string(found)

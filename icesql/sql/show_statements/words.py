@@ -118,7 +118,10 @@ def _properties(reader: Commands, shown: Shown) -> Shown:
     if words[-1:] == [")"] and "(" in words:
         opened = len(words) - 1 - words[::-1].index("(")
         if opened and words[opened - 1] != "ICEBERG_SCAN":
-            key = "".join(token.text for token in rest[opened + 1 : -1])
+            written = rest[opened + 1 : -1]
+            if len(written) > 1 and any(token.kind == TEXT for token in written):
+                raise syntax_error(f'unexpected "{written[1].text}"', written[1], (")",))
+            key = "".join(token.text for token in written)
             cut = opened - len(rest)
     return replace(shown, reference=reader.table(shown.label, cut or None), like=key)
 
