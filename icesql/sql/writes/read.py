@@ -26,10 +26,8 @@ from icesql.sql.writes.procedures.analyze import read_analyze
 from icesql.sql.writes.procedures.call import read_call
 from icesql.sql.writes.procedures.maintenance import (
     read_execute,
+    read_form,
     read_optimize,
-    read_restore,
-    read_rollback,
-    read_undrop,
     read_vacuum,
 )
 from icesql.sql.writes.rows import read_copy_from, read_insert
@@ -99,11 +97,9 @@ def read_write(
         case "ANALYZE":
             return read_analyze(words)
         case "ROLLBACK" if words.skip("TABLE"):
-            return read_rollback(words)
-        case "RESTORE":
-            return read_restore(words)
-        case "UNDROP":
-            return read_undrop(words)
+            return read_form(words, "ROLLBACK")
+        case "RESTORE" | "UNDROP" as verb:
+            return read_form(words, verb)
         case "ALTER" if words.skip("TABLE"):
             return _read_alter(words, constant, read_query)
         case "ALTER" if words.skip("VIEW"):

@@ -1,12 +1,10 @@
-"""Procedures in other systems' words: OPTIMIZE, VACUUM, ROLLBACK TABLE, ALTER TABLE … EXECUTE."""
+"""Procedures in other systems' words, as tables: OPTIMIZE, VACUUM, ROLLBACK TABLE, EXECUTE …"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
-
-from msgspec.structs import replace
 
 from icesql.sql.cursor import Words
 from icesql.sql.lexer import TEXT, Token
@@ -25,10 +23,8 @@ from icesql.sql.writes.statements import TableName
 
 ReadQuery = Callable[[Sequence[Token]], Query]
 
-_DURATION: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_SIZE: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|TB)\s*")
-_POWERS: Final = {"B": 0, "kB": 10, "MB": 20, "GB": 30, "TB": 40}
+_SIZES: Final = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _WEEK: Final = Duration(7 * 86_400_000)
 # Dremio's options, in MB, and what they are called.
 _MEGABYTES: Final = {
@@ -65,10 +61,9 @@ def read_optimize(words: Words) -> CallProcedure:
 
 def read_vacuum(words: Words) -> CallProcedure | None:
     """The statement after VACUUM, as Dremio has it; None for that of a database."""
-    at = words.here
     if not words.rest:
         return None
-    if not words.skip("TABLE"):
+    if words.peek() != "TABLE":
         name = ".".join(words.name("a table"))
         raise unsupported(
             "VACUUM",
@@ -78,78 +73,53 @@ def read_vacuum(words: Words) -> CallProcedure | None:
             f"CALL system.remove_orphan_files('{name}', dry_run => true) lists files that the "
             "table does not name",
         )
-    given = [_table(words)]
-    if words.skip("EXPIRE", "SNAPSHOTS"):
-        name = "expire_snapshots"
-    elif words.skip("REMOVE", "ORPHAN", "FILES"):
-        name = "remove_orphan_files"
-    else:
-        raise words.unexpected("EXPIRE SNAPSHOTS", "REMOVE ORPHAN FILES")
-    while words.token is not None:
-        here = words.here
-        if words.skip("OLDER_THAN"):
-            words.skip("=")
-            given.append(_argument("older_than", TimestampText(words.text()), here))
-        elif name == "expire_snapshots" and words.skip("RETAIN_LAST"):
-            words.skip("=")
-            given.append(_argument("retain_last", words.number(), here))
-        elif name == "remove_orphan_files" and words.skip("LOCATION"):
-            words.skip("=")
-            given.append(_argument("location", words.text(), here))
-        else:
-            raise words.unexpected("OLDER_THAN", "the end of the statement")
-    return _call(name, given, at)
+    return read_form(words, "VACUUM")
 
 
-def read_rollback(words: Words) -> CallProcedure:
-    """The statement after ROLLBACK TABLE, as Dremio has it."""
-    at = words.here
-    given = [_table(words)]
-    words.need("TO")
-    here = words.here
-    if words.skip("SNAPSHOT"):
-        token = words.token
-        is_text = token is not None and token.kind == TEXT
-        text = words.text() if is_text else str(_version(words))
-        if not (text.isascii() and text.removeprefix("-").isdigit()):
-            raise syntax_error(f"{text!r} is no id of a snapshot", here, ("a number",))
-        given.append(_argument("snapshot_id", int(text), here))
-        name = "rollback_to_snapshot"
-    elif words.skip("VERSION"):
-        given.append(_argument("snapshot_id", _version(words), here))
-        name = "rollback_to_snapshot"
-    else:
-        words.need("TIMESTAMP")
-        given.append(_argument("timestamp", TimestampText(words.text()), here))
-        name = "rollback_to_timestamp"
-    words.end()
-    return _call(name, given, at)
-
-
-def read_restore(words: Words) -> CallProcedure:
-    """The statement after RESTORE, as Delta Lake has it; -1 is one commit back."""
-    at = words.here
+def read_form(words: Words, verb: str) -> CallProcedure:
+    """The statement after VACUUM, ROLLBACK TABLE, RESTORE or UNDROP; see ``_FORMS``."""
+    at = words.index
     words.skip("TABLE")
     given = [_table(words)]
-    words.need("TO")
+    if verb in ("ROLLBACK", "RESTORE"):
+        words.need("TO")
     here = words.here
-    if words.peek() == "TIMESTAMP":
+    if verb == "RESTORE" and words.peek() == "TIMESTAMP":
         hint = "CALL system.rollback_to_timestamp('t', TIMESTAMP '…') goes to what was before it"
         raise unsupported("RESTORE … TO TIMESTAMP AS OF", here, hint)
-    for word in ("VERSION", "AS", "OF"):
-        words.need(word)
-    given.append(_argument("snapshot_id", _version(words), here))
-    words.end()
-    return _call("rollback_to_snapshot", given, at)
+    forms = _FORMS[verb]
+    if len(forms) == 1:
+        (found,) = forms
+        for word in found.split():
+            words.need(word)
+    else:
+        found = next((each for each in forms if words.skip(*each.split())), "")
+        if not found:
+            raise words.unexpected(*forms)
+    procedure, *clauses = forms[found].split()
+    name, value = _VALUES.get(found.partition(" ")[0], ("", None))
+    if value is not None:
+        given.append(_argument(name, value(words), here))
+    while words.token is not None:
+        here, clause = words.here, words.either(*clauses)
+        if not clause:
+            raise words.unexpected(*clauses[:1], "the end of the statement")
+        words.skip("=")
+        given.append(_argument(clause.lower(), _CLAUSES[clause](words), here))
+    return _call(procedure, given, words.offset(at))
 
 
-def read_undrop(words: Words) -> CallProcedure:
-    """The statement after UNDROP, as Snowflake has it: which file it is, the procedure says."""
-    at = words.here
-    words.skip("TABLE")
-    given = [_table(words)]
-    words.end()
-    return _call("register_table", given, at)
+def _snapshot(words: Words) -> int:
+    """The id of a snapshot, which Dremio puts in quotes."""
+    at = words.offset(words.index - 1)
+    text = words.text() if words.kind(words.index) == TEXT else str(_version(words))
+    if not (text.isascii() and text.removeprefix("-").isdigit()):
+        raise syntax_error(f"{text!r} is no id of a snapshot", at, ("a number",))
+    return int(text)
+
+
+def _time(words: Words) -> TimestampText:
+    return TimestampText(words.text())
 
 
 def _version(words: Words) -> int:
@@ -158,59 +128,57 @@ def _version(words: Words) -> int:
 
 
 def read_execute(words: Words, table: TableName, read_query: ReadQuery) -> CallProcedure:
-    """Trino's ALTER TABLE table EXECUTE …, after that word."""
+    """Trino's ALTER TABLE table EXECUTE …, after that word; see ``_EXECUTED``."""
     at = words.here
     name = words.identifier("a procedure").lower()
-    own = [_argument("table", table, at if table.offset is None else table.offset)]
+    given = [_argument("table", table, at if table.offset is None else table.offset)]
     arguments = _trino_arguments(words, read_query)
-    match name:
-        case "optimize":
-            return _optimize(words, own, arguments, at)
-        case "optimize_manifests":
-            _none_left(arguments, name)
-            found = _call("rewrite_manifests", own, at)
-        case "expire_snapshots":
-            own.append(_threshold(arguments))
-            found = _call(
-                name, [*own, *_named(arguments, "retain_last", "clean_expired_metadata")], at
-            )
-            _none_left(arguments, name)
-        case "remove_orphan_files":
-            own.append(_threshold(arguments))
-            _none_left(arguments, name)
-            found = _call(name, own, at)
-        case "rollback_to_snapshot":
-            given = [replace(each, name=each.name or "snapshot_id") for each in arguments.values()]
-            found = _call(name, [*own, *given], at)
-        case "drop_extended_stats":
-            hint = "the statistics of a table are of a snapshot; ANALYZE t writes new ones"
-            raise unsupported(f"ALTER TABLE … EXECUTE {name}", at, hint)
-        case "add_files" | "add_files_from_table":
-            hint = "CALL system.add_files('t', '`parquet`.`folder`')"
-            raise unsupported(f"ALTER TABLE … EXECUTE {name}", at, hint)
-        case _:
-            hint = "CALL system.name(…) runs icesql's own; SHOW PROCEDURES lists them"
-            raise unsupported(f"ALTER TABLE … EXECUTE {name}", at, hint)
+    if name not in _EXECUTED:
+        hint = "CALL system.name(…) runs icesql's own; SHOW PROCEDURES lists them"
+        raise unsupported(f"ALTER TABLE … EXECUTE {name}", at, _REFUSED.get(name, hint))
+    procedure, *parameters = _EXECUTED[name].split()
+    for parameter in parameters:
+        # The first one may stand without a name.
+        found = arguments.pop(parameter, None) or (
+            arguments.pop("", None) if parameter == parameters[0] else None
+        )
+        place = at if found is None else found.offset
+        if parameter in _MEANT:
+            own, read = _MEANT[parameter]
+            given.append(_argument(own, read(found), place))
+        elif found is not None:
+            given.append(_argument(parameter, found.value, place))
+    for each in arguments.values():
+        raise unsupported(f"the argument {each.name or 'without a name'} of {name}", each.offset)
+    if name == "optimize":
+        given += _where(words)
     words.end()
-    return found
+    return _call(procedure, given, at)
 
 
-def _optimize(
-    words: Words, own: list[CallArgument], arguments: dict[str, CallArgument], at: int
-) -> CallProcedure:
+def _ago(given: CallArgument | None) -> Duration:
+    """``retention_threshold => '7d'``, which is the default."""
+    if given is None:
+        return _WEEK
+    return Duration(_amount(given, _UNITS, "retention_threshold is a duration", "'7d'", "'12h'"))
+
+
+def _rewritten(given: CallArgument | None) -> MapValue:
     """Trino rewrites two files or more, and every file with deletes."""
     options: list[tuple[Value, Value]] = [("min-input-files", 2), ("delete-file-threshold", 1)]
-    given = arguments.pop("file_size_threshold", arguments.pop("", None))
     if given is not None:
-        found = _SIZE.fullmatch(given.value) if isinstance(given.value, str) else None
-        if found is None:
-            raise syntax_error("file_size_threshold is a size", given.offset, ("'128MB'",))
-        options.append(("min-file-size-bytes", int(float(found[1]) * (1 << _POWERS[found[2]]))))
-    _none_left(arguments, "optimize")
-    own.append(_argument("options", MapValue(tuple(options)), at))
-    own += _where(words)
-    words.end()
-    return _call("rewrite_data_files", own, at)
+        least = _amount(given, _SIZES, "file_size_threshold is a size", "'128MB'")
+        options.append(("min-file-size-bytes", least))
+    return MapValue(tuple(options))
+
+
+def _amount(given: CallArgument, units: Mapping[str, int], problem: str, *examples: str) -> int:
+    """A text such as ``'1.5GB'`` in the smallest of its units."""
+    pattern = rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(units)})\s*"
+    found = re.fullmatch(pattern, given.value) if isinstance(given.value, str) else None
+    if found is None:
+        raise syntax_error(problem, given.offset, examples)
+    return int(float(found[1]) * units[found[2]])
 
 
 # ------------------------------------------------------------------ pieces
@@ -289,22 +257,48 @@ def _trino_arguments(words: Words, read_query: ReadQuery) -> dict[str, CallArgum
     return found
 
 
-def _named(arguments: dict[str, CallArgument], *names: str) -> list[CallArgument]:
-    return [arguments.pop(each) for each in names if each in arguments]
-
-
-def _threshold(arguments: dict[str, CallArgument]) -> CallArgument:
-    """``retention_threshold => '7d'``, which is the default."""
-    given = arguments.pop("retention_threshold", arguments.pop("", None))
-    if given is None:
-        return _argument("older_than", _WEEK, 0)
-    found = _DURATION.fullmatch(given.value) if isinstance(given.value, str) else None
-    if found is None:
-        raise syntax_error("retention_threshold is a duration", given.offset, ("'7d'", "'12h'"))
-    span = Duration(int(float(found[1]) * _UNITS[found[2]]))
-    return _argument("older_than", span, given.offset)
-
-
-def _none_left(arguments: dict[str, CallArgument], name: str) -> None:
-    for each in arguments.values():
-        raise unsupported(f"the argument {each.name or 'without a name'} of {name}", each.offset)
+# Words behind the table, and the procedure with the clauses that it takes.
+_FORMS: Final[Mapping[str, Mapping[str, str]]] = {
+    # Dremio's.
+    "VACUUM": {
+        "EXPIRE SNAPSHOTS": "expire_snapshots OLDER_THAN RETAIN_LAST",
+        "REMOVE ORPHAN FILES": "remove_orphan_files OLDER_THAN LOCATION",
+    },
+    "ROLLBACK": {
+        "SNAPSHOT": "rollback_to_snapshot",
+        "VERSION": "rollback_to_snapshot",
+        "TIMESTAMP": "rollback_to_timestamp",
+    },
+    # Delta Lake's; -1 is one commit back.
+    "RESTORE": {"VERSION AS OF": "rollback_to_snapshot"},
+    # Snowflake's: which file it is, the procedure says.
+    "UNDROP": {"": "register_table"},
+}
+# What follows the words of a form.
+_VALUES: Final[Mapping[str, tuple[str, Callable[[Words], Value]]]] = {
+    "SNAPSHOT": ("snapshot_id", _snapshot),
+    "VERSION": ("snapshot_id", _version),
+    "TIMESTAMP": ("timestamp", _time),
+}
+_CLAUSES: Final[Mapping[str, Callable[[Words], Value]]] = {
+    "OLDER_THAN": _time, "RETAIN_LAST": Words.number, "LOCATION": Words.text,
+}  # fmt: skip
+# Trino's procedures: ours, and the parameters that they have there.
+_EXECUTED: Final = {
+    "optimize": "rewrite_data_files file_size_threshold",
+    "optimize_manifests": "rewrite_manifests",
+    "expire_snapshots": "expire_snapshots retention_threshold retain_last clean_expired_metadata",
+    "remove_orphan_files": "remove_orphan_files retention_threshold",
+    "rollback_to_snapshot": "rollback_to_snapshot snapshot_id",
+}
+# Parameters that are others here, and what they are without a value.
+_MEANT: Final[Mapping[str, tuple[str, Callable[[CallArgument | None], Value]]]] = {
+    "retention_threshold": ("older_than", _ago),
+    "file_size_threshold": ("options", _rewritten),
+}
+_ADD: Final = "CALL system.add_files('t', '`parquet`.`folder`')"
+_REFUSED: Final = {
+    "drop_extended_stats": "the statistics of a table are of a snapshot; ANALYZE t writes new ones",
+    "add_files": _ADD,
+    "add_files_from_table": _ADD,
+}
