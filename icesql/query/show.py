@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from icesql.context import QueryContext
-from icesql.query.show_rows import of_session, of_table
-from icesql.query.show_rows.asked import Asked, Columns, Provider, Rows
-from icesql.query.show_rows.create_table import create_table
+from icesql.query.show_rows import of_session
+from icesql.query.show_rows.asked import Answer, Asked, Columns, Rows
 from icesql.query.views.temporary import TemporaryTable
 from icesql.sql.table_name import name_parts
 
@@ -25,13 +24,13 @@ def show(
     where it makes no difference, CatalogError, and what reading manifests raises.
     """
     asked = Asked(statement, session, query)
-    rows = ANSWERS[statement.what][1](asked)
+    rows = _answer(statement.what)[1](asked)
     return *_wide(columns_of(statement), rows), asked.notes
 
 
 def columns_of(statement: Shown) -> Columns:
     """The names and kinds of the columns that a statement shows."""
-    listed = (ANSWERS[statement.what][0] or f"{statement.name} varchar").split(", ")
+    listed = (_answer(statement.what)[0] or f"{statement.name} varchar").split(", ")
     return [(name, kind) for name, _, kind in (each.partition(" ") for each in listed)]
 
 
@@ -67,84 +66,10 @@ def _wide(columns: Columns, rows: Rows) -> tuple[Columns, Rows]:
     ]
 
 
-def _diff_summary(asked: Asked) -> Rows:
-    from icesql.query.travel.diff_summary import diff_summary
+def _answer(what: str) -> Answer:
+    if what in of_session.ANSWERS:
+        return of_session.ANSWERS[what]
+    # Reading tables takes most of the modules, and SHOW TABLES none of them.
+    from icesql.query.show_rows import of_table
 
-    return diff_summary(asked)
-
-
-_CREATED: Final = (
-    "createtab_stmt varchar",
-    lambda asked: [(create_table(asked.table()),)],
-)
-_NAMED: Final = "name varchar, snapshot_id bigint, max_reference_age_in_ms bigint"
-# What a statement is about: its columns ("" for one of the setting's name), and its rows.
-ANSWERS: Final[dict[str, tuple[str, Provider]]] = {
-    "TABLES": ("table varchar", of_session.tables),
-    "VIEWS": ("view varchar, temporary boolean", of_session.views),
-    "NAMESPACES": ("namespace varchar", of_session.namespaces),
-    "CATALOGS": ("catalog varchar, type varchar", of_session.catalogs),
-    "ALL": (
-        "name varchar, value varchar, default varchar, description varchar",
-        of_session.settings,
-    ),
-    "SETTING": ("", of_session.setting),
-    "FUNCTIONS": ("function varchar", of_session.functions),
-    # DuckDB's columns.
-    "ALL TABLES": (
-        "database varchar, schema varchar, name varchar, column_names varchar[], "
-        "column_types varchar[], temporary boolean",
-        of_session.all_tables,
-    ),
-    "SNAPSHOTS": (
-        "committed_at timestamp, snapshot_id bigint, operation varchar, refs varchar, "
-        "records bigint",
-        of_table.short_snapshots,
-    ),
-    "SNAPSHOTS EXTENDED": (
-        "committed_at timestamptz, snapshot_id bigint, parent_id bigint, operation varchar, "
-        "refs varchar, records bigint, summary varchar",
-        of_table.snapshots,
-    ),
-    "REFS": ("name varchar, type varchar, snapshot_id bigint", of_table.refs),
-    "BRANCHES": (
-        f"{_NAMED}, min_snapshots_to_keep integer, max_snapshot_age_in_ms bigint",
-        of_table.branches,
-    ),
-    "TAGS": (_NAMED, of_table.tags),
-    "HISTORY": (
-        "made_current_at timestamptz, snapshot_id bigint, parent_id bigint, "
-        "is_current_ancestor boolean",
-        of_table.history,
-    ),
-    "PARTITIONS": (
-        "partition varchar, spec_id integer, record_count bigint, file_count bigint, "
-        "total_data_file_size_in_bytes bigint",
-        of_table.partitions,
-    ),
-    "CREATE TABLE": _CREATED,
-    "CREATE VIEW": _CREATED,
-    "TBLPROPERTIES": ("key varchar, value varchar", of_table.properties),
-    # Trino's columns.
-    "COLUMNS": ("column varchar, type varchar, extra varchar, comment varchar", of_table.columns),
-    "DESCRIBE": (
-        "column varchar, type varchar, nullable boolean, field_id integer, partition varchar, "
-        "comment varchar",
-        of_table.describe,
-    ),
-    # Spark's columns.
-    "EXTENDED": ("col_name varchar, data_type varchar, comment varchar", of_table.extended),
-    "DETAIL": (
-        "format varchar, id varchar, name varchar, location varchar, last_modified timestamptz, "
-        "partition_columns varchar, num_files bigint, size_in_bytes bigint, num_records bigint, "
-        "format_version integer, snapshots bigint",
-        of_table.detail,
-    ),
-    # Rows deleted by delete files may still be counted as records, so both are told.
-    "DIFF SUMMARY": (
-        "part varchar, name varchar, before varchar, after varchar, files_before bigint, "
-        "files_after bigint, records_before bigint, records_after bigint, deletes_before bigint, "
-        "deletes_after bigint",
-        _diff_summary,
-    ),
-}
+    return of_table.ANSWERS[what]

@@ -115,6 +115,12 @@ with icesql.connect(warehouse=sys.argv[1]) as connection:
 """
 
 
+def test_show_tables_loads_nothing_that_reads_a_table(warehouse: Path) -> None:
+    found = modules_after("--warehouse", str(warehouse), "-c", "SHOW TABLES")
+    assert len(found) < 240 + NEWER
+    assert {each for each in found if each.startswith(("icesql.scan", "icesql.read"))} == set()
+
+
 def test_show_set_call_and_ddl_need_no_sqlglot(tmp_path: Path) -> None:
     command = [sys.executable, "-c", BLOCKED, str(tmp_path), WITHOUT_SQLGLOT]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

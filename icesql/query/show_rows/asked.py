@@ -11,18 +11,18 @@ from msgspec import Struct
 from icesql.config import time_zone
 from icesql.context import QueryContext
 from icesql.errors import found_at
-from icesql.iceberg.partitioning import PartitionSpec
-from icesql.iceberg.schema import Schema
 from icesql.query.like import is_like
-from icesql.query.metadata_scan import Found, load
-from icesql.query.snapshot_selection import SelectedSnapshot, by_schema, select_snapshot
-from icesql.scan.metadata_tables.schemas import metadata_schema
+from icesql.query.snapshot_selection import by_schema, select_snapshot
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
     from icesql.catalog.table import Table
+    from icesql.iceberg.partitioning import PartitionSpec
+    from icesql.iceberg.schema import Schema
+    from icesql.query.metadata_scan import Found
     from icesql.query.session_state import SessionState
+    from icesql.query.snapshot_selection import SelectedSnapshot
     from icesql.sql.statement import Shown, TableReference
 
 # Names and kinds: varchar, bigint, integer, boolean, timestamp, timestamptz or varchar[].
@@ -60,6 +60,8 @@ class Asked(Struct):
 
         Raises what ``names.load`` raises, and UnsupportedSqlError.
         """
+        from icesql.query.metadata_scan import load
+
         reference, what = self.reference, self.statement.label
         with found_at(reference.offset):
             found = load(reference, self.names, self.query)
@@ -78,6 +80,9 @@ class Asked(Struct):
 
     def described(self) -> tuple[Schema, PartitionSpec | None]:
         """The schema of a table or metadata table at its snapshot; the spec of writers today."""
+        from icesql.query.metadata_scan import load
+        from icesql.scan.metadata_tables.schemas import metadata_schema
+
         reference = self.reference
         with found_at(reference.offset):
             found: Found = load(reference, self.names, self.query)
@@ -94,4 +99,5 @@ class Asked(Struct):
         return at.astimezone(time_zone(self.query.settings.timezone))
 
 
-Provider: TypeAlias = Callable[[Asked], Rows]
+# The names and kinds of columns with commas between, and what gives the rows.
+Answer: TypeAlias = tuple[str, Callable[[Asked], Rows]]

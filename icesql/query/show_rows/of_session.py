@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.identifiers import listed_name
-from icesql.catalog.view import with_views
 from icesql.config import Settings
 from icesql.errors import NO_CATALOG, CatalogError, MissingExtraError
-from icesql.query.show_rows.asked import Asked, Rows
-from icesql.query.show_rows.information import readable_tables
+from icesql.query.show_rows.asked import Answer, Asked, Rows
 from icesql.query.views.temporary import TemporaryTable
 from icesql.sql.engine_functions import known_names
 from icesql.sql.function_table import function_names
@@ -82,6 +80,8 @@ def views(asked: Asked) -> Rows:
     if names.catalog is None and not names.catalog_kinds():
         return rows
     place, rest, other = names.place_of(namespace) if namespace else (names.catalog, (), None)
+    from icesql.catalog.view import with_views
+
     held = with_views(place)
     found = held.views(rest or None) if held is not None else ()
     kept = [each for each in found if asked.keeps(each[-1])]
@@ -180,6 +180,8 @@ def _all_tables(asked: Asked) -> Iterator[tuple[Any, ...]]:
             columns = [name for name, _, _ in each.columns]
             kinds = [engine or kind for _, kind, engine in each.columns]
             yield "temp", "main", each.name, columns, kinds, True
+    from icesql.query.show_rows.information import readable_tables
+
     names, own = asked.names, asked.names.catalog
     for name in names.catalog_kinds():
         try:
@@ -201,3 +203,24 @@ def _all_tables(asked: Asked) -> Iterator[tuple[Any, ...]]:
             kinds = [str(field.type) for field in fields]
             schema = ".".join(table.identifier[:-1])
             yield name, schema, table.identifier[-1], columns, kinds, False
+
+
+# What a statement is about: its columns ("" for one of the setting's name), and its rows.
+ANSWERS: Final[dict[str, Answer]] = {
+    "TABLES": ("table varchar", tables),
+    "VIEWS": ("view varchar, temporary boolean", views),
+    "NAMESPACES": ("namespace varchar", namespaces),
+    "CATALOGS": ("catalog varchar, type varchar", catalogs),
+    "ALL": (
+        "name varchar, value varchar, default varchar, description varchar",
+        settings,
+    ),
+    "SETTING": ("", setting),
+    "FUNCTIONS": ("function varchar", functions),
+    # DuckDB's columns.
+    "ALL TABLES": (
+        "database varchar, schema varchar, name varchar, column_names varchar[], "
+        "column_types varchar[], temporary boolean",
+        all_tables,
+    ),
+}

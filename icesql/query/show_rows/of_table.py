@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.errors import found_at
 from icesql.iceberg import types as t
@@ -12,8 +12,13 @@ from icesql.iceberg.metadata.partition_type import united_partition_type
 from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.transforms import parse_transform
-from icesql.query.show_rows.asked import Asked, Rows
-from icesql.query.show_rows.create_table import spark_type, table_properties, transform_text
+from icesql.query.show_rows.asked import Answer, Asked, Rows
+from icesql.query.show_rows.create_table import (
+    create_table,
+    spark_type,
+    table_properties,
+    transform_text,
+)
 from icesql.query.snapshot_selection import by_schema
 from icesql.scan.metadata_tables import history_rows
 from icesql.scan.metadata_tables.rows import metadata_rows
@@ -190,3 +195,70 @@ def detail(asked: Asked) -> Rows:
             len(metadata.snapshots),
         )
     ]
+
+
+def _diff_summary(asked: Asked) -> Rows:
+    from icesql.query.travel.diff_summary import diff_summary
+
+    return diff_summary(asked)
+
+
+_CREATED: Final = (
+    "createtab_stmt varchar",
+    lambda asked: [(create_table(asked.table()),)],
+)
+_NAMED: Final = "name varchar, snapshot_id bigint, max_reference_age_in_ms bigint"
+# What a statement is about: its columns, and its rows.
+ANSWERS: Final[dict[str, Answer]] = {
+    "SNAPSHOTS": (
+        "committed_at timestamp, snapshot_id bigint, operation varchar, refs varchar, "
+        "records bigint",
+        short_snapshots,
+    ),
+    "SNAPSHOTS EXTENDED": (
+        "committed_at timestamptz, snapshot_id bigint, parent_id bigint, operation varchar, "
+        "refs varchar, records bigint, summary varchar",
+        snapshots,
+    ),
+    "REFS": ("name varchar, type varchar, snapshot_id bigint", refs),
+    "BRANCHES": (
+        f"{_NAMED}, min_snapshots_to_keep integer, max_snapshot_age_in_ms bigint",
+        branches,
+    ),
+    "TAGS": (_NAMED, tags),
+    "HISTORY": (
+        "made_current_at timestamptz, snapshot_id bigint, parent_id bigint, "
+        "is_current_ancestor boolean",
+        history,
+    ),
+    "PARTITIONS": (
+        "partition varchar, spec_id integer, record_count bigint, file_count bigint, "
+        "total_data_file_size_in_bytes bigint",
+        partitions,
+    ),
+    "CREATE TABLE": _CREATED,
+    "CREATE VIEW": _CREATED,
+    "TBLPROPERTIES": ("key varchar, value varchar", properties),
+    # Trino's columns.
+    "COLUMNS": ("column varchar, type varchar, extra varchar, comment varchar", columns),
+    "DESCRIBE": (
+        "column varchar, type varchar, nullable boolean, field_id integer, partition varchar, "
+        "comment varchar",
+        describe,
+    ),
+    # Spark's columns.
+    "EXTENDED": ("col_name varchar, data_type varchar, comment varchar", extended),
+    "DETAIL": (
+        "format varchar, id varchar, name varchar, location varchar, last_modified timestamptz, "
+        "partition_columns varchar, num_files bigint, size_in_bytes bigint, num_records bigint, "
+        "format_version integer, snapshots bigint",
+        detail,
+    ),
+    # Rows deleted by delete files may still be counted as records, so both are told.
+    "DIFF SUMMARY": (
+        "part varchar, name varchar, before varchar, after varchar, files_before bigint, "
+        "files_after bigint, records_before bigint, records_after bigint, deletes_before bigint, "
+        "deletes_after bigint",
+        _diff_summary,
+    ),
+}

@@ -55,10 +55,6 @@ def _lists(text: str) -> str:
     )
 
 
-_PLAIN_LISTS: Final = re.compile(_lists(_PLAIN_TEXT))
-_PLAIN_ITEMS: Final = re.compile(_items(_PLAIN_TEXT))
-_DUCKDB_LISTS: Final = re.compile(_lists(_DUCKDB_TEXT))
-_DUCKDB_ITEMS: Final = re.compile(_items(_DUCKDB_TEXT))
 _BASES: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
     (str, str.__str__),
     (int, int.__int__),
@@ -151,10 +147,11 @@ def take_lists(sql: str, given: Any = None, *, duckdb: bool) -> Lists:
     """
     lists: dict[int, Cut] = {}
     pieces, last = [], 0
-    every = _DUCKDB_LISTS if duckdb else _PLAIN_LISTS
-    items = _DUCKDB_ITEMS if duckdb else _PLAIN_ITEMS
-    for found in every.finditer(sql):
-        cut = _cut(found, items.findall(found["items"] or found["terms"]))
+    text = _DUCKDB_TEXT if duckdb else _PLAIN_TEXT
+    # A list of the fewest literals has as many characters and commas, or operators.
+    long = len(sql) > 2 * SHORTEST
+    for found in re.finditer(_lists(text), sql) if long else ():
+        cut = _cut(found, re.findall(_items(text), found["items"] or found["terms"]))
         if cut is None or (cut.before and not _compares_alike(cut, sql, given)):
             continue
         name = cut.start + len(cut.before)
