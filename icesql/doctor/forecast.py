@@ -1,168 +1,96 @@
-"""What following the findings of a table saves: its files and manifests after each statement.
+"""What following the findings of a table saves: each promises files and manifests, in their order.
 
-The statements are taken in the order of ``_STEPS``, each after those before it, so that what a
-later one saves is what is left to save. Nothing is promised of files of older partition specs: a
-rewrite gives their rows to partitions that no metadata tells.
+What one statement leaves, the next may have promised to take: what it saves is what is left to
+save. Nothing is promised of files of older partition specs: a rewrite gives their rows to
+partitions that no metadata tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Sequence
+from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.commit.files import file_key
-from icesql.commit.manifests.rewrite import plan_manifests
 from icesql.context import QueryContext
 from icesql.doctor.facts import Facts
 from icesql.doctor.files import options_of_deletes
 from icesql.doctor.finding import Finding, Gain
-from icesql.doctor.metadata import manifest_bytes
-from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import typed_specs
-
-
-class _Listing(Struct, frozen=True):
-    """A manifest with live files; None is one that a rewrite will write.
-
-    ``files`` are the paths of data files, or the keys of deletes. ``fresh`` counts the files that
-    do not exist yet.
-    """
-
-    manifest: ManifestFile | None
-    files: frozenset[Any] = frozenset()
-    fresh: int = 0
-
-    @property
-    def is_data(self) -> bool:
-        return self.manifest is None or self.manifest.content is ManifestContent.DATA
-
-
-_State = tuple[_Listing, ...]
 
 
 def with_gains(
     findings: Sequence[Finding], facts: Facts, query: QueryContext
 ) -> tuple[Finding, ...]:
     """The findings with what their statements save of files, requests and planning."""
-    wanted = {each.name for each in findings if each.statement}
-    steps = [(name, step) for name, step in _STEPS.items() if name in wanted]
-    if not steps:
-        return (*findings,)
-    state = (*_listings(facts, query),)
-    count = max(len(state), 1)
-    gains: dict[str, Gain] = {}
-    for name, step in steps:
-        after = step(facts, state)
-        fewer = len(state) - len(after)
-        files = _files(state) - _files(after)
-        seconds = facts.files.seconds * fewer / count
-        gains[name] = Gain(files, 0, files + fewer, max(seconds, 0.0))
-        state = after
+    forecast = _Forecast(facts, query)
     return tuple(
-        replace(each, gain=each.gain + gains[each.name])
-        if each.statement and each.name in gains
-        else each
+        replace(each, gain=each.gain + forecast.gain(each)) if each.statement else each
         for each in findings
     )
 
 
-def _files(state: _State) -> int:
-    return sum(len(each.files) + each.fresh for each in state)
+class _Forecast:
+    """The files and manifests that are left after the statements so far."""
 
+    def __init__(self, facts: Facts, query: QueryContext) -> None:
+        self._facts, self._query = facts, query
+        self._left: tuple[int, int] | None = None
+        self._live: list[frozenset[Any]] = []
 
-def _listings(facts: Facts, query: QueryContext) -> Iterator[_Listing]:
-    table = facts.table
-    specs = typed_specs(table.metadata)
-    reader = ManifestReader(table.storage, query, table.name)
-    found = reader.entries_of(facts.files.manifests, lambda each: specs[each.partition_spec_id])
-    for manifest, entries in found:
-        live = [index for index, alive in enumerate(entries.live) if alive]
-        if manifest.content is ManifestContent.DATA:
-            keys: frozenset[Any] = frozenset(entries.path[index] for index in live)
-        else:
-            keys = frozenset(file_key(entries.data_file(index)) for index in live)
-        if keys:
-            yield _Listing(manifest, keys)
+    def gain(self, finding: Finding) -> Gain:
+        """What the statement of a finding saves after those before it."""
+        facts, files = self._facts, self._facts.files
+        if finding.name not in ("small files", "deletes", "manifests"):
+            return Gain()
+        if self._left is None:
+            self._live = [*self._listed()]
+            self._left = files.count + files.deletes, len(self._live)
+        before = self._left
+        match finding.name:
+            case "small files":
+                groups, kept = facts.compaction.small_groups, facts.compaction.deletes_left
+                promised = self._rewritten(groups, frozenset(map(file_key, kept)))
+            case "deletes":
+                groups = facts.compaction.groups_by(options_of_deletes(facts))
+                promised = self._rewritten(groups, ())
+            case _:
+                manifests = int(finding.now or 0) - int(finding.after or 0)
+                promised = before[0], len(self._live) - manifests
+        self._left = min(before[0], promised[0]), min(before[1], promised[1])
+        fewer, manifests = (old - new for old, new in zip(before, self._left, strict=True))
+        seconds = files.seconds * manifests / max(len(self._live), 1)
+        return Gain(fewer, 0, fewer + manifests, seconds)
 
+    def _listed(self) -> Any:
+        """The paths of data files, or the keys of deletes, that each manifest lists alive."""
+        table = self._facts.table
+        specs = typed_specs(table.metadata)
+        reader = ManifestReader(table.storage, self._query, table.name)
+        found = reader.entries_of(
+            self._facts.files.manifests, lambda each: specs[each.partition_spec_id]
+        )
+        for manifest, entries in found:
+            live = [index for index, alive in enumerate(entries.live) if alive]
+            if live and manifest.content is ManifestContent.DATA:
+                yield frozenset(entries.path[index] for index in live)
+            elif live:
+                yield frozenset(file_key(entries.data_file(index)) for index in live)
 
-def _compacted(facts: Facts, state: _State) -> _State:
-    """After the plain compaction, with which the deletes of nothing but its files go."""
-    groups = facts.compaction.small_groups
-    if not groups or _has_older(groups):
-        return state
-    needed = frozenset(map(file_key, facts.compaction.deletes_left))
-    return _rewritten(state, groups, needed)
-
-
-def _without_deletes(facts: Facts, state: _State) -> _State:
-    """After the one of all files that have deletes, and of what is small beside them."""
-    groups = facts.compaction.groups_by(options_of_deletes(facts))
-    if _has_older(groups):
-        return state
-    small = facts.compaction.small_groups if any(each.fresh for each in state) else ()
-    done = _paths(small)
-    # Partitions in which the compaction before has left nothing to do.
-    left = [each for each in groups if not _paths([each]) <= done]
-    if not left:
-        return state
-    again = _paths(left)
-    stays = sum(each.output_files for each in small if not _paths([each]) & again)
-    kept = tuple(each for each in state if not each.fresh)
-    after = _rewritten(kept, left, frozenset())
-    return (*after, _Listing(None, fresh=stays)) if stays else after
-
-
-def _rewritten(state: _State, groups: Sequence[FileGroup], needed: frozenset[Any]) -> _State:
-    """``needed`` are the keys of the deletes that stay."""
-    read = _paths(groups)
-    left = [
-        replace(each, files=each.files - read if each.is_data else each.files & needed)
-        for each in state
-    ]
-    made = _Listing(None, fresh=sum(each.output_files for each in groups))
-    return made, *(each for each in left if each.files)
-
-
-def _paths(groups: Iterable[FileGroup]) -> frozenset[str]:
-    return frozenset(task.data_file.path for each in groups for task in each.files)
-
-
-def _has_older(groups: Sequence[FileGroup]) -> bool:
-    return any(each.partition is None for each in groups)
-
-
-def _with_fewer_manifests(facts: Facts, state: _State) -> _State:
-    """After the rewrite of manifests."""
-    spec_id = facts.table.metadata.default_spec_id
-    known = [each.manifest for each in state if each.manifest is not None]
-    counts = {
-        each.content is ManifestContent.DATA: each.count
-        for each in plan_manifests(known, spec_id, manifest_bytes(facts))
-    }
-    found: list[_Listing] = []
-    for is_data in (True, False):
-        own = [each for each in state if each.is_data is is_data and _is_of(each, spec_id)]
-        count = min(len(own), max(counts.get(is_data, 1), 1))
-        # All of their files, in fewer manifests: how they are spread makes no difference here.
-        for number, each in enumerate(own[:count]):
-            rest = own[count:] if number == 0 else []
-            files = each.files.union(*(one.files for one in rest))
-            fresh = each.fresh + sum(one.fresh for one in rest)
-            found.append(replace(each, files=files, fresh=fresh))
-    return *found, *(each for each in state if not _is_of(each, spec_id))
-
-
-def _is_of(listing: _Listing, spec_id: int) -> bool:
-    return listing.manifest is None or listing.manifest.partition_spec_id == spec_id
-
-
-_STEPS: Final[Mapping[str, Callable[[Facts, _State], _State]]] = {
-    "small files": _compacted,
-    "deletes": _without_deletes,
-    "manifests": _with_fewer_manifests,
-}
+    def _rewritten(self, groups: Sequence[FileGroup], deletes: Collection[Any]) -> tuple[int, int]:
+        """The files and manifests after a rewrite of groups, with which all but some deletes go."""
+        files = self._facts.files
+        if not groups or any(each.partition is None for each in groups):
+            return files.count + files.deletes, len(self._live)
+        read = {task.data_file.path for each in groups for task in each.files}
+        made = sum(each.output_files for each in groups)
+        # A path of a data file is a text, the key of deletes is none.
+        left = sum(
+            any(one not in read if isinstance(one, str) else one in deletes for one in each)
+            for each in self._live
+        )
+        return files.count - len(read) + made + len(deletes), left + 1
