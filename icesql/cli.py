@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
     from icesql.dbapi.connection import Connection
     from icesql.dbapi.cursor import Cursor
-    from icesql.doctor.finding import CatalogDiagnosis
+    from icesql.health.finding import CatalogDiagnosis
+    from icesql.health.run_report import TableReport
     from icesql.repl.preferences import ConfigFile
     from icesql.repl.results import Target
-    from icesql.upkeep.report import TableReport
 
 _MARK: Final = "\ufeff"  # of UTF-8, as editors on Windows write it
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -271,7 +271,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
         show_texts(COLUMNS, list(installation()), output_format, out)
         return OK if options.no_ping else _config(options)
-    from icesql.doctor.finding import CatalogDiagnosis
+    from icesql.health.finding import CatalogDiagnosis
 
     _add_config(options)
     options.read_only = True
@@ -324,8 +324,8 @@ def _relocation(options: argparse.Namespace) -> str | None:
 
 
 def _maintain(options: argparse.Namespace) -> int:
-    from icesql.upkeep.history import default_history
-    from icesql.upkeep.policy import read_policy
+    from icesql.health.policy import read_policy
+    from icesql.health.run_history import default_history
 
     def tell(table: TableReport, number: int, count: int) -> None:
         say(f"[{number:,}/{count:,}] {table.line}")

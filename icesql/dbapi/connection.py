@@ -33,10 +33,10 @@ from icesql.session.session import Session
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
     from icesql.context import Progress
-    from icesql.doctor.finding import CatalogDiagnosis, Diagnosis
+    from icesql.health.finding import CatalogDiagnosis, Diagnosis
+    from icesql.health.run_report import MaintenanceReport, TableReport
     from icesql.session.outcome import Parameters
     from icesql.storage.cache import BoundedCache
-    from icesql.upkeep.report import MaintenanceReport, TableReport
 
 
 # DuckDB complains on standard error about what is still open when the interpreter ends.

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from icesql.context import QueryContext
-from icesql.doctor.diagnose import diagnose, diagnose_each, failed, worst_first
-from icesql.doctor.facts import Answer, Ask
-from icesql.doctor.finding import CatalogDiagnosis, Diagnosis
 from icesql.errors import TableNotFoundError
+from icesql.health.diagnose import diagnose, diagnose_each, failed, worst_first
+from icesql.health.facts import Answer, Ask
+from icesql.health.finding import CatalogDiagnosis, Diagnosis
 from icesql.sql.table_name import name_parts
 
 if TYPE_CHECKING:

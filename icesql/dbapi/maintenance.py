@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from icesql.context import QueryContext
 from icesql.errors import ProgrammingError
+from icesql.health.durations import Budget
+from icesql.health.lake import Listing, Request, Tell, maintain
+from icesql.health.of_table import Door, Performed
+from icesql.health.policy import Policy, read_policy, with_actions
+from icesql.health.run_report import MaintenanceReport
 from icesql.sql.table_name import name_parts
 from icesql.sql.writes.procedures.call import CallProcedure
-from icesql.upkeep.durations import Budget
-from icesql.upkeep.lake import Listing, Request, Tell, maintain
-from icesql.upkeep.of_table import Door, Performed
-from icesql.upkeep.policy import Policy, read_policy, with_actions
-from icesql.upkeep.report import MaintenanceReport
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Table

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import icesql
-from icesql.doctor.finding import CatalogDiagnosis
+from icesql.health.finding import CatalogDiagnosis
 from icesql.repl.cells import Style
 from icesql.repl.render import write_rows
 

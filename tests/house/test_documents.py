@@ -315,8 +315,8 @@ def test_commands(note: str | None, text: str, folder: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("note", "text"), blocks("toml"))
 def test_a_configuration_that_is_shown_is_read(note: str | None, text: str, tmp_path: Path) -> None:
+    from icesql.health.policy import read_policy
     from icesql.repl.preferences import read_config
-    from icesql.upkeep.policy import read_policy
 
     file = tmp_path / "file.toml"
     file.write_text(text, encoding="utf-8")

@@ -40,7 +40,7 @@ OF_LOCALS: Final = {
 # By their functions, where the text of the argument is long: of names, quotes and words of ours.
 _MODULES_WITH_LOCALS: Final = frozenset(
     {"icesql.installation", "icesql.manual.lookup", "icesql.query.dialects.spark.intervals"}
-    | {"icesql.sql.spark_text.spark_text", "icesql.upkeep.policy"}
+    | {"icesql.sql.spark_text.spark_text", "icesql.health.policy"}
 )
 
 

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from icesql.catalog.table import Table
+    from icesql.health.of_table import Door, Performed
+    from icesql.health.run_report import ActionReport, TableReport
     from icesql.modify.procedures.call import Call
     from icesql.sql.writes.procedures.call import CallProcedure
-    from icesql.upkeep.of_table import Door, Performed
-    from icesql.upkeep.report import ActionReport, TableReport
 
 
 @procedure(
@@ -32,8 +32,8 @@ def maintain(call: Call) -> Plan:
     import os
     from datetime import UTC, datetime
 
-    from icesql.upkeep.of_table import Run, keep_healthy
-    from icesql.upkeep.policy import policy_of_texts
+    from icesql.health.of_table import Run, keep_healthy
+    from icesql.health.policy import policy_of_texts
 
     try:
         policy = policy_of_texts(call["actions"], call["policy"] or {})
@@ -65,7 +65,7 @@ def maintain(call: Call) -> Plan:
 
 
 def _note(done: TableReport) -> str:
-    from icesql.upkeep.report import changes_text
+    from icesql.health.run_report import changes_text
 
     if done.status == "nothing":
         return "nothing is to be done"
@@ -75,7 +75,7 @@ def _note(done: TableReport) -> str:
 
 
 def _row(done: TableReport, each: ActionReport) -> tuple[object, ...]:
-    from icesql.upkeep.report import changes_text
+    from icesql.health.run_report import changes_text
 
     return (
         each.action,
@@ -89,7 +89,7 @@ def _row(done: TableReport, each: ActionReport) -> tuple[object, ...]:
 
 
 def _steps(planned: TableReport) -> Iterator[Step]:
-    from icesql.upkeep.report import changes_text
+    from icesql.health.run_report import changes_text
 
     for each in planned.actions:
         if each.status == "refused":
@@ -105,8 +105,8 @@ def _door(call: Call) -> Door:
 
     from msgspec.structs import replace
 
+    from icesql.health.of_table import Door, Performed
     from icesql.modify.procedures import run as procedures
-    from icesql.upkeep.of_table import Door, Performed
 
     services = call.services
 

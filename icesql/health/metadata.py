@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from icesql.commit.manifests.rewrite import plan_manifests
-from icesql.doctor.facts import Answer, Ask, Facts, try_to_ask
-from icesql.doctor.files import count_text
-from icesql.doctor.finding import Finding, Gain, weight_of
-from icesql.doctor.statement import Statement, call, constant, set_properties
 from icesql.errors import Error
+from icesql.health.facts import Answer, Ask, Facts, try_to_ask
+from icesql.health.files import count_text
+from icesql.health.finding import Finding, Gain, weight_of
+from icesql.health.statement import Statement, call, constant, set_properties
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.table_metadata import TableMetadata

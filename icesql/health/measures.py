@@ -9,9 +9,9 @@ from msgspec.structs import asdict
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
-from icesql.doctor.compaction import Compaction
-from icesql.doctor.facts import Facts
-from icesql.doctor.live_files import live_files
+from icesql.health.compaction import Compaction
+from icesql.health.facts import Facts
+from icesql.health.live_files import live_files
 
 
 class Measures(Struct, frozen=True):

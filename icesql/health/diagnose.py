@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from icesql.catalog.table import Table
 from icesql.context import Progress, QueryContext
-from icesql.doctor import bounds, files, metadata
-from icesql.doctor.facts import Ask, facts_of
-from icesql.doctor.finding import WEIGHTS, Diagnosis
-from icesql.doctor.forecast import with_gains
-from icesql.doctor.mending import examine_history
 from icesql.errors import Error, InternalError
+from icesql.health import bounds, files, metadata
+from icesql.health.facts import Ask, facts_of
+from icesql.health.finding import WEIGHTS, Diagnosis
+from icesql.health.forecast import with_gains
+from icesql.health.mending import examine_history
 from icesql.sql.table_name import name_text
 
 _EXAMINATIONS: Final = (

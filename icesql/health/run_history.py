@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from icesql.errors import OperationalError
-from icesql.upkeep.report import FINISHED, TableReport
+from icesql.health.run_report import FINISHED, TableReport
 
 fcntl: Any
 try:

@@ -22,7 +22,7 @@ from icesql.commit.rows import commit_row_delta
 from icesql.commit.snapshots.branches import moved_ref
 from icesql.commit.snapshots.snapshot_ids import new_snapshot_id
 from icesql.context import QueryContext
-from icesql.doctor.finding import Finding
+from icesql.health.finding import Finding
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.manifest.writing.entry import added_entry, existing_entry

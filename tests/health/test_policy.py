@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from icesql.errors import ProgrammingError
-from icesql.upkeep.actions import Action, Instant
-from icesql.upkeep.durations import Budget, Window, parse_seconds
-from icesql.upkeep.policy import (
+from icesql.health.actions import Action, Instant
+from icesql.health.durations import Budget, Window, parse_seconds
+from icesql.health.policy import (
     DEFAULT_ACTIONS,
     Policy,
     Rule,

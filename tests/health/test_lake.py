@@ -19,12 +19,12 @@ from icesql.errors import (
     StorageError,
     UnsupportedSqlError,
 )
+from icesql.health import lake as lake_module
+from icesql.health import of_table as of_table_module
+from icesql.health import run_history as history_module
+from icesql.health.run_report import MaintenanceReport, TableReport
 from icesql.modify.procedures.system import rewrite_data_files as module
-from icesql.upkeep import history as history_module
-from icesql.upkeep import lake as lake_module
-from icesql.upkeep import of_table as of_table_module
-from icesql.upkeep.report import MaintenanceReport, TableReport
-from tests.upkeep.lake import (
+from tests.health.lake import (
     DAMAGED,
     QUIET,
     TROUBLED,

@@ -18,10 +18,6 @@ from msgspec import Struct
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
-from icesql.doctor.diagnose import error_text
-from icesql.doctor.facts import Answer, Facts
-from icesql.doctor.mending import Examined, examine_history
-from icesql.doctor.metadata import flink_note
 from icesql.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -30,15 +26,19 @@ from icesql.errors import (
     StorageError,
     TableNotFoundError,
 )
+from icesql.health.actions import Action, Refused
+from icesql.health.diagnose import error_text
+from icesql.health.durations import is_open
+from icesql.health.facts import Answer, Facts
+from icesql.health.measures import facts_of_files, measures
+from icesql.health.mending import Examined, examine_history
+from icesql.health.metadata import flink_note
+from icesql.health.needs import ACTION, RUN, TARGET, Need, Question, need
+from icesql.health.policy import TablePolicy
+from icesql.health.run_report import ActionReport, ActionStatus, TableReport, TableStatus
 from icesql.maintain.rewrite.options import rewrite_options
 from icesql.sql.table_name import name_text
 from icesql.sql.writes.procedures.call import CallProcedure
-from icesql.upkeep.actions import Action, Refused
-from icesql.upkeep.durations import is_open
-from icesql.upkeep.measures import facts_of_files, measures
-from icesql.upkeep.needs import ACTION, RUN, TARGET, Need, Question, need
-from icesql.upkeep.policy import TablePolicy
-from icesql.upkeep.report import ActionReport, ActionStatus, TableReport, TableStatus
 
 _MOST_SHOWN: Final = 3
 # At a table that changes while it is looked at.

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Final
 
-from icesql.doctor.finding import WEIGHTS, CatalogDiagnosis, Diagnosis, Finding, Gain
 from icesql.errors import printable
+from icesql.health.finding import WEIGHTS, CatalogDiagnosis, Diagnosis, Finding, Gain
 from icesql.scan.report_text import bytes_text
 
 _WIDTH: Final = 100

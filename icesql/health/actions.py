@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from icesql.doctor.statement import call, constant
+from icesql.health.statement import call, constant
 from icesql.sql.writes.procedures.call import (
     CallArgument,
     CallProcedure,

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any, Final
 
-from icesql.doctor.facts import Ask, Facts
-from icesql.doctor.finding import Finding, weight_of
-from icesql.doctor.live_files import place_text
-from icesql.doctor.statement import call, set_properties
+from icesql.health.facts import Ask, Facts
+from icesql.health.finding import Finding, weight_of
+from icesql.health.live_files import place_text
+from icesql.health.statement import call, set_properties
 from icesql.scan.report_text import bytes_text
 
 FEWEST_FILES: Final = 5

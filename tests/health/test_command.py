@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from icesql.cli import main
-from icesql.upkeep.history import default_history
-from tests.upkeep.lake import build, connect
+from icesql.health.run_history import default_history
+from tests.health.lake import build, connect
 
 
 @pytest.fixture(autouse=True)

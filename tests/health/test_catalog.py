@@ -14,9 +14,9 @@ import pytest
 import icesql
 from icesql.cli import main
 from icesql.context import Progress
-from icesql.doctor import diagnose as diagnose_module
-from icesql.doctor.finding import CatalogDiagnosis
 from icesql.errors import CatalogError, ProgrammingError, QueryCancelledError
+from icesql.health import diagnose as diagnose_module
+from icesql.health.finding import CatalogDiagnosis
 
 EVIL = "<script>alert(1)</script>\x1b[31m"
 

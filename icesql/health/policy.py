@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from icesql.config import parse_bytes
 from icesql.errors import ProgrammingError, similar_names
-from icesql.upkeep.durations import Window, parse_seconds
+from icesql.health.durations import Window, parse_seconds
 
 # In the order in which they are done.
 ACTIONS: Final = (

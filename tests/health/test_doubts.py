@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import icesql
-from icesql.doctor import live_rows
+from icesql.health import live_rows
 from tests.maintain.rewrite.tables import catalog_of, new_table, rows
 from tests.writer.table import TableWriter
 

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from icesql.commit.files import file_key
 from icesql.context import QueryContext
-from icesql.doctor.facts import Facts
-from icesql.doctor.files import options_of_deletes
-from icesql.doctor.finding import Finding, Gain
+from icesql.health.facts import Facts
+from icesql.health.files import options_of_deletes
+from icesql.health.finding import Finding, Gain
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.scan.manifest_reader import ManifestReader

@@ -6,11 +6,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final
 
-from icesql.doctor.facts import Ask, Column, Facts
-from icesql.doctor.files import FEWEST_FILES, count_text
-from icesql.doctor.finding import Finding, weight_of
-from icesql.doctor.live_files import LiveFiles
-from icesql.doctor.statement import Statement, call, column, set_properties
+from icesql.health.facts import Ask, Column, Facts
+from icesql.health.files import FEWEST_FILES, count_text
+from icesql.health.finding import Finding, weight_of
+from icesql.health.live_files import LiveFiles
+from icesql.health.statement import Statement, call, column, set_properties
 
 _PROBES: Final = 200
 _MOST_COLUMNS: Final = 3  # told of by name

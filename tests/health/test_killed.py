@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 from icesql.errors import CommitConflictError
-from tests.upkeep.lake import DAMAGED, QUIET, TROUBLED, build, connect, contents
+from tests.health.lake import DAMAGED, QUIET, TROUBLED, build, connect, contents
 
 # A run of which each write to the disk is a step; the process ends at one of them.
 CHILD = """
 import os, sys
-from tests.upkeep.lake import connect
+from tests.health.lake import connect
 from pathlib import Path
 last, folder, history = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 step = 0

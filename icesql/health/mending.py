@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
-from icesql.doctor.damage import Damage, damages
-from icesql.doctor.finding import Finding
-from icesql.doctor.history import History
-from icesql.doctor.statement import Statement, call, constant, replace_branch
 from icesql.errors import ProgrammingError
+from icesql.health.damage import Damage, damages
+from icesql.health.finding import Finding
+from icesql.health.history import History
+from icesql.health.statement import Statement, call, constant, replace_branch
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.maintain.expiry_plan import plan_expiry

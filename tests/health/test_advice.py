@@ -16,11 +16,11 @@ from icesql.cli import main
 from icesql.commit.append import commit_append
 from icesql.commit.create import create_table, stage_table
 from icesql.context import QueryContext
-from icesql.doctor import live_files as live_files_module
-from icesql.doctor import metadata as metadata_module
-from icesql.doctor.finding import Diagnosis, Finding
-from icesql.doctor.live_files import live_files
-from icesql.doctor.statement import call, set_properties
+from icesql.health import live_files as live_files_module
+from icesql.health import metadata as metadata_module
+from icesql.health.finding import Diagnosis, Finding
+from icesql.health.live_files import live_files
+from icesql.health.statement import call, set_properties
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from tests.commit.tables import fake
@@ -108,7 +108,7 @@ def test_deletes_go_as_promised(sick: Any) -> None:
 
 
 def test_sorting_prunes_as_much_as_promised(sick: Any) -> None:
-    from icesql.doctor.bounds import share_read
+    from icesql.health.bounds import share_read
 
     sick.execute(
         "CREATE TABLE ns.t (customer_id BIGINT, v VARCHAR) TBLPROPERTIES "
@@ -211,8 +211,8 @@ def test_a_partition_with_an_odd_value_is_no_obstacle(sick: Any) -> None:
 def test_young_snapshots_are_expired_by_a_constant_time(
     sick: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icesql.doctor import metadata
-    from icesql.doctor.facts import Answer, facts_of
+    from icesql.health import metadata
+    from icesql.health.facts import Answer, facts_of
 
     sick.execute("CREATE TABLE ns.t (id BIGINT)")
     insert(sick, 3, "$i")

@@ -14,9 +14,9 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from icesql.doctor.history import History
-from icesql.doctor.live_rows import LiveRows
 from icesql.errors import CorruptFileError
+from icesql.health.history import History
+from icesql.health.live_rows import LiveRows
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot

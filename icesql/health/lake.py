@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
+from icesql.health.durations import Budget
+from icesql.health.of_table import Door, Run, keep_healthy
+from icesql.health.policy import Policy
+from icesql.health.run_history import History
+from icesql.health.run_report import MaintenanceReport, TableReport
 from icesql.sql.table_name import name_text
-from icesql.upkeep.durations import Budget
-from icesql.upkeep.history import History
-from icesql.upkeep.of_table import Door, Run, keep_healthy
-from icesql.upkeep.policy import Policy
-from icesql.upkeep.report import MaintenanceReport, TableReport
 
 # Of a table and its number among so many.
 Tell = Callable[[TableReport, int, int], None]

@@ -14,9 +14,12 @@ from msgspec.structs import replace
 
 from icesql.commit.files import file_key
 from icesql.context import QueryContext
-from icesql.doctor.facts import Answer, Facts
-from icesql.doctor.metadata import manifests as examine_manifests
 from icesql.errors import NotSupportedError, ProgrammingError
+from icesql.health.actions import Action, Instant, Refused
+from icesql.health.facts import Answer, Facts
+from icesql.health.measures import measures
+from icesql.health.metadata import manifests as examine_manifests
+from icesql.health.policy import TablePolicy
 from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
@@ -30,9 +33,6 @@ from icesql.maintain.rewrite.run import vectors_of
 from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, distinct_deletes
-from icesql.upkeep.actions import Action, Instant, Refused
-from icesql.upkeep.measures import measures
-from icesql.upkeep.policy import TablePolicy
 
 # What a snapshot made by an action says in its summary, beside the run.
 RUN: Final = "icesql.maintain.run"

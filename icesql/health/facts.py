@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
-from icesql.doctor.compaction import Compaction
-from icesql.doctor.live_files import LiveFiles, live_files
 from icesql.errors import Error
+from icesql.health.compaction import Compaction
+from icesql.health.live_files import LiveFiles, live_files
 
 # Types whose order is that of their bounds, and by which people look rows up.
 _ORDERED: Final = re.compile(r"int|long|float|double|decimal.*|date|timestamp.*|string|uuid|time")

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from icesql.doctor.statement import Statement
+from icesql.health.statement import Statement
 
 Weight = Literal["high", "medium", "low"]
 WEIGHTS: Final[tuple[Weight, ...]] = ("high", "medium", "low")
@@ -122,12 +122,12 @@ class Diagnosis(Struct, frozen=True):
         }
 
     def __str__(self) -> str:
-        from icesql.doctor.report import as_text
+        from icesql.health.report import as_text
 
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        from icesql.doctor.report import as_html
+        from icesql.health.report import as_html
 
         return as_html(self)
 
@@ -163,17 +163,17 @@ class CatalogDiagnosis(Struct, frozen=True):
 
     def page(self, place: str = "") -> str:
         """A whole HTML page, which loads nothing and runs nothing; it says ``place`` and time."""
-        from icesql.doctor.report import as_page
+        from icesql.health.report import as_page
 
         return as_page(self, place)
 
     def __str__(self) -> str:
-        from icesql.doctor.report import catalog_as_text
+        from icesql.health.report import catalog_as_text
 
         return catalog_as_text(self)
 
     def _repr_html_(self) -> str:
-        from icesql.doctor.report import catalog_as_html
+        from icesql.health.report import catalog_as_html
 
         return catalog_as_html(self)
 

@@ -1,0 +1,6 @@
+"""What ails a table, found in its metadata: the doctor shows it, maintenance does it.
+
+In: a table, and a policy for what is to be done. Out: findings with the statements that mend them,
+the calls that keep a table healthy, and their reports. ``needs`` chooses, ``of_table`` carries out,
+``lake`` goes from table to table. Statements are run by the caller: nothing here knows a session.
+"""
