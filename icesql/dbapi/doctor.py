@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from icesql.context import QueryContext
 from icesql.errors import TableNotFoundError
 from icesql.health.diagnose import diagnose, diagnose_each, failed, worst_first
-from icesql.health.facts import Answer, Ask
+from icesql.health.facts import Answer
 from icesql.health.finding import CatalogDiagnosis, Diagnosis
 from icesql.sql.table_name import name_parts
 
@@ -61,7 +61,7 @@ def diagnose_catalog(
         return CatalogDiagnosis(listed.catalog, worst_first(found))
 
 
-def _ask(connection: Connection, *, shows_progress: bool) -> Ask:
+def _ask(connection: Connection, *, shows_progress: bool) -> Callable[[str], Answer]:
     def ask(sql: str) -> Answer:
         with connection.cursor() as cursor:
             if not shows_progress:

@@ -6,10 +6,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final
 
-from icesql.health.facts import Ask, Column, Facts
-from icesql.health.files import FEWEST_FILES, count_text
+from icesql.health.compaction import Sizes
+from icesql.health.facts import Column, Facts
+from icesql.health.files import count_text
 from icesql.health.finding import Finding, weight_of
 from icesql.health.live_files import LiveFiles
+from icesql.health.needs import FEWEST_FILES
 from icesql.health.statement import Statement, call, column, set_properties
 
 _PROBES: Final = 200
@@ -20,7 +22,7 @@ _INFERRED_COLUMNS: Final = 100
 _ALL: Final = {"rewrite-all": "true"}
 
 
-def overlap(facts: Facts, ask: Ask) -> Iterator[Finding]:
+def overlap(facts: Facts) -> Iterator[Finding]:
     """Columns by which a lookup reads most files, and what sorting by one would change."""
     candidates = []
     if facts.files.count < FEWEST_FILES:
@@ -32,8 +34,8 @@ def overlap(facts: Facts, ask: Ask) -> Iterator[Finding]:
                 candidates.append((share, each.name))
         if len(candidates) == _MOST_COLUMNS:
             break
-    plan = facts.compaction.of_all if candidates else None
-    if plan is None or plan.older:
+    planned = facts.try_plan(_ALL) if candidates else None
+    if planned is None or (plan := Sizes.of(planned)).older:
         return
     for share, name in candidates:
         after = min(1.0, len(facts.files.places) / max(plan.made, 1))
@@ -59,7 +61,7 @@ def overlap(facts: Facts, ask: Ask) -> Iterator[Finding]:
         )
 
 
-def missing_bounds(facts: Facts, ask: Ask) -> Iterator[Finding]:
+def missing_bounds(facts: Facts) -> Iterator[Finding]:
     """Columns without bounds in their files, by which no filter can skip one."""
     data = facts.files.count
     usual = facts.properties.get("write.metadata.metrics.default", "truncate(16)")
@@ -105,7 +107,7 @@ def _without_bounds(facts: Facts, found: list[tuple[int, Column]]) -> Finding:
     )
 
 
-def missing_nan_counts(facts: Facts, ask: Ask) -> Iterator[Finding]:
+def missing_nan_counts(facts: Facts) -> Iterator[Finding]:
     """Columns of floating-point numbers whose files do not say whether they hold NaN."""
     data = facts.files.count
     for each in facts.columns:

@@ -8,32 +8,39 @@ from typing import Any, Final
 from icesql.catalog.table import Table
 from icesql.context import Progress, QueryContext
 from icesql.errors import Error, InternalError
-from icesql.health import bounds, files, metadata
-from icesql.health.facts import Ask, facts_of
+from icesql.health import bounds, files, manifests, metadata
+from icesql.health.facts import Answer, facts_of
 from icesql.health.finding import WEIGHTS, Diagnosis
 from icesql.health.forecast import with_gains
 from icesql.health.mending import examine_history
+from icesql.health.need import Need
 from icesql.sql.table_name import name_text
 
 _EXAMINATIONS: Final = (
     files.small_files, files.delete_files, bounds.overlap, bounds.missing_bounds,
-    bounds.missing_nan_counts, files.skew, metadata.manifests, metadata.snapshots,
+    bounds.missing_nan_counts, files.skew, manifests.manifests, metadata.snapshots,
     metadata.metadata_files, metadata.metadata_size, metadata.orphans,
     metadata.partition_names, metadata.flink_streams,
 )  # fmt: skip
 
 
-def diagnose(parts: Sequence[str], ask: Ask, table: Table, query: QueryContext) -> Diagnosis:
+def diagnose(
+    parts: Sequence[str], ask: Callable[[str], Answer], table: Table, query: QueryContext
+) -> Diagnosis:
     """What ails the table of a name, the heaviest first; from metadata alone, nothing is changed.
 
-    Raises errors of stores, and CorruptFileError.
+    ``ask`` answers a statement. Raises errors of stores, and CorruptFileError.
     """
+
+    def explain(need: Need) -> Answer:
+        return ask(f"EXPLAIN {need.mend(parts).icesql}")
+
     history = examine_history(parts, table, query)
     found = [*history.findings]
     if history.is_readable:
-        facts = facts_of(parts, table, query, history.last_good)
-        own = [finding for examine in _EXAMINATIONS for finding in examine(facts, ask)]
-        found += with_gains(own, facts, query)
+        facts = facts_of(parts, table, query, explain, history.last_good)
+        own = [finding for examine in _EXAMINATIONS for finding in examine(facts)]
+        found += with_gains(own, facts)
     found.sort(key=lambda each: WEIGHTS.index(each.weight))
     return Diagnosis(name_text(parts), table.metadata.current_snapshot_id, tuple(found))
 

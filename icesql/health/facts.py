@@ -1,8 +1,9 @@
-"""What the doctor knows of a table: its metadata, read once. No data file is opened."""
+"""What is known of a table: its metadata, read once, and how it is to be kept."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,6 +14,10 @@ from icesql.context import QueryContext
 from icesql.errors import Error
 from icesql.health.compaction import Compaction
 from icesql.health.live_files import LiveFiles, live_files
+from icesql.health.need import Need
+from icesql.health.policy import TablePolicy
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.maintain.rewrite.plan import RewritePlan
 
 # Types whose order is that of their bounds, and by which people look rows up.
 _ORDERED: Final = re.compile(r"int|long|float|double|decimal.*|date|timestamp.*|string|uuid|time")
@@ -25,9 +30,6 @@ class Answer(Struct, frozen=True):
     notes: Sequence[str] = ()
 
 
-Ask = Callable[[str], Answer]
-
-
 class Column(Struct, frozen=True):
     """A column at the top of the schema; ``type`` is Iceberg's name of it."""
 
@@ -37,14 +39,28 @@ class Column(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """``parts`` are those of the table's name; ``last_good`` snapshots that mend damage."""
+    """``parts`` are those of the table's name; ``last_good`` snapshots that mend damage.
+
+    ``explain`` answers EXPLAIN of a call; ``now_ms`` is since 1970. ``commits``: snapshots will be
+    made before the next action, so that the head of now is none then. No data file is opened.
+    """
 
     parts: tuple[str, ...]
     table: Table
-    columns: tuple[Column, ...]
     files: LiveFiles
     compaction: Compaction
+    query: QueryContext
+    explain: Callable[[Need], Answer]
+    policy: TablePolicy
+    now_ms: int
+    columns: tuple[Column, ...] = ()
     last_good: frozenset[int] = frozenset()
+    commits: bool = False
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """That of the table."""
+        return self.table.metadata
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -56,14 +72,49 @@ class Facts(Struct, frozen=True):
         """1 to 3."""
         return self.table.metadata.format_version
 
+    @property
+    def measures(self) -> dict[str, int]:
+        """Numbers of the current snapshot, but ``snapshots``, which are those of the table."""
+        files = self.files
+        return {
+            "data_files": files.count,
+            "data_bytes": sum(files.bytes),
+            "delete_files": files.deletes,
+            "equality_delete_files": files.equality,
+            "manifests": len(files.manifests),
+            "snapshots": len(self.metadata.snapshots),
+        }
+
+    def plan(self, options: Mapping[str, str]) -> RewritePlan:
+        """A compaction with these options. Raises what planning one does."""
+        return self.compaction.plan(options, self.query)
+
+    def try_plan(self, options: Mapping[str, str]) -> RewritePlan | None:
+        """The same; None where no plan can be made, such as for a property that is no number."""
+        try:
+            return self.plan(options)
+        except Error:
+            return None
+
+    def try_explain(self, need: Need) -> Answer | None:
+        """The answer, None where the table or catalog refuses the statement."""
+        try:
+            return self.explain(need)
+        except Error:
+            return None
+
 
 def facts_of(
     parts: Sequence[str],
     table: Table,
     query: QueryContext,
+    explain: Callable[[Need], Answer],
     last_good: frozenset[int] = frozenset(),
 ) -> Facts:
-    """Read all of it. Raises errors of stores, and CorruptFileError."""
+    """Read all of it, with the bounds of columns; the policy is that of the table's properties.
+
+    Raises errors of stores, and CorruptFileError.
+    """
     metadata = table.metadata
     identity = {
         each.source_id for each in metadata.spec.fields if str(each.transform) == "identity"
@@ -73,13 +124,9 @@ def facts_of(
         for each in metadata.schema.fields
     )
     ordered = [each.name for each in columns if _ORDERED.fullmatch(each.type)]
+    policy = TablePolicy(asks_expiry=True)
     files = live_files(table, ordered, query)
-    return Facts(tuple(parts), table, columns, files, Compaction(table, query), last_good)
-
-
-def try_to_ask(ask: Ask, statement: str) -> Answer | None:
-    """The answer, None where the table or catalog refuses the statement."""
-    try:
-        return ask(statement)
-    except Error:
-        return None
+    return Facts(
+        tuple(parts), table, files, Compaction(table), query, explain, policy,
+        time.time_ns() // 1_000_000, columns, last_good,
+    )  # fmt: skip

@@ -5,30 +5,35 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
-from icesql.health.facts import Ask, Facts
+from icesql.health.compaction import Sizes, all_files
+from icesql.health.facts import Facts
 from icesql.health.finding import Finding, weight_of
 from icesql.health.live_files import place_text
+from icesql.health.needs import (
+    FEWEST_FILES,
+    LARGEST_SHARE,
+    compact_options,
+    delete_options,
+    need,
+)
 from icesql.health.statement import call, set_properties
 from icesql.scan.report_text import bytes_text
 
-FEWEST_FILES: Final = 5
 _MANY_DELETE_FILES: Final = 100
-_DANGLING: Final = {"remove-dangling-deletes": "true"}
-_ALL_DELETES: Final = {"delete-file-threshold": "1", "min-input-files": "1"} | _DANGLING
-# Position deletes of the last commit would concern files that get its sequence number. Equality
-# deletes that arrive meanwhile need that number, or the rewrite has a conflict with each of them.
-_OWN_NUMBER: Final = {"use-starting-sequence-number": "false"}
+_ALL_DELETES: Final = {"delete-file-threshold": "1", "min-input-files": "1"}
 
 
-def small_files(facts: Facts, ask: Ask) -> Iterator[Finding]:
+def small_files(facts: Facts) -> Iterator[Finding]:
     """Files that a compaction would put together, by the plan of the compaction itself."""
-    plan, count = facts.compaction.by_size, facts.files.count
-    if plan is None or plan.read - plan.older < FEWEST_FILES:
+    planned, count = facts.try_plan(compact_options(facts)), facts.files.count
+    compaction = need("compact", facts) if planned else None
+    if planned is None or compaction is None:
         return
+    plan = Sizes.of(planned)
     after = count - plan.read + plan.made
-    if after > count * 0.9:
+    if plan.read - plan.older < FEWEST_FILES or after > count * LARGEST_SHARE:
         return
     size = median(facts.files.bytes)
     older = f"; {plan.older:,} of them are of older partition specs" if plan.older else ""
@@ -38,19 +43,20 @@ def small_files(facts: Facts, ask: Ask) -> Iterator[Finding]:
         f"{plan.read:,} of {count:,} data files are small or have many deletes "
         f"(half are below {bytes_text(int(size))}); together they make about {plan.made:,}{older}",
         f"a full read opens {count:,} files instead of {after:,}",
-        call("rewrite_data_files", facts.parts, **_without_dangling(facts)),
+        compaction.mend(facts.parts),
         "data files",
         count,
-        None if plan.older else after,
-        facts.compaction.refusal,
+        compaction.promise.get("data_files"),
+        compaction.refusal,
     )
 
 
-def delete_files(facts: Facts, ask: Ask) -> Iterator[Finding]:
+def delete_files(facts: Facts) -> Iterator[Finding]:
     """Deletes that each read has to merge."""
     files = facts.files
     deletes, data, equality = files.deletes, files.count, files.equality
-    merged = facts.compaction.with_deletes if deletes else 0
+    plan = facts.try_plan(compact_options(facts)) if deletes else None
+    merged = 0 if plan is None else sum(bool(task.deletes) for task in all_files(plan))
     if not merged:
         return
     gone, rows = files.deleted_rows, files.rows
@@ -80,17 +86,10 @@ def delete_files(facts: Facts, ask: Ask) -> Iterator[Finding]:
 
 def options_of_deletes(facts: Facts) -> Mapping[str, str]:
     """The options of a rewrite after which no data file has deletes."""
-    return _ALL_DELETES if facts.files.equality else _ALL_DELETES | _OWN_NUMBER
+    return _ALL_DELETES | delete_options(facts)
 
 
-def _without_dangling(facts: Facts) -> Mapping[str, Any]:
-    """The arguments with which the deletes of rewritten files go as well."""
-    if not facts.files.deletes:
-        return {}
-    return {"options": _DANGLING if facts.files.equality else _DANGLING | _OWN_NUMBER}
-
-
-def skew(facts: Facts, ask: Ask) -> Iterator[Finding]:
+def skew(facts: Facts) -> Iterator[Finding]:
     """A partition that is far larger than the others."""
     sizes: dict[int, int] = defaultdict(int)
     for index, size in zip(facts.files.partitions, facts.files.bytes, strict=True):

@@ -7,27 +7,27 @@ partitions that no metadata tells.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from icesql.commit.files import file_key
-from icesql.context import QueryContext
+from icesql.health.compaction import Sizes
 from icesql.health.facts import Facts
 from icesql.health.files import options_of_deletes
 from icesql.health.finding import Finding, Gain
+from icesql.health.needs import compact_options
 from icesql.iceberg.manifest.manifest import ManifestContent
-from icesql.maintain.rewrite.grouping import FileGroup
+from icesql.maintain.rewrite.plan import RewritePlan
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import typed_specs
+from icesql.scan.tasks.task import distinct_deletes
 
 
-def with_gains(
-    findings: Sequence[Finding], facts: Facts, query: QueryContext
-) -> tuple[Finding, ...]:
+def with_gains(findings: Sequence[Finding], facts: Facts) -> tuple[Finding, ...]:
     """The findings with what their statements save of files, requests and planning."""
-    forecast = _Forecast(facts, query)
+    forecast = _Forecast(facts)
     return tuple(
         replace(each, gain=each.gain + forecast.gain(each)) if each.statement else each
         for each in findings
@@ -37,8 +37,8 @@ def with_gains(
 class _Forecast:
     """The files and manifests that are left after the statements so far."""
 
-    def __init__(self, facts: Facts, query: QueryContext) -> None:
-        self._facts, self._query = facts, query
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
         self._left: tuple[int, int] | None = None
         self._live: list[frozenset[Any]] = []
 
@@ -53,24 +53,21 @@ class _Forecast:
         before = self._left
         match finding.name:
             case "small files":
-                groups, kept = facts.compaction.small_groups, facts.compaction.deletes_left
-                promised = self._rewritten(groups, frozenset(map(file_key, kept)))
+                promised = self._rewritten(facts.plan(compact_options(facts)))
             case "deletes":
-                groups = facts.compaction.groups_by(options_of_deletes(facts))
-                promised = self._rewritten(groups, ())
+                promised = self._rewritten(facts.plan(options_of_deletes(facts)))
             case _:
-                manifests = int(finding.now or 0) - int(finding.after or 0)
-                promised = before[0], len(self._live) - manifests
+                promised = before[0], int(finding.after or 0)
         self._left = min(before[0], promised[0]), min(before[1], promised[1])
         fewer, manifests = (old - new for old, new in zip(before, self._left, strict=True))
         seconds = files.seconds * manifests / max(len(self._live), 1)
         return Gain(fewer, 0, fewer + manifests, seconds)
 
-    def _listed(self) -> Any:
+    def _listed(self) -> Iterator[frozenset[Any]]:
         """The paths of data files, or the keys of deletes, that each manifest lists alive."""
         table = self._facts.table
         specs = typed_specs(table.metadata)
-        reader = ManifestReader(table.storage, self._query, table.name)
+        reader = ManifestReader(table.storage, self._facts.query, table.name)
         found = reader.entries_of(
             self._facts.files.manifests, lambda each: specs[each.partition_spec_id]
         )
@@ -81,16 +78,13 @@ class _Forecast:
             elif live:
                 yield frozenset(file_key(entries.data_file(index)) for index in live)
 
-    def _rewritten(self, groups: Sequence[FileGroup], deletes: Collection[Any]) -> tuple[int, int]:
-        """The files and manifests after a rewrite of groups, with which all but some deletes go."""
-        files = self._facts.files
-        if not groups or any(each.partition is None for each in groups):
+    def _rewritten(self, plan: RewritePlan) -> tuple[int, int]:
+        """The files and manifests after a compaction, with which deletes of its files alone go."""
+        files, sizes = self._facts.files, Sizes.of(plan)
+        if not plan.groups or sizes.older:
             return files.count + files.deletes, len(self._live)
-        read = {task.data_file.path for each in groups for task in each.files}
-        made = sum(each.output_files for each in groups)
-        # A path of a data file is a text, the key of deletes is none.
-        left = sum(
-            any(one not in read if isinstance(one, str) else one in deletes for one in each)
-            for each in self._live
-        )
-        return files.count - len(read) + made + len(deletes), left + 1
+        kept = {each.file.data_file.path for each in plan.left}
+        deletes = {*map(file_key, distinct_deletes(each.file for each in plan.left))}
+        # Whatever else a manifest lists goes.
+        left = sum(not each.isdisjoint(kept | deletes) for each in self._live)
+        return files.count - sizes.read + sizes.made + len(deletes), left + 1

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
@@ -26,14 +27,15 @@ from icesql.errors import (
     StorageError,
     TableNotFoundError,
 )
-from icesql.health.actions import Action, Refused
+from icesql.health.compaction import Compaction
 from icesql.health.diagnose import error_text
 from icesql.health.durations import is_open
 from icesql.health.facts import Answer, Facts
-from icesql.health.measures import facts_of_files, measures
+from icesql.health.live_files import live_files
 from icesql.health.mending import Examined, examine_history
 from icesql.health.metadata import flink_note
-from icesql.health.needs import ACTION, RUN, TARGET, Need, Question, need
+from icesql.health.need import Need
+from icesql.health.needs import ACTION, RUN, TARGET, need
 from icesql.health.policy import TablePolicy
 from icesql.health.run_report import ActionReport, ActionStatus, TableReport, TableStatus
 from icesql.maintain.rewrite.options import rewrite_options
@@ -146,29 +148,29 @@ class _Work:
             return "damaged", more
         doubt = f"doubtful, {more}" if doubts else ""
         facts = self._facts_now(table)
-        self.before = measures(facts).to_dict()
-        wanted: list[tuple[str, Need]] = []
+        self.before = facts.measures
+        wanted: dict[str, Need | None] = {}
         for name in policy.actions:
             each = self._need(name, facts, commits=bool({*_COMMITTING} & {*self._planned(wanted)}))
-            wanted.append((name, each))
-            if isinstance(each, Action):
+            wanted[name] = each
+            if each and not each.refusal:
                 for measure, value in each.promise.items():
                     # What one action leaves, another may have promised to take.
                     self.predicted[measure] = min(self.predicted.get(measure, value), value)
         if "expire" in self._planned(wanted) and (warning := flink_note(table.metadata)):
             doubt = "; ".join(filter(None, (doubt, warning)))
         if run.dry_run:
-            self.reports += [self._report(each, "planned") for _, each in wanted if each]
+            self.reports += [self._report(each, "planned") for each in wanted.values() if each]
             planned = any(each.status == "planned" for each in self.reports)
             return ("planned" if planned else "nothing"), doubt
-        status, note = self._carry_out(facts, dict(wanted))
+        status, note = self._carry_out(facts, wanted)
         return status, "; ".join(filter(None, (doubt, note)))
 
     @staticmethod
-    def _planned(wanted: Sequence[tuple[str, Need]]) -> list[str]:
-        return [name for name, each in wanted if isinstance(each, Action)]
+    def _planned(wanted: Mapping[str, Need | None]) -> list[str]:
+        return [name for name, each in wanted.items() if each and not each.refusal]
 
-    def _carry_out(self, facts: Facts, first: dict[str, Need]) -> tuple[TableStatus, str]:
+    def _carry_out(self, facts: Facts, first: Mapping[str, Need | None]) -> tuple[TableStatus, str]:
         """Each action in its turn; what the first look has told is asked again after a change."""
         changed, again, note = False, True, ""
         names = [*self._policy.actions]
@@ -177,7 +179,7 @@ class _Work:
             action = self._need(name, facts) if changed else first[name]
             if action is None:
                 continue
-            if isinstance(action, Refused):
+            if action.refusal:
                 self.reports.append(self._report(action, "refused"))
                 continue
             if note or not self._may_begin():
@@ -194,7 +196,7 @@ class _Work:
                 # Rows of older partition specs have come to files of other partitions.
                 names.insert(0, "compact")
                 again = False
-        self.reached = measures(facts).to_dict() if changed and not note else dict(self.before)
+        self.reached = facts.measures if changed and not note else dict(self.before)
         if changed and not note:
             summaries = [each.summary for each in facts.table.metadata.snapshots.values()]
             made = sum(each.get(RUN) == self._run.id for each in summaries)
@@ -210,7 +212,7 @@ class _Work:
     def _may_begin(self) -> bool:
         return self._run.may_begin() and is_open(self._policy.windows, self._run.now())
 
-    def _perform(self, action: Action, facts: Facts) -> tuple[ActionReport, Facts | None]:
+    def _perform(self, action: Need, facts: Facts) -> tuple[ActionReport, Facts | None]:
         """The report of an action, and the table after it; None where nothing more can be done.
 
         One that lost to another writer is planned once more: the other may have done it.
@@ -224,7 +226,7 @@ class _Work:
             except CommitStateUnknownError as error:
                 return self._report(action, "failed", started, note=str(error)), None
             except NotSupportedError as error:
-                return self._report(Refused(action.name, str(error)), "refused"), facts
+                return self._report(Need(action.name, refusal=str(error)), "refused"), facts
             except Exception as error:
                 # Files that it reads may be gone, too, where another was first.
                 is_conflict = isinstance(error, CommitConflictError)
@@ -232,7 +234,7 @@ class _Work:
                 if not is_conflict and _is_same(before.table, facts.table):
                     return self._report(action, "failed", started, note=error_text(error)), None
                 again = self._need(action.name, facts)
-                if not isinstance(again, Action):
+                if again is None or again.refusal:
                     return self._report(action, "nothing", started, note="another did it"), facts
                 if attempt == 2:
                     after = facts if is_conflict else None
@@ -242,11 +244,12 @@ class _Work:
                 break
         self._run.spend(action.bytes)
         facts = self._facts_now()
-        counted = measures(facts).to_dict()
+        counted = facts.measures
         status: ActionStatus = "done"
         if any(row.get(_FAILED_FILES) for row in done.rows):
             # Unless another has done the rest.
-            status = "partly" if isinstance(self._need(action.name, facts), Action) else "done"
+            rest = self._need(action.name, facts)
+            status = "partly" if rest and not rest.refusal else "done"
         report = self._report(
             action,
             status,
@@ -258,7 +261,7 @@ class _Work:
         )
         return report, facts
 
-    def _keys(self, action: Action, facts: Facts) -> dict[str, str]:
+    def _keys(self, action: Need, facts: Facts) -> dict[str, str]:
         """What the snapshot of an action says of it; a later run goes by the target."""
         keys = {RUN: self._run.id, ACTION: action.name}
         if action.name == "compact":
@@ -283,22 +286,27 @@ class _Work:
         return self._facts(loaded)
 
     def _facts(self, table: Table) -> Facts:
-        return facts_of_files(self._parts, table, self._door.begin())
+        query = self._door.begin()
+        return Facts(
+            tuple(self._parts), table, live_files(table, (), query), Compaction(table), query,
+            self._explain, self._policy, self._now_ms(),
+        )  # fmt: skip
 
-    def _need(self, name: str, facts: Facts, *, commits: bool = False) -> Need:
-        def explain(action: Action) -> Answer:
-            done = self._door.perform(action.call(self._parts, explain=True), {})
-            rows = [tuple(each.values()) for each in done.rows]
-            return Answer(rows, tuple(done.notes))
+    def _explain(self, action: Need) -> Answer:
+        done = self._door.perform(action.call(self._parts, explain=True), {})
+        rows = [tuple(each.values()) for each in done.rows]
+        return Answer(rows, tuple(done.notes))
 
-        now_ms = int(self._run.now().timestamp() * 1000)
-        return need(
-            name, Question(facts, self._policy, self._door.begin(), now_ms, explain, commits)
-        )
+    def _now_ms(self) -> int:
+        return int(self._run.now().timestamp() * 1000)
+
+    def _need(self, name: str, facts: Facts, *, commits: bool = False) -> Need | None:
+        query = self._door.begin()
+        return need(name, replace(facts, query=query, now_ms=self._now_ms(), commits=commits))
 
     def _report(
         self,
-        action: Action | Refused,
+        action: Need,
         status: ActionStatus,
         started: float | None = None,
         *,
@@ -306,12 +314,12 @@ class _Work:
         reached: Mapping[str, int] | None = None,
         snapshot_id: int | None = None,
     ) -> ActionReport:
-        if isinstance(action, Refused):
-            return ActionReport(action.name, "refused", note=action.reason)
+        if action.refusal:
+            return ActionReport(action.name, "refused", note=action.refusal)
         return ActionReport(
             action.name,
             status,
-            action.statement(self._parts),
+            action.mend(self._parts).icesql,
             action.promise,
             reached or {},
             0.0 if started is None else time.monotonic() - started,
@@ -333,7 +341,7 @@ def _damage(examined: Examined) -> tuple[list[str], list[str]]:
     return list(dict.fromkeys(kinds)), list(dict.fromkeys(doubts))
 
 
-def _removed(action: Action, done: Performed) -> dict[str, int]:
+def _removed(action: Need, done: Performed) -> dict[str, int]:
     """The files that an action has deleted, as its rows tell."""
     match action.name:
         case "orphans":

@@ -19,7 +19,7 @@ OK, FAILED, LEFT = 0, 1, 3
 
 
 class ActionReport(Struct, frozen=True):
-    """One action: its statement, what it promised and reached by the names of ``Measures``.
+    """One action: its statement, what it promised and reached by the names of ``Facts.measures``.
 
     ``note`` is why it was chosen, refused or failed, or what the procedure said.
     ``bytes`` of data files were to be rewritten.

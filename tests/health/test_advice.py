@@ -216,9 +216,10 @@ def test_young_snapshots_are_expired_by_a_constant_time(
 
     sick.execute("CREATE TABLE ns.t (id BIGINT)")
     insert(sick, 3, "$i")
-    facts = facts_of(("ns", "t"), sick.catalog.load(("ns", "t")), QueryContext())
+    table = sick.catalog.load(("ns", "t"))
+    facts = facts_of(("ns", "t"), table, QueryContext(), lambda need: Answer(()))
     monkeypatch.setattr(metadata, "_MANY_SNAPSHOTS", 3)
-    (finding,) = metadata.snapshots(facts, lambda sql: Answer(()))
+    (finding,) = metadata.snapshots(facts)
     assert "older_than => TIMESTAMP '" in finding.statement  # Spark refuses now() - INTERVAL 1 DAY
     assert "+00:00', retain_last => 10)" in finding.statement
     sick.execute(f"EXPLAIN {finding.statement}")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from icesql.errors import ProgrammingError
-from icesql.health.actions import Action, Instant
 from icesql.health.durations import Budget, Window, parse_seconds
+from icesql.health.need import Instant, Need
 from icesql.health.policy import (
     DEFAULT_ACTIONS,
     Policy,
@@ -171,8 +171,8 @@ def test_windows_over_night_belong_to_the_day_on_which_they_start() -> None:
 
 
 def test_an_action_is_spelled_for_any_name() -> None:
-    action = Action("expire", "expire_snapshots", "", {"older_than": Instant(0), "retain_last": 2})
-    assert action.statement(("ns", "it's")) == (
+    action = Need("expire", "expire_snapshots", "", {"older_than": Instant(0), "retain_last": 2})
+    assert action.mend(("ns", "it's")).icesql == (
         "CALL system.expire_snapshots(table => 'ns.\"it''s\"', "
         "older_than => TIMESTAMP '1970-01-01 00:00:00.000+00:00', retain_last => 2)"
     )

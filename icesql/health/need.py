@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from icesql.health.statement import call, constant
+from icesql.health.statement import Statement, call, constant
 from icesql.sql.writes.procedures.call import (
     CallArgument,
     CallProcedure,
@@ -31,40 +31,35 @@ class Instant(Struct, frozen=True):
         return f"{moment:%Y-%m-%d %H:%M:%S}.{self.milliseconds % 1000:03d}+00:00"
 
 
-class Action(Struct, frozen=True):
+class Need(Struct, frozen=True):
     """``name`` is one of ``policy.ACTIONS``; ``arguments`` are those beside the table.
 
-    ``promise`` has the numbers that it will bring, by the names of ``Measures``; what nobody can
-    tell is left out. ``bytes`` of data files are rewritten.
+    ``promise`` has the numbers that it will bring, by the names of ``Facts.measures``; what nobody
+    can tell is left out. ``bytes`` of data files are rewritten. ``refusal`` says why icesql does
+    not do it for the table, "" where it does.
     """
 
     name: str
-    procedure: str
-    reason: str
+    procedure: str = ""
+    reason: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     promise: Mapping[str, int] = field(default_factory=dict)
     bytes: int = 0
+    refusal: str = ""
 
-    def statement(self, parts: Sequence[str]) -> str:
-        """As SQL for the table of a name."""
+    def mend(self, parts: Sequence[str]) -> Statement:
+        """The statement for the table of a name."""
         shown = {
             name: constant(f"TIMESTAMP '{value.text}'") if isinstance(value, Instant) else value
             for name, value in self.arguments.items()
         }
-        return call(self.procedure, parts, **shown).icesql
+        return call(self.procedure, parts, **shown)
 
     def call(self, parts: Sequence[str], *, explain: bool = False) -> CallProcedure:
         """The same as a statement that was read, in no dialect's spelling."""
         given = {"table": TableName(tuple(parts)), **self.arguments}
         arguments = tuple(CallArgument(name, _value(each), 0) for name, each in given.items())
         return CallProcedure(("system", self.procedure), arguments, 0, explain)
-
-
-class Refused(Struct, frozen=True):
-    """An action that icesql does not do for a table, and why."""
-
-    name: str
-    reason: str
 
 
 def _value(value: Any) -> Value:

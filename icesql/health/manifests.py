@@ -1,0 +1,77 @@
+"""Findings about manifests: many small ones, or such that hold files of too many partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from icesql.commit.manifests.rewrite import plan_manifests
+from icesql.health.facts import Facts
+from icesql.health.finding import Finding, weight_of
+from icesql.health.statement import call
+from icesql.iceberg.manifest.manifest import ManifestContent
+from icesql.iceberg.metadata.property_numbers import whole_number
+from icesql.scan.report_text import bytes_text
+
+_FEWEST_MANIFESTS: Final = 10
+_MANIFEST_BYTES: Final = 8 << 20
+
+
+def manifests(facts: Facts) -> Iterator[Finding]:
+    """Many small manifests, or such that hold files of too many partitions each."""
+    given = facts.files.manifests
+    groups = plan_manifests(given, facts.table.metadata.default_spec_id, _manifest_bytes(facts))
+    data = [each for each in groups if each.content is ManifestContent.DATA]
+    count = sum(len(each.manifests) for each in data)
+    after = sum(each.count for each in data)
+    if count < _FEWEST_MANIFESTS:
+        return
+    if after > count / 2:
+        yield from _clustering(facts, after)
+        return
+    size = sum(each.manifest_length or 0 for group in data for each in group.manifests) // count
+    yield Finding(
+        "manifests",
+        weight_of(1 - after / count) if count >= 50 else "medium",
+        f"{count:,} manifests of data files, {bytes_text(size)} each on average; "
+        f"together they make about {after:,}",
+        f"planning a query opens up to {count:,} manifests instead of {after:,}",
+        call("rewrite_manifests", facts.parts),
+        "manifests",
+        len(given),
+        len(given) - sum(len(each.manifests) - each.count for each in groups),
+    )
+
+
+def _manifest_bytes(facts: Facts) -> int:
+    """How large the table wants its manifests."""
+    found = whole_number(facts.properties.get("commit.manifest.target-size-bytes"))
+    return _MANIFEST_BYTES if found is None else found
+
+
+def _clustering(facts: Facts, after: int) -> Iterator[Finding]:
+    """Manifests of the right size in which the files of one partition are far apart."""
+    places = sum(
+        1 for spec, _ in facts.files.places if spec == facts.table.metadata.default_spec_id
+    )
+    spread = manifests_read(facts.files.spread, places)
+    # Those of a partition lie side by side afterwards, some of them across the end of one.
+    best = manifests_read([places + after - 1], places)
+    if places < 2 or spread < 3 or best > spread / 2:
+        return
+    yield Finding(
+        "manifest clustering",
+        weight_of(1 - best / spread),
+        f"the files of one partition are in {spread:,.1f} of {len(facts.files.spread):,} manifests "
+        "on average",
+        f"planning a query of one partition opens {spread:,.1f} manifests instead of {best:,.1f}",
+        call("rewrite_manifests", facts.parts),
+        "manifests of a partition",
+        round(spread, 2),
+        round(best, 2),
+    )
+
+
+def manifests_read(spread: Sequence[int], places: int) -> float:
+    """How many manifests hold files of a partition, on average."""
+    return sum(spread) / max(places, 1)
