@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from icesql.context import QueryContext
-from icesql.storage.leftovers import remove_leftovers
-from icesql.storage.open import Storage
+from icesql.storage.uncommitted import Uncommitted
 
 if TYPE_CHECKING:
     from icesql.engine.spark.engine import SparkEngine
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 # Spark jobs at once: while one ends, the next keeps the cores busy.
 _LANES: Final = 3
-# The storage and the folder of a task's files, and a word that only their names have.
-WrittenTo: TypeAlias = tuple[Storage, str, str]
 
 
 class NumberedTask(Protocol):
@@ -39,7 +36,7 @@ class TasksOnSpark(Generic[Task, Result]):
     """Runs the ``tasks`` for as many cores as there are.
 
     ``job`` makes of each what travels to a worker, ``result`` of its outcome what comes back and
-    the paths of the files that it wrote; ``written_to`` says where others may be left.
+    the paths of the files that it wrote; ``new`` says where others may be left.
     """
 
     def __init__(
@@ -48,15 +45,13 @@ class TasksOnSpark(Generic[Task, Result]):
         tasks: Callable[[int], Iterable[Task]],
         query: QueryContext,
         job: Callable[[Task], TaskJob],
-        result: Callable[[Task, TaskOutcome], tuple[Result, Iterable[str]]],
-        written_to: Callable[[Task], WrittenTo],
+        result: Callable[[Task, TaskOutcome], tuple[Result, list[str]]],
+        new: Callable[[Task], Uncommitted],
     ) -> None:
         self._engine, self._tasks, self._query = engine, tasks, query
-        self._job, self._result, self._written_to = job, result, written_to
+        self._job, self._result, self._new = job, result, new
         self._open: dict[int, Task] = {}
-        # Names of files that results report, and tasks that may have written others.
-        self._reported: set[str] = set()
-        self._lost: list[Task] = []
+        self._by_mark: dict[str, Uncommitted] = {}
 
     def results(self) -> Generator[Result, None, None]:
         """What the tasks give, as they end. Raises what ``result`` raises."""
@@ -64,18 +59,25 @@ class TasksOnSpark(Generic[Task, Result]):
         try:
             for outcome in outcomes:
                 task = self._open.pop(outcome.number)
-                if outcome.lost:
-                    self._lost.append(task)
-                try:
-                    result, paths = self._result(task, outcome)
-                except BaseException:
-                    self._lost.append(task)
-                    raise
-                self._reported |= {each.rpartition("/")[2] for each in paths}
+                new = self._new_of(task)
+                # Unless its result is used, its files are lost.
+                lost, new.lost = new.lost, True
+                result, paths = self._result(task, outcome)
+                new.report(paths)
+                new.hand_over(paths)
+                new.lost = lost or outcome.lost
                 yield result
         finally:
             outcomes.close()
-            self._clean()
+            for task in self._open.values():
+                self._new_of(task).lost = True
+            for new in self._by_mark.values():
+                with new:
+                    pass
+
+    def _new_of(self, task: Task) -> Uncommitted:
+        new = self._new(task)
+        return self._by_mark.setdefault(new.mark, new)
 
     def _chunks(self, slots: int) -> Iterator[Sequence[Numbered]]:
         """Tasks for as many cores as there are, one Spark job for each chunk."""
@@ -84,12 +86,3 @@ class TasksOnSpark(Generic[Task, Result]):
             for each in chunk:
                 self._open[each.number] = each
             yield [(each.number, self._job(each)) for each in chunk]
-
-    def _clean(self) -> None:
-        """Delete files of tasks that failed or whose result was not used."""
-        left: dict[str, tuple[Storage, set[str]]] = {}
-        for task in (*self._lost, *self._open.values()):
-            storage, folder, mark = self._written_to(task)
-            left.setdefault(folder, (storage, set()))[1].add(mark)
-        for folder, (storage, marks) in left.items():
-            remove_leftovers(storage, folder, marks, self._reported)

@@ -30,7 +30,7 @@ from icesql.modify.rows.target import row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.sql.writes.statements import Insert
-from icesql.storage.new_file import remove_file
+from icesql.storage.uncommitted import Uncommitted
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
@@ -60,15 +60,13 @@ def overwrite(
     start_id = start_of(metadata, branch)
     head = None if start_id is None else metadata.snapshot(start_id)
     read = read_of(scans, table, start_id)
-    try:
+    with Uncommitted(table.storage) as new:
+        new.take(each.path for each in files)
         dynamic = _is_dynamic(statement, metadata, services, bool(files))
         wanted = reduce(lambda all, each: all & _is(each), values, ALWAYS_TRUE)
         if not dynamic and values:
             _check_whole(statement, table, head, wanted, services)
-    except BaseException:
-        for each in files:
-            remove_file(table.storage, each.path)
-        raise
+        new.hand_over()
     if dynamic:
         return commit_replace_partitions(
             catalog,

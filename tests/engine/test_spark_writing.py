@@ -27,7 +27,7 @@ from icesql.engine.spark.writing.job import (
 from icesql.engine.spark.writing.results import collect_results
 from icesql.errors import DataError, InternalError
 from icesql.iceberg import types as t
-from icesql.storage.leftovers import remove_leftovers
+from icesql.storage.uncommitted import Uncommitted
 from icesql.write.assignment import Assignment
 from icesql.write.described_files import decode_result, encode_result
 from icesql.write.write_task import WriteResult, WriteTask
@@ -137,8 +137,9 @@ def test_files_that_a_task_cannot_have_written_are_refused(tmp_path: Path, what:
 
 def test_leftovers_that_cannot_be_listed_are_no_error(tmp_path: Path) -> None:
     given = task(tmp_path)
-    remove_leftovers(given.storage, str(tmp_path / "none"), ["x"])
-    remove_leftovers(given.storage, "s3://none.invalid/t", ["x"])
+    for folder in (str(tmp_path / "none"), "s3://none.invalid/t"):
+        with Uncommitted(given.storage, folder, "x") as new:
+            new.lost = True
 
 
 class Telling(Struct, frozen=True):

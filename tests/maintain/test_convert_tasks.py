@@ -106,7 +106,6 @@ def test_a_task_that_fails_leaves_no_file(
     def failing(given: Any, place: int, *others: Any) -> Any:
         made = real(given, place, *others)
         if given.number == number:
-            task.remove_file(given.storage, made.delete.path)
             raise DataError("not this one")
         return made
 

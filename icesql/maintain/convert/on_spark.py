@@ -20,7 +20,8 @@ from icesql.maintain.convert.task import (
     as_of,
     run_conversion_task,
 )
-from icesql.maintain.tasks_on_spark import TasksOnSpark, WrittenTo
+from icesql.maintain.tasks_on_spark import TasksOnSpark
+from icesql.storage.uncommitted import Uncommitted
 
 if TYPE_CHECKING:
     from icesql.engine.spark.engine import SparkEngine
@@ -49,13 +50,13 @@ def run_on_spark(engine: SparkEngine) -> Runner:
     """A runner of conversions: each task a Spark task, tried again where a worker is lost."""
 
     def run(tasks: Tasks, query: QueryContext) -> Iterator[ConversionResult]:
-        return TasksOnSpark(engine, tasks, query, ConversionJob, _result, _written_to).results()
+        return TasksOnSpark(engine, tasks, query, ConversionJob, _result, _new).results()
 
     return run
 
 
-def _written_to(task: ConversionTask) -> WrittenTo:
-    return task.storage, task.folder, task.operation
+def _new(task: ConversionTask) -> Uncommitted:
+    return Uncommitted(task.storage, task.folder, task.operation)
 
 
 def _result(task: ConversionTask, outcome: TaskOutcome) -> tuple[ConversionResult, list[str]]:
@@ -68,10 +69,9 @@ def _result(task: ConversionTask, outcome: TaskOutcome) -> tuple[ConversionResul
     except (msgspec.DecodeError, ValueError) as error:
         raise InternalError(f"the result of a task cannot be decoded: {error}") from error
     paths = [each.delete.path for each in deletes]
-    own = all(path.startswith(task.folder) and task.operation in path for path in paths)
     files = [file for each in deletes for file in each.files]
-    if len({*paths}) != len(paths) or len({*files}) != len(files) or not own:
-        raise InternalError("a task reported files that it cannot have written")
+    if len({*files}) != len(files):
+        raise InternalError("a task reported two delete files of a data file")
     return replace(done, number=task.number, deletes=deletes), paths
 
 

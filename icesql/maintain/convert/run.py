@@ -39,6 +39,7 @@ from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import typed_specs
 from icesql.scan.tasks.task import FileScanTask
+from icesql.storage.uncommitted import Uncommitted
 
 # In the summary of a conversion: so many delete files were looked up.
 CONVERTED: Final = "converted-equality-deletes"
@@ -85,8 +86,8 @@ def convert(
     """
     if planned.start is None:
         return Converted(planned.table)
-    work = _Conversion(planned, query)
-    try:
+    with Uncommitted(planned.table.storage) as new:
+        work = _Conversion(planned, query, new)
         work.find(run or run_locally)
         done = commit_rewrite(
             catalog,
@@ -99,8 +100,6 @@ def convert(
             query=query,
             meanwhile=work,
         )
-    finally:
-        work.remove_unused()
     if done.snapshot_id is None:
         return Converted(done.table, left=work.left)
     return Converted(
@@ -111,12 +110,12 @@ def convert(
 class _Conversion:
     """The deletes that tasks wrote, and what each attempt to commit makes of them."""
 
-    def __init__(self, planned: ConversionPlan, query: QueryContext) -> None:
-        self._plan, self._query = planned, query
+    def __init__(self, planned: ConversionPlan, query: QueryContext, new: Uncommitted) -> None:
+        self._plan, self._query, self._new = planned, query, new
         self._key_of = planned.table.storage.same_file_key
         self._version = planned.table.metadata.format_version
         self._found: dict[int, NewDelete] = {}
-        self._new = NewDeletes(planned.table.storage)
+        self._again = NewDeletes(new)
         self.replaced: tuple[DataFile, ...] = ()
         self.written: tuple[DataFile, ...] = ()
         self.rows = self.left = 0
@@ -135,7 +134,7 @@ class _Conversion:
         try:
             for each in results:
                 # First of all its files are known, so that they can be removed.
-                self._new.take(made.delete for made in each.deletes)
+                self._new.take(made.delete.path for made in each.deletes)
                 self._found |= {file: made for made in each.deletes for file in made.files}
                 files += each.files
                 what = "looking deletes up" if self._plan.keys else "rewriting"
@@ -162,7 +161,7 @@ class _Conversion:
             each for each in made.removed if each.path in made.converted or not self._plan.keys
         )
         self.written = made.added
-        self._new.hand_over(made.added)
+        self._new.hand_over(each.path for each in made.added)
         return made
 
     def _by_keys(self, base: Table, head: Snapshot | None, others: Others) -> RewrittenFiles:
@@ -223,7 +222,7 @@ class _Conversion:
                 # Readers of a vector look at no other positions: it has to have all of them.
                 has_vector = any(each.is_deletion_vector for each in live)
                 if version > 2 and not has_vector and len(deleted.after):
-                    made = self._new.of(others.base, task.data_file, deleted.after)
+                    made = self._again.of(others.base, task.data_file, deleted.after)
                     added[made.path] = made
         of_none = frozenset(
             delete.path
@@ -264,7 +263,7 @@ class _Conversion:
         if others.base.metadata.format_version > 2:
             taken = np.union1d(taken, deleted.after)
             removed += [each for each in others.positions_of(task) if each.is_deletion_vector]
-        added.append(self._new.of(others.base, task.data_file, taken))
+        added.append(self._again.of(others.base, task.data_file, taken))
         return count
 
     def _useless(
@@ -310,10 +309,6 @@ class _Conversion:
                 found.add(key)
         useless = [each for each in equality if file_key(each) not in needed]
         return useless, len(equality) - len(useless)
-
-    def remove_unused(self) -> None:
-        """Remove delete files that no attempt got to hand over."""
-        self._new.remove_unused()
 
 
 def _parts(tasks: Mapping[int, FileScanTask]) -> Iterator[dict[int, FileScanTask]]:

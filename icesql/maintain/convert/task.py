@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
+from icesql.engine.threads.pool import thread_pool
 from icesql.errors import InternalError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata
@@ -28,8 +29,8 @@ from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.deletes.vectors import Positions
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, content_bytes
-from icesql.storage.new_file import remove_file
 from icesql.storage.open import Storage
+from icesql.storage.uncommitted import Uncommitted
 from icesql.write.locations import data_locations
 from icesql.write.position_deletes import write_partition_deletes
 
@@ -179,8 +180,8 @@ def run_conversion_task(
         query.settings, query.cancel, query.deadline, query.now, None, query.tables
     )
     made: list[Future[NewDelete]] = []
-    pool = ThreadPoolExecutor(_WRITERS, "icesql-deletes")
-    try:
+    # The threads end before their files go.
+    with Uncommitted(task.storage) as new, thread_pool(_WRITERS, "icesql-deletes") as pool:
         waiting: deque[tuple[int, Future[NewDelete]]] = deque()
         held = 0
         of_groups: dict[int, list[tuple[int, Positions]]] = {}
@@ -192,21 +193,14 @@ def run_conversion_task(
                 count, oldest = waiting.popleft()
                 oldest.result()
                 held -= count
-            made.append(pool.submit(_written, task, [(place, rows)], taken, attempt))
+            made.append(pool.submit(_written, task, [(place, rows)], taken, attempt, new))
             waiting.append((len(rows), made[-1]))
             held += len(rows)
         for part in of_groups.values():
             count = sum(len(rows) for _, rows in part)
-            made += [pool.submit(_written, task, part, count, attempt)]
+            made += [pool.submit(_written, task, part, count, attempt, new)]
         deletes = tuple(each.result() for each in made)
-    except BaseException:
-        pool.shutdown(cancel_futures=True)
-        for each in made:
-            if not each.cancelled() and each.exception() is None:
-                remove_file(task.storage, each.result().delete.path)
-        raise
-    finally:
-        pool.shutdown()
+        new.hand_over()
     return ConversionResult(task.number, len(task.files), deletes)
 
 
@@ -267,7 +261,11 @@ def _check_positions(
 
 
 def _written(
-    task: ConversionTask, part: Sequence[tuple[int, Positions]], taken: int, attempt: int
+    task: ConversionTask,
+    part: Sequence[tuple[int, Positions]],
+    taken: int,
+    attempt: int,
+    new: Uncommitted,
 ) -> NewDelete:
     """The delete file or vector of one data file, or the delete file of several."""
     place, rows = part[0]
@@ -280,6 +278,7 @@ def _written(
         )
     else:
         made = write_deletes(task.metadata, task.storage, file, rows, operation, number + 1)
+    new.take([made.path])
     return NewDelete(tuple(task.files[place] for place, _ in part), made, taken)
 
 

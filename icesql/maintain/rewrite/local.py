@@ -18,7 +18,7 @@ from icesql.maintain.rewrite.task import (
     TaskFailure,
     run_rewrite_task,
 )
-from icesql.storage.new_file import remove_file
+from icesql.storage.uncommitted import Uncommitted
 
 if TYPE_CHECKING:
     from icesql.storage.open import Storage
@@ -79,10 +79,10 @@ class _Local:
             yield from self._threads.results()
         finally:
             self._stop.set()
-            # Results that nobody takes any more.
-            for unseen in self._threads.join():
-                for file in getattr(unseen, "files", ()):
-                    remove_file(self._storage, file.path)
+            with Uncommitted(self._storage) as new:
+                # Results that nobody takes any more.
+                for unseen in self._threads.join():
+                    new.take(file.path for file in getattr(unseen, "files", ()))
 
     def _run(self, task: RewriteTask) -> Iterator[RewriteResult | TaskFailure]:
         try:

@@ -28,6 +28,7 @@ from icesql.maintain.rewrite.plan import RewritePlan
 from icesql.maintain.rewrite.task import RewriteResult
 from icesql.scan.deletes.vectors import Positions
 from icesql.scan.tasks.task import FileScanTask
+from icesql.storage.uncommitted import Uncommitted
 from icesql.write.row_origins import RowOrigins
 
 # The summary's count of rows that are deleted in the new files because others deleted them.
@@ -51,6 +52,7 @@ class FollowedGroups:
         origins: Origins,
         own: Mapping[int, int | None],
         query: QueryContext,
+        new: Uncommitted,
     ) -> None:
         self._plan, self._groups, self._own, self._query = plan, groups, own, query
         self._origins = origins
@@ -58,7 +60,7 @@ class FollowedGroups:
             each.number: sorted(results[each.number], key=lambda result: result.number)
             for each in groups
         }
-        self._new = NewDeletes(plan.table.storage)
+        self._uncommitted, self._new = new, NewDeletes(new)
         self.left_out: dict[int, str] = {}
         self.was_left_out = False
 
@@ -90,14 +92,10 @@ class FollowedGroups:
             self.was_left_out = True
             if len(self.left_out) == len(self._groups):
                 raise CommitConflictError(next(iter(self.left_out.values())))
-        self._new.hand_over(added)
+        self._uncommitted.hand_over(each.path for each in added)
         counts = {CARRIED_ROWS: rows, APPLIED_EQUALITY_DELETES: len(keys)}
         summary = {name: str(count) for name, count in counts.items() if count}
         return RewrittenFiles(tuple(added), tuple(removed), summary)
-
-    def remove_unused(self) -> None:
-        """Remove delete files that no attempt got to hand over."""
-        self._new.remove_unused()
 
     def _files(self, group: FileGroup) -> list[DataFile]:
         return [file for result in self._results[group.number] for file in result.files]

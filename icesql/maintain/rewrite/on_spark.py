@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Struct
 
 from icesql.context import QueryContext
-from icesql.engine.spark.writing.results import check_own
 from icesql.errors import InternalError
 from icesql.iceberg.partitioning import partition_types
 from icesql.maintain.rewrite.task import (
@@ -19,8 +18,9 @@ from icesql.maintain.rewrite.task import (
     TaskFailure,
     run_rewrite_task,
 )
-from icesql.maintain.tasks_on_spark import TasksOnSpark, WrittenTo
-from icesql.storage.new_file import NewFile, remove_file
+from icesql.maintain.tasks_on_spark import TasksOnSpark
+from icesql.storage.new_file import NewFile
+from icesql.storage.uncommitted import Uncommitted
 from icesql.write.described_files import decode_result, encode_result
 from icesql.write.row_origins import EncodedOrigins
 from icesql.write.write_task import WriteResult, WriteTask
@@ -55,12 +55,10 @@ class RewriteJob(Struct, frozen=True):
         done = run_rewrite_task(self.task, query, attempt=attempt)
         origins, path = done.origins, ""
         if sum(len(part) for each in origins for part in each) > _MOST_ORIGINS:
-            try:
+            with Uncommitted(self.task.write.storage) as new:
+                new.take(each.path for each in done.files)
                 path = _write_origins(self.task.write, origins, attempt)
-            except BaseException:
-                for each in done.files:
-                    remove_file(self.task.write.storage, each.path)
-                raise
+                new.hand_over()
             origins = ()
         written = encode_result(WriteResult(done.files, done.rows, done.bytes, origins=origins))
         return _ENCODER.encode(_Answer(written, path))
@@ -80,12 +78,12 @@ def _read_origins(write: WriteTask, path: str) -> tuple[EncodedOrigins, ...]:
     own = path.startswith(write.locations.folder) and f"origins-{write.operation}-" in path
     if not own:
         raise InternalError(f"a task reported {path}, which it cannot have written")
-    try:
-        return _ORIGINS.decode(write.storage.read(path))
-    except msgspec.DecodeError as error:
-        raise InternalError(f"{path} cannot be decoded: {error}") from error
-    finally:
-        remove_file(write.storage, path)
+    with Uncommitted(write.storage) as new:
+        new.take([path])
+        try:
+            return _ORIGINS.decode(write.storage.read(path))
+        except msgspec.DecodeError as error:
+            raise InternalError(f"{path} cannot be decoded: {error}") from error
 
 
 def run_on_spark(engine: SparkEngine) -> Runner:
@@ -94,15 +92,13 @@ def run_on_spark(engine: SparkEngine) -> Runner:
     def run(
         tasks: Iterable[RewriteTask], query: QueryContext
     ) -> Iterator[RewriteResult | TaskFailure]:
-        return TasksOnSpark(
-            engine, lambda slots: tasks, query, RewriteJob, _result, _written_to
-        ).results()
+        return TasksOnSpark(engine, lambda slots: tasks, query, RewriteJob, _result, _new).results()
 
     return run
 
 
-def _written_to(task: RewriteTask) -> WrittenTo:
-    return task.write.storage, task.write.locations.folder, task.write.operation
+def _new(task: RewriteTask) -> Uncommitted:
+    return Uncommitted(task.write.storage, task.write.locations.folder, task.write.operation)
 
 
 def _result(
@@ -117,7 +113,6 @@ def _result(
     except msgspec.DecodeError as error:
         raise InternalError(f"the result of a task cannot be decoded: {error}") from error
     written = decode_result(answer.written, partition_types(write.spec, write.schema))
-    check_own(write, written.files)
     origins = _read_origins(write, answer.origins) if answer.origins else written.origins
     result = RewriteResult(
         task.group, task.number, written.files, written.rows, written.bytes, origins

@@ -5,7 +5,7 @@ Source: Java ``RewriteDataFilesSparkAction`` and ``RewriteDataFilesCommitManager
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Final
 
@@ -18,7 +18,6 @@ from icesql.commit.validation.since import Since
 from icesql.context import Progress, QueryContext
 from icesql.errors import (
     CommitConflictError,
-    CommitStateUnknownError,
     Error,
     InternalError,
     OperationalError,
@@ -39,7 +38,7 @@ from icesql.maintain.rewrite.task import (
     tasks_of,
 )
 from icesql.scan.deletes.vectors import rows_of_vector
-from icesql.storage.new_file import remove_file
+from icesql.storage.uncommitted import Uncommitted
 
 NOTHING: Final[Mapping[str, str]] = {}
 
@@ -77,21 +76,18 @@ def rewrite(
     files; groups that cannot follow them stay as they are (``meanwhile``). Raises what tasks and
     commits do: CommitConflictError where no group of a commit can follow.
     """
-    work = _Rewrite(catalog, plan, query, summary)
-    if not plan.groups:
-        return work.done()
-    try:
-        with closing(_closed((run or run_locally)(work.tasks(), query))) as results:
-            for each in results:
-                # First of all its files are known, so that they can be removed.
-                work.take(each)
-                query.check()
-        work.finish()
-    except BaseException:
-        work.remove_uncommitted()
-        raise
-    finally:
-        work.close()
+    with Uncommitted(plan.table.storage) as new:
+        work = _Rewrite(catalog, plan, query, summary, new)
+        if not plan.groups:
+            return work.done()
+        try:
+            with closing(_closed((run or run_locally)(work.tasks(), query))) as results:
+                for each in results:
+                    work.take(each)
+                    query.check()
+            work.finish()
+        finally:
+            work.close()
     return work.done()
 
 
@@ -109,10 +105,15 @@ def _closed(
 
 class _Rewrite:
     def __init__(
-        self, catalog: Catalog, plan: RewritePlan, query: QueryContext, summary: Mapping[str, str]
+        self,
+        catalog: Catalog,
+        plan: RewritePlan,
+        query: QueryContext,
+        summary: Mapping[str, str],
+        new: Uncommitted,
     ) -> None:
         self._catalog, self._plan, self._query = catalog, plan, query
-        self._summary = summary
+        self._summary, self._new = summary, new
         self._table = plan.table
         self._options = plan.request.options
         self._groups = {each.number: each for each in plan.groups}
@@ -144,6 +145,9 @@ class _Rewrite:
     def take(self, result: RewriteResult | TaskFailure) -> None:
         """One task has ended."""
         number = result.group
+        if isinstance(result, RewriteResult):
+            # First of all, so that they can be removed.
+            self._new.take(each.path for each in result.files)
         self._open[number] -= 1
         if isinstance(result, TaskFailure):
             if not self._options.partial_progress_enabled or _ends_all(result.error):
@@ -201,9 +205,11 @@ class _Rewrite:
         removed = [task.data_file for group in groups for task in group.files]
         vectors = vectors_of(groups)
         followed = FollowedGroups(
-            self._plan, groups, self._results, self._origins, self._own, self._query
+            self._plan, groups, self._results, self._origins, self._own, self._query, self._new
         )
         assert self._plan.start is not None
+        # The commit removes them, unless they are part of the table or may be.
+        self._new.hand_over(each.path for each in added)
         try:
             done = commit_rewrite(
                 self._catalog,
@@ -218,24 +224,17 @@ class _Rewrite:
                 query=self._query,
                 meanwhile=followed,
             )
-        except CommitStateUnknownError:
-            self._forget(numbers)  # they may be part of the table
-            raise
         except CommitConflictError as error:
-            self._forget(numbers)  # the commit removed them
             if not self._options.partial_progress_enabled:
                 raise
             self._failed_commits += 1
             self._failed |= dict.fromkeys(numbers, str(error))
-            return
-        except BaseException:
-            self._forget(numbers)
-            raise
-        finally:
-            followed.remove_unused()
-        self._table = done.table
-        self._note(done, groups, followed)
-        self._forget(numbers)
+        else:
+            self._table = done.table
+            self._note(done, groups, followed)
+        for each in numbers:
+            del self._results[each]
+            self._origins.forget(each)
 
     def _note(
         self, done: CommitResult, groups: Sequence[FileGroup], followed: FollowedGroups
@@ -294,22 +293,11 @@ class _Rewrite:
             self._snapshots.append(done.snapshot_id)
             self._removed_deletes += len(useless)
 
-    def _forget(self, numbers: Iterable[int]) -> None:
-        """These files are no longer this rewrite's to remove."""
-        for each in numbers:
-            self._results.pop(each, None)
-            self._origins.forget(each)
-
     def _remove(self, number: int) -> None:
+        """Remove the files of a group that failed."""
         self._origins.forget(number)
-        for result in self._results.pop(number, ()):
-            for file in result.files:
-                remove_file(self._table.storage, file.path)
-
-    def remove_uncommitted(self) -> None:
-        """Remove every file that was written and is in no commit."""
-        for number in [*self._results]:
-            self._remove(number)
+        results = self._results.pop(number, ())
+        self._new.remove(file.path for result in results for file in result.files)
 
     def close(self) -> None:
         """Give the temporary disk back."""

@@ -11,7 +11,7 @@ from icesql.errors import CommitStateUnknownError, ProgrammingError
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.storage.new_file import remove_file
+from icesql.storage.uncommitted import Uncommitted
 
 
 def set_statistics(
@@ -32,10 +32,11 @@ def set_statistics(
             raise ProgrammingError(f"snapshot {snapshot.snapshot_id} was expired meanwhile")
         return (update,)
 
-    try:
-        change_table(catalog, table, updates, files=[path], query=query)
-    except CommitStateUnknownError:
-        raise  # the table may name it
-    except BaseException:
-        remove_file(table.storage, path)
-        raise
+    with Uncommitted(table.storage) as new:
+        new.take([path])
+        try:
+            change_table(catalog, table, updates, files=[path], query=query)
+        except CommitStateUnknownError:
+            new.hand_over()  # the table may name it
+            raise
+        new.hand_over()

@@ -44,7 +44,8 @@ from icesql.scan.table_scan import TableScan
 from icesql.sql.parse import parse_expanded
 from icesql.sql.writes.merge.read import SOURCE
 from icesql.sql.writes.merge.statement import Merge
-from icesql.storage.new_file import check_writable, remove_file
+from icesql.storage.new_file import check_writable
+from icesql.storage.uncommitted import Uncommitted
 from icesql.write.options import check_table
 from icesql.write.parquet_schema import stored_fields
 
@@ -85,16 +86,14 @@ class _Merge:
             table = as_it_is(catalog, table)
         check_table(table.metadata)
         check_writable(table.storage)
-        with statement.source_text.placing():
-            result, read_before = self._source()
-            source = read_source(result, SOURCE, services.query, table)
-        try:
-            return self._merged(source, Place(catalog, table, branch, read_before))
-        except ProgrammingError as error:
-            raise (volatile_condition(error) or error) from error.__cause__
-        finally:
-            for each in source.staged:
-                remove_file(table.storage, each)
+        with Uncommitted(table.storage) as new:
+            with statement.source_text.placing():
+                result, read_before = self._source()
+                source = read_source(result, SOURCE, services.query, table, new)
+            try:
+                return self._merged(source, Place(catalog, table, branch, read_before))
+            except ProgrammingError as error:
+                raise (volatile_condition(error) or error) from error.__cause__
 
     def _merged(self, source: SourceRows, place: Place) -> Modified:
         statement, services, table = self._statement, self._services, place.table

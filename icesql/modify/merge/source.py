@@ -20,8 +20,8 @@ from icesql.modify.result_types import result_fields
 from icesql.modify.tasks.broadcast import BroadcastTable, counted, read_rows, travels_inline
 from icesql.modify.tasks.staged import stage
 from icesql.query.views.temporary import TemporaryTable
-from icesql.storage.new_file import remove_file
 from icesql.storage.temporary import make_temporary_folder, spilling_to
+from icesql.storage.uncommitted import Uncommitted
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -133,23 +133,16 @@ def _end_of(wanted: int, gone: BitMap64, count: int) -> int:
     return low
 
 
-def read_source(result: Result, name: str, query: QueryContext, target: Table) -> SourceRows:
+def read_source(
+    result: Result, name: str, query: QueryContext, target: Table, new: Uncommitted
+) -> SourceRows:
     """The rows of a query, which is closed, to be merged into ``target``.
 
-    Raises what reading it raises, OperationalError.
+    ``new`` takes the files of them that tasks have written. Raises what reading it raises,
+    OperationalError.
     """
     staged = stage(result, target)
-    try:
-        return _source(result, name, query, target, staged)
-    except BaseException:
-        for each in staged or ():
-            remove_file(target.storage, each)
-        raise
-
-
-def _source(
-    result: Result, name: str, query: QueryContext, target: Table, staged: tuple[str, ...] | None
-) -> SourceRows:
+    new.take(staged or ())
     columns = result.columns
     rows: Any = _Spilled(result, query)
     if staged is not None:

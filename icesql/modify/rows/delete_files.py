@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, wait
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
+from icesql.engine.threads.pool import thread_pool
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.rows.changes import GoneRows, as_positions
 from icesql.read.deletes.positions import PositionDeletes
-from icesql.storage.new_file import remove_file
 from icesql.storage.open import Storage
+from icesql.storage.uncommitted import Uncommitted
 from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
 from icesql.write.position_deletes import write_position_deletes
 
@@ -60,25 +61,16 @@ def write_delete_files(
     that are of this data file alone. ``operation`` is a word that no other files have in their
     names. If anything fails, no file is left.
     """
-    writing = _Writing(metadata, storage, context, gone, query, operation)
-    made: list[Future[DeleteFiles]] = []
-    pool = ThreadPoolExecutor(min(_WRITERS, max(len(tasks), 1)), "icesql-deletes")
-    try:
-        made += [pool.submit(writing.of_file, n, task) for n, task in enumerate(tasks)]
+    # The threads end before their files go.
+    with Uncommitted(storage) as new, thread_pool(_WRITERS, "icesql-deletes") as pool:
+        writing = _Writing(metadata, storage, context, gone, query, operation, new)
+        made = [pool.submit(writing.of_file, n, task) for n, task in enumerate(tasks)]
         while wait(made, timeout=0.1, return_when=FIRST_EXCEPTION).not_done:
             query.check()
             if any(each.done() and each.exception() for each in made):
                 break
         parts = [each.result() for each in made]
-    except BaseException:
-        pool.shutdown(cancel_futures=True)
-        for each in made:
-            if not each.cancelled() and each.exception() is None:
-                for file in each.result().added:
-                    remove_file(storage, file.path)
-        raise
-    finally:
-        pool.shutdown()
+        new.hand_over()
     return DeleteFiles(
         tuple(file for each in parts for file in each.added),
         tuple(file for each in parts for file in each.removed),
@@ -95,8 +87,10 @@ class _Writing:
         gone: GoneRows,
         query: QueryContext,
         operation: str,
+        new: Uncommitted,
     ) -> None:
         self._metadata, self._storage, self._operation = metadata, storage, operation
+        self._new = new
         self._context, self._gone, self._query = context, gone, query
 
     def of_file(self, number: int, task: FileScanTask) -> DeleteFiles:
@@ -127,6 +121,7 @@ class _Writing:
                 operation=self._operation,
                 number=number,
             )
+        self._new.take([made.path])
         return DeleteFiles((made,), replaced, (file.path,))
 
     def _read(self, task: FileScanTask, deletes: Sequence[DataFile]) -> BitMap64:

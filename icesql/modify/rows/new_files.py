@@ -22,8 +22,8 @@ from icesql.modify.rows.changes import GoneRows, NewRows, Positions, RowBatch
 from icesql.modify.rows.delete_files import DeleteFiles, write_delete_files
 from icesql.read.task import read_file
 from icesql.scan.tasks.task import FileScanTask, ScanContext
-from icesql.storage.new_file import remove_file
 from icesql.storage.open import Storage
+from icesql.storage.uncommitted import Uncommitted
 from icesql.write.assignment import Assignment
 from icesql.write.parquet_schema import with_binary_variants
 from icesql.write.write_task import WriteResult, write_task, write_task_for
@@ -72,9 +72,14 @@ class ChangedFiles(Struct, frozen=True):
     added: int = 0
 
     @property
+    def new(self) -> tuple[DataFile, ...]:
+        """The new files, data and deletes."""
+        return (*self.data, *self.deletes)
+
+    @property
     def bytes(self) -> int:
         """The size of the new files."""
-        return sum(each.file_size_in_bytes for each in (*self.data, *self.deletes))
+        return sum(each.file_size_in_bytes for each in self.new)
 
     def __add__(self, other: ChangedFiles) -> ChangedFiles:
         return ChangedFiles(
@@ -85,11 +90,6 @@ class ChangedFiles(Struct, frozen=True):
             self.gone + other.gone,
             self.added + other.added,
         )
-
-    def remove_new(self, storage: Storage) -> None:
-        """Remove the new files: nothing will commit them."""
-        for each in (*self.data, *self.deletes):
-            remove_file(storage, each.path)
 
 
 class RowFiles:
@@ -219,7 +219,8 @@ class RowFiles:
             written = WriteResult()
             for _ in coming:
                 raise AssertionError("rows come and their columns are not told")
-        try:
+        with Uncommitted(self._storage) as new:
+            new.take(each.path for each in written.files)
             deletes = DeleteFiles()
             if self._gone.paths:
                 tasks, context = self._files_of(self._stored, self._gone.paths)
@@ -232,10 +233,7 @@ class RowFiles:
                     self._query,
                     self._names.of_deletes,
                 )
-        except BaseException:
-            for each in written.files:
-                remove_file(self._storage, each.path)
-            raise
+            new.hand_over()
         return self._changed(written, deletes)
 
     def _changed(self, written: WriteResult, deletes: DeleteFiles) -> ChangedFiles:

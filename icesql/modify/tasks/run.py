@@ -32,8 +32,7 @@ from icesql.scan.planner import plan
 from icesql.scan.repeated_files import refuse_repeated
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, without_metrics
-from icesql.storage.leftovers import remove_leftovers
-from icesql.storage.new_file import remove_file
+from icesql.storage.uncommitted import Uncommitted
 from icesql.write.distribution import distribution
 from icesql.write.locations import data_locations
 
@@ -98,26 +97,17 @@ class TaskRun:
         self._names = FileNames.new()
         self._storage = target.table.storage
         self._sent = {} if sent is None else {sent.name: sent}
-        # Of tables that this run sent.
-        self._paths: list[str] = []
-        self._changed, self._lost = ChangedFiles(), False
+        self._new = Uncommitted(self._storage, self._locations.folder, self._names.operation)
+        self._changed, self._removed = ChangedFiles(), set[Key]()
         self._ended = self._begun = 0
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        operation, folder = self._names.operation, self._locations.folder
-        if error is not None:
-            remove_leftovers(self._storage, folder, [operation])
-        elif self._lost:
-            new = (*self._changed.data, *self._changed.deletes)
-            kept = {each.path.rpartition("/")[2] for each in new}
-            remove_leftovers(self._storage, folder, [operation], kept)
-        else:
-            # Their names are known: the folder, which may be large, is not listed.
-            for path in self._paths:
-                remove_file(self._storage, path)
+        if error is None:
+            self._new.hand_over(each.path for each in self._changed.new)
+        self._new.__exit__(kind, error, trace)
 
     def change(self, division: Division, rows: QueryRows) -> tuple[ChangedFiles, list[bytes]]:
         """Change the rows of the files of a table; also the matches of each task.
@@ -177,20 +167,16 @@ class TaskRun:
 
         def collect(described: Iterable[tuple[bytes, bool]]) -> ChangedFiles:
             changed = ChangedFiles()
-            try:
-                for data, repeated in described:
-                    self._lost = self._lost or repeated
-                    changed += decode_changed(data, target.metadata, known)[0]
-            except BaseException:
-                # Where it is tried again, this left files.
-                self._lost = True
-                raise
+            lost, self._new.lost = self._new.lost, True  # where it is tried again, this left files
+            for data, again in described:
+                lost = lost or again
+                changed += decode_changed(data, target.metadata, known)[0]
+            self._new.lost = lost
             return changed
 
         found = result.run_over_rows(job, collect, together=0)
         if found is not None:
-            self._changed += found
-            self._check()
+            self._take(found)
         return found
 
     def _run(
@@ -217,14 +203,13 @@ class TaskRun:
                 for outcome in results:
                     if outcome.error is not None:
                         raise outcome.error
-                    self._lost = self._lost or outcome.lost
+                    self._new.lost = self._new.lost or outcome.lost
                     part, matched = decode_changed(outcome.result, self._target.metadata, known)
                     changed += part
                     matches.append(matched)
                     self._report(part)
             finally:
                 results.close()
-            self._check()
         except Error as error:
             raise division.bound.placed(error) from error.__cause__
         return changed, matches
@@ -277,7 +262,7 @@ class TaskRun:
         ]
         for each in broadcast(new, self._storage, paths):
             self._sent[each.name] = each
-            self._paths += each.paths
+            self._new.take(each.paths)
         return tuple(self._sent[each.name] for each in tables)
 
     def _chunks(
@@ -306,18 +291,17 @@ class TaskRun:
             yield chunk
 
     def _report(self, part: ChangedFiles) -> None:
-        self._changed += part
+        self._take(part)
         self._ended += 1
         self._services.query.report(
             Progress("changing files", self._ended, self._begun, self._changed.bytes)
         )
 
-    def _check(self) -> None:
+    def _take(self, part: ChangedFiles) -> None:
         """Raise InternalError for files that were reported twice, or are not of this statement."""
-        changed = self._changed
-        new = [each.path for each in (*changed.data, *changed.deletes)]
-        removed = [key_of(each) for each in changed.removed]
-        folder, operation = self._locations.folder, self._names.operation
-        own = all(operation in each and each.startswith(folder) for each in new)
-        if len({*new}) != len(new) or len({*removed}) != len(removed) or not own:
-            raise InternalError("a task reported files that it cannot have written")
+        self._new.report(each.path for each in part.new)
+        self._changed += part
+        for each in map(key_of, part.removed):
+            if each in self._removed:
+                raise InternalError(f"two tasks removed {each[0]}")
+            self._removed.add(each)

@@ -16,8 +16,8 @@ from msgspec import Struct
 from icesql.context import QueryContext
 from icesql.errors import InternalError
 from icesql.modify.tasks.broadcast import write_rows
-from icesql.storage.leftovers import remove_leftovers
 from icesql.storage.open import Storage
+from icesql.storage.uncommitted import Uncommitted
 from icesql.write.locations import DataLocations, data_locations
 
 if TYPE_CHECKING:
@@ -77,38 +77,27 @@ def stage(result: Result, table: Table) -> tuple[str, ...] | None:
         return None
     storage, locations = table.storage, data_locations(table.metadata)
     operation = str(uuid.uuid4())
-    lost = False
+    new = Uncommitted(storage, locations.folder, operation)
 
     def collect(described: Iterable[tuple[bytes, bool]]) -> list[StagedFile]:
-        nonlocal lost
+        before, new.lost = new.lost, True  # where it is tried again, this left files
         found = []
-        try:
-            for data, repeated in described:
-                lost = lost or repeated
-                if data:
-                    found.append(_decoded(data))
-        except BaseException:
-            # Where it is tried again, this left files.
-            lost = True
-            raise
+        for data, repeated in described:
+            before = before or repeated
+            if data:
+                found.append(_decoded(data))
+        new.lost = before
         return found
 
-    try:
+    with new:
         files = cast("RowsResult", result).run_over_rows(
             StageJob(storage, locations, operation), collect
         )
         if files is None:
             return None
         paths = tuple(each.path for each in sorted(files, key=lambda each: each.number))
-        own = all(operation in each and each.startswith(locations.folder) for each in paths)
-        if len({*paths}) != len(paths) or not own:
-            raise InternalError("a task reported files that it cannot have written")
-        if lost:
-            kept = {each.rpartition("/")[2] for each in paths}
-            remove_leftovers(storage, locations.folder, [operation], kept)
-    except BaseException:
-        remove_leftovers(storage, locations.folder, [operation])
-        raise
+        new.report(paths)
+        new.hand_over()
     return paths
 
 

@@ -465,3 +465,23 @@ def test_a_cancelled_rewrite_leaves_nothing(tmp_path):
         rewrite(catalog, planned(catalog, rewrite_all=True), query)
     assert files_below(table) == known
     assert done_version(catalog) == table.metadata_version
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_an_error_after_a_commit_leaves_its_files(tmp_path, monkeypatch, partial):
+    """A cancelled statement may be about to read what its own commit has done."""
+    table = new_table(tmp_path, partitioned=True)
+    for p in "ab":
+        table.commit([table.data_file(rows(0, 5, p), partition=(p,))])
+    catalog = catalog_of(table)
+    before = read(catalog)
+
+    def cancelled(*_):
+        raise QueryCancelledError("the statement was cancelled")
+
+    monkeypatch.setattr("icesql.maintain.rewrite.run._Rewrite._note", cancelled)
+    plan = planned(catalog, rewrite_all=True, partial_progress__enabled=partial)
+    with pytest.raises(QueryCancelledError):
+        rewrite(catalog, plan, QueryContext())
+    assert done_version(catalog) == table.metadata_version + 1
+    assert read(catalog) == before

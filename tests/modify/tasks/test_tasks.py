@@ -171,7 +171,7 @@ def test_a_large_source_lies_in_a_file_that_goes(
         raise AssertionError("the folder of the table was listed")
 
     monkeypatch.setattr(broadcast, "_MOST_INLINE", 0)
-    monkeypatch.setattr("icesql.modify.tasks.run.remove_leftovers", refuse)
+    monkeypatch.setattr("icesql.storage.uncommitted._remove_leftovers", refuse)
     con = connect("auto")
     made(con, 2, "merge-on-read")
     source = pa.table({"id": [1, 2, 500], "v": [7.5, None, 1.0], "u": ["x", "y", "z"]})

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from icesql.errors import InternalError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.partitioning import partition_types
-from icesql.storage.leftovers import remove_leftovers
+from icesql.storage.uncommitted import Uncommitted
 from icesql.write.described_files import decode_result
 from icesql.write.write_task import WriteResult, WriteTask
 
@@ -23,32 +22,13 @@ def collect_results(task: WriteTask, described: Iterable[tuple[bytes, bool]]) ->
     types = partition_types(task.spec, task.schema)
     files: list[DataFile] = []
     rows = size = spilled = 0
-    lost = False
-    try:
+    with Uncommitted(task.storage, task.locations.folder, task.operation) as new:
         for data, repeated in described:
-            lost = lost or repeated
+            new.lost = new.lost or repeated
             found = decode_result(data, types)
+            new.report(each.path for each in found.files)
             files += found.files
             rows, size = rows + found.rows, size + found.bytes
             spilled += found.spilled_bytes
-        paths = {each.path for each in files}
-        own = all(
-            task.operation in path and path.startswith(task.locations.folder) for path in paths
-        )
-        if len(paths) != len(files) or not own:
-            raise InternalError("a task reported files that it cannot have written")
-        if lost:
-            kept = {each.rpartition("/")[2] for each in paths}
-            remove_leftovers(task.storage, task.locations.folder, [task.operation], kept)
-    except BaseException:
-        remove_leftovers(task.storage, task.locations.folder, [task.operation])
-        raise
+        new.hand_over()
     return WriteResult(tuple(files), rows, size, spilled)
-
-
-def check_own(task: WriteTask, files: Sequence[DataFile]) -> None:
-    """Raise InternalError for files reported twice, or that ``task`` cannot have written."""
-    paths, folder = {each.path for each in files}, task.locations.folder
-    own = all(task.operation in path and path.startswith(folder) for path in paths)
-    if len(paths) != len(files) or not own:
-        raise InternalError("a task reported files that it cannot have written")

@@ -1,0 +1,17 @@
+"""Threads that write side by side, none of which runs on after an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+
+@contextmanager
+def thread_pool(count: int, name: str) -> Iterator[ThreadPoolExecutor]:
+    """At most ``count`` threads; at the end what has not begun is cancelled, the rest awaited."""
+    pool = ThreadPoolExecutor(count, name)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -1,0 +1,63 @@
+"""New files of a statement: what is not handed over goes, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from icesql.errors import CommitStateUnknownError, InternalError
+from icesql.storage.open import Storage
+from icesql.storage.uncommitted import Uncommitted
+
+
+def made(folder: Path, *names: str) -> list[str]:
+    for each in names:
+        (folder / each).touch()
+    return [str(folder / each) for each in names]
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
+
+
+@pytest.mark.parametrize("error", [None, KeyError, KeyboardInterrupt, CommitStateUnknownError])
+def test_what_was_handed_over_stays(tmp_path: Path, error: type[BaseException] | None) -> None:
+    a, b, _ = made(tmp_path, "a", "b", "c")
+    try:
+        with Uncommitted(Storage()) as new:
+            new.take([a, b])
+            new.hand_over([a])
+            new.remove([a])
+            if error is not None:
+                raise error("what happens")
+    except (KeyError, KeyboardInterrupt, CommitStateUnknownError):
+        pass
+    assert left(tmp_path) == ["a", "c"]
+
+
+@pytest.mark.parametrize(("ending", "stays"), [
+    ("well", ["1-m-used", "2-m-unknown", "other"]),
+    ("lost", ["1-m-used", "other"]),
+    ("error", ["other"]),
+])  # fmt: skip
+def test_files_that_nobody_reported(tmp_path: Path, ending: str, stays: list[str]) -> None:
+    used, *_ = made(tmp_path, "1-m-used", "2-m-unknown", "other")
+    try:
+        with Uncommitted(Storage(), str(tmp_path), "-m-") as new:
+            new.report([used])
+            new.lost = ending == "lost"
+            if ending == "error":
+                raise KeyError
+            new.hand_over()
+    except KeyError:
+        pass
+    assert left(tmp_path) == stays
+
+
+@pytest.mark.parametrize("path", ["/w/1-m-1", "/w/1-x-1", "/v/1-m-2"])
+def test_files_that_a_task_cannot_have_written(path: str) -> None:
+    new = Uncommitted(Storage(), "/w/", "-m-")
+    new.report(["/w/1-m-1"])
+    with pytest.raises(InternalError, match="cannot have written"):
+        new.report([path])
