@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from icesql.iceberg.metadata_columns import METADATA_IDS
-from icesql.iceberg.types import PrimitiveType, walk
+from icesql.iceberg.types import leaf_ids
 
 if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
@@ -35,12 +35,11 @@ def _columns(plan: ScanPlan) -> dict[str, int | None]:
     for column in plan.scan.projection.fields:
         if column.field_id in METADATA_IDS or plan.metadata is not None:
             continue
-        leaves = [each.field_id for each in walk((column,)) if isinstance(each.type, PrimitiveType)]
-        found[column.name] = None if plan.planned_by else _stored(plan, leaves)
+        found[column.name] = None if plan.planned_by else _stored(plan, leaf_ids((column,)))
     return found
 
 
-def _stored(plan: ScanPlan, leaves: list[int]) -> int | None:
+def _stored(plan: ScanPlan, leaves: tuple[int, ...]) -> int | None:
     total = 0
     for each in plan.survivors:
         sizes = [each.entries.column_size(leaf) for leaf in leaves]

@@ -287,6 +287,11 @@ def walk(fields: tuple[NestedField, ...]) -> Iterator[NestedField]:
         yield from walk(children(child.type))
 
 
+def leaf_ids(fields: tuple[NestedField, ...]) -> tuple[int, ...]:
+    """Ids of the primitive fields below ``fields``, which are the columns of a file."""
+    return tuple(each.field_id for each in walk(fields) if isinstance(each.type, PrimitiveType))
+
+
 def is_floating(node: IcebergType) -> bool:
     """Whether values of this type can be NaN."""
     return isinstance(node, FloatType | DoubleType)

@@ -13,7 +13,7 @@ from icesql.config import Settings
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import PrimitiveType, walk
+from icesql.iceberg.types import leaf_ids
 from icesql.scan.report import ScanCounts, ScanReport
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import (
@@ -206,7 +206,7 @@ def projected_leaves(projection: Schema) -> tuple[int, ...]:
     from icesql.iceberg.metadata_columns import METADATA_IDS
 
     stored = tuple(column for column in projection.fields if column.field_id not in METADATA_IDS)
-    return tuple(each.field_id for each in walk(stored) if isinstance(each.type, PrimitiveType))
+    return leaf_ids(stored)
 
 
 def scan_context(scan: TableScan) -> ScanContext:

@@ -23,7 +23,7 @@ from icesql.sql.parser.places import place_nodes
 from icesql.sql.parser.travel.clauses import cut_travels
 from icesql.sql.parser.words import check_commands_in_from, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.reading.places import ParsedText
+from icesql.sql.reading.engine_tree import ParsedText
 from icesql.sql.reading.statement import NotParsed, begins_query, engine_text, read_text
 from icesql.sql.references import take_references
 from icesql.sql.show_statements.in_from import PREFIX

@@ -17,7 +17,7 @@ from icesql.sql.reading.engine_node import engine_node
 from icesql.sql.trees import exp
 
 if TYPE_CHECKING:
-    from icesql.sql.reading.places import Node, ParsedText
+    from icesql.sql.reading.engine_tree import Node, ParsedText
 
 TABLE: Final = "table"
 VALUE: Final = "value"

@@ -68,7 +68,7 @@ def type_lists(scopes: Sequence[SelectScope], scans: Sequence[TableScan]) -> boo
     """
     found = False
     for scope in scopes:
-        for node in scope.own_nodes():
+        for node in [each for each in scope.own_nodes() if isinstance(each, exp.In)]:
             if held(node) is not None:
                 node.set("operand", _type_of(node.this, scope, scans))
                 found = True

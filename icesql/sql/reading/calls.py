@@ -24,13 +24,13 @@ from icesql.sql.acceptance import (
 from icesql.sql.engine_functions import SCHEMAS, is_known
 from icesql.sql.lexer import tokens_in
 from icesql.sql.positions import syntax_error
+from icesql.sql.reading.engine_tree import Node
 from icesql.sql.reading.expressions import (
     CONTAINED_BY,
     LEVELS,
     ExpressionReader,
     bracketed,
 )
-from icesql.sql.reading.places import Node
 
 _BINARY: Final[dict[str, type[exp.Expr]]] = {
     "+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div, "//": exp.IntDiv, "%": exp.Mod,

@@ -1,13 +1,32 @@
-"""Refuses a tree of DuckDB's that says something which the reader does not take up."""
+"""Refuses a text where the reader would lose something: a part of DuckDB's tree, or a word.
+
+A tree has no kind, key or value that ``keys`` does not list. Each name, number and text belongs to
+a node: it stands at the node's place, or the node has it and no place for it. One that belongs to
+none was dropped by DuckDB's parser, as the inner WITH of ``WITH a AS (…) (WITH b AS (…) SELECT …)``
+is, and the tree would say another thing than the text.
+"""
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from icesql.sql.positions import syntax_error
+from icesql.sql.lexer import Token, tokens_in
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.reading.door import token_kinds
+from icesql.sql.reading.engine_tree import (
+    NOWHERE,
+    EngineTree,
+    Node,
+    Places,
+    SourceMap,
+    closing,
+    counted,
+)
 from icesql.sql.reading.keys import ANY, EXPRESSIONS, NODES, PARTS, SAMPLE_SIZE, Keys
-from icesql.sql.reading.places import Node, Places
-from icesql.sql.reading.words import OwnedWords
 
 _INNER: Final = (dict, list)
 
@@ -75,3 +94,171 @@ def _refused(key: str, found: Any, value: Node, around: Node, places: Places) ->
 def _words(name: str) -> str:
     """A name of DuckDB's tree as people read it."""
     return name.removesuffix("_NODE").removesuffix("_QUERY").replace("_", " ").upper()
+
+
+# What owns all words at its place.
+_OWNERS: Final = frozenset(
+    {"COLUMN_REF", "CONSTANT", "PARAMETER", "POSITIONAL_REFERENCE", "TYPE", "BASE_TABLE"}
+)
+# What has a name of its own where it begins; DuckDB's tree may have another: quantile_cont for
+# percentile_cont.
+_CALLS: Final = frozenset({"FUNCTION", "WINDOW", "OPERATOR", "TABLE_FUNCTION"})
+# Keys whose values are names without places, or lists of them.
+_NAMES: Final = frozenset(
+    {"alias", "aliases", "collation", "column", "column_name_alias", "exclude_list", "groups"}
+    | {"key", "method", "name", "path", "relation_name", "table", "unpivot_names", "using_columns"}
+    | {"value"}
+)
+# Kinds of DuckDB's tokens that are no keywords, signs and comments.
+_WORDS: Final = frozenset({"identifier", "numeric_const", "string_const"})
+_NUMBER: Final = re.compile(r"[0-9_]*\.?[0-9_]+(?:[eE][+-]?[0-9]+)?|[0-9_]+\.")
+_BEGINS_QUERY: Final = frozenset(
+    {"SELECT", "FROM", "WITH", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE"}
+    | {"SHOW", "INSERT", "UPDATE", "DELETE", "MERGE"}
+)
+
+
+def check_words(owned: OwnedWords, source_map: SourceMap, named: Iterable[Token]) -> None:
+    """Raise UnsupportedSqlError at the first word that no node has.
+
+    ``named`` are the names before ``AS (`` that the reader found no query of WITH for: those of
+    windows, for which DuckDB's tree has what they stand for, and nothing if nobody asks for them.
+    """
+    tree, spans, names = owned.tree, owned.spans, owned.names
+    windows = set()
+    for word in named:
+        begin = tree.text.index("(", word.stop)
+        first = next(tokens_in(tree.text, begin + 1), None)
+        if first is not None and (first.word in _BEGINS_QUERY or first.word == "("):
+            raise _lost(word.text, source_map.sql_offset(word.start))
+        windows.add(word.text.lower())
+        spans.append((begin, closing(tree.text, begin)))
+    spans = _outermost(spans)
+    starts = [start for start, _ in spans]
+    for byte, kind in token_kinds(counted(tree.text)):
+        if kind not in _WORDS:
+            continue
+        start = tree.offset(byte)
+        place = bisect_right(starts, start) - 1
+        if place >= 0 and start < spans[place][1]:
+            continue
+        written, name = _word_at(tree.text, start, kind)
+        if names[name] > 0:
+            names[name] -= 1
+        elif name not in windows and name not in owned.words_of_groups():
+            raise _lost(written, source_map.sql_offset(start))
+
+
+def _lost(word: str, place: int) -> Exception:
+    return unsupported(f"{word} at this place", place, "DuckDB's parser ignores it; leave it out")
+
+
+class OwnedWords:
+    """The words that the nodes of a tree have, which ``add`` gets one by one.
+
+    ``spans`` are places of the text whose words are owned, ``names`` those without a place.
+    """
+
+    def __init__(self, tree: EngineTree) -> None:
+        self.tree = tree
+        self.spans: list[tuple[int, int]] = []
+        self.names: Counter[str] = Counter()
+        self._groups: list[Node] = []
+        self._of_groups: set[str] | None = None
+
+    def add(self, node: Node) -> None:
+        """Take up the words of a node, without those of the nodes inside it."""
+        kind = node["class"] if "class" in node else node.get("type")
+        first = node.get("query_location", NOWHERE)
+        if first >= NOWHERE:
+            self._add_unplaced(kind, node)
+        elif kind in _OWNERS:
+            end = self.tree.offset(first + node["query_location_length"])
+            self.spans.append((self.tree.offset(first), end))
+            if kind == "BASE_TABLE":
+                return
+        elif kind in _CALLS:
+            self.spans += _name_of_call(self.tree.text, self.tree.offset(first))
+        for key in node.keys() & _NAMES:
+            value = node[key]
+            for each in value if isinstance(value, list) else (value,):
+                if each and isinstance(each, str):
+                    self.names[each.lower()] += 1
+                    if key == "collation":
+                        self.names.update(each.lower().split("."))
+
+    def _add_unplaced(self, kind: Any, node: Node) -> None:
+        if kind == "CONSTANT":
+            text = str(node["literal"].get("text", "")).lower()
+            self.names[text if node["literal"]["kind"] == "STRING" else text.lstrip("-")] += 1
+        elif kind == "COLUMN_REF":
+            self.names.update(each.lower() for each in node["column_names"])
+        elif kind == "SELECT_NODE":
+            self._groups += node["group_expressions"]
+        elif "sample_size" in node:
+            self.names.update(_numbers(node))
+
+    def words_of_groups(self) -> set[str]:
+        """The words in GROUP BY, of which DuckDB's tree has each expression once."""
+        if self._of_groups is None:
+            self._of_groups = {
+                word.text.lower()
+                for start, end in _spans_of(self.tree, self._groups)
+                for word in tokens_in(self.tree.text, start, end)
+            }
+        return self._of_groups
+
+
+def _spans_of(tree: EngineTree, nodes: Sequence[Node]) -> Iterator[tuple[int, int]]:
+    for node in _dicts(list(nodes)):
+        first = node.get("query_location", NOWHERE)
+        if first < NOWHERE:
+            yield tree.offset(first), tree.offset(first + node["query_location_length"])
+
+
+def _name_of_call(text: str, start: int) -> list[tuple[int, int]]:
+    """The place of the dotted name before a bracket that begins there; none for other forms."""
+    end, expects_name = start, True
+    for word in tokens_in(text, start):
+        if expects_name and word.kind in ("word", "name"):
+            end = word.stop
+        elif not expects_name and word.word == "(":
+            return [(start, end)]
+        elif expects_name or word.word != ".":
+            break
+        expects_name = not expects_name
+    return []
+
+
+def _numbers(sample: Node) -> Iterator[str]:
+    value = sample["sample_size"]["value"]
+    yield from (str(value), str(int(value)), str(sample["seed"]))
+
+
+def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    kept: list[tuple[int, int]] = []
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if not kept or start >= kept[-1][1]:
+            kept.append((start, end))
+    return kept
+
+
+def _dicts(top: Any) -> Iterator[Node]:
+    stack = [top]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            yield value
+            stack += [each for each in value.values() if isinstance(each, dict | list)]
+        elif isinstance(value, list | tuple):
+            stack += value
+
+
+def _word_at(text: str, start: int, kind: str) -> tuple[str, str]:
+    """A name, number or text as it is written, and what it says."""
+    if kind == "numeric_const":
+        number = _NUMBER.match(text, start)
+        written = text[start] if number is None else number[0]
+        return written, written.replace("_", "").lower()
+    word = next(tokens_in(text, start))
+    return text[start : word.stop], word.text.lower()

@@ -8,7 +8,7 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
-from icesql.sql.reading.places import Node, Places
+from icesql.sql.reading.engine_tree import Node, Places
 
 _Type = exp.DataType.Type
 _TYPES: Final = {

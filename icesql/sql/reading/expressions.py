@@ -16,7 +16,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from icesql.context import check_reading
 from icesql.sql.lexer import Token, tokens_in
 from icesql.sql.reading.data_types import TypeReader
-from icesql.sql.reading.places import Node
+from icesql.sql.reading.engine_tree import Node
 
 _COMPARISONS: Final[dict[str, type[exp.Binary]]] = {
     "COMPARE_EQUAL": exp.EQ,

@@ -12,12 +12,10 @@ from sqlglot import exp
 from icesql.sql.acceptance import Accepts, check_name
 from icesql.sql.lexer import Token, tokens_in
 from icesql.sql.positions import offset_of, unsupported
-from icesql.sql.reading.closed import check_closed
+from icesql.sql.reading.closed import check_closed, check_words
 from icesql.sql.reading.engine_node import set_engine_node
-from icesql.sql.reading.engine_tree import EngineTree
-from icesql.sql.reading.places import Node, SourceMap
+from icesql.sql.reading.engine_tree import EngineTree, Node, SourceMap
 from icesql.sql.reading.sources import Source, SourceReader
-from icesql.sql.reading.words import check_words
 from icesql.sql.user_text import ONLY_TEXT
 
 _OPERATIONS: Final[dict[str, type[exp.SetOperation]]] = {

@@ -12,7 +12,7 @@ from icesql.sql.acceptance import check_name, check_source
 from icesql.sql.lexer import tokens_in
 from icesql.sql.positions import offset_of
 from icesql.sql.reading.calls import CallReader
-from icesql.sql.reading.places import Node
+from icesql.sql.reading.engine_tree import Node
 from icesql.sql.show_statements.pivots import LISTED, NO_VALUES
 
 _NAMES: Final = ("this", "db", "catalog")

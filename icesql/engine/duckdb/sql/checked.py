@@ -26,8 +26,7 @@ from icesql.sql.acceptance import (
 )
 from icesql.sql.engine_functions import is_known, refusal
 from icesql.sql.positions import unsupported
-from icesql.sql.reading.engine_tree import EngineTree, Node, parse
-from icesql.sql.reading.places import ParsedText
+from icesql.sql.reading.engine_tree import EngineTree, Node, ParsedText, parse
 from icesql.sql.user_text import LIST, TABLE, VALUE, Edit, UserText
 
 

@@ -13,8 +13,7 @@ from typing import Any, Final
 from icesql.engine.duckdb.sql.splice import renamed_sql
 from icesql.errors import SqlSyntaxError
 from icesql.sql.positions import unsupported
-from icesql.sql.reading.engine_tree import EngineTree, parse
-from icesql.sql.reading.places import ParsedText
+from icesql.sql.reading.engine_tree import EngineTree, ParsedText, parse
 from icesql.sql.trees import exp
 from icesql.sql.user_text import TABLE, VALUE, UserText
 
