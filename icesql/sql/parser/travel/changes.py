@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from icesql.errors import Error
 from icesql.sql.change_range import OPTIONS
 from icesql.sql.cursor import Words
 from icesql.sql.lexer import TEXT, Token
@@ -111,26 +112,23 @@ class ChangesReader(Words):
                 return self._ended(word)
         return self._ended("TEXT")
 
-    def _ended(self, kind: str) -> _End:
-        first = self.index
+    def _ended(self, kind: str, missing: Error | None = None, first: int = -1) -> _End:
+        """The value at ``first`` or next, as an end of this kind."""
+        first = self.index if first < 0 else first
         value, after = self._value(first)
         if value is None:
-            raise self.unexpected("a snapshot id, a branch, a tag or a time")
-        text = self.written(first, after)
+            raise missing or self.unexpected("a snapshot id, a branch, a tag or a time")
         self.index = after
-        return {"kind": kind, "start": self.tokens[first].start, "text": text}, value
+        start, text = self.tokens[first].start, self.written(first, after)
+        return {"kind": kind, "start": start, "text": text}, value
 
     def _argument(self) -> _End:
         """A version as a number, else a time in a text, as Databricks has them, or a ref."""
-        first = self.index + 1
-        value, after = self._value(first)
-        if value is None:
-            raise self.unexpected("a snapshot id, a branch, a tag or a time")
-        text = self.written(first, after)
+        told, value = self._ended("VERSION", None, self.index + 1)
         is_time = isinstance(value, exp.Literal) and value.is_string and _TIME.match(value.this)
-        kind = "TIMESTAMP" if is_time or isinstance(value, exp.Cast) else "VERSION"
-        self.index = after
-        return {"kind": kind, "start": self.tokens[first].start, "text": text}, value
+        if is_time or isinstance(value, exp.Cast):
+            told["kind"] = "TIMESTAMP"
+        return told, value
 
     def _snowflake(self, index: int) -> tuple[exp.Version, int] | None:
         """``CHANGES (INFORMATION => DEFAULT) AT (kind => value) [END (kind => value)]``."""
@@ -160,14 +158,9 @@ class ChangesReader(Words):
             raise unsupported(shown, self.offset(place), "use TIMESTAMP, OFFSET or VERSION")
         self.index += 1
         self.need("=>")
-        first = self.index
-        value, after = self._value(first)
-        if value is None:
-            raise self.unexpected("a value")
-        text = self.written(first, after)
-        self.index = after
+        found = self._ended(kind, self.unexpected("a value"))
         self.need(")")
-        return {"kind": kind, "start": self.tokens[first].start, "text": text}, value
+        return found
 
     def _end(self, word: str) -> _End:
         """One end of the range: what is said of it, and its value."""
@@ -175,38 +168,28 @@ class ChangesReader(Words):
         kind, first = self.peek(), self.index + 1
         if kind not in _KINDS:
             raise self.unexpected(*_KINDS)
-        value, after = self._value(first)
-        if value is None:
-            raise syntax_error(
-                f"nothing follows {word} {kind}",
-                self.offset(first),
-                ("a time" if kind == "TIMESTAMP" else "a snapshot id, a branch or a tag",),
-            )
-        text = self.written(first, after)
-        told: dict[str, Any] = {"kind": kind, "start": self.tokens[first].start, "text": text}
-        self.index = after
-        if self.word(after) in ("INCLUSIVE", "EXCLUSIVE"):
-            told["included"] = self.word(after) == "INCLUSIVE"
-            self.index += 1
+        wanted = "a time" if kind == "TIMESTAMP" else "a snapshot id, a branch or a tag"
+        missing = syntax_error(f"nothing follows {word} {kind}", self.offset(first), (wanted,))
+        told, value = self._ended(kind, missing, first)
+        included = self.either("INCLUSIVE", "EXCLUSIVE")
+        if included:
+            told["included"] = included == "INCLUSIVE"
         return told, value
 
     def _keys(self) -> list[str]:
-        if self.peek() != "KEYED":
+        if not self.skip("KEYED"):
             return []
-        self.index += 1
         self.need("BY")
         self.need("(")
         keys = [self._name()]
-        while self.peek() == ",":
-            self.index += 1
+        while self.skip(","):
             keys.append(self._name())
         self.need(")")
         return keys
 
     def _options(self) -> dict[str, str]:
-        if self.peek() != "WITH" or self.peek(1) != "(":
+        if not self.skip("WITH", "("):
             return {}
-        self.index += 2
         found: dict[str, str] = {}
         while True:
             place = self.index
@@ -217,9 +200,8 @@ class ChangesReader(Words):
                 )
             self.need("=")
             found[name] = self._name()
-            if self.peek() != ",":
+            if not self.skip(","):
                 break
-            self.index += 1
         self.need(")")
         return found
 

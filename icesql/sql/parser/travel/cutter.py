@@ -16,8 +16,8 @@ from icesql.sql.parser.travel.phrases import (
     NO_KIND,
     OTHER_RANGES,
     PHRASES,
+    RANGES,
     REFUSED,
-    Phrase,
 )
 from icesql.sql.parser.words import ends_clause, is_name
 from icesql.sql.positions import syntax_error, unsupported
@@ -66,15 +66,18 @@ class Cutter(Words):
                 return self._with(index)
             case "AT" | "BEFORE" | "END" if self.word(index + 1) == "(":
                 return self._call(index, word)
-        for words, hint in REFUSED:
+        for words, hint in REFUSED.items():
             if self.matches(index, words):
                 raise unsupported(" ".join(words), self.tokens[index], hint)
-        for phrase in PHRASES:
-            if self.matches(index, phrase.words):
-                return self._phrase(index, phrase)
-        for phrase in BEFORE_TEXT:
-            if self.matches(index, phrase.words) and self.kind(index + len(phrase.words)) == TEXT:
-                return self._phrase(index, phrase)
+        for words, kind in PHRASES.items():
+            if self.matches(index, words):
+                return self._phrase(index, words, kind)
+        for words, kind in RANGES.items():
+            if self.matches(index, words):
+                self._refuse_range(words, kind, index)
+        for words, kind in BEFORE_TEXT.items():
+            if self.matches(index, words) and self.kind(index + len(words)) == TEXT:
+                return self._phrase(index, words, kind)
         return index
 
     def _changes(self, index: int) -> int:
@@ -165,52 +168,26 @@ class Cutter(Words):
             raise unsupported(
                 f"{word} ({kind} => …)", start, NO_KIND.format(word="AT" if word == "END" else word)
             )
-        value, end = self._value(index + 4)
-        if value is None:
-            raise syntax_error(f"nothing follows {word} ({kind} =>", self.offset(index + 4))
+        value, end = self._operand(index + 4, f"nothing follows {word} ({kind} =>")
         if self.word(end) != ")":
             raise syntax_error(f"unterminated {word} (", self.offset(end), (")",))
         return self._keep(index, kinds[kind], value, index + 4, end, end + 1)
 
-    def _phrase(self, index: int, phrase: Phrase) -> int:
-        words, kind = phrase.words, phrase.kind
-        start, first = self.tokens[index].start, index + len(words)
-        if phrase.needs_as_of:
-            if not self.matches(first, ("AS", "OF")):
-                found = self.word(first)
-                if found == "BEFORE" and words[0] == "FOR":
-                    return self._before(index, first + 1, kind)
-                if first >= len(self.tokens) or found == "IN" or (found == ")" and len(words) == 2):
-                    return index  # [expression FOR version IN a_list]
-                self._refuse_range(" ".join(words), kind, found, start, first)
-            first += 2
-        value, end = self._value(first)
-        if value is None:
+    def _phrase(self, index: int, words: tuple[str, ...], kind: str) -> int:
+        first = index + len(words)
+        if words[-1] == "BEFORE":
+            what, wanted = "BEFORE", "a value"
+        else:
+            what = " ".join(words)
             wanted = "a time" if kind == "TIMESTAMP" else "a snapshot id, a branch or a tag"
-            raise syntax_error(
-                f"nothing follows {' '.join(words)}{' AS OF' if phrase.needs_as_of else ''}",
-                self.offset(first),
-                (wanted,),
-            )
-        if kind in BRANCH_KINDS and self.matches(end, ("AS", "OF")):
-            return self._branch_at(index, value, end + 2)
-        return self._keep(index, kind, value, first, end, end)
-
-    def _branch_at(self, index: int, branch: exp.Expr, first: int) -> int:
-        """``AT BRANCH b AS OF 'time'``."""
+        value, end = self._operand(first, f"nothing follows {what}", wanted)
+        if kind not in BRANCH_KINDS or not self.matches(end, ("AS", "OF")):
+            return self._keep(index, kind, value, first, end, end)
+        first = end + 2  # AT BRANCH b AS OF 'time'
         first += self.word(first) == "TIMESTAMP" and self.kind(first + 1) == TEXT
-        value, end = self._value(first)
-        if value is None:
-            raise syntax_error("nothing follows AS OF", self.offset(first), ("a time",))
-        both = exp.Tuple(expressions=[branch, value])
+        time, end = self._operand(first, "nothing follows AS OF", "a time")
+        both = exp.Tuple(expressions=[value, time])
         return self._keep(index, "BRANCH AT", both, first, end, end)
-
-    def _before(self, index: int, first: int, kind: str) -> int:
-        """``FOR VERSION BEFORE value``."""
-        value, end = self._value(first)
-        if value is None:
-            raise syntax_error("nothing follows BEFORE", self.offset(first), ("a value",))
-        return self._keep(index, BEFORE_KINDS[kind], value, first, end, end)
 
     def _at_sign(self, index: int) -> int:
         """``t@ref``, ``t@branch(ref)``, ``t@tag(ref)``: written without a space."""
@@ -233,13 +210,24 @@ class Cutter(Words):
         value = exp.Literal.string(tokens[name].text)
         return self._keep(index, kind, value, name, name + 1, end)
 
-    def _refuse_range(self, words: str, kind: str, found: str, start: int, first: int) -> None:
+    def _refuse_range(self, words: tuple[str, ...], kind: str, index: int) -> None:
+        first = index + len(words)
+        found = self.word(first)
+        if first >= len(self.tokens) or found == "IN" or (found == ")" and len(words) == 2):
+            return  # [expression FOR version IN a_list]
+        start = self.tokens[index].start
         if found in OTHER_RANGES:
-            raise unsupported(f"{words} {found}", start, CHANGES_HINT[kind])
-        end = self.tokens[first].stop if first < len(self.tokens) else self.offset(first)
-        written = self.sql[start:end].rstrip()
+            raise unsupported(f"{' '.join(words)} {found}", start, CHANGES_HINT[kind])
+        written = self.sql[start : self.tokens[first].stop].rstrip()
         problem = f"a time-travel clause without AS OF: {written}"
         raise syntax_error(problem, self.offset(first), ("AS OF",))
+
+    def _operand(self, first: int, problem: str, *expected: str) -> tuple[exp.Expr, int]:
+        """The value at a place, and where it ends. Raises SqlSyntaxError where none stands."""
+        value, end = self._value(first)
+        if value is None:
+            raise syntax_error(problem, self.offset(first), expected)
+        return value, end
 
     def _value(self, first: int) -> tuple[exp.Expr | None, int]:
         if ends_clause(self.tokens, first):
