@@ -112,26 +112,6 @@ def test_what_does_not_fit_is_an_error(lasting: Any, sql: str, told: str) -> Non
     assert rows(con) == [1]
 
 
-@pytest.mark.parametrize(
-    ("sql", "error"),
-    [
-        ("CALL", errors.SqlSyntaxError), ("CALL system.x", errors.SqlSyntaxError),
-        ("CALL system.x('a'", errors.SqlSyntaxError), ("CALL system.x('a',)", errors.SqlSyntaxError),
-        ("CALL system.x('a') b", errors.SqlSyntaxError), ("CALL system.x(a =>)", errors.SqlSyntaxError),
-        ("CALL system.ancestors_of(s.t)", errors.UnsupportedSqlError),
-        ("CALL system.ancestors_of((SELECT 't'))", errors.UnsupportedSqlError),
-        ("CALL system.ancestors_of(1 LIMIT 1)", errors.UnsupportedSqlError),
-        ("CALL system.ancestors_of(map('a'))", errors.SqlSyntaxError),
-        ("CALL other.ancestors_of('s.t')", errors.ProgrammingError),
-        ("CALL a.b.system.ancestors_of('s.t')", errors.ProgrammingError),
-        ("EXPLAIN ANALYZE CALL system.ancestors_of('s.t')", errors.Error),
-    ],
-)  # fmt: skip
-def test_what_is_no_call(lasting: Any, sql: str, error: type[errors.Error]) -> None:
-    with pytest.raises(error):
-        lasting[0].execute(sql)
-
-
 def test_rollbacks_go_back_and_forth(history: Any) -> None:
     con, ids = history
     (at,) = con.execute(
@@ -209,22 +189,6 @@ def test_a_connection_that_only_reads_explains(history: Any, catalog: dict[str, 
             with pytest.raises(errors.AccessDeniedError, match="only reads"):
                 other.execute(each)
         assert rows(other) == [0, 1, 2]
-
-
-def test_show_procedures(lasting: Any) -> None:
-    con, _ = lasting
-    shown = con.execute("SHOW PROCEDURES FROM system LIKE 'ROLL%'").fetchall()
-    assert [row[:2] for row in shown] == [
-        ("system.rollback_to_snapshot", "rollback_to_snapshot(table string, snapshot_id bigint)"),
-        (
-            "system.rollback_to_timestamp",
-            "rollback_to_timestamp(table string, timestamp timestamp)",
-        ),
-    ]
-    told = con.execute("SELECT count(*) FROM (SHOW PROCEDURES)").fetchall()
-    assert told == [(len(procedure_names()),)]
-    with pytest.raises(errors.SqlSyntaxError, match="procedures are in system"):
-        con.execute("SHOW PROCEDURES FROM s")
 
 
 _TOY = """

@@ -118,15 +118,6 @@ def test_few_files_stay(con: icesql.Connection) -> None:
             call(con, options)
 
 
-def test_vectors_stay(con: icesql.Connection) -> None:
-    filled(con, 2, **{"format-version": "3"})
-    before = rows(con)
-    assert call(con, "'rewrite-all', 'true'") == (0, 0, 0, 0)
-    assert rows(con) == before
-    con.execute("CREATE OR REPLACE TABLE s.t (i INT)")
-    assert call(con) == (0, 0, 0, 0)
-
-
 def test_files_of_before_the_upgrade(con: icesql.Connection) -> None:
     """They become vectors, which hold all positions of their data file."""
     filled(con, 3, **{"write.delete.granularity": "partition"})

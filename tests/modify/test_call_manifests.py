@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import icesql
-from icesql import errors
 
 ENTRIES = (
     "SELECT status <> 2 AS live, snapshot_id, sequence_number, file_sequence_number, "
@@ -79,23 +78,6 @@ def test_manifests_of_the_target_size_in_the_order_of_partitions(con: icesql.Con
     assert found == [(True, "a"), (False, "b")]
 
 
-def test_one_spec_at_a_time(con: icesql.Connection) -> None:
-    filled(con, 2)
-    con.execute("ALTER TABLE s.t DROP PARTITION FIELD p")
-    for number in range(2):
-        con.execute(f"INSERT INTO s.t VALUES ({number + 50}, 'a')")
-    assert call(con, "'s.t', spec_id => 0") == [(4, 1)]
-    assert call(con) == [(2, 1)]
-    assert call(con, "'s.t', spec_id => 0, sort_by => array('p')") == [(0, 0)]
-    for arguments, told in (
-        ("'s.t', spec_id => 7", "no partition spec 7; it has 0, 1"),
-        ("'s.t', sort_by => array('q')", "'q' is no field"),
-    ):
-        for explain in ("", "EXPLAIN "):
-            with pytest.raises(errors.ProgrammingError, match=told):
-                con.execute(f"{explain}CALL system.rewrite_manifests({arguments})")
-
-
 def test_what_others_add_meanwhile_is_kept(
     con: icesql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,8 +100,3 @@ def test_what_others_add_meanwhile_is_kept(
 
     folder = Path(next(iter(listed))).parent
     assert {str(each) for each in folder.glob("*-m*.avro")} == listed, "lost attempts left nothing"
-
-
-def test_an_empty_table(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (i INT)")
-    assert call(con) == [(0, 0)]

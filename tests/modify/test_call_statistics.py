@@ -81,17 +81,6 @@ def test_several_specs(con: icesql.Connection) -> None:
     assert found[0]["partition"]["i_bucket_4"] is None
 
 
-def test_tables_without_partitions(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (i INT)")
-    sql = "CALL system.compute_partition_stats('s.t')"
-    assert con.execute(sql).fetchall() == []
-    con.execute("INSERT INTO s.t VALUES (1)")
-    with pytest.raises(errors.ProgrammingError, match="is not partitioned"):
-        con.execute(sql)
-    with pytest.raises(errors.SnapshotNotFoundError):
-        con.execute("CALL system.compute_partition_stats('s.t', 7)")
-
-
 # ------------------------------------------------------------------ compute_table_stats
 
 

@@ -11,50 +11,6 @@ import icesql
 from icesql import errors
 
 
-def columns(con: icesql.Connection) -> list[tuple[Any, ...]]:
-    return [row[:4] for row in con.execute("DESCRIBE s.t").fetchall()]
-
-
-def test_columns_change_and_rows_follow(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (a INT NOT NULL, b VARCHAR, c STRUCT<x INT>, p DECIMAL(5, 2))")
-    con.execute("INSERT INTO s.t VALUES (1, 'x', {'x': 7}, 1.5)")
-    for change in (
-        "ADD COLUMN d DATE COMMENT 'day' AFTER a",
-        "ADD COLUMNS (e INT, f VARCHAR)",
-        "ADD COLUMN c.y BIGINT FIRST",
-        "RENAME COLUMN b TO name",
-        "ALTER COLUMN a TYPE BIGINT",
-        "ALTER COLUMN p SET DATA TYPE DECIMAL(9, 2)",
-        "ALTER COLUMN a DROP NOT NULL",
-        "ALTER COLUMN e COMMENT 'five'",
-        "ALTER COLUMN f FIRST",
-        "DROP COLUMN e",
-    ):
-        con.execute(f"ALTER TABLE s.t {change}")
-    assert [(name, kind) for name, kind, _, _ in columns(con) if name != "c"] == [
-        ("f", "string"), ("a", "long"), ("d", "date"), ("name", "string"), ("p", "decimal(9, 2)"),
-    ]  # fmt: skip
-    assert con.execute("SELECT f, a, d, name, c.x, c.y, p::VARCHAR FROM s.t").fetchall() == [
-        (None, 1, None, "x", 7, None, "1.50")
-    ]
-    con.execute("ALTER TABLE s.t ADD COLUMN e INT")
-    con.execute("INSERT INTO s.t (e, a) VALUES (5, 5000000000)")
-    # A dropped column does not come back under its old name.
-    assert con.execute("SELECT a, e FROM s.t ORDER BY a").fetchall() == [(1, None), (5000000000, 5)]
-
-
-def test_defaults(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (a INT) TBLPROPERTIES ('format-version' = '3')")
-    con.execute("INSERT INTO s.t VALUES (1)")
-    con.execute("ALTER TABLE s.t ADD COLUMN b VARCHAR NOT NULL DEFAULT 'old'")
-    con.execute("ALTER TABLE s.t ALTER COLUMN b SET DEFAULT 'new'")
-    con.execute("INSERT INTO s.t (a) VALUES (2)")
-    assert con.execute("SELECT a, b FROM s.t ORDER BY a").fetchall() == [(1, "old"), (2, "new")]
-    con.execute("ALTER TABLE s.t ALTER COLUMN b DROP DEFAULT")
-    with pytest.raises(errors.IntegrityError):
-        con.execute("INSERT INTO s.t (a) VALUES (3)")
-
-
 @pytest.mark.parametrize(
     ("change", "kind", "message"),
     [

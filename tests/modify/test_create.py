@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -57,92 +56,6 @@ def test_everything_comes_back(con: icesql.Connection) -> None:
     assert table.format_version == 2
 
 
-@pytest.mark.parametrize(
-    ("sql", "kind", "message"),
-    [
-        ("CREATE TABLE s.t (a INT, A INT)", "ProgrammingError", "(?i)a"),
-        ("CREATE TABLE s.t (a INTERVAL)", "UnsupportedSqlError", "INTERVAL"),
-        ("CREATE TABLE s.t (a JSON)", "UnsupportedSqlError", "use VARCHAR"),
-        ("CREATE TABLE s.t (a BIGINTT)", "UnsupportedSqlError", "did you mean BIGINT"),
-        ("CREATE TABLE s.t (a INT(3))", "ProgrammingError", "takes no such arguments"),
-        ("CREATE TABLE s.t (a DECIMAL(39, 2))", "ProgrammingError", "1 to 38"),
-        ("CREATE TABLE s.t (a FIXED)", "ProgrammingError", "FIXED has a length"),
-        ("CREATE TABLE s.t (a INT) PARTITIONED BY (b)", "ColumnNotFoundError", "line 1, column 42"),
-        ("CREATE TABLE s.t (a INT) PARTITIONED BY (days(a))", "Error", "day"),
-        ("CREATE TABLE s.t (a INT DEFAULT 5)", "Error", "3"),
-        ("CREATE TABLE s.t (a TIMESTAMP_NS)", "Error", "3"),
-        ("CREATE TABLE s.t (a INT DEFAULT 'x') WITH ('format-version' = '3')", "DataError", '"a"'),
-        ("CREATE TABLE s.t (a INT) WITH ('format-version' = '9')", "ProgrammingError", "format-version"),
-        ("CREATE TABLE s.there (a INT)", "CatalogError", "already"),
-        ("CREATE TABLE s.t AS SELECT NULL AS a", "UnsupportedSqlError", 'column "a"'),
-        ("CREATE TABLE s.t AS SELECT 1 AS a, 2 AS A", "ProgrammingError", "two columns"),
-        ("CREATE TABLE s.t AS SELECT error('no')::INT AS a", "Error", "no"),
-        ("CREATE SCHEMA s", "CatalogError", "s"),
-    ],
-)  # fmt: skip
-def test_what_no_table_can_be(
-    lasting: tuple[icesql.Connection, Path], sql: str, kind: str, message: str
-) -> None:
-    con, warehouse = lasting
-    con.execute("CREATE TABLE IF NOT EXISTS s.there (i INT)")
-    with pytest.raises(getattr(errors, kind), match=message):
-        con.execute(sql)
-    assert con.tables() == ["s.there"]
-    assert list(warehouse.rglob("*.parquet")) == []
-
-
-@BOTH
-def test_as_select(con: icesql.Connection) -> None:
-    cursor = con.execute(
-        "CREATE TABLE s.t PARTITIONED BY (truncate(1, name)) TBLPROPERTIES ('format-version'='3') AS "
-        "SELECT i::INT AS id, 'n' || i AS name, sum(i) OVER () AS total, [i] AS l, {'x': i} AS st FROM range(5) r(i)"
-    )
-    assert cursor.rowcount == 5
-    assert con.execute("SELECT id, total, l, st, _row_id FROM s.t ORDER BY id").fetchall() == [
-        (n, 10, [n], {"x": n}, n) for n in range(5)
-    ]
-    assert con.execute("SELECT count(*) FROM s.t.snapshots").fetchall() == [(1,)]
-    empty = con.execute("CREATE TABLE s.e AS SELECT * FROM s.t WHERE id > 99")
-    assert empty.rowcount == 0
-    assert con.execute("SELECT count(*) FROM s.e").fetchall() == [(0,)]
-    again = con.execute("CREATE TABLE IF NOT EXISTS s.t AS SELECT 1 AS z")
-    assert again.notes == ["s.t already exists; nothing was done"]
-
-
-@BOTH
-def test_as_select_with_columns_fills_them_by_position(con: icesql.Connection) -> None:
-    con.execute(
-        "CREATE TABLE s.t (id BIGINT NOT NULL COMMENT 'key', price DECIMAL(9, 2)) "
-        "PARTITIONED BY (id) AS (WITH q AS (SELECT 1 AS x) SELECT x, 1.5 FROM q)"
-    )
-    described = con.execute("DESCRIBE s.t").fetchall()
-    assert [(row[0], row[1], row[2], row[5]) for row in described] == [
-        ("id", "long", False, "key"),
-        ("price", "decimal(9, 2)", True, None),
-    ]
-    for query, error, message in (
-        ("SELECT 1", errors.ProgrammingError, "gives 1 column, and s.t has 2"),
-        (
-            "SELECT i, NULL FROM (VALUES (1), (NULL)) AS v(i)",
-            errors.IntegrityError,
-            'required column "id"',
-        ),
-        ("SELECT 1, 123456789", errors.DataError, "does not fit"),
-    ):
-        columns = "(id BIGINT NOT NULL, price DECIMAL(9, 2))"
-        with pytest.raises(error, match=message):
-            con.execute(f"CREATE OR REPLACE TABLE s.t {columns} AS {query}")
-    assert con.execute("SELECT * FROM s.t").fetchall() == [(1, Decimal("1.50"))]
-
-
-@SQLITE
-def test_a_name_can_be_used_again(con: icesql.Connection) -> None:
-    for number in range(3):
-        con.execute(f"CREATE TABLE s.t AS SELECT {number} AS a")
-        assert con.execute("SELECT a FROM s.t").fetchall() == [(number,)]
-        con.execute("DROP TABLE s.t")
-
-
 def test_or_replace(con: icesql.Connection) -> None:
     con.execute("CREATE OR REPLACE TABLE s.t (a INT, b VARCHAR) PARTITIONED BY (b)")
     con.execute("INSERT INTO s.t VALUES (1, 'x')")
@@ -154,16 +67,6 @@ def test_or_replace(con: icesql.Connection) -> None:
     assert con.execute(f"SELECT a, b FROM s.t VERSION AS OF {first}").fetchall() == [(1, "x")]
     con.execute("CREATE OR REPLACE TABLE s.t (z DATE)")
     assert con.execute("SELECT * FROM s.t").fetchall() == []
-
-
-def test_defaults(con: icesql.Connection) -> None:
-    con.execute(
-        "CREATE TABLE s.t (k INT, i BIGINT DEFAULT 40 + 2, s VARCHAR DEFAULT 'it''s', d DATE DEFAULT DATE '2026-01-01', "
-        "p DECIMAL(5, 2) DEFAULT 1.5, b BLOB DEFAULT '\\xFF'::BLOB, n INT DEFAULT NULL) WITH ('format-version' = '3')"
-    )
-    con.execute("INSERT INTO s.t (k) VALUES (1)")
-    ((_, i, s, d, p, b, n),) = con.execute("SELECT * FROM s.t").fetchall()
-    assert (i, s, str(d), str(p), b, n) == (42, "it's", "2026-01-01", "1.50", b"\xff", None)
 
 
 @SQLITE
@@ -292,13 +195,3 @@ def test_a_registered_table_has_no_catalog(con: icesql.Connection) -> None:
     con.register_table("r", location)
     with pytest.raises(errors.UnsupportedTableError, match="registered by its path"):
         con.execute("INSERT INTO r VALUES (1)")
-
-
-def test_replace_table_is_of_one_that_is_there(con: icesql.Connection) -> None:
-    with pytest.raises(errors.TableNotFoundError, match=r"s\.t"):
-        con.execute("REPLACE TABLE s.t AS SELECT 1 AS i")
-    con.execute("CREATE TABLE s.t (a INT)")
-    con.execute("REPLACE TABLE s.t USING iceberg AS SELECT 1 AS i")
-    con.execute("REPLACE TABLE s.t (b VARCHAR, i INT)")
-    con.execute("INSERT INTO s.t VALUES ('x', 2)")
-    assert con.execute("SELECT * FROM s.t").fetchall() == [("x", 2)]

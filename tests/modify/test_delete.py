@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,62 +115,6 @@ def test_everything(con: icesql.Connection, version: int, mode: str) -> None:
     con.execute("TRUNCATE TABLE s.t")
     found = con.execute("SELECT operation FROM s.t.snapshots ORDER BY committed_at").fetchall()
     assert [each for (each,) in found][-3:] == ["append", "overwrite", "delete"]
-
-
-@pytest.mark.parametrize(
-    ("sql", "kind", "message"),
-    [
-        ("DELETE FROM s.t WHERE nope = 1", "ColumnNotFoundError", "line 1, column 23"),
-        ("DELETE FROM s.nope WHERE i = 1", "TableNotFoundError", "line 1, column 13"),
-        ("DELETE FROM s.t WHERE", "SqlSyntaxError", "line 1"),
-        ("DELETE FROM s.t x y WHERE i = 1", "SqlSyntaxError", 'unexpected "y"'),
-        ("DELETE FROM s.t USING s.t u WHERE i = 1", "Error", "(?i)ambiguous"),
-        ("DELETE FROM s.t USING", "SqlSyntaxError", "nothing follows USING"),
-        ("DELETE FROM s.t USING WHERE i = 1", "SqlSyntaxError", "nothing follows USING"),
-        ("DELETE FROM s.t USING s.nope u", "TableNotFoundError", "line 1, column 23"),
-        ("DELETE FROM s.t USING s.t u, s.t v WHERE u.nope = 1", "ColumnNotFoundError", "column 42"),
-        ("DELETE FROM s.t USING s.t u WHERE u.i = 1 LIMIT 1", "UnsupportedSqlError", "LIMIT"),
-        ("DELETE FROM s.t WHERE i = 1 RETURNING i", "UnsupportedSqlError", "RETURNING"),
-        ("DELETE FROM s.t LIMIT 3", "SqlSyntaxError", "LIMIT"),
-        ("DELETE s.t", "SqlSyntaxError", "expected FROM"),
-        ("DELETE FROM s.t WHERE sum(i) = 1", "Error", "(?i)aggregate"),
-        ("DELETE FROM s.t WHERE ('x' || i)::INT = 1", "Error", "x"),
-        ("DELETE FROM s.t ORDER BY i", "SqlSyntaxError", "ORDER"),
-        ("TRUNCATE TABLE s.t, s.u", "SqlSyntaxError", "unexpected"),
-        (
-            "DELETE FROM s.t WHERE i = 7 UNION ALL SELECT _file, _pos FROM s.t",
-            "UnsupportedSqlError",
-            "UNION.*line 1, column 29",
-        ),
-        (
-            "DELETE FROM s.t WHERE (i = 1) EXCEPT SELECT _file, _pos FROM s.t WHERE (i = 2)",
-            "UnsupportedSqlError",
-            "EXCEPT",
-        ),
-        ("DELETE FROM s.t WHERE i = 1 ORDER BY i LIMIT 1", "UnsupportedSqlError", "ORDER"),
-        ("DELETE FROM s.t WHERE i = 1 LIMIT 1", "UnsupportedSqlError", "LIMIT"),
-        ("DELETE FROM s.t WHERE i = 1 GROUP BY ALL", "UnsupportedSqlError", "GROUP"),
-        ("DELETE FROM s.t WHERE i = 1 OFFSET 0", "UnsupportedSqlError", "OFFSET"),
-        (
-            "DELETE FROM s.t WHERE i = 1 QUALIFY row_number() OVER () = 1",
-            "UnsupportedSqlError",
-            "QUALIFY",
-        ),
-        ("DELETE FROM s.t.branch_b WHERE i = 1", "SnapshotNotFoundError", "branch 'b'"),
-        ("DELETE FROM s.t.branch_b", "SnapshotNotFoundError", "branch 'b'"),
-    ],
-)
-def test_what_is_refused_changes_nothing(
-    lasting: tuple[icesql.Connection, Path], sql: str, kind: str, message: str
-) -> None:
-    con, warehouse = lasting
-    made = con.execute("CREATE TABLE IF NOT EXISTS s.t (i INT, s VARCHAR, x DOUBLE)")
-    if not made.notes:
-        con.execute("INSERT INTO s.t VALUES (1, 'a', 1)")
-    before = sorted(each for each in warehouse.rglob("*") if each.is_file())
-    with pytest.raises(getattr(errors, kind), match=message):
-        con.execute(sql)
-    assert before == sorted(each for each in warehouse.rglob("*") if each.is_file())
 
 
 @pytest.mark.parametrize(("version", "mode"), MODES[1:3])

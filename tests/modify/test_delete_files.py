@@ -66,27 +66,6 @@ def test_in_other_spellings(catalog: dict[str, Any], con: icesql.Connection, dia
     assert con.execute("SELECT i FROM s.t ORDER BY i").fetchall() == [(i,) for i in range(25, 29)]
 
 
-@pytest.mark.parametrize("condition", ["i < 5", "x < 1000", "i % 10 < 10", "p || 'x' = 'ax'"])
-def test_rows_that_may_stay_are_looked_at(con: icesql.Connection, condition: str) -> None:
-    filled(con)
-    (count,) = con.execute(f"SELECT count(*) FROM s.t WHERE {condition}").fetchone()
-    assert con.execute(f"DELETE FROM s.t WHERE {condition}").rowcount == count > 0
-    assert con.execute("SELECT count(*) FROM s.t").fetchone() == (30 - count,)
-
-
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("everything", [False, True])
-def test_rows_that_were_deleted_before_do_not_count(
-    con: icesql.Connection, version: int, everything: bool
-) -> None:
-    filled(con, version, **{"write.delete.mode": "merge-on-read"})
-    con.execute("DELETE FROM s.t WHERE i IN (1, 2, 11)")
-    sql = "DELETE FROM s.t" + ("" if everything else " WHERE p = 'a'")
-    assert con.execute(sql).rowcount == (27 if everything else 8)
-    left = con.execute("SELECT count(*) FROM s.t.delete_files").fetchone()
-    assert left in ([(0,)] if everything else [(1,), (2,)])
-
-
 def test_files_that_another_writer_rewrites(
     con: icesql.Connection, catalog: dict[str, Any], monkeypatch: Any
 ) -> None:

@@ -65,16 +65,6 @@ def test_copy_stores_no_infinity(con: icesql.Connection, tmp_path: Path) -> None
     assert con.execute("SELECT * FROM s.t").fetchall() == []
 
 
-def test_the_largest_times_are_no_infinity(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (d DATE, ts TIMESTAMP)")
-    con.execute(
-        "INSERT INTO s.t VALUES "
-        "(DATE '5881580-07-10', TIMESTAMP '294247-01-10 04:00:54.775806'), "
-        "(DATE '5877642-06-25 (BC)', TIMESTAMP '290309-12-22 (BC) 00:00:00')"
-    )
-    assert con.execute("SELECT count(d), count(ts) FROM s.t").fetchall() == [(2, 2)]
-
-
 def test_what_others_stored_is_rewritten_as_it_is(con: icesql.Connection, tmp_path: Path) -> None:
     """Engines take these numbers for infinite; to Iceberg they are times like others."""
     con.execute("CREATE TABLE s.t (id INT NOT NULL, ts TIMESTAMP)")

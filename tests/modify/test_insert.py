@@ -70,50 +70,6 @@ def test_what_a_statement_tells(con: icesql.Connection) -> None:
     assert con.execute("SELECT count(*) FROM s.t.snapshots").fetchall() == [(1,)]
 
 
-def test_columns_by_position_name_and_default(con: icesql.Connection) -> None:
-    con.execute(
-        "CREATE TABLE s.t (a INT NOT NULL, b VARCHAR DEFAULT 'none', c DATE) "
-        "TBLPROPERTIES ('format-version' = '3')"
-    )
-    con.execute("INSERT INTO s.t VALUES (1, 'x', DATE '2026-01-01')")
-    con.execute("INSERT INTO s.t (c, A) VALUES ('2026-01-02', 2)")
-    con.execute("INSERT INTO s.t BY NAME SELECT NULL AS b, 3 AS a")
-    assert rows(con, "SELECT * FROM s.t ORDER BY a") == [
-        (1, "x", date(2026, 1, 1)), (2, "none", date(2026, 1, 2)), (3, None, None),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("sql", "kind", "message"),
-    [
-        ("INSERT INTO s.t VALUES (1)", "ProgrammingError", "the query gives 1 column, and s.t has 3"),
-        ("INSERT INTO s.t (a) VALUES (1, 2)", "ProgrammingError", "2 columns, and the column list has 1"),
-        ("INSERT INTO s.t (a, a) VALUES (1, 2)", "ProgrammingError", '"a" is given twice'),
-        ("INSERT INTO s.t (b) VALUES ('x')", "IntegrityError", '"a" is required'),
-        ("INSERT INTO s.t (a) VALUES (1), (NULL)", "IntegrityError", 'NULL in required column "a", row 2'),
-        ("INSERT INTO s.t (a, p) VALUES (1, 1.234)", "DataError", r'"p" \(decimal\(4, 2\)\), row 1: 1.234'),
-        ("INSERT INTO s.t (a) SELECT 5000000000", "DataError", r'"a" \(int\), row 1: 5000000000'),
-        ("INSERT INTO s.t (a) VALUES ('1')", "TypeMismatchError", '"a"'),
-        ("INSERT INTO s.t (a, b) VALUES (1, 2)", "DataError", '"b"'),
-        ("INSERT INTO s.t (a, z) VALUES (1, 2)", "ColumnNotFoundError", '"z" not found'),
-        ("INSERT INTO s.t BY NAME SELECT 1 AS a, 2 AS bb", "ColumnNotFoundError", 'did you mean "b"'),
-        ("INSERT INTO s.nix VALUES (1)", "TableNotFoundError", "line 1, column 13"),
-        ("INSERT INTO s.t (a) SELECT x FROM s.t", "ColumnNotFoundError", "line 1, column 28"),
-        ("INSERT INTO s.t (a) SELECT ('x' || i)::INT FROM range(3) r(i)", "Error", "x"),
-    ],
-)  # fmt: skip
-def test_what_does_not_fit_changes_nothing(
-    lasting: tuple[icesql.Connection, Path], sql: str, kind: str, message: str
-) -> None:
-    con, warehouse = lasting
-    con.execute("CREATE TABLE IF NOT EXISTS s.t (a INT NOT NULL, b VARCHAR, p DECIMAL(4, 2))")
-    before = sorted(each for each in warehouse.rglob("*") if each.is_file())
-    with pytest.raises(getattr(errors, kind), match=message):
-        con.execute(sql)
-    assert con.execute("SELECT count(*) FROM s.t.snapshots").fetchall() == [(0,)]
-    assert sorted(each for each in warehouse.rglob("*") if each.is_file()) == before
-
-
 def test_parameters(con: icesql.Connection) -> None:
     con.execute("CREATE TABLE s.t (a INT, b VARCHAR)")
     con.execute("INSERT INTO s.t VALUES (?, ?)", [1, "x'); DROP TABLE s.t; --"])
@@ -137,35 +93,6 @@ def test_executemany_is_one_commit(con: icesql.Connection) -> None:
         with pytest.raises(errors.NotSupportedError):
             cursor.executemany(sql, [[1]])
     assert con.execute("SELECT count(*) FROM s.t.snapshots").fetchall() == [(2,)]
-
-
-def test_a_table_into_itself(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (a INT)")
-    con.execute("INSERT INTO s.t VALUES (1), (2)")
-    con.execute("INSERT INTO s.t SELECT a + 10 FROM s.t")
-    assert rows(con, "SELECT a FROM s.t ORDER BY a") == [(1,), (2,), (11,), (12,)]
-    assert rows(con, "SELECT a FROM s.t FOR VERSION AS OF 'main' WHERE a > 5 ORDER BY a") == [
-        (11,),
-        (12,),
-    ]
-
-
-def test_use_and_branches(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (a INT)")
-    con.execute("USE s")
-    con.execute("INSERT INTO t VALUES (1)")
-    con.execute("ALTER TABLE t CREATE BRANCH audit")
-    con.execute("INSERT INTO s.t.branch_audit VALUES (2)")
-    assert rows(con, "SELECT a FROM t") == [(1,)]
-    assert rows(con, "SELECT a FROM t FOR VERSION AS OF 'audit' ORDER BY a") == [(1,), (2,)]
-
-
-def test_times_of_the_session(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (tz TIMESTAMPTZ)")
-    con.execute("SET timezone = 'Europe/Berlin'")
-    con.execute("INSERT INTO s.t SELECT TIMESTAMP '2026-01-01 12:00:00'")
-    con.execute("SET timezone = 'UTC'")
-    assert rows(con, "SELECT * FROM s.t") == [(datetime(2026, 1, 1, 11, tzinfo=UTC),)]
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "json"])
@@ -194,38 +121,6 @@ def test_copy_from_with_odd_names_and_options(con: icesql.Connection, tmp_path: 
     with pytest.raises(errors.Error):
         con.execute(f"COPY s.t FROM '{tmp_path}/bad.csv'")
     assert rows(con, "SELECT count(*) FROM s.t") == [(2,)]
-
-
-def test_pruning_loses_no_row_that_was_written(con: icesql.Connection) -> None:
-    """Bounds, counts and partitions of what icesql writes, judged by the answers they give."""
-    con.execute(
-        "CREATE TABLE s.t (i INT, s VARCHAR, d DOUBLE, p DECIMAL(20, 3), ts TIMESTAMP, x BLOB) "
-        "PARTITIONED BY (bucket(2, i), truncate(1, s), years(ts)) "
-        "TBLPROPERTIES ('write.metadata.metrics.default' = 'truncate(3)')"
-    )
-    con.execute(
-        """INSERT INTO s.t SELECT CASE WHEN i % 7 = 0 THEN NULL ELSE i - 50 END,
-           CASE WHEN i % 5 = 0 THEN NULL WHEN i % 11 = 0 THEN '' ELSE chr(97 + (i % 4)::INT) || 'ÿÿÿÿ' || i END,
-           CASE WHEN i % 6 = 0 THEN 'nan'::DOUBLE WHEN i % 9 = 0 THEN -0.0 ELSE i / 3.0 END,
-           (i - 100) * 1000.125, TIMESTAMP '1969-11-30 12:00:00' + to_days(i::INT),
-           CASE WHEN i % 4 = 0 THEN '\\xFF\\xFF\\xFF\\xFF'::BLOB ELSE encode(i::VARCHAR) END
-           FROM range(150) r(i)"""
-    )
-    con.execute("CREATE TABLE s.all_in_one AS SELECT * FROM s.t")
-    conditions = [
-        "i = 5", "i < -40", "i IS NULL", "i IN (1, 2, 249)", "s = ''", "s >= 'ÿ'", "s LIKE 'aÿ%'",
-        "s > 'z'", "s IS NULL", "d = 0", "d > 90", "d = 'nan'", "isnan(d)", "d < 0.5", "NOT d > 5",
-        "p < -90000", "p = -100012.5", "ts < TIMESTAMP '1970-01-01'", "ts = TIMESTAMP '1970-02-03 12:00:00'",
-        "x = '\\xFF\\xFF\\xFF\\xFF'::BLOB", "x > '\\xFF'::BLOB", "x < '1'::BLOB", "i + 0 = 5",
-    ]  # fmt: skip
-    # FILTER is never pushed: all rows are read for it.
-    counts = ", ".join(f"count(*) FILTER (WHERE {each})" for each in conditions)
-    (whole,) = con.execute(f"SELECT {counts} FROM s.all_in_one").fetchall()
-    for condition, count in zip(conditions, whole, strict=True):
-        for table, reader in (("s.t", "arrow"), ("s.t", "auto"), ("s.all_in_one", "auto")):
-            con.execute(f"SET local_reader = '{reader}'")
-            pruned = con.execute(f"SELECT count(*) FROM {table} WHERE {condition}").fetchall()
-            assert pruned == [(count,)], condition
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -157,58 +156,6 @@ def test_identifier_fields(con: icesql.Connection) -> None:
     con.execute("ALTER TABLE s.t SET IDENTIFIER FIELDS id")
     con.execute("ALTER TABLE s.t RENAME COLUMN id TO key")
     assert names() == {"key"}
-
-
-@pytest.mark.parametrize(
-    ("sql", "kind", "message"),
-    [
-        ("ADD PARTITION FIELD c", "ProgrammingError", "two partition fields|redundant"),
-        ("ADD PARTITION FIELD years(ts)", "ProgrammingError", "redundant"),
-        ("ADD PARTITION FIELD days(c)", "TypeMismatchError", "day does not take"),
-        ("ADD PARTITION FIELD days(nothing)", "ColumnNotFoundError", "nothing"),
-        ("ADD PARTITION FIELD bucket(0, id)", "SqlSyntaxError", "above 0"),
-        ("ADD PARTITION FIELD id AS c", "ProgrammingError", "c"),
-        ("ADD PARTITION FIELD zorder(id, c)", "UnsupportedSqlError", "zorder"),
-        ("DROP PARTITION FIELD id", "ProgrammingError", "not partitioned by"),
-        ("DROP PARTITION FIELD ts_dey", "ProgrammingError", "did you mean ts_day"),
-        ("REPLACE PARTITION FIELD c", "SqlSyntaxError", "WITH"),
-        ("WRITE ORDERED BY nothing", "ColumnNotFoundError", "nothing"),
-        ("WRITE LOCALLY UNORDERED", "SqlSyntaxError", "ORDERED BY"),
-        ("WRITE UNORDERED ORDERED BY c", "SqlSyntaxError", "UNORDERED"),
-        ("SET PROPERTIES location = 'x'", "UnsupportedSqlError", "location"),
-        ("DROP COLUMN c", "ProgrammingError", "DROP PARTITION FIELD c comes first"),
-        ("DROP COLUMN id", "ProgrammingError", "WRITE UNORDERED"),
-        ("SET TBLPROPERTIES ('format-version' = '1')", "ProgrammingError", "1"),
-        ("SET TBLPROPERTIES ('format-version' = '9')", "ProgrammingError", "9"),
-    ],
-)
-def test_what_is_refused_changes_nothing(
-    lasting: tuple[icesql.Connection, Path], sql: str, kind: str, message: str
-) -> None:
-    con, warehouse = lasting
-    made = con.execute(
-        f"CREATE TABLE IF NOT EXISTS s.t {COLUMNS} PARTITIONED BY (c, days(ts)) SORTED BY (id)"
-    )
-    assert made is not None
-    before = sorted(each for each in warehouse.rglob("*") if each.is_file())
-    with pytest.raises(getattr(errors, kind), match=message):
-        con.execute(f"ALTER TABLE s.t {sql}")
-    assert before == sorted(each for each in warehouse.rglob("*") if each.is_file())
-
-
-def test_a_partition_column_goes_once_it_is_dropped_from_the_spec(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (a INT, c VARCHAR) PARTITIONED BY (c)")
-    con.execute("INSERT INTO s.t VALUES (1, 'x'), (2, 'y')")
-    con.execute("ALTER TABLE s.t DROP PARTITION FIELD c")
-    con.execute("INSERT INTO s.t VALUES (3, 'z')")
-    con.execute("ALTER TABLE s.t DROP COLUMN c")
-    con.execute("INSERT INTO s.t VALUES (4)")
-    # Java binds the older spec to the columns of now, and would load the table no more.
-    with pytest.raises(errors.ProgrammingError, match=r'"c" .identity. has the name of a column'):
-        con.execute("ALTER TABLE s.t ADD COLUMN c VARCHAR")
-    con.execute("ALTER TABLE s.t ADD COLUMN d VARCHAR")
-    found: list[tuple[Any, ...]] = con.execute("SELECT a, d FROM s.t ORDER BY a").fetchall()
-    assert found == [(1, None), (2, None), (3, None), (4, None)]
 
 
 def test_an_upgrade_gives_rows_ids(con: icesql.Connection) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import icesql
-from icesql import errors
 from icesql.catalog.targets import table_to_change
 
 Rows = list[tuple[Any, ...]]
@@ -25,10 +23,6 @@ def filled(con: icesql.Connection, version: int = 2, mode: str = "copy-on-write"
 
 def rows(con: icesql.Connection, what: str = "s.t") -> Rows:
     return con.execute(f"SELECT i, p, q FROM {what} ORDER BY i, p, q").fetchall()
-
-
-def replaced(gone: list[int], *more: tuple[Any, ...]) -> Rows:
-    return sorted([*(row for row in START if row[0] not in gone), *more])
 
 
 CASES: list[tuple[str, str, list[int], Rows]] = [
@@ -67,22 +61,6 @@ def test_what_goes_and_what_comes(con: icesql.Connection, number: int) -> None:
     assert sorted(rows(con), key=repr) == found
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_table_without_partitions_is_one_partition(con: icesql.Connection, version: int) -> None:
-    """As Spark does it with Iceberg: no rows replace nothing, and rows everything."""
-    filled(con, version)
-    con.execute("ALTER TABLE s.t DROP PARTITION FIELD p")
-    con.execute("ALTER TABLE s.t DROP PARTITION FIELD q")
-    con.execute("SET partition_overwrite_mode = dynamic")
-    con.execute("INSERT OVERWRITE s.t SELECT * FROM s.t WHERE i > 99")
-    assert rows(con) == START
-    con.execute("INSERT OVERWRITE s.t SELECT * FROM s.t WHERE i > 2")
-    assert rows(con) == START[2:]
-    con.execute("SET partition_overwrite_mode = static")
-    con.execute("INSERT OVERWRITE s.t SELECT * FROM s.t WHERE i > 99")
-    assert rows(con) == []
-
-
 def test_parameters_and_branches(con: icesql.Connection) -> None:
     filled(con)
     con.execute("ALTER TABLE s.t CREATE BRANCH audit")
@@ -115,57 +93,6 @@ def test_an_empty_text_in_sparks_dialect(con: icesql.Connection, catalog: dict[s
     assert rows(con) == [*START, (9, "", 9)]
 
 
-def test_files_of_older_partitionings(con: icesql.Connection) -> None:
-    filled(con)
-    con.execute("ALTER TABLE s.t DROP PARTITION FIELD q")
-    con.execute("ALTER TABLE s.t DROP PARTITION FIELD p")
-    con.execute("INSERT INTO s.t VALUES (5, 'a', 10), (6, 'b', 10)")
-    con.execute("ALTER TABLE s.t ADD PARTITION FIELD p")
-    con.execute("INSERT INTO s.t VALUES (7, 'a', 10)")
-    with pytest.raises(errors.UnsupportedSqlError, match="REPLACE WHERE does it row by row"):
-        con.execute("INSERT OVERWRITE s.t PARTITION (p = 'a') VALUES (9, 9)")
-    con.execute("INSERT INTO s.t REPLACE WHERE p = 'a' VALUES (9, 'a', 9)")
-    assert rows(con) == [(3, "b", 10), (4, None, 10), (6, "b", 10), (9, "a", 9)]
-    con.execute("SET partition_overwrite_mode = dynamic")
-    con.execute("INSERT OVERWRITE s.t VALUES (10, 'a', 1), (11, 'b', 1)")
-    # Row 6 was rewritten by the partitioning of now; rows 3 and 4 lie in the old one.
-    assert rows(con) == [(3, "b", 10), (4, None, 10), (10, "a", 1), (11, "b", 1)]
-
-
-@pytest.mark.parametrize(
-    ("sql", "kind", "message"),
-    [
-        ("INSERT OVERWRITE s.t PARTITION (i = 1) VALUES (1, 1)", "ProgrammingError", "not partitioned"),
-        ("INSERT OVERWRITE s.t PARTITION (x = 1) VALUES (1, 1)", "ColumnNotFoundError", "x"),
-        ("INSERT OVERWRITE s.t PARTITION (q = 'x') VALUES (1, 'a')", "DataError", "value of column"),
-        ("INSERT OVERWRITE s.t PARTITION (q = i) VALUES (1, 'a')", "UnsupportedSqlError", "constant"),
-        ("INSERT OVERWRITE s.t PARTITION (q = 1) VALUES (1, 'a', 2)", "ProgrammingError", "3 columns"),
-        ("INSERT OVERWRITE s.t PARTITION (q = 1) (i, q) VALUES (1, 2)", "ProgrammingError", "twice"),
-        ("INSERT INTO s.t REPLACE WHERE p = 'a' VALUES (1, 'b', 2)", "DataError", "row 1 does not satisfy"),
-        ("INSERT INTO s.t REPLACE WHERE p = 'a' VALUES (1, 'a', 2), (1, NULL, 2)", "DataError", "row 2"),
-        ("INSERT INTO s.t REPLACE WHERE p = 'a' ORDER BY i VALUES (1, 'a', 2)", "UnsupportedSqlError", "more than a condition"),
-        ("INSERT INTO s.t REPLACE WHERE nope = 1 VALUES (1, 'a', 2)", "ColumnNotFoundError", "nope"),
-        ("INSERT INTO s.t REPLACE WHERE p = 'a'", "SqlSyntaxError", "a query"),
-        ("INSERT INTO s.t REPLACE WHERE VALUES (1, 'a', 2)", "SqlSyntaxError", "a condition"),
-        ("INSERT OVERWRITE s.t REPLACE WHERE p = 'a' VALUES (1, 'a', 2)", "UnsupportedSqlError", "OVERWRITE"),
-        ("INSERT INTO s.t (i) REPLACE WHERE i = 1 VALUES (1)", "UnsupportedSqlError", "a column list"),
-        ("SET partition_overwrite_mode = maybe", "ProgrammingError", "static"),
-        ("CREATE TABLE s.u LIKE s.nothing", "TableNotFoundError", "nothing"),
-        ("CREATE TABLE s.t LIKE s.t", "CatalogError", "already"),
-    ],
-)  # fmt: skip
-def test_what_is_refused_changes_nothing(
-    lasting: tuple[icesql.Connection, Path], sql: str, kind: str, message: str
-) -> None:
-    con, warehouse = lasting
-    if "s.t" not in con.tables():
-        filled(con)
-    before = sorted(each for each in warehouse.rglob("*") if each.is_file())
-    with pytest.raises(getattr(errors, kind), match=message):
-        con.execute(sql)
-    assert before == sorted(each for each in warehouse.rglob("*") if each.is_file())
-
-
 @pytest.mark.parametrize("spelling", ["LIKE s.t", "(LIKE s.t INCLUDING PROPERTIES)"])
 def test_a_table_like_another(con: icesql.Connection, spelling: str) -> None:
     con.execute(
@@ -195,12 +122,3 @@ def test_a_table_like_another(con: icesql.Connection, spelling: str) -> None:
     con.execute("INSERT INTO s.u (i) VALUES (1)")
     assert con.execute("SELECT i, p FROM s.u").fetchall() == [(1, "x")]
     assert con.execute("CREATE TABLE IF NOT EXISTS s.u LIKE s.t").notes
-
-
-def test_partitions_of_odd_floats(con: icesql.Connection) -> None:
-    """NaN is one partition, -0.0 and 0.0 are two."""
-    con.execute("CREATE TABLE s.t (i INT, p DOUBLE) PARTITIONED BY (p)")
-    con.execute("INSERT INTO s.t VALUES (1, 'NaN'::DOUBLE), (2, -0.0::DOUBLE), (3, 0.0::DOUBLE)")
-    con.execute("SET partition_overwrite_mode = 'dynamic'")
-    con.execute("INSERT OVERWRITE s.t VALUES (4, 'NaN'::DOUBLE), (5, 0.0::DOUBLE)")
-    assert con.execute("SELECT i FROM s.t ORDER BY i").fetchall() == [(2,), (4,), (5,)]

@@ -175,26 +175,6 @@ def test_both_pins_are_named(there: tuple[icesql.Connection, Path]) -> None:
     con.execute("RESET snapshot_ref")
 
 
-def test_rows_of_the_past_are_saved_into_a_new_table(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t AS SELECT 1 AS a")
-    con.execute("ALTER TABLE s.t CREATE TAG early")
-    con.execute("INSERT INTO s.t VALUES (2)")
-    con.execute("SET snapshot_ref = 'early'")
-    con.execute("CREATE TABLE s.saved AS SELECT * FROM s.t")
-    con.execute("CREATE TABLE IF NOT EXISTS s.saved AS SELECT 5 AS a")
-    with pytest.raises(icesql.Error, match="already"):
-        con.execute("CREATE TABLE s.saved AS SELECT * FROM s.t")
-    # What is the session's own is no table of a catalog.
-    con.execute("CREATE TEMP TABLE kept AS SELECT * FROM s.t")
-    con.execute("CREATE TEMP VIEW seen AS SELECT * FROM s.t")
-    con.execute("DROP VIEW seen")
-    con.execute("RESET snapshot_ref")
-    assert con.execute("SELECT a FROM s.saved").fetchall() == [(1,)]
-    assert con.execute("SELECT a FROM kept").fetchall() == [(1,)]
-    con.execute("DELETE FROM s.t")
-    assert con.execute("SELECT count(*) FROM s.t").fetchall() == [(0,)]
-
-
 def test_what_tells_only_is_told(there: tuple[icesql.Connection, Path]) -> None:
     con, _ = there
     con.execute("SET SNAPSHOT TIME = now()")
@@ -203,45 +183,3 @@ def test_what_tells_only_is_told(there: tuple[icesql.Connection, Path]) -> None:
         assert con.execute("EXPLAIN CALL system.rewrite_data_files('s.t')").description
     finally:
         con.execute("RESET SNAPSHOT TIME")
-
-
-def test_a_transaction_that_was_begun_before_ends(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t AS SELECT 1 AS a")
-    con.execute("BEGIN")
-    con.execute("INSERT INTO s.t VALUES (2)")
-    con.execute("SET SNAPSHOT TIME = now()")
-    with pytest.raises(ProgrammingError, match="reads tables as they were"):
-        con.execute("INSERT INTO s.t VALUES (3)")
-    con.execute("COMMIT")
-    con.execute("RESET SNAPSHOT TIME")
-    assert con.execute("SELECT count(*) FROM s.t").fetchall() == [(2,)]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "INSERT INTO s.t VERSION AS OF 'early' VALUES (3)",
-        "INSERT INTO s.t FOR SYSTEM_TIME AS OF now() SELECT 3",
-        "INSERT INTO s.t AT (TIMESTAMP => now()) VALUES (3)",
-        "INSERT OVERWRITE s.t VERSION AS OF 'early' SELECT 3",
-        "INSERT INTO s.t VERSION AS OF -1 VALUES (3)",
-        "INSERT INTO s.t FOR VERSION AS OF 1234567890123 VALUES (3)",
-        "DELETE FROM s.t VERSION AS OF 'early'",
-        "DELETE FROM s.t VERSION AS OF 'early' WHERE a = 1",
-        "UPDATE s.t VERSION AS OF 'early' SET a = 2",
-        "MERGE INTO s.t VERSION AS OF 'early' USING s.t o ON t.a = o.a WHEN MATCHED THEN DELETE",
-        "TRUNCATE TABLE s.t VERSION AS OF 'early'",
-        "DROP TABLE s.t VERSION AS OF 'early'",
-        "DROP TABLE s.t VERSION AS OF 'early' PURGE",
-        "ALTER TABLE s.t VERSION AS OF 'early' ADD COLUMN b BIGINT",
-        "COPY s.t VERSION AS OF 'early' FROM 'x.csv'",
-        "CREATE OR REPLACE TABLE s.t VERSION AS OF 'early' AS SELECT 1 AS a",
-    ],
-)
-def test_the_target_of_a_change_has_no_version(con: icesql.Connection, text: str) -> None:
-    con.execute("CREATE TABLE s.t AS SELECT 1 AS a")
-    con.execute("ALTER TABLE s.t CREATE TAG early")
-    con.execute("INSERT INTO s.t VALUES (2)")
-    with pytest.raises(icesql.Error):
-        con.execute(text)
-    assert con.execute("SELECT a FROM s.t ORDER BY a").fetchall() == [(1,), (2,)]

@@ -198,13 +198,6 @@ def test_it_is_planned_again_so_often_and_no_more(con, other, before, retries: i
     assert left_over(con) == set()
 
 
-@pytest.mark.parametrize("text", ["-1", "101", "two", "1.5", "", "٣"])
-def test_the_setting_takes_small_numbers(con, text: str) -> None:
-    with pytest.raises(icesql.ProgrammingError, match="conflict_retries"):
-        con.execute(f"SET conflict_retries = '{text}'")
-    con.execute("SET conflict_retries = 100")
-
-
 @pytest.mark.parametrize(
     ("statement", "named"),
     [

@@ -64,15 +64,6 @@ def test_what_no_statement_could_use_is_not_set(con: icesql.Connection, name: st
     assert con.execute("SHOW TABLES FROM s").fetchall() == [("s.t",)]
 
 
-def test_what_others_use_is_set(con: icesql.Connection) -> None:
-    con.execute(
-        "CREATE TABLE s.t (x INT) TBLPROPERTIES ('write.format.default' = 'ORC', "
-        "'write.spark.accept-any-schema' = 'true', 'write.orc.compression-codec' = 'x', "
-        "'commit.retry.num-retries' = '0', 'write.metadata.compression-codec' = 'gzip')"
-    )
-    con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('owner' = '', 'write.format.default' = 'avro')")
-
-
 @pytest.mark.parametrize("name", SPOILED)
 def test_what_others_set_is_mended(
     con: icesql.Connection, catalog: dict[str, Any], name: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,48 +89,6 @@ def test_what_each_statement_makes(con: icesql.Connection, table: None) -> None:
     con.execute("ALTER TABLE s.t DROP BRANCH IF EXISTS nothing")
     con.execute("ALTER TABLE s.t DROP BRANCH c")
     assert set(refs(con)) == {"b"}
-
-
-@pytest.mark.parametrize(
-    ("sql", "kind", "message"),
-    [
-        ("ALTER TABLE s.t CREATE BRANCH main", "ProgrammingError", "already exists"),
-        ("ALTER TABLE s.t CREATE TAG main", "ProgrammingError", "is a branch"),
-        ("ALTER TABLE s.t REPLACE TAG x", "ProgrammingError", "no tag 'x'"),
-        ("ALTER TABLE s.t DROP TAG x", "ProgrammingError", "no tag 'x'"),
-        ("ALTER TABLE s.t DROP BRANCH main", "ProgrammingError", "cannot be dropped"),
-        ("ALTER TABLE s.t CREATE TAG x AS OF VERSION 7", "SnapshotNotFoundError", "snapshot 7"),
-        ("ALTER TABLE s.t CREATE TAG x AS OF VERSION 'y'", "SnapshotNotFoundError", "y"),
-        ("ALTER TABLE s.t CREATE TAG x AS OF TIMESTAMP '1970-01-02'", "SnapshotNotFoundError", "1970"),
-        ("ALTER TABLE s.t CREATE TAG x RETAIN 0 DAYS", "SqlSyntaxError", "0"),
-        ("ALTER TABLE s.t CREATE TAG x RETAIN 5 WEEKS", "SqlSyntaxError", "DAYS"),
-        ("ALTER TABLE s.t CREATE TAG x WITH SNAPSHOT RETENTION 5 SNAPSHOTS", "SqlSyntaxError", "WITH"),
-        ("ALTER TABLE s.t CREATE OR REPLACE TAG IF NOT EXISTS x", "SqlSyntaxError", "exclude"),
-        ("ALTER TABLE s.t CREATE TAG x JOIN s.t", "SqlSyntaxError", "JOIN"),
-        ("ALTER TABLE s.t CREATE TAG x y", "SqlSyntaxError", "AS OF VERSION"),
-        ("ALTER TABLE s.t CREATE TAG", "SqlSyntaxError", "name of a branch or tag"),
-        ("ALTER TABLE s.t CREATE TAG ''", "SqlSyntaxError", "without a letter"),
-        ("CREATE BRANCH b IN TABLE s.nothing", "TableNotFoundError", "nothing"),
-        ("INSERT INTO s.t.branch_x VALUES (1)", "SnapshotNotFoundError", "CREATE BRANCH x"),
-        ("INSERT INTO s.t VERSION AS OF 'x' VALUES (1)", "SnapshotNotFoundError", "branch 'x'"),
-        ("INSERT INTO s.t VERSION AS OF 12 VALUES (1)", "UnsupportedSqlError", "to a snapshot"),
-        ("INSERT INTO s.t TIMESTAMP AS OF '2020-01-01' VALUES (1)", "UnsupportedSqlError", "past"),
-        ("INSERT INTO s.t AT (TIMESTAMP => '2020-01-01') VALUES (1)", "UnsupportedSqlError", "past"),
-        ("INSERT INTO s.t@v VALUES (1)", "ProgrammingError", "is a tag"),
-        ("DELETE FROM s.t VERSION AS OF 'v' WHERE a = 1", "ProgrammingError", "is a tag"),
-    ],
-)  # fmt: skip
-def test_what_is_refused_changes_nothing(
-    lasting: tuple[icesql.Connection, Path], sql: str, kind: str, message: str
-) -> None:
-    con, warehouse = lasting
-    if not con.execute("CREATE TABLE IF NOT EXISTS s.t (a INT)").notes:
-        con.execute("INSERT INTO s.t VALUES (1)")
-        con.execute("ALTER TABLE s.t CREATE TAG v")
-    before = sorted(each for each in warehouse.rglob("*") if each.is_file())
-    with pytest.raises(getattr(errors, kind), match=message):
-        con.execute(sql)
-    assert before == sorted(each for each in warehouse.rglob("*") if each.is_file())
 
 
 def test_rows_of_a_branch_stay_in_it(con: icesql.Connection, table: None) -> None:

@@ -158,29 +158,3 @@ def test_a_branch(small: icesql.Connection) -> None:
     )
     found = small.execute("SELECT count(DISTINCT _file) FROM s.t VERSION AS OF 'audit'").fetchall()
     assert found == [(2,)]
-
-
-@pytest.mark.parametrize("order", ["'i DESC'", "'zorder(i)'", "NULL"])
-def test_null_structs_with_required_fields(con: icesql.Connection, order: str) -> None:
-    """At every depth, and beside structs of nothing but required fields."""
-    con.execute(
-        "CREATE TABLE s.t (i INT, st STRUCT(a INT NOT NULL, b STRUCT(c VARCHAR NOT NULL)), "
-        "l STRUCT(x DATE NOT NULL)[], m MAP(VARCHAR, STRUCT(y UUID NOT NULL)), "
-        "two STRUCT(metadata BLOB NOT NULL, value BLOB NOT NULL), n STRUCT(k INT NOT NULL) NOT NULL)"
-    )
-    uuid = "UUID '00000000-0000-0000-0000-000000000007'"
-    con.execute(
-        "INSERT INTO s.t VALUES (1, {'a': 1, 'b': {'c': 'x'}}, [{'x': DATE '2026-01-01'}], "
-        f"MAP {{'k': {{'y': {uuid}}}}}, {{'metadata': 'a'::BLOB, 'value': ''::BLOB}}, {{'k': 1}})"
-    )
-    con.execute("INSERT INTO s.t VALUES (2, NULL, NULL, NULL, NULL, {'k': 2})")
-    con.execute(
-        "INSERT INTO s.t VALUES (3, {'a': 2, 'b': NULL}, [NULL], MAP {'k': NULL}, NULL, {'k': 3})"
-    )
-    before = con.execute("SELECT * FROM s.t ORDER BY i").fetchall()
-    strategy = "" if order == "NULL" else f"strategy => 'sort', sort_order => {order}, "
-    con.execute(
-        f"CALL system.rewrite_data_files('s.t', {strategy}options => map('rewrite-all', 'true'))"
-    )
-    assert con.execute("SELECT * FROM s.t ORDER BY i").fetchall() == before
-    assert con.execute("SELECT count(*) FROM s.t.files").fetchall() == [(1,)]

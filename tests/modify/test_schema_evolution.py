@@ -197,40 +197,6 @@ def test_many_columns_at_once(con: icesql.Connection) -> None:
     assert metadata(con, "t").last_column_id == 1001
 
 
-def test_overwrite_brings_columns(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (p INT, a INT) PARTITIONED BY (p)")
-    con.execute("INSERT INTO s.t VALUES (1, 1), (2, 2)")
-    con.execute(
-        "INSERT WITH SCHEMA EVOLUTION OVERWRITE s.t PARTITION (p = 1) BY NAME SELECT 3 AS a, 4 AS b"
-    )
-    assert con.execute("SELECT * FROM s.t ORDER BY p").fetchall() == [(1, 3, 4), (2, 2, None)]
-    con.execute("SET partition_overwrite_mode = 'dynamic'")
-    con.execute("INSERT WITH SCHEMA EVOLUTION OVERWRITE s.t BY NAME SELECT 2 AS p, 5 AS c")
-    assert con.execute("SELECT * FROM s.t ORDER BY p").fetchall() == [
-        (1, 3, 4, None), (2, None, None, 5),
-    ]  # fmt: skip
-    con.execute(
-        "INSERT WITH SCHEMA EVOLUTION OVERWRITE s.t BY NAME SELECT 2 AS p, 5 AS d WHERE false"
-    )
-    assert con.execute("SELECT count(*), count(d) FROM s.t").fetchall() == [(2, 0)]
-    con.execute("RESET partition_overwrite_mode")
-    con.execute(
-        "INSERT WITH SCHEMA EVOLUTION OVERWRITE s.t BY NAME SELECT 2 AS p, 5 AS e WHERE false"
-    )
-    assert con.execute("SELECT count(*), count(e) FROM s.t").fetchall() == [(0, 0)]
-
-
-def test_a_table_that_takes_any_schema(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (a INT)")
-    with pytest.raises(errors.ColumnNotFoundError):
-        con.execute("INSERT INTO s.t BY NAME SELECT 1 AS b")
-    con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('write.spark.accept-any-schema' = 'true')")
-    con.execute("INSERT INTO s.t BY NAME SELECT 1 AS b")
-    assert con.execute("SELECT * FROM s.t").fetchall() == [(None, 1)]
-    with pytest.raises(errors.ProgrammingError):
-        con.execute("INSERT INTO s.t SELECT 1 AS b, 2 AS c, 3 AS d")
-
-
 def test_a_branch_and_a_transaction(con: icesql.Connection) -> None:
     con.execute("CREATE TABLE s.t (a INT)")
     con.execute("INSERT INTO s.t VALUES (1)")

@@ -162,12 +162,6 @@ def test_a_replaced_table_is_refused_with_the_statement_that_brings_it_back(
     assert ids(table) == [3, 4]
 
 
-def test_a_table_without_snapshots(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (i INT)")
-    with pytest.raises(errors.ProgrammingError, match="no snapshot yet"):
-        con.execute("CALL system.rollback_to_snapshot('s.t', -1)")
-
-
 def test_columns_and_properties_stay(table: icesql.Connection) -> None:
     table.execute("ALTER TABLE s.t ADD COLUMN more INT")
     table.execute("ALTER TABLE s.t SET TBLPROPERTIES ('a' = 'b')")

@@ -81,12 +81,6 @@ def test_the_rows_that_match_change(con: icesql.Connection, version: int, mode: 
             ), statement
 
 
-def test_every_kind_of_statement_runs(con: icesql.Connection) -> None:
-    filled(con, 2, "merge-on-read")
-    for statement in STATEMENTS:
-        con.execute(statement.format(t="s.t"))
-
-
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_row_ids_stay(con: icesql.Connection, mode: str) -> None:
     filled(con, 3, mode)
@@ -117,44 +111,6 @@ def test_only_files_that_may_match_are_read(
     assert found == [(5,), (13,)]
 
 
-def test_rows_move_to_their_partition(con: icesql.Connection) -> None:
-    filled(con, 2, "copy-on-write")
-    con.execute("UPDATE s.t SET s = 'new' WHERE s LIKE 'a%'")
-    found = con.execute(
-        'SELECT "partition", record_count FROM s.t.partitions ORDER BY 2, 1'
-    ).fetchall()
-    assert {tuple(each.values()) if isinstance(each, dict) else tuple(each) for each, _ in found} == {
-        ("b",), ("c",), ("n",), (None,),
-    }  # fmt: skip
-
-
-def test_fields_of_structs(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (i INT, p STRUCT(a INT, q STRUCT(x BIGINT, y VARCHAR)), m INT[])")
-    con.execute(
-        "INSERT INTO s.t VALUES (1, {'a': 1, 'q': {'x': 1, 'y': 'o'}}, [1]), (2, NULL, NULL), "
-        "(3, {'a': 3, 'q': NULL}, [])"
-    )
-    con.execute("UPDATE s.t AS p SET p.p.q.x = i * 10, P.A = NULL, m = [i] WHERE i < 3")
-    assert con.execute("SELECT * FROM s.t ORDER BY i").fetchall() == [
-        (1, {"a": None, "q": {"x": 10, "y": "o"}}, [1]),
-        (2, {"a": None, "q": {"x": 20, "y": None}}, [2]),
-        (3, {"a": 3, "q": None}, []),
-    ]
-    with pytest.raises(errors.DataError, match='column "p"'):
-        con.execute("UPDATE s.t SET p.a = 1.5")
-
-
-def test_defaults(con: icesql.Connection) -> None:
-    con.execute(
-        "CREATE TABLE s.t (i INT, x INT DEFAULT 7, d DATE DEFAULT DATE '2020-01-02') "
-        "TBLPROPERTIES ('format-version' = '3')"
-    )
-    con.execute("INSERT INTO s.t VALUES (1, 1, NULL), (2, 2, NULL)")
-    con.execute("UPDATE s.t SET i = DEFAULT, x = default, d = DEFAULT WHERE i = 2")
-    found = con.execute("SELECT i, x, d::VARCHAR FROM s.t ORDER BY x").fetchall()
-    assert found == [(1, 1, None), (None, 7, "2020-01-02")]
-
-
 def test_what_is_not_assigned_stays_exactly(con: icesql.Connection) -> None:
     """Values pass through the engine; compared as Parquet readers see them before and after."""
     columns = {
@@ -182,31 +138,6 @@ def test_what_is_not_assigned_stays_exactly(con: icesql.Connection) -> None:
     assert after.schema == before.schema
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-def test_names_and_types_that_files_hold_in_another_way(con: icesql.Connection, mode: str) -> None:
-    """Files spell names as Avro may, and have no field of type unknown."""
-    con.execute(
-        'CREATE TABLE s.t (i INT, "é x" INT, p STRUCT("c.d" INT, u UNKNOWN, q STRUCT("1" INT)), '
-        "w UNKNOWN, z INT) TBLPROPERTIES ('format-version' = '3', "
-        f"'write.update.mode' = '{mode}', 'write.delete.mode' = '{mode}')"
-    )
-    con.execute(
-        "INSERT INTO s.t SELECT i, i, {'c.d': i, 'u': NULL, 'q': {'1': i}}, NULL, i "
-        "FROM range(4) r(i)"
-    )
-    con.execute('UPDATE s.t SET "é x" = 10, p."c.d" = 7 WHERE i = 1')
-    con.execute("UPDATE s.t SET z = 5, w = NULL WHERE i = 2")
-    con.execute("DELETE FROM s.t WHERE i = 3")
-    assert con.execute("SELECT * FROM s.t ORDER BY i").fetchall() == [
-        (0, 0, {"c.d": 0, "u": None, "q": {"1": 0}}, None, 0),
-        (1, 10, {"c.d": 7, "u": None, "q": {"1": 1}}, None, 1),
-        (2, 2, {"c.d": 2, "u": None, "q": {"1": 2}}, None, 5),
-    ]
-    for sql in ("UPDATE s.t SET w = 1", "UPDATE s.t SET p.u = 1"):
-        with pytest.raises(errors.DataError, match="unknown"):
-            con.execute(sql)
-
-
 def test_in_sparks_spelling(catalog: dict[str, Any]) -> None:
     with icesql.connect(**catalog, dialect="spark") as con:
         con.execute("CREATE SCHEMA s")
@@ -228,69 +159,6 @@ def test_parameters_are_in_the_order_of_the_text(con: icesql.Connection) -> None
         "UPDATE s.t SET s = ? || v.z, i = ? FROM (SELECT ? AS z) v WHERE i = ?", ["p", 9, "q", 2]
     )
     assert con.execute("SELECT * FROM s.t ORDER BY i").fetchall() == [(1, "a"), (9, "pq")]
-
-
-@pytest.mark.parametrize(
-    ("sql", "kind", "message"),
-    [
-        ("UPDATE s.t SET nope = 1", "ColumnNotFoundError", "line 1, column 16"),
-        ("UPDATE s.t SET s.nope = 1", "ColumnNotFoundError", "s.nope"),
-        ("UPDATE s.t SET p.nope = 1", "ColumnNotFoundError", "p.nope"),
-        ("UPDATE s.t SET _row_id = 1", "ColumnNotFoundError", "_row_id"),
-        ("UPDATE s.t SET m.element = 1", "UnsupportedSqlError", "assign the whole column"),
-        ("UPDATE s.nope SET i = 1", "TableNotFoundError", "line 1, column 8"),
-        ("UPDATE s.t SET i = nope", "ColumnNotFoundError", "line 1, column 20"),
-        ("UPDATE s.t SET i = 1 WHERE nope = 1", "ColumnNotFoundError", "line 1, column 28"),
-        ("UPDATE s.t SET i = 1, I = 2", "ProgrammingError", "assigned twice"),
-        ("UPDATE s.t SET p.a = 1, p = NULL", "ProgrammingError", "assigned twice"),
-        ("UPDATE s.t SET p = NULL, p.a = 1", "ProgrammingError", "assigned twice"),
-        ("UPDATE s.t SET i = 'x'", "TypeMismatchError", 'column "i"'),
-        ("UPDATE s.t SET i = 3000000000", "DataError", "3000000000 does not fit"),
-        ("UPDATE s.t SET i = 1.5", "DataError", "1.5 does not fit"),
-        ("UPDATE s.t SET r = NULL", "IntegrityError", 'NULL in required column "r"'),
-        ("UPDATE s.t SET r = DEFAULT", "IntegrityError", 'column "r" is required'),
-        ("UPDATE s.t SET p = {'z': 1}", "DataError", "no field"),
-        ("UPDATE s.t SET i = 1 / 0 + ('x' || r)::INT", "Error", "(?i)convert"),
-        ("UPDATE s.t SET i = v.a FROM (VALUES (1), (2)) v(a)", "ProgrammingError", "several rows"),
-        ("UPDATE s.t SET i = sum(r)", "UnsupportedSqlError", "aggregate"),
-        ("UPDATE s.t SET i = count(*) OVER ()", "UnsupportedSqlError", "window"),
-        ("UPDATE s.t SET i = *", "UnsupportedSqlError", "several values"),
-        ("UPDATE s.t SET i = unnest([1, 2])", "UnsupportedSqlError", "several values"),
-        ("UPDATE s.t SET i = COLUMNS('r')", "UnsupportedSqlError", "several values"),
-        ("UPDATE s.t SET i = 1 AS j", "SqlSyntaxError", 'unexpected "AS"'),
-        ("UPDATE s.t SET (i, r) = (1, 2)", "UnsupportedSqlError", "write SET a"),
-        ("UPDATE s.t SET i = 1 RETURNING i", "UnsupportedSqlError", "RETURNING"),
-        ("UPDATE s.t SET i = 1 ORDER BY i", "UnsupportedSqlError", "ORDER BY"),
-        ("UPDATE s.t SET i = 1 WHERE i = 1 LIMIT 1", "UnsupportedSqlError", "LIMIT"),
-        ("UPDATE s.t SET i = 1 WHERE r = 1 UNION SELECT 1", "UnsupportedSqlError", "UNION"),
-        ("UPDATE s.t SET i = 1 UNION ALL SELECT 1", "UnsupportedSqlError", "UNION"),
-        ("UPDATE s.t SET i = 1) FROM s.t (VALUES (1)", "SqlSyntaxError", "line 1"),
-        ("UPDATE s.t SET i = 1), (2 WHERE r = 1", "Error", "line 1"),
-        ("UPDATE s.t SET i = 1 FROM s.t u TABLESAMPLE 10%", "UnsupportedSqlError", "TABLESAMPLE"),
-        ("UPDATE s.t SET i = 1 FROM", "SqlSyntaxError", "nothing follows FROM"),
-        ("UPDATE s.t SET i = 1 WHERE", "SqlSyntaxError", "nothing follows WHERE"),
-        ("UPDATE s.t SET i =", "SqlSyntaxError", "expected a value"),
-        ("UPDATE s.t SET", "SqlSyntaxError", "expected a column"),
-        ("UPDATE s.t x y SET i = 1", "SqlSyntaxError", 'unexpected "y"'),
-        ("UPDATE s.t", "SqlSyntaxError", "expected SET"),
-        ("UPDATE", "SqlSyntaxError", "expected a table"),
-        ("UPDATE s.t SET i = 1 x", "SqlSyntaxError", "line 1"),
-        ("UPDATE s.t.branch_b SET i = 1", "SnapshotNotFoundError", "b"),
-    ],
-)
-def test_what_is_refused_changes_nothing(
-    lasting: tuple[icesql.Connection, Path], sql: str, kind: str, message: str
-) -> None:
-    con, warehouse = lasting
-    made = con.execute(
-        "CREATE TABLE IF NOT EXISTS s.t (i INT, r INT NOT NULL, p STRUCT(a INT), m INT[])"
-    )
-    if not made.notes:
-        con.execute("INSERT INTO s.t VALUES (1, 2, {'a': 1}, [1]), (2, 3, NULL, NULL)")
-    before = sorted(each for each in warehouse.rglob("*") if each.is_file())
-    with pytest.raises(getattr(errors, kind), match=message):
-        con.execute(sql)
-    assert before == sorted(each for each in warehouse.rglob("*") if each.is_file())
 
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])

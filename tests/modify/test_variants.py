@@ -85,22 +85,6 @@ def test_variants_of_json_text_and_the_copy_of_a_table(con: icesql.Connection) -
     assert "VARIANT" in con.execute("SHOW CREATE TABLE s.w").fetchall()[0][0]
 
 
-@pytest.mark.parametrize(
-    ("sql", "kind", "message"),
-    [
-        ("INSERT INTO s.t (v) VALUES ('hello')", "DataError", r"row 1: 'hello' is no JSON"),
-        ("INSERT INTO s.t (v) SELECT MAP {1: 2}", "TypeMismatchError", "keys of a map"),
-        ("CREATE TABLE s.x (v VARIANT)", "Error", "3"),
-        ("CREATE TABLE s.x AS SELECT {'a': 1}::VARIANT AS v", "Error", "3"),
-    ],
-)
-def test_what_is_refused(con: icesql.Connection, sql: str, kind: str, message: str) -> None:
-    made(con, "copy-on-write")
-    with pytest.raises(getattr(errors, kind), match=message):
-        con.execute(sql)
-    assert rows(con) == [FIRST, SECOND, THIRD]
-
-
 def test_geometries(con: icesql.Connection) -> None:
     con.execute(
         "CREATE TABLE s.t (id INT, g GEOMETRY, h GEOGRAPHY) TBLPROPERTIES ('format-version' = '3')"
@@ -127,29 +111,3 @@ def test_geometries(con: icesql.Connection) -> None:
         con.execute("INSERT INTO s.t (g) VALUES ('POINT (1 2)')")
     with pytest.raises(errors.DataError, match="no WKB"):
         con.execute("INSERT INTO s.t (g) VALUES ('ab'::BLOB)")
-
-
-def test_null_for_a_struct_with_required_fields(con: icesql.Connection) -> None:
-    """pyarrow writes no file where the fields below are NULL as well."""
-    con.execute("CREATE TABLE s.t (id INT, p STRUCT<a: INT NOT NULL, u: UUID NOT NULL, "
-        "q: STRUCT<b: STRING NOT NULL> NOT NULL, l: INT[] NOT NULL>)")  # fmt: skip
-    con.execute("INSERT INTO s.t VALUES (1, NULL)")
-    con.execute("INSERT INTO s.t SELECT 2, {'a': 1, 'u': uuid(), 'q': {'b': 'x'}, 'l': [1]} "
-        "UNION ALL SELECT 3, NULL")  # fmt: skip
-    con.execute("UPDATE s.t SET id = id + 1")
-    found = con.execute("SELECT id, p.a, p.q.b, p.l FROM s.t ORDER BY id").fetchall()
-    nothing = (None, None, None)
-    assert found == [(2, *nothing), (3, 1, "x", [1]), (4, *nothing)]
-
-
-def test_a_column_of_nothing_is_unknown_in_version_3(con: icesql.Connection) -> None:
-    with pytest.raises(errors.UnsupportedSqlError, match=r"CAST it.*format version 3"):
-        con.execute("CREATE TABLE s.t AS SELECT NULL AS a, 1 AS b")
-    con.execute(
-        "CREATE TABLE s.t TBLPROPERTIES ('format-version' = '3') AS SELECT NULL AS a, 1 AS b"
-    )
-    con.execute("INSERT INTO s.t VALUES (NULL, 2)")
-    assert con.execute("SELECT * FROM s.t ORDER BY b").fetchall() == [(None, 1), (None, 2)]
-    assert con.execute("DESCRIBE s.t").fetchall()[0][:2] == ("a", "unknown")
-    con.execute("CREATE OR REPLACE TABLE s.t AS SELECT 3 AS b, NULL AS c")
-    assert con.execute("SELECT * FROM s.t").fetchall() == [(3, None)]

@@ -2,11 +2,17 @@
 
     # comment
     statement ok                     the statement runs
+    statement count <rows>           it changes so many rows
+    statement note <regex>           it runs, and one of its notes matches
     statement error <regex>          it fails and the message matches
+    statement error <class>: <regex> with an error of this class
     query <types> [rowsort]          it gives the rows after ``----``, cells separated by tabs
     halt                             the rest of the file is not run
     require corpus                   the file needs $ICESQL_CORPUS, spelled ``${CORPUS}`` in SQL
     spark may refuse                 on Spark what follows may also be refused by name
+    case <name>                      what follows, up to the next case, has an empty catalog of its own
+    with <name>=<value> …            the case runs once for each such line; ``${name}`` in SQL is the value
+    on <catalog> …                   the case runs in each of these kinds of catalogs
 
 Types: one letter a column: T text, I integer, R float or decimal, B boolean, D date or time, P
 interval, X bytes, N nested. A record ends at an empty line. NULL is ``NULL``, an empty text ``(empty)``; everything
@@ -48,12 +54,23 @@ class Record:
     """One record of a file; ``line`` counts from 1."""
 
     line: int
-    kind: str  # "ok", "error" or "query"
+    kind: str  # "ok", "count", "note", "error" or "query"
     sql: str
     types: str = ""
     sort: bool = False
     expected: tuple[str, ...] = ()
-    error: str = ""
+    error: str = ""  # what matches the message or a note, and the class of the error
+    error_class: str = ""
+
+
+@dataclass
+class Case:
+    """Records that begin with an empty catalog, the values that they run with, and the catalogs."""
+
+    name: str
+    records: list[Record]
+    values: list[dict[str, str]]
+    catalogs: tuple[str, ...] = ("directory",)
 
 
 @dataclass(frozen=True)
@@ -65,39 +82,73 @@ class Script:
     spark_may_refuse: bool = False
 
 
+def read_cases(path: Path) -> list[Case]:
+    """The cases of a file. Raises ValueError with the line for a record that is none."""
+    found: list[Case] = []
+    for line, (head, *body) in _blocks(path.read_text(encoding="utf-8")):
+        match head.split():
+            case ["case", *words]:
+                found.append(Case(" ".join(words), [], []))
+                for each in body:
+                    word, *rest = each.split()
+                    if word == "with":
+                        found[-1].values.append(dict(value.split("=", 1) for value in rest))
+                    elif word == "on":
+                        found[-1].catalogs = tuple(rest)
+                    else:
+                        raise ValueError(f"{path.name}:{line}: {each!r} is no part of a case")
+            case _:
+                record = _record(line, head, body)
+                if record is None or not found:
+                    raise ValueError(f"{path.name}:{line}: {head!r} is no record of a case")
+                found[-1].records.append(record)
+    return found
+
+
 def read_script(path: Path) -> Script:
     """Raises ValueError with the line for a record that is none."""
     records = []
     needs_corpus = spark_may_refuse = False
     for line, block in _blocks(path.read_text(encoding="utf-8")):
         head, *body = block
-        words = head.split(maxsplit=2)
-        match words:
+        match head.split():
             case ["halt"]:
                 break
             case ["require", "corpus"]:
                 needs_corpus = True
             case ["spark", "may", "refuse"]:
                 spark_may_refuse = True
-            case ["statement", "ok"]:
-                records.append(Record(line, "ok", "\n".join(body)))
-            case ["statement", "error", pattern]:
-                records.append(Record(line, "error", "\n".join(body), error=pattern))
-            case ["query", types, *rest] if set(types) <= set(KINDS) and "----" in body:
-                cut = body.index("----")
-                records.append(
-                    Record(
-                        line,
-                        "query",
-                        "\n".join(body[:cut]),
-                        types=types,
-                        sort=rest == ["rowsort"],
-                        expected=tuple(body[cut + 1 :]),
-                    )
-                )
             case _:
-                raise ValueError(f"{path.name}:{line}: {head!r} is no record")
+                record = _record(line, head, body)
+                if record is None:
+                    raise ValueError(f"{path.name}:{line}: {head!r} is no record")
+                records.append(record)
     return Script(tuple(records), needs_corpus, spark_may_refuse)
+
+
+_ERROR: Final = re.compile(r"(?:(\w+Error): )?(.*)")
+
+
+def _record(line: int, head: str, body: list[str]) -> Record | None:
+    sql = "\n".join(body)
+    match head.split(maxsplit=2):
+        case ["statement", "ok"]:
+            return Record(line, "ok", sql)
+        case ["statement", "count", number]:
+            return Record(line, "count", sql, expected=(number,))
+        case ["statement", "note", pattern]:
+            return Record(line, "note", sql, error=pattern)
+        case ["statement", "error", pattern]:
+            found = _ERROR.fullmatch(pattern)
+            assert found is not None
+            return Record(line, "error", sql, error=found[2], error_class=found[1] or "")
+        case ["query", types, *rest] if set(types) <= set(KINDS) and "----" in body:
+            cut = body.index("----")
+            return Record(
+                line, "query", "\n".join(body[:cut]), types, rest == ["rowsort"],
+                tuple(body[cut + 1 :]),
+            )  # fmt: skip
+    return None
 
 
 def statements(folder: Path) -> Iterator[str]:
@@ -109,7 +160,7 @@ def statements(folder: Path) -> Iterator[str]:
 
 
 # What a query that changes nothing begins with.
-_READS: Final = re.compile(
+READS: Final = re.compile(
     r"\s*\(*\s*(SELECT|WITH|FROM|VALUES|TABLE|DESCRIBE|SHOW|SUMMARIZE|PIVOT|UNPIVOT|EXECUTE)\b",
     re.IGNORECASE,
 )
@@ -119,7 +170,7 @@ _TIMES: Final = 5
 def run_repeatedly(connection: Any, record: Record, corpus: Path | None) -> None:
     """As ``run_record``; a query five times, and once more with nothing kept of the others."""
     run_record(connection, record, corpus)
-    if record.kind != "query" or not _READS.match(record.sql):
+    if record.kind != "query" or not READS.match(record.sql):
         return
     for _ in range(_TIMES - 1):
         run_record(connection, record, corpus)
@@ -136,10 +187,17 @@ def run_record(connection: Any, record: Record, corpus: Path | None) -> None:
     if record.kind == "error":
         with pytest.raises(Error) as caught:
             connection.execute(sql).fetchall()
-        assert re.search(record.error, str(caught.value)), str(caught.value)
+        error = caught.value
+        assert re.search(record.error, str(error)), str(error)
+        assert record.error_class in ("", type(error).__name__), type(error)
         return
     cursor = connection.execute(sql)
-    if record.kind == "ok":
+    if record.kind == "count":
+        assert str(cursor.rowcount) == record.expected[0], f"it changed {cursor.rowcount} rows"
+    elif record.kind == "note":
+        notes = [*cursor.notes, cursor.message or ""]
+        assert any(re.search(record.error, each) for each in notes), notes
+    if record.kind != "query":
         return
     types = result_types(cursor)
     rows = list(as_written(cursor.fetchall(), types))

@@ -130,29 +130,6 @@ def test_values_are_computed_for_the_rows_of_their_clause(filled: icesql.Connect
     ]  # fmt: skip
 
 
-def test_lineage(con: icesql.Connection) -> None:
-    """Updated rows keep their ids, inserted ones get new ones, rows that stay keep both."""
-    for mode in ("copy-on-write", "merge-on-read"):
-        con.execute(
-            "CREATE OR REPLACE TABLE s.t (k INT, a INT) TBLPROPERTIES "
-            f"('format-version' = '3', 'write.merge.mode' = '{mode}')"
-        )
-        con.execute("INSERT INTO s.t SELECT i, 0 FROM range(5) r(i)")
-        before = dict(con.execute("SELECT k, _row_id FROM s.t").fetchall())
-        sequence = con.execute("SELECT max(_last_updated_sequence_number) FROM s.t").fetchone()[0]
-        con.execute(
-            "MERGE INTO s.t USING (SELECT i AS k FROM range(3, 7) r(i)) s ON t.k = s.k WHEN MATCHED AND s.k = 3 THEN DELETE "
-            "WHEN MATCHED THEN UPDATE SET a = 1 WHEN NOT MATCHED THEN INSERT (k, a) VALUES (k, 2)"
-        )
-        found = con.execute("SELECT k, _row_id, _last_updated_sequence_number FROM s.t").fetchall()
-        ids = {k: (row_id, number) for k, row_id, number in found}
-        assert len({row_id for row_id, _ in ids.values()}) == len(ids) == 6
-        for k in (0, 1, 2):
-            assert ids[k] == (before[k], sequence)
-        assert ids[4] == (before[4], sequence + 1)
-        assert all(ids[k][0] > max(before.values()) and ids[k][1] == sequence + 1 for k in (5, 6))
-
-
 def test_frames_and_temporary_tables(filled: icesql.Connection) -> None:
     frame = pa.table({"k": pa.array([2, 9], pa.int64()), "a": [1, 2], "w": ["b", None]})
     sql = "MERGE INTO s.t USING given ON t.k = given.k WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
@@ -271,68 +248,6 @@ def test_a_target_row_that_matches_twice(filled: icesql.Connection) -> None:
     assert len(rows(filled)) == 2
 
 
-@pytest.mark.parametrize(
-    ("sql", "kind", "message"),
-    [
-        ("s.nope USING s.u ON true WHEN MATCHED THEN DELETE", "TableNotFoundError", "column 12"),
-        ("s.t USING s.nope ON true WHEN MATCHED THEN DELETE", "TableNotFoundError", "column 22"),
-        ("s.t USING s.u ON t.k = u.nope WHEN MATCHED THEN DELETE", "ColumnNotFoundError", "column 37"),
-        ("s.t USING s.u ON t.k = u.k WHEN MATCHED AND nope THEN DELETE", "ColumnNotFoundError", "column 56"),
-        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET nope = 1", "ColumnNotFoundError", "column 68"),
-        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED THEN INSERT (k, nope) VALUES (1, 2)", "ColumnNotFoundError", "column 72"),
-        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED THEN INSERT (k) VALUES (nope)", "ColumnNotFoundError", "column 80"),
-        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED THEN INSERT (k, k) VALUES (1, 2)", "ProgrammingError", "given twice"),
-        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED THEN INSERT VALUES (1, 2)", "ProgrammingError", "2 values.*3 columns"),
-        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = 1, a = 2", "ProgrammingError", "set twice"),
-        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a.b = 1", "TypeMismatchError", "no field"),
-        ("s.t USING (SELECT k, a FROM s.u) u ON t.k = u.k WHEN MATCHED THEN UPDATE SET *", "ColumnNotFoundError", '"w" not found.*"u"'),
-        ("s.t USING (SELECT k, a AS nope FROM s.u) u ON t.k = u.k WHEN MATCHED THEN UPDATE BY NAME", "ColumnNotFoundError", "nope"),
-        ("s.t USING (SELECT k FROM s.u) u ON t.k = u.k WHEN MATCHED THEN UPDATE BY POSITION", "ProgrammingError", "1 columns and the table 3"),
-        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = w", "AmbiguousColumnError", "w"),
-        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = u.w", "TypeMismatchError", '"a"'),
-        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = 3000000000", "DataError", '"a".*does not fit'),
-        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = u.a / 4", "DataError", "5.5"),
-        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED THEN INSERT (k) VALUES (t.k)", "SqlSyntaxError", "sees the columns of the source"),
-        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED BY SOURCE THEN UPDATE SET a = u.a", "SqlSyntaxError", "sees the columns of the table"),
-        ("s.t USING s.u ON t.k = u.k WHEN MATCHED AND count(*) > 1 THEN DELETE", "UnsupportedSqlError", "COUNT in MERGE"),
-        ("s.t USING s.u ON sum(t.k) = u.k WHEN MATCHED THEN DELETE", "UnsupportedSqlError", "SUM in MERGE"),
-        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = row_number() OVER ()", "UnsupportedSqlError", "MERGE"),
-        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = 1 WHERE true", "SqlSyntaxError", "WHERE"),
-        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN DELETE RETURNING k", "UnsupportedSqlError", "RETURNING"),
-        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN INSERT *", "SqlSyntaxError", "expected UPDATE"),
-        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED THEN DELETE", "SqlSyntaxError", "expected INSERT"),
-        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *", "SqlSyntaxError", "no source row"),
-        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN DELETE WHEN MATCHED THEN DELETE", "SqlSyntaxError", "never reached"),
-        ("s.t USING s.u ON t.k = u.k", "SqlSyntaxError", "expected WHEN MATCHED"),
-        ("s.t USING s.u WHEN MATCHED THEN DELETE", "SqlSyntaxError", "expected ON"),
-        ("s.t USING s.u ON WHEN MATCHED THEN DELETE", "SqlSyntaxError", "a condition"),
-        ("s.t USING s.u ON t.k = u.k) OR (true WHEN MATCHED THEN DELETE", "SqlSyntaxError", "expected WHEN MATCHED"),
-        ("s.t USING s.u, s.t ON true WHEN MATCHED THEN DELETE", "UnsupportedSqlError", "more than one table"),
-        ("s.t USING s.u LIMIT 1 ON true WHEN MATCHED THEN DELETE", "UnsupportedSqlError", "more than one table"),
-        ("s.t USING s.t ON true WHEN MATCHED THEN DELETE", "AmbiguousTableError", "alias"),
-        ("s.t TIMESTAMP AS OF now() USING s.u ON true WHEN MATCHED THEN DELETE", "UnsupportedSqlError", "the past"),
-        ("s.t VERSION AS OF 'nope' USING s.u ON true WHEN MATCHED THEN DELETE", "SnapshotNotFoundError", "nope"),
-        ("s.t USING (SELECT ('x' || k)::INT AS k FROM s.u) u ON t.k = u.k WHEN MATCHED THEN DELETE", "Error", "x2"),
-        ("s.r USING s.u ON r.k = u.k WHEN NOT MATCHED THEN INSERT (a) VALUES (1)", "IntegrityError", '"k" is required'),
-        ("s.r USING s.u ON r.k = u.k WHEN NOT MATCHED THEN INSERT (k) VALUES (u.k)", "IntegrityError", 'NULL in required column "k"'),
-    ],
-)  # fmt: skip
-def test_what_is_refused_changes_nothing(
-    lasting: tuple[icesql.Connection, Path], sql: str, kind: str, message: str
-) -> None:
-    con, warehouse = lasting
-    made = con.execute("CREATE TABLE IF NOT EXISTS s.t (k INT, a INT, w VARCHAR)")
-    if not made.notes:
-        con.execute("INSERT INTO s.t VALUES (1, 10, 'one'), (2, 20, 'two')")
-        con.execute("CREATE TABLE s.u (k INT, a INT, w VARCHAR)")
-        con.execute("INSERT INTO s.u VALUES (2, 22, 'zwei'), (NULL, 3, 'x')")
-        con.execute("CREATE TABLE s.r (k INT NOT NULL, a INT)")
-    before = sorted(each for each in warehouse.rglob("*") if each.is_file())
-    with pytest.raises(getattr(errors, kind), match=message):
-        con.execute(f"MERGE INTO {sql}")
-    assert before == sorted(each for each in warehouse.rglob("*") if each.is_file())
-
-
 def test_with_names_are_of_the_source_alone(filled: icesql.Connection) -> None:
     with pytest.raises(errors.UnsupportedSqlError, match="WITH clause outside of USING"):
         filled.execute(
@@ -351,17 +266,6 @@ def test_a_limited_connection_merges_nothing(
                     f"{start}MERGE INTO s.t USING s.u ON t.k = u.k WHEN MATCHED THEN DELETE"
                 )
     assert rows(filled) == before
-
-
-def test_columns_may_have_the_names_of_actions(con: icesql.Connection) -> None:
-    """An alias would yield to a column of its name: the wrong clause took the row."""
-    con.execute("CREATE TABLE s.n (k INT, __do1 INT, __V0 INT)")
-    con.execute("INSERT INTO s.n VALUES (1, 5, 5), (2, 5, 5)")
-    con.execute(
-        "MERGE INTO s.n x USING (VALUES (1, 1, 0), (2, 1, 0)) y(k, __do2, __do_1) ON x.k = y.k "
-        "WHEN MATCHED AND y.k = 2 THEN DELETE WHEN MATCHED THEN UPDATE SET __v0 = y.__do2 + 6"
-    )
-    assert rows(con, "s.n") == [(1, 5, 7)]
 
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
@@ -386,15 +290,3 @@ def test_nothing_to_do_is_done(filled: icesql.Connection) -> None:
     found = filled.execute("MERGE INTO s.t USING s.u ON t.k = u.k WHEN MATCHED THEN DO NOTHING")
     assert found.rowcount == 0
     assert rows(filled) == before
-
-
-def test_fields_beside_a_uuid(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.n (k INT, p STRUCT<u: UUID, x: INT>)")
-    con.execute(
-        "INSERT INTO s.n SELECT 1, {'u': '9f0b2bd0-6bf4-4d1e-8c3a-0d3f1c9e2a11'::UUID, 'x': 1}"
-    )
-    con.execute(
-        "MERGE INTO s.n USING (SELECT 1 AS k) v ON n.k = v.k WHEN MATCHED THEN UPDATE SET p.x = 2"
-    )
-    found = con.execute("SELECT p.u::VARCHAR, p.x FROM s.n").fetchall()
-    assert found == [("9f0b2bd0-6bf4-4d1e-8c3a-0d3f1c9e2a11", 2)]

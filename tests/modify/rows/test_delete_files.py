@@ -77,15 +77,6 @@ def test_a_vector_takes_the_place_of_delete_files_of_version_2(con: icesql.Conne
     assert [each[:2] for each in con.execute(DELETES).fetchall()] == [("PARQUET", 1), ("PUFFIN", 2)]
 
 
-def test_row_ids_stay(con: icesql.Connection) -> None:
-    table(con, 3)
-    lineage = "SELECT i, _row_id, _last_updated_sequence_number FROM s.t ORDER BY i"
-    before = con.execute(lineage).fetchall()
-    con.execute("DELETE FROM s.t WHERE i % 3 = 0")
-    con.execute("DELETE FROM s.t WHERE i % 4 = 0")
-    assert con.execute(lineage).fetchall() == [r for r in before if r[0] % 3 and r[0] % 4]
-
-
 def test_another_vector_meanwhile(
     con: icesql.Connection, catalog: dict[str, Any], monkeypatch: Any
 ) -> None:
@@ -140,11 +131,4 @@ def test_a_property_that_says_nothing_known(con: icesql.Connection, name: str) -
     spoiled = u.SetProperties({f"write.delete.{name}": "x"})
     change_table(folder, folder.load(("s", "t")), lambda _: [spoiled])
     with pytest.raises(errors.UnsupportedTableError, match=f"write.delete.{name} = 'x'; it is"):
-        con.execute("DELETE FROM s.t WHERE i = 1")
-
-
-def test_another_time_is_not_changed(con: icesql.Connection) -> None:
-    table(con, 2)
-    con.execute("SET SNAPSHOT TIME = now()")
-    with pytest.raises(errors.ProgrammingError, match="RESET SNAPSHOT TIME"):
         con.execute("DELETE FROM s.t WHERE i = 1")
