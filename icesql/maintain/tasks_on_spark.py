@@ -5,9 +5,8 @@ What a task wrote and nobody was told of, as its worker was lost, is removed at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from icesql.context import QueryContext
 from icesql.storage.uncommitted import Uncommitted
@@ -15,9 +14,6 @@ from icesql.storage.uncommitted import Uncommitted
 if TYPE_CHECKING:
     from icesql.engine.spark.engine import SparkEngine
     from icesql.engine.spark.writing.task_runs import Numbered, TaskJob, TaskOutcome
-
-# Spark jobs at once: while one ends, the next keeps the cores busy.
-_LANES: Final = 3
 
 
 class NumberedTask(Protocol):
@@ -55,7 +51,7 @@ class TasksOnSpark(Generic[Task, Result]):
 
     def results(self) -> Generator[Result, None, None]:
         """What the tasks give, as they end. Raises what ``result`` raises."""
-        outcomes = self._engine.run_jobs(self._chunks, self._query, _LANES)
+        outcomes = self._engine.run_jobs(self._jobs, self._query)
         try:
             for outcome in outcomes:
                 task = self._open.pop(outcome.number)
@@ -79,10 +75,7 @@ class TasksOnSpark(Generic[Task, Result]):
         new = self._new(task)
         return self._by_mark.setdefault(new.mark, new)
 
-    def _chunks(self, slots: int) -> Iterator[Sequence[Numbered]]:
-        """Tasks for as many cores as there are, one Spark job for each chunk."""
-        waiting = iter(self._tasks(slots))
-        while chunk := [*islice(waiting, slots)]:
-            for each in chunk:
-                self._open[each.number] = each
-            yield [(each.number, self._job(each)) for each in chunk]
+    def _jobs(self, slots: int) -> Iterator[Numbered]:
+        for each in self._tasks(slots):
+            self._open[each.number] = each
+            yield each.number, self._job(each)

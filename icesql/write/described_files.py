@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -28,12 +29,19 @@ def decode_result(data: bytes, types: Sequence[t.IcebergType]) -> WriteResult:
 
     Raises InternalError for bytes that ``encode_result`` did not make.
     """
-    try:
+    with decoding():
         found = _DECODER.decode(data)
         files = tuple(_with_values(each, types) for each in found.files)
-    except (msgspec.DecodeError, InvalidOperation, ValueError) as error:
-        raise InternalError(f"a task told of its files in an unknown way: {error}") from error
     return replace(found, files=files)
+
+
+@contextmanager
+def decoding() -> Iterator[None]:
+    """Raise InternalError for bytes of a task that it cannot have encoded."""
+    try:
+        yield
+    except (msgspec.DecodeError, InvalidOperation, KeyError, ValueError) as error:
+        raise InternalError(f"the result of a task cannot be decoded: {error}") from error
 
 
 def _with_values(file: DataFile, types: Sequence[t.IcebergType]) -> DataFile:

@@ -85,21 +85,20 @@ class SparkEngine:
 
     def run_jobs(
         self,
-        chunks: Callable[[int], Iterable[Sequence[Numbered]]],
+        jobs: Callable[[int], Iterable[Numbered]],
         query: QueryContext,
-        chunks_at_once: int,
     ) -> Generator[TaskOutcome, None, None]:
-        """Run jobs in Spark's tasks, ``chunks_at_once`` chunks at a time; see ``TaskRuns``.
+        """Run jobs in Spark's tasks; see ``TaskRuns``.
 
-        ``chunks`` is given how many tasks run at once. Raises what a session that cannot be had
+        ``jobs`` is given how many tasks run at once. Raises what a session that cannot be had
         does; an error of a job stands in its outcome.
         """
         from icesql.engine.spark.tasks import parallelism
         from icesql.engine.spark.writing.task_runs import TaskRuns
 
         session = self._sessions.session(query.settings.timezone)
-        parts = chunks(parallelism(session))
-        return TaskRuns(session, parts, query, new_mark(), chunks_at_once).results()
+        slots = parallelism(session)
+        return TaskRuns(session, jobs(slots), slots, query, new_mark()).results()
 
     def forget(self) -> None:
         """See ``protocol.Engine``. Workers of Spark keep footers, by path and length."""

@@ -22,6 +22,7 @@ from icesql.maintain.convert.task import (
 )
 from icesql.maintain.tasks_on_spark import TasksOnSpark
 from icesql.storage.uncommitted import Uncommitted
+from icesql.write.described_files import decoding
 
 if TYPE_CHECKING:
     from icesql.engine.spark.engine import SparkEngine
@@ -63,11 +64,9 @@ def _result(task: ConversionTask, outcome: TaskOutcome) -> tuple[ConversionResul
     """What a task tells, and the paths of its files. Raises its error."""
     if outcome.error is not None:
         raise outcome.error
-    try:
+    with decoding():
         done = _DECODER.decode(outcome.result)
         deletes = tuple(_checked(each, task) for each in done.deletes)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise InternalError(f"the result of a task cannot be decoded: {error}") from error
     paths = [each.delete.path for each in deletes]
     files = [file for each in deletes for file in each.files]
     if len({*files}) != len(files):

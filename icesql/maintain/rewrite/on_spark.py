@@ -21,7 +21,7 @@ from icesql.maintain.rewrite.task import (
 from icesql.maintain.tasks_on_spark import TasksOnSpark
 from icesql.storage.new_file import NewFile
 from icesql.storage.uncommitted import Uncommitted
-from icesql.write.described_files import decode_result, encode_result
+from icesql.write.described_files import decode_result, decoding, encode_result
 from icesql.write.row_origins import EncodedOrigins
 from icesql.write.write_task import WriteResult, WriteTask
 
@@ -80,10 +80,9 @@ def _read_origins(write: WriteTask, path: str) -> tuple[EncodedOrigins, ...]:
         raise InternalError(f"a task reported {path}, which it cannot have written")
     with Uncommitted(write.storage) as new:
         new.take([path])
-        try:
-            return _ORIGINS.decode(write.storage.read(path))
-        except msgspec.DecodeError as error:
-            raise InternalError(f"{path} cannot be decoded: {error}") from error
+        data = write.storage.read(path)
+        with decoding():
+            return _ORIGINS.decode(data)
 
 
 def run_on_spark(engine: SparkEngine) -> Runner:
@@ -108,10 +107,8 @@ def _result(
     if outcome.error is not None:
         return TaskFailure(task.group, task.number, outcome.error), []
     write = task.write
-    try:
+    with decoding():
         answer = _ANSWER.decode(outcome.result)
-    except msgspec.DecodeError as error:
-        raise InternalError(f"the result of a task cannot be decoded: {error}") from error
     written = decode_result(answer.written, partition_types(write.spec, write.schema))
     origins = _read_origins(write, answer.origins) if answer.origins else written.origins
     result = RewriteResult(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
 
 from msgspec import Struct
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from icesql.query.views.temporary import TemporaryTable
     from icesql.scan.plan import ScanPlan
 
-# Spark jobs at once: while one ends, the next keeps the cores busy.
-_LANES: Final = 3
 # What every task is told of that finds rows of any: some hundred bytes each.
 _MOST_FILES: Final = 50_000
 Part = TypeVar("Part")
@@ -195,9 +192,8 @@ class TaskRun:
         try:
             shared = self._shared(division, rows)
             results = self._services.engines.spark().run_jobs(
-                lambda slots: self._chunks(division, shared, parts(slots), work, slots),
+                lambda slots: self._jobs(division, shared, parts(slots), work),
                 self._services.query,
-                _LANES,
             )
             try:
                 for outcome in results:
@@ -265,30 +261,23 @@ class TaskRun:
             self._new.take(each.paths)
         return tuple(self._sent[each.name] for each in tables)
 
-    def _chunks(
+    def _jobs(
         self,
         division: Division,
         shared: SharedWork,
         parts: Sequence[Part],
         work: Callable[[Part], Work],
-        slots: int,
-    ) -> Iterator[Sequence[Numbered]]:
-        """Jobs for as many cores as there are, one Spark job for each chunk."""
+    ) -> Iterator[Numbered]:
         index = division.index
         plans = [light(each) for each in division.plans]
         first = self._begun
         self._begun += len(parts)
 
-        def jobs() -> Iterator[Numbered]:
-            for number, part in enumerate(parts, first):
-                own = work(part)
-                plans[index] = replace(plans[index], files=own.read, rows_read=None)
-                names = replace(self._names, number=number)
-                yield number, ChangeJob(shared, tuple(plans), own.files, names, own.part)
-
-        waiting = jobs()
-        while chunk := [*islice(waiting, slots)]:
-            yield chunk
+        for number, part in enumerate(parts, first):
+            own = work(part)
+            plans[index] = replace(plans[index], files=own.read, rows_read=None)
+            names = replace(self._names, number=number)
+            yield number, ChangeJob(shared, tuple(plans), own.files, names, own.part)
 
     def _report(self, part: ChangedFiles) -> None:
         self._take(part)

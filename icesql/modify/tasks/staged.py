@@ -14,10 +14,10 @@ import pyarrow as pa
 from msgspec import Struct
 
 from icesql.context import QueryContext
-from icesql.errors import InternalError
 from icesql.modify.tasks.broadcast import write_rows
 from icesql.storage.open import Storage
 from icesql.storage.uncommitted import Uncommitted
+from icesql.write.described_files import decoding
 from icesql.write.locations import DataLocations, data_locations
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ def stage(result: Result, table: Table) -> tuple[str, ...] | None:
         for data, repeated in described:
             before = before or repeated
             if data:
-                found.append(_decoded(data))
+                with decoding():
+                    found.append(_DECODER.decode(data))
         new.lost = before
         return found
 
@@ -99,10 +100,3 @@ def stage(result: Result, table: Table) -> tuple[str, ...] | None:
         new.report(paths)
         new.hand_over()
     return paths
-
-
-def _decoded(data: bytes) -> StagedFile:
-    try:
-        return _DECODER.decode(data)
-    except msgspec.DecodeError as error:
-        raise InternalError(f"the result of a task cannot be decoded: {error}") from error

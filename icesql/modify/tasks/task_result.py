@@ -8,12 +8,11 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from icesql.errors import InternalError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import partition_types
 from icesql.modify.rows.new_files import ChangedFiles
-from icesql.write.described_files import decode_result, encode_result
+from icesql.write.described_files import decode_result, decoding, encode_result
 from icesql.write.write_task import WriteResult
 
 # Identifies a file of a table: several deletion vectors may share a path.
@@ -68,12 +67,10 @@ def decode_changed(
 
     Raises InternalError for bytes that ``encode_changed`` did not make.
     """
-    try:
+    with decoding():
         result = _DECODER.decode(data)
         removed = tuple(known[each] for each in result.removed)
         deletes = [*_deletes(result.deletes, metadata)]
-    except (msgspec.DecodeError, KeyError) as error:
-        raise InternalError(f"the result of a task cannot be decoded: {error}") from error
     files = decode_result(result.data, partition_types(metadata.spec, metadata.schema)).files
     return (
         ChangedFiles(files, (*deletes,), removed, result.referenced, result.gone, result.added),

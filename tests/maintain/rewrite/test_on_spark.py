@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from icesql.engine.spark.error_transport import decode_error, new_mark
 from icesql.engine.spark.task_memory import TaskMemory
 from icesql.engine.spark.worker import pack
 from icesql.engine.spark.writing.job import run_jobs
-from icesql.engine.spark.writing.task_runs import Numbered, TaskOutcome
+from icesql.engine.spark.writing.task_runs import Numbered, TaskOutcome, chunks_of
 from icesql.errors import DataError, OperationalError
 from icesql.maintain.rewrite import on_spark
 from icesql.maintain.rewrite.on_spark import run_on_spark
@@ -35,11 +35,10 @@ class Workers:
 
     def run_jobs(
         self,
-        chunks: Callable[[int], Iterable[Sequence[Numbered]]],
+        jobs: Callable[[int], Iterable[Numbered]],
         query: QueryContext,
-        chunks_at_once: int,
     ) -> Generator[TaskOutcome, None, None]:
-        for chunk in chunks(2):
+        for chunk in chunks_of(jobs(2), 2):
             self.chunks.append(len(chunk))
             for each in chunk:
                 lost = self._loses(each[0])

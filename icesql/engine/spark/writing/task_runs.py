@@ -9,7 +9,8 @@ every time fails.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -30,6 +31,8 @@ from icesql.errors import Error, InternalError
 _OUTCOME: Final = "number INT, result BINARY, error STRING, repeated BOOLEAN"
 _TRIES: Final = 3
 _END_SECONDS: Final = 10.0
+# Spark jobs at once: while one ends, the next keeps the cores busy.
+_LANES: Final = 3
 
 
 class TaskJob(Protocol):
@@ -55,20 +58,15 @@ Numbered = tuple[int, TaskJob]
 
 
 class TaskRuns:
-    """Runs chunks of jobs, each chunk as one Spark job; ``chunks_at_once`` of them at a time."""
+    """Runs jobs in chunks of so many as run at once, each chunk as one Spark job."""
 
     def __init__(
-        self,
-        session: Any,
-        chunks: Iterable[Sequence[Numbered]],
-        query: QueryContext,
-        mark: str,
-        chunks_at_once: int,
+        self, session: Any, jobs: Iterable[Numbered], slots: int, query: QueryContext, mark: str
     ) -> None:
         self._session, self._query, self._mark = session, query, mark
         self._jobs = SparkJobs(session, f"icesql-{secrets.token_hex(8)}", query)
         self._threads = SideThreads(
-            chunks, self._run_chunk, query, name="icesql-rewrite", count=chunks_at_once
+            chunks_of(jobs, slots), self._run_chunk, query, name="icesql-rewrite", count=_LANES
         )
 
     def results(self) -> Generator[TaskOutcome, None, None]:
@@ -125,6 +123,13 @@ class TaskRuns:
         failure = decode_error(error or "", self._mark)
         failure = failure or InternalError("a task failed and did not say why")
         return TaskOutcome(number, error=failure, lost=lost)
+
+
+def chunks_of(jobs: Iterable[Numbered], slots: int) -> Iterator[Sequence[Numbered]]:
+    """Jobs in chunks of so many; a chunk is made when it is asked for."""
+    waiting = iter(jobs)
+    while chunk := [*islice(waiting, slots)]:
+        yield chunk
 
 
 def speculates(session: Any) -> bool:
