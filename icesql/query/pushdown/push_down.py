@@ -130,7 +130,7 @@ def push_down(
     if any(asks_for_extremes(scope.select) for scope in scopes):
         from icesql.query.pushdown.needed.extremes import with_extremes
 
-        kept = with_extremes(tree, scopes, kept, query, spark=spark)
+        kept = with_extremes(tree, scopes, kept, query, pusher.wheres, spark=spark)
     if spark is None and query.settings.engine == "local" and asks_for_values(tree):
         kept = with_values_only(tree, scopes, kept)
     return kept, tuple(pusher.pushed)
@@ -163,6 +163,8 @@ class _Pusher(Struct):
     pushed: list[PushedConjunct] = field(default_factory=list)
     # By SELECT: the query that it is of and the item that uses that, and what holds for the item.
     inherited: dict[int, dict[tuple[int, int], list[Condition]]] = field(default_factory=dict)
+    # By SELECT: the condition of its WHERE.
+    wheres: dict[int, Expression] = field(default_factory=dict)
 
     def push(self, scope: SelectScope) -> None:
         """Use every condition of one SELECT; those around it were used before."""
@@ -171,6 +173,9 @@ class _Pusher(Struct):
             return
         where = scope.select.args.get("where")
         own = [self._condition(each) for each in conjuncts(where.this)] if where else []
+        if own:
+            parts = [each.expression for each in own]
+            self.wheres[id(scope.select)] = conjunction("and", parts)
         having = scope.select.args.get("having")
         for condition in (*own, *self._of_uses(scope.select)):
             self._use(with_aliases(condition, scope), scope, outer.seen_by_where())

@@ -5,7 +5,7 @@ Extreme values: ``ORDER BY c LIMIT n``, ``max(c)``, ``min(c)``. Counts: ``count(
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from icesql.scan.table_scan import TableScan
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
+    from icesql.query.pushdown.computed.expression import Expression
     from icesql.query.pushdown.spark_conditions import SparkConditions
 
 _TOP_PARTS: Final = frozenset(
@@ -45,19 +46,21 @@ def with_extremes(
     scopes: Sequence[SelectScope],
     scans: tuple[TableScan, ...],
     query: QueryContext,
+    wheres: Mapping[int, Expression],
     *,
     spark: SparkConditions | None,
 ) -> tuple[TableScan, ...]:
     """The scans, where a SELECT over one of them says what it wants of it.
 
-    Counts are known of the whole query alone. ``spark`` as for ``push_down``.
+    Counts are known of the whole query alone. ``wheres`` are the conditions of SELECTs, by their
+    identity, that were read before. ``spark`` as for ``push_down``.
     """
     found = list(scans)
     for scope in scopes:
         whole = scope.select is tree and len(scans) == 1
         index = scope.items[0].scan if len(scope.items) == 1 else None
         if index is not None:
-            found[index] = _wanted(scope, found[index], query, spark, whole=whole)
+            found[index] = _wanted(scope, found[index], query, wheres, spark, whole=whole)
     return tuple(found)
 
 
@@ -65,6 +68,7 @@ def _wanted(
     scope: SelectScope,
     scan: TableScan,
     query: QueryContext,
+    wheres: Mapping[int, Expression],
     spark: SparkConditions | None,
     *,
     whole: bool,
@@ -82,7 +86,7 @@ def _wanted(
     where, left_out = scope.select.args.get("where"), ALWAYS_FALSE
     if where is not None:
         resolve = resolver(scope, item, schema)
-        condition = expression_of(where.this)
+        condition = wheres.get(id(scope.select)) or expression_of(where.this)
         known = spark is None or spark.reason(condition, resolve) is None
         left_out = complement(condition, resolve, query) if known else ALWAYS_TRUE
     return replace(scan, extremes=wanted, counts=counts, left_out=left_out)
