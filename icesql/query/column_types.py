@@ -25,6 +25,13 @@ _CASTS: Final[dict[Any, t.IcebergType]] = {
     _Type.VARCHAR: t.STRING,
     _Type.UUID: t.UUID,
 }
+# To a part of a day no nanoseconds are left.
+_TRUNCATED: Final[dict[t.IcebergType | None, t.IcebergType]] = {
+    t.TIMESTAMP: t.TIMESTAMP,
+    t.TIMESTAMP_NS: t.TIMESTAMP,
+    t.TIMESTAMPTZ: t.TIMESTAMPTZ,
+    t.TIMESTAMPTZ_NS: t.TIMESTAMPTZ,
+}
 # What gives back one of its arguments, or one of many rows of it.
 _KEEPING: Final = (
     exp.Paren, exp.Alias, exp.Min, exp.Max, exp.AnyValue, exp.First, exp.Last, exp.FirstValue,
@@ -58,7 +65,7 @@ class ColumnTypes:
                 return self._shifted(node, scope, depth)
             case exp.TimestampTrunc() | exp.DateTrunc():
                 inner = self.of(node.this, scope, depth + 1)
-                return inner if inner in (t.TIMESTAMP, t.TIMESTAMPTZ) else None
+                return _TRUNCATED.get(inner)
             case exp.UnixToTime() if node.sql_name().lower() in _INSTANTS:
                 return t.TIMESTAMPTZ
             case exp.Anonymous() if node.name.lower() in _INSTANTS:
@@ -78,7 +85,9 @@ class ColumnTypes:
     def _any(
         self, nodes: Sequence[exp.Expr | None], scope: SelectScope, depth: int
     ) -> t.IcebergType | None:
-        found = (self.of(each, scope, depth + 1) for each in nodes)
+        found = [self.of(each, scope, depth + 1) for each in nodes]
+        if t.TIMESTAMPTZ_NS in found:
+            return t.TIMESTAMPTZ_NS
         return next((each for each in found if each is not None), None)
 
     def _shifted(self, node: exp.Binary, scope: SelectScope, depth: int) -> t.IcebergType | None:

@@ -27,9 +27,6 @@ SQL: Final = "sql"
 CUT: Final = "cut"
 ALIAS: Final = "alias"
 
-# In ``meta`` of what the tree says only in part: the construct that only the text can run.
-ONLY_TEXT: Final = "only_text"
-
 
 class Edit(Struct, frozen=True):
     """What stands for the characters from ``start`` to ``end`` of the SQL, which may be none.

@@ -84,6 +84,8 @@ def test_arrow_has_the_names_of_the_table(connection):
         ("t.st.a", "a", 2),
         ("(st).a", "(st).a", 2),
         ("st['a']", None, 2),
+        ("struct_extract(st, 'a')", "struct_extract(st, 'a')", 2),
+        ("list_transform([1], x -> x + st.a)[1]", None, 3),
         ("o.in.V", "V", 11),
         ('o."In".v', "v", 8),
         ("st.a + st.A", None, 3),

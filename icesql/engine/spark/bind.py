@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from icesql.engine.duckdb.described import describe, with_relations
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.relations.relation import empty_relation
+from icesql.engine.duckdb.sql.adapted import adapter_of
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
 from icesql.engine.duckdb.sql.checked import check_written
-from icesql.engine.duckdb.sql.nanosecond_types import adapted_types
 from icesql.engine.duckdb.sql.own_words import KeptTexts
 from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.engine.result_schema import ResultColumn, declare
@@ -74,13 +74,13 @@ def _empty(plans: Sequence[ScanPlan]) -> dict[str, str]:
 def _types(tree: exp.Expr, plans: Sequence[ScanPlan], cursor: Any) -> list[tuple[str, Any]]:
     import duckdb
 
-    tree = adapted_types(tree, [plan.scan.projection for plan in plans])
+    adapter = adapter_of(tree, [plan.scan.projection for plan in plans], cursor)
 
     def check(text: str, tables: Collection[str]) -> str:
         check_written(text, cursor, tables)
         return text
 
-    sql = spliced_sql(tree, _empty(plans), check)
+    sql = spliced_sql(tree, _empty(plans), check, adapter)
     try:
         with_relations()
         relation = cursor.sql(sql)

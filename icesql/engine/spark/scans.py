@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import icesql.errors
 from icesql.context import QueryContext
 from icesql.engine.duckdb.relations.footer import FooterCache
-from icesql.engine.duckdb.sql.nanosecond_types import adapted_types
+from icesql.engine.duckdb.sql.adapted import adapter_of
 from icesql.engine.duckdb.sql.splice import renamed_sql
 from icesql.engine.spark.fragments.choice import FragmentChoice
 from icesql.engine.spark.fragments.cut import cut_fragments
@@ -112,7 +112,7 @@ class Scans:
             self.rest = rest_of(tree, fragments, columns, cursor)
         if self.rest is not None:
             self._use(fragments[0])
-            return self._fragment_frame(fragments[0], tasks)
+            return self._fragment_frame(fragments[0], tasks, cursor)
         names = {f"__scan_{i}": f"__scan_{i}_{self._nonce}" for i in range(len(self._plans))}
         names |= {each.name: f"{each.name}_{self._nonce}" for each in fragments}
         zone, mark = self._query.settings.timezone, self._mark
@@ -124,7 +124,7 @@ class Scans:
                 raise refuse("ROLLUP, CUBE and GROUPING SETS with a grand total in a DataFrame")
             self._plan_lazily(tasks)
         for each in fragments:
-            self._view(names[each.name], self._fragment_frame(each, tasks))
+            self._view(names[each.name], self._fragment_frame(each, tasks, cursor))
             self._use(each)
         for index, plan in enumerate(self._plans):
             self._query.check()
@@ -211,16 +211,20 @@ class Scans:
             columns = [column.name for column in plan.scan.projection.fields]
             found = filtered(tree, index, columns, f"__filtered_{index}", choice)
             if found is not None:
-                return FRAGMENTS, self._fragment_frame(found, tasks)
+                return FRAGMENTS, self._fragment_frame(found, tasks, cursor)
         return TASKS, self._task_frame(plan, tasks[index])
 
-    def _fragment_frame(self, fragment: Fragment, tasks: SparkTasks) -> Any:
+    def _fragment_frame(self, fragment: Fragment, tasks: SparkTasks, cursor: Any) -> Any:
         # Like the mark, these never leave the query: its tasks look for them in the text.
         tables = {
             i: f"__scan_{i}_{secrets.token_hex(16)}" for i in (fragment.scan, *fragment.whole)
         }
-        tree = adapted_types(fragment.tree, [plan.scan.projection for plan in self._plans])
-        sql = renamed_sql(tree, {f"__scan_{i}": name for i, name in tables.items()})
+        names = {f"__scan_{i}": name for i, name in tables.items()}
+        sql = renamed_sql(fragment.tree, names)
+        schemas = [plan.scan.projection for plan in self._plans]
+        adapter = adapter_of(fragment.tree, schemas, cursor)
+        if adapter is not None:
+            sql = adapter.adapted(sql, names, {})
         whole = tuple((tables[i], tasks.whole(i)) for i in fragment.whole)
         jobs = [
             FragmentJob(

@@ -16,7 +16,6 @@ from icesql.sql.reading.closed import check_closed, check_words
 from icesql.sql.reading.engine_node import set_engine_node
 from icesql.sql.reading.engine_tree import EngineTree, Node, SourceMap
 from icesql.sql.reading.sources import Source, SourceReader
-from icesql.sql.user_text import ONLY_TEXT
 
 _OPERATIONS: Final[dict[str, type[exp.SetOperation]]] = {
     "UNION": exp.Union,
@@ -99,8 +98,6 @@ class QueryReader(SourceReader):
             if value["key_targets"]:
                 keys = [self.item(each) for each in value["key_targets"]]
                 cte.set("key_expressions", keys)
-                if any(not isinstance(each, exp.Column) for each in keys):
-                    cte.meta[ONLY_TEXT] = "USING KEY with an aggregate"
             if value["materialized"] != "CTE_MATERIALIZE_DEFAULT":
                 cte.set("materialized", value["materialized"] == "CTE_MATERIALIZE_ALWAYS")
             ctes.append(cte)

@@ -1,9 +1,9 @@
-"""The names of columns, as the engine would give them to the text that the user wrote."""
+"""Expressions of DuckDB's tree in DuckDB's own words, and the names of columns, which are these."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from icesql.sql.parser.literal_list import MARK
@@ -24,10 +24,23 @@ def column_name(node: Node, lists: Sequence[str], cursor: Any) -> str:
     """
     if node["class"] == "COLUMN_REF":
         return str(node["column_names"][-1])
-    select = {**_NOTHING, "select_list": [{**node, "alias": ""}]}
-    tree = {"error": False, "statements": [{"node": select, "named_param_map": []}]}
-    sql = cursor.execute("SELECT json_deserialize_sql($1::JSON)", [json.dumps(tree)])
-    name = str(sql.fetchall()[0][0]).removeprefix("SELECT ")
+    name = written(node, cursor)
     for shown in lists:
         name = name.replace(MARK, shown, 1)
     return name
+
+
+def written(node: Mapping[str, Any], cursor: Any) -> str:
+    """An expression as DuckDB writes it, without its alias.
+
+    Raises duckdb.Error and RecursionError for one that is nested too deep.
+    """
+    select = {**_NOTHING, "select_list": [{**node, "alias": ""}]}
+    return written_query(select, cursor).removeprefix("SELECT ")
+
+
+def written_query(node: Mapping[str, Any], cursor: Any) -> str:
+    """A query as DuckDB writes it. Raises as ``written`` does."""
+    tree = {"error": False, "statements": [{"node": node, "named_param_map": []}]}
+    sql = cursor.execute("SELECT json_deserialize_sql($1::JSON)", [json.dumps(tree)])
+    return str(sql.fetchall()[0][0])

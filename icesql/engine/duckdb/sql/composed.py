@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
 from icesql.sql.reading.engine_tree import counted, starts_of
 from icesql.sql.user_text import ALIAS, LIST, NAME, SQL, TABLE, VALUE, Edit, UserText
+
+# What stands for the characters of a text from one place to another.
+Change = tuple[int, int, str]
 
 
 class Composed(Struct, frozen=True):
@@ -30,6 +33,29 @@ class Composed(Struct, frozen=True):
         begin, start, length = self.pieces[found]
         return start + min(max(offset - begin, 0), length)
 
+    def edited(self, changes: Sequence[Change]) -> Composed:
+        """The text with changes, which are in order and do not overlap."""
+        out: list[str] = []
+        pieces: list[tuple[int, int, int]] = []
+        size = last = index = 0
+        for start, end, text in (*changes, (len(self.sql), len(self.sql), "")):
+            while index < len(self.pieces) and self.pieces[index][0] < start:
+                begin, _, length = self.pieces[index]
+                stop = self.pieces[index + 1][0] if index + 1 < len(self.pieces) else start
+                first, stop = max(begin, last), min(stop, start)
+                if first < stop:
+                    kept = stop - first if length else 0
+                    pieces.append((size + first - last, self.user_offset(first), kept))
+                if stop == start:
+                    break
+                index += 1
+            out += [self.sql[last:start], text]
+            size += start - last
+            pieces.append((size, self.user_offset(start), 0))
+            size += len(text)
+            last = end
+        return Composed("".join(out), tuple(pieces))
+
     def place_in(self, given: str) -> Callable[[int], int | None]:
         """``user_offset`` of a place that DuckDB names in bytes of ``given``, which holds ``sql``.
 
@@ -43,6 +69,17 @@ class Composed(Struct, frozen=True):
             return self.user_offset(offset) if 0 <= offset <= len(self.sql) else None
 
         return place
+
+
+def changed(sql: str, changes: Sequence[Change]) -> str:
+    """A text with changes, which are in order. Raises ValueError if two overlap."""
+    out, last = [], 0
+    for start, end, text in changes:
+        if start < last:
+            raise ValueError(start)
+        out += [sql[last:start], text]
+        last = end
+    return "".join([*out, sql[last:]])
 
 
 def compose(text: UserText, fill: Callable[[int, Edit], str]) -> Composed:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Final, TypeVar
 
 from icesql.config import Settings
+from icesql.engine.duckdb.sql.adapted import Adapter
 from icesql.engine.duckdb.sql.checked import Facts, check_text
 from icesql.engine.duckdb.sql.column_names import column_name
 from icesql.engine.duckdb.sql.composed import Composed, compose, filled
 from icesql.engine.duckdb.sql.long_lists import with_constants, written_lists
 from icesql.engine.duckdb.sql.size_guards import guard_calls
+from icesql.engine.duckdb.sql.splice import places_of
 from icesql.engine.duckdb.types import quoted
-from icesql.errors import UnsupportedSqlError
+from icesql.errors import AmbiguousColumnError, UnsupportedSqlError
 from icesql.sql.trees import exp
 from icesql.sql.user_text import ALIAS, LIST, TABLE, VALUE, Edit, UserText
 from icesql.storage.cache import BoundedCache
@@ -63,9 +67,16 @@ class OwnWords:
     """
 
     def __init__(
-        self, text: UserText, tree: exp.Expr, has_lists: bool, cursor: Any, texts: KeptTexts
+        self,
+        text: UserText,
+        tree: exp.Expr,
+        has_lists: bool,
+        cursor: Any,
+        texts: KeptTexts,
+        adapter: Adapter | None = None,
     ) -> None:
         self._text, self._tree, self._has_lists, self._cursor = text, tree, has_lists, cursor
+        self._adapter = adapter
         found = None if has_lists else texts.find(text)
         if found is None:
             found = self._checked(texts)
@@ -113,10 +124,47 @@ class OwnWords:
             lambda tree: run(self._filled(sources, written_lists(tree))), self._tree
         )
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether the adapter changes expressions of the text."""
+        return self._changed is not None
+
+    @cached_property
+    def _changed(self) -> tuple[Composed, Mapping[str, str], Mapping[int, str]] | None:
+        """The text with the adapter's changes, and the names in it of tables and long lists, which
+        no other text can know; None without changes.
+        """
+        if self._adapter is None:
+            return None
+        nonce = os.urandom(16).hex()
+        listed = {each.start: each.text for each in self._text.edits if each.kind == LIST}
+        tables = {e.text: f"{e.text}_{nonce}" for e in self._text.edits if e.kind == TABLE}
+        lists = {start: f"__list_{start}_{nonce}" for start in listed}
+        text = self._composed(
+            {name: quoted(each) for name, each in tables.items()},
+            {start: quoted(each) for start, each in lists.items()},
+        )
+        items = {lists[start]: each for start, each in listed.items()}
+        try:
+            changes = self._adapter.changes(text.sql, tables, items)
+        except (AmbiguousColumnError, UnsupportedSqlError) as error:
+            if error.offset is not None:
+                error.offset = text.user_offset(error.offset)
+            raise
+        return (text.edited(changes), tables, lists) if changes else None
+
     def _filled(self, sources: Mapping[str, str], lists: Mapping[int, str]) -> Composed:
+        if self._changed is None:
+            return self._composed({name: f"({sql})" for name, sql in sources.items()}, lists)
+        text, tables, listed = self._changed
+        texts = {name: f"({sources[table]})" for table, name in tables.items()}
+        texts |= {name: lists[start] for start, name in listed.items()}
+        return text.edited(places_of(text.sql, texts))
+
+    def _composed(self, tables: Mapping[str, str], lists: Mapping[int, str]) -> Composed:
         def fill(_: int, edit: Edit) -> str:
             if edit.kind == TABLE:
-                return filled(edit, f"({sources[edit.text]})", "")
+                return filled(edit, tables[edit.text], "")
             if edit.kind == LIST:
                 return filled(edit, "", lists.get(edit.start, edit.text))
             if edit.kind == ALIAS:

@@ -11,33 +11,37 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from icesql.engine.duckdb.types import quoted
+from icesql.engine.duckdb.sql.composed import Change, changed
 from icesql.query.dialects.instant_calls import INSTANTS
 from icesql.sql.parser.literal_list import held
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from icesql.engine.duckdb.sql.adapted import Adapter
+
 
 def spliced_sql(
     tree: exp.Expr,
     sources: Mapping[str, str],
     check: Callable[[str, Collection[str]], str] | None = None,
+    adapter: Adapter | None = None,
 ) -> str:
     """The tree in DuckDB's dialect, tables named in ``sources`` replaced by their subqueries.
 
-    ``check`` is given the text of the tree alone, without its long lists, and its tables' names,
-    and returns the text that runs.
+    ``adapter`` changes expressions of the text. ``check`` is given the text of the tree alone,
+    without its long lists, and its tables' names, and returns the text that runs.
     """
     nonce = os.urandom(16).hex()
     names = {name: f"{name}_{nonce}" for name in sources}
     tree, lists = _without_lists(tree, nonce)
     text = renamed_sql(tree, names)
+    if adapter is not None:
+        text = adapter.adapted(text, names, lists)
     if check is not None:
         text = check(text, names.values())
-    for name, items in lists.items():
-        text = text.replace(quoted(name), items)
-    return filled(text, {names[name]: sql for name, sql in sources.items()})
+    subqueries = {names[name]: f"({sql})" for name, sql in sources.items()}
+    return changed(text, places_of(text, {**lists, **subqueries}))
 
 
 def _without_lists(tree: exp.Expr, nonce: str) -> tuple[exp.Expr, dict[str, str]]:
@@ -77,7 +81,13 @@ def filled(sql: str, sources: Mapping[str, str]) -> str:
 
     The names hold what no other text in ``sql`` can know; subqueries are not looked at again.
     """
-    if not sources:
-        return sql
-    places = {quoted(name): f"({subquery})" for name, subquery in sources.items()}
-    return re.sub("|".join(map(re.escape, places)), lambda found: places[found[0]], sql)
+    return changed(sql, places_of(sql, {name: f"({query})" for name, query in sources.items()}))
+
+
+def places_of(sql: str, texts: Mapping[str, str]) -> list[Change]:
+    """Where names that no other text can know are in ``sql``, in order, with the texts for them."""
+    if not texts:
+        return []
+    places = "|".join(map(re.escape, texts))
+    found = re.finditer(f'"({places})"|({places})', sql)
+    return [(each.start(), each.end(), texts[each[1] or each[2]]) for each in found]

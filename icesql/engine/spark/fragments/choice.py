@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from icesql.engine.duckdb.described import with_relations
 from icesql.engine.duckdb.relations.relation import empty_relation
-from icesql.engine.duckdb.sql.nanosecond_types import adapted_types
+from icesql.engine.duckdb.sql.adapted import adapter_of
 from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.engine.result_schema import declare
 from icesql.engine.spark.fragments.division import scan_number
@@ -153,10 +153,11 @@ class FragmentChoice:
             f"__scan_{scan}": empty_relation(self._plans[scan].scan.projection).sql
             for scan in scans
         }
-        adapted = adapted_types(tree, [plan.scan.projection for plan in self._plans])
+        schemas = [plan.scan.projection for plan in self._plans]
+        adapter = adapter_of(tree, schemas, self._cursor)
         try:
             with_relations()
-            relation = self._cursor.sql(spliced_sql(adapted, empty))
+            relation = self._cursor.sql(spliced_sql(tree, empty, adapter=adapter))
         except duckdb.Error:
             # It names a column of a query around it, say: the whole is for Spark.
             return None

@@ -316,15 +316,67 @@ def test_infinite_times_stay_infinite(kind: str, value: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT upper(u), jaro_winkler_similarity('CRATE', 'TRACE', 0.8) FROM t",
-    ],
-)
-def test_words_that_writing_back_would_lose_are_refused(connection, sql):
-    with pytest.raises(icesql.UnsupportedSqlError, match="one of these words"):
+FORMS = [
+    "year(/* of */ n -- column\n) + 1",
+    "n.year(), u.upper(), t.n.year()",
+    "CASE n WHEN NULL THEN 1 WHEN n::TIMESTAMP THEN 2 END",
+    "jaro_winkler_similarity('CRATE', 'TRACE', 0.8), upper(u)",
+    "list_transform([1, 2], x -> year(n) + x)",
+    "{'a': year(n)}.a, (year(n)) * (2)",
+    "upper(u) COLLATE NOCASE = 'x', u NOT LIKE '0%' ESCAPE '!'",
+    "sum(id) FILTER (WHERE n::DATE = '2020-01-01') OVER (PARTITION BY year(n) ORDER BY id ROWS 1 PRECEDING EXCLUDE TIES)",
+    "first_value(id IGNORE NULLS) OVER (ORDER BY n::DATE DESC NULLS FIRST, id)",
+    "string_agg(DISTINCT upper(u), '-' ORDER BY upper(u) DESC) OVER ()",
+    "(SELECT year(max(x.n)) FROM t AS x WHERE x.id < t.id AND year(x.n) > 1900)",
+    "n NOT IN (SELECT x.n FROM t AS x WHERE year(x.n) = 2020)",
+    "unnest([year(n), id])",
+    "id BETWEEN year(n) - 2020 AND hour(n) AND NOT (year(n) = 2020)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_word_beside_a_changed_expression_is_kept(connection, form):
+    wanted = "SELECT id, n, u FROM t WHERE id BETWEEN 2 AND 7"
+    rows = connection.execute(f"{wanted} ORDER BY id").arrow()
+    sql = f"WITH t AS ({wanted}) SELECT {form} FROM t ORDER BY id"
+    cursor = connection.execute(sql)
+    with duckdb.connect() as plain:
+        plain.execute("SET lambda_syntax = 'ENABLE_SINGLE_ARROW'")
+        plain.register("rows", rows)
+        plain.execute(
+            "CREATE TABLE t AS SELECT id, n::TIMESTAMP_NS AS n, u::VARCHAR AS u FROM rows"
+        )
+        found = plain.execute(sql.partition(") ")[2])
+        assert [each[0] for each in cursor.description] == [each[0] for each in found.description]
+        assert cursor.fetchall() == found.fetchall()
+
+
+@pytest.mark.parametrize("word", ["AND", "OR"])
+def test_long_chains_with_changed_terms_run(connection, word):
+    chain = f" {word} ".join(f"(id <> {each} AND true)" for each in range(20, 220))
+    assert ids(connection, f"year(n) = 2020 AND ({chain}) AND nz = z") == [6]
+
+
+def test_what_is_nested_too_deep_is_refused_and_what_stands_around_it_is_not(connection):
+    deep = "abs(" * 90 + "{}" + ")" * 90
+    sql = f"SELECT {deep.format('year(n)')} AS x FROM t WHERE id = 7"
+    assert connection.execute(sql).fetchall() == [(2020,)]
+    sql = f"SELECT CASE n WHEN '2020-01-01' THEN {deep.format('id')} WHEN n::DATE THEN 2 END AS x FROM t"
+    with pytest.raises(icesql.NotSupportedError, match="this expression over nanosecond times"):
         connection.execute(sql)
+
+
+def test_errors_beside_a_changed_expression_are_at_their_place(connection):
+    sql = "SELECT nz = z, year(n),\n  'ab'::INT FROM t"
+    with pytest.raises(icesql.DataError, match="line 2, column 7"):
+        connection.execute(sql).fetchall()
+
+
+def test_long_lists_beside_nanoseconds(connection):
+    fits = ", ".join(f"'2020-01-01 00:00:00.{each:09}'" for each in range(150))
+    assert ids(connection, f"n IN ({fits})") == [6, 7]
+    with pytest.raises(icesql.NotSupportedError, match="this long list"):
+        ids(connection, f"n IN ({fits.replace('2020', '1500')})")
 
 
 @pytest.mark.parametrize("kind", ["TIMESTAMP_NS", "TIMESTAMPTZ_NS"])

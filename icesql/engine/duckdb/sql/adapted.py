@@ -1,0 +1,67 @@
+"""Texts over types and names that DuckDB takes otherwise than icesql, with what it needs there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from icesql.engine.duckdb.sql.case_sensitive_fields import alike_names, rename_fields
+from icesql.engine.duckdb.sql.composed import Change, changed
+from icesql.engine.duckdb.sql.nanosecond_types import adapt_types, has_nanoseconds, has_uuids
+from icesql.engine.duckdb.sql.read_text import TextReading
+from icesql.errors import AmbiguousColumnError, UnsupportedSqlError
+from icesql.iceberg.schema import Schema
+from icesql.sql.trees import exp
+from icesql.stack import with_room
+
+
+class Adapter(Struct, frozen=True):
+    """How texts of one query change: for finer types, and for the fields ``alike``.
+
+    ``by_value``: what changes depends on the constants of the text.
+    """
+
+    schemas: Sequence[Schema]
+    cursor: Any
+    has_types: bool
+    alike: frozenset[str]
+    by_value: bool
+
+    def changes(
+        self, sql: str, tables: Mapping[str, str], lists: Mapping[str, str]
+    ) -> list[Change]:
+        """What stands for expressions of a text, in order.
+
+        ``tables`` are the names that scans have in it, ``lists`` the literals for which names
+        stand. Raises UnsupportedSqlError, AmbiguousColumnError, at places of the text.
+        """
+
+        def read() -> list[Change]:
+            reading = TextReading(sql, tables, lists, self.schemas, self.cursor)
+            if self.alike:
+                rename_fields(reading, self.alike)
+            if self.has_types:
+                adapt_types(reading)
+            return reading.changes()
+
+        return with_room(read)
+
+    def adapted(self, sql: str, tables: Mapping[str, str], lists: Mapping[str, str]) -> str:
+        """A text with its changes, where nobody knows the user's places."""
+        try:
+            return changed(sql, self.changes(sql, tables, lists))
+        except (AmbiguousColumnError, UnsupportedSqlError) as error:
+            error.offset = None
+            raise
+
+
+def adapter_of(tree: exp.Expr, schemas: Sequence[Schema], cursor: Any) -> Adapter | None:
+    """The adapter of a query; None where its text needs no change."""
+    finer = has_nanoseconds(tree, schemas)
+    has_types = finer or has_uuids(tree, schemas)
+    alike = alike_names(schemas)
+    if not (has_types or alike):
+        return None
+    return Adapter(schemas, cursor, has_types, alike, finer)

@@ -1,0 +1,54 @@
+"""A query whose nodes know which expressions of DuckDB's tree they were made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from icesql.sql.acceptance import Accepts
+from icesql.sql.lexer import CLOSING, OPENING, tokens_in
+from icesql.sql.parser.places import place_nodes
+from icesql.sql.reading.door import serialize
+from icesql.sql.reading.engine_tree import EngineTree, SourceMap, read_tree
+from icesql.sql.reading.queries import QueryReader
+from icesql.sql.trees import exp
+
+# An expression of DuckDB's tree, and the node of it.
+Pair = tuple[dict[str, Any], exp.Expr]
+
+
+class _LinkingReader(QueryReader):
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.pairs: list[Pair] = []
+
+    def expression(self, found: Any, *, named: bool = False) -> exp.Expr:
+        made = super().expression(found, named=named)
+        self.pairs.append((found, made))
+        return made
+
+
+def read_linked(tree: EngineTree) -> tuple[exp.Expr, list[Pair]]:
+    """The nodes of the one statement of a tree, with the places of columns in its text."""
+    source_map = SourceMap(((0, 0, len(tree.text)),))
+    reader = _LinkingReader(tree, source_map, Accepts(calls=False))
+    made = reader.query_of(tree.statements[0])
+    place_nodes(made, list(tokens_in(tree.text)))
+    return made, reader.pairs
+
+
+def read_again(text: str) -> EngineTree:
+    """A tree of its own of a text, which may be changed."""
+    return read_tree(serialize, text)
+
+
+def with_brackets(text: str, start: int, end: int) -> tuple[int, int]:
+    """A part of a text with the brackets that are open in it. Raises ValueError for none."""
+    depth = least = 0
+    for token in tokens_in(text, start, end):
+        depth += (token.word in OPENING) - (token.word in CLOSING)
+        least = min(least, depth)
+    for _ in range(-least):
+        start = text.rindex("(", 0, start)
+    for _ in range(depth - least):
+        end = text.index(")", end) + 1
+    return start, end
