@@ -421,6 +421,15 @@ def test_the_test_command_is_there_for_a_machine_to_read() -> None:
     assert "pip install '.[test,spark]' && pytest -n auto" in lines
 
 
+def test_the_readme_has_a_question_for_each_folder() -> None:
+    steps = re.search(r"\n## Inside\n(.*?)\n## ", text_of(README), re.DOTALL)
+    assert steps
+    named = re.findall(r"`(\w+)`", re.sub(r"\A.*?:\n", "", steps[1], flags=re.DOTALL))
+    there = [each.parent.name for each in (ROOT / "icesql").glob("*/__init__.py")]
+    assert sorted(named) == sorted(there)
+    assert steps[1].count("\n") <= 15
+
+
 def test_the_picture_has_every_import_between_its_boxes_and_no_other() -> None:
     text = text_of(MANUAL / "how-it-works.md")
     picture = re.search(r"```mermaid\n(.*?)```", text, re.DOTALL)
