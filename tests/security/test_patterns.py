@@ -11,6 +11,8 @@ from typing import Any, Final
 import pytest
 
 import icesql
+from icesql.sql import lexer
+from icesql.sql.parser import literal_list
 from tests.security.patterns import patterns, slow_texts
 
 SHARDS: Final = 4
@@ -21,6 +23,16 @@ OF_LOCALS: Final = {
         r"(?m)^\s*name\((.*)\) -> ",
     ),
     ("icesql.query.views.schema_check", "f'{re.escape(wanted)}(_\\\\d+)+'"): (r"name(_\d+)+",),
+    ("icesql.sql.lexer", "pattern"): tuple(
+        lexer._piece(dialect, is_ascii).pattern
+        for dialect in ("duckdb", "snowflake", "spark")
+        for is_ascii in (True, False)
+    ),
+    ("icesql.sql.parser.literal_list", "_lists(text)"): tuple(map(literal_list._lists, ("x", "é"))),
+    ("icesql.sql.parser.literal_list", "_items(text)"): tuple(map(literal_list._items, ("x", "é"))),
+    ("icesql.sql.writes.procedures.maintenance", "pattern"): (
+        r"\A\s*(\d+(?:\.\d+)?)\s*(kB|MB|GB)\s*\Z",  # by fullmatch
+    ),
     # Of the words that stand in remedies.txt.
     ("icesql.sql.remedies", "f'(?<![\\\\w.]){text}' if words[0].isalpha() else text"): (),
     ("icesql.engine.duckdb.sql.call_sizes", "_DYNAMIC[call.name]"): (),
