@@ -366,6 +366,15 @@ def test_what_is_nested_too_deep_is_refused_and_what_stands_around_it_is_not(con
         connection.execute(sql)
 
 
+def test_recursion_with_aggregates_runs_beside_nanoseconds(connection):
+    sql = (
+        "WITH RECURSIVE r(k, v) USING KEY (k, max(v)) AS (SELECT 1, 0 UNION SELECT k, v + 1 FROM r "
+        "WHERE v < 2) SELECT k, v, TIMESTAMPTZ_NS '2020-01-01 00:00:00.000000001+00' > "
+        "TIMESTAMPTZ '2020-01-01 00:00:00+00', year(n) FROM r, t WHERE id = 7"
+    )
+    assert connection.execute(sql).fetchall() == [(1, 2, True, 2020)]
+
+
 def test_errors_beside_a_changed_expression_are_at_their_place(connection):
     sql = "SELECT nz = z, year(n),\n  'ab'::INT FROM t"
     with pytest.raises(icesql.DataError, match="line 2, column 7"):
