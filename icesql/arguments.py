@@ -283,7 +283,7 @@ def _check_words(parser: argparse.ArgumentParser, options: argparse.Namespace) -
 
 
 def _copy_words(parser: argparse.ArgumentParser, command: str, words: list[str]) -> list[str]:
-    """What stands behind copy (table, location, snapshot) and restore (location, table)."""
+    """The words behind copy (table, location, snapshot) and restore (location, table)."""
     linking = "to" if command == "copy" else "as"
     found = [*words[:1], *words[2 if words[1:2] and words[1].lower() == linking else 1 :]]
     since = command == "copy" and len(found) == 4 and found[2].lower() == "since"
@@ -611,7 +611,7 @@ def _add_access(parser: argparse.ArgumentParser, command: str | None) -> None:
 
 
 def access_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """What the command line says that SQL may do, as ``connect`` takes it; None is nothing."""
+    """The limits on SQL from the command line, as arguments of ``connect``; None if not given."""
     locked, catalogs, confine = options.locked, options.catalogs, options.confine
     return {
         "service": options.service,

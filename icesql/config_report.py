@@ -35,7 +35,7 @@ Row = tuple[str, str | None, str]
 
 
 class Given(Struct, frozen=True):
-    """What the command line says, as ``connect`` takes it."""
+    """The arguments of ``connect`` from the command line."""
 
     catalog: str | None = None
     uri: str | None = None
@@ -226,7 +226,7 @@ def _flat(properties: Mapping[str, Any], above: str = "") -> Iterator[tuple[str,
 
 
 def _pings(places: list[_Place], seconds: float) -> list[tuple[str, bool]]:
-    """What each catalog says and whether it answers; all are asked at once."""
+    """The answer of each catalog and whether it came; all requests run at once."""
     end = time.monotonic() + seconds
     asked = [(place, BackgroundCall(partial(_ping, place))) for place in places]
     answers = []

@@ -70,7 +70,7 @@ class BackgroundCall(Generic[T]):
             self._drop()
 
     def result(self, query: QueryContext) -> T:
-        """What the call gives or raises; abandons it when ``query`` ends first."""
+        """The result of the call or its exception; abandon the call if ``query`` ends first."""
         try:
             while not self._done.wait(_STEP_SECONDS):
                 query.check()
@@ -165,7 +165,7 @@ def seconds_to_read(length: int) -> float | None:
 
 
 def read_in_time(function: Callable[[], T], length: int) -> T:
-    """What ``function`` reads in a text of so many characters, within the statement's time.
+    """Run ``function``, a reader of a text of ``length`` characters, within the statement's time.
 
     Tokenizers and parsers of others look at no clock: a long text is read in another thread, which
     ends at its next ``check_reading`` when nobody waits for it any more. Raises what ``function``
@@ -178,7 +178,7 @@ def read_in_time(function: Callable[[], T], length: int) -> T:
 
 
 def _no_engine(*_: Any) -> None:
-    """What ``ask`` gives where no session is."""
+    """The ``ask`` of a context without a session."""
 
 
 class QueryContext(Struct):

@@ -305,7 +305,7 @@ class AmbiguousTableError(_InSql, ProgrammingError):
 
 
 class AccessDeniedError(ProgrammingError):
-    """What the owner of the connection does not allow; ``argument`` of ``connect`` says so.
+    """The owner of the connection does not allow this; ``argument`` of ``connect`` is the limit.
 
     The text is the same whether what was asked for exists or not.
     """

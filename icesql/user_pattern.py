@@ -1,4 +1,4 @@
-"""What a user's regular expression is, read and never run: matching may take for ever."""
+"""A user's regular expression, parsed and never run: matching may take for ever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the clients of catalogs raise, in icesql's words: short, the true cause, no secrets.
+"""Errors of catalog clients in icesql's words: short, with the true cause, without secrets.
 
 PyIceberg's exceptions have no common base, nor have those of requests, SQLAlchemy, boto3, thrift
 and Google's client. They are recognised by class name, so that no client has to be imported.
@@ -98,7 +98,7 @@ def _told(error: BaseException, text: str, properties: Mapping[str, Any]) -> str
 
 
 def _malformed(error: Any, properties: Mapping[str, Any]) -> str:
-    """What pydantic found wrong with an answer, without its link and its list of inputs."""
+    """Pydantic's reasons to refuse an answer, without its link and its list of inputs."""
     found = error.errors(include_url=False)[0]
     if found["type"] == "json_invalid":
         start = _short(redact(str(found.get("input", "")), properties), 60)

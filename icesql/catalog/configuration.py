@@ -34,7 +34,7 @@ class Configuration(Struct, frozen=True):
 
 
 def configuration() -> Configuration:
-    """What is configured now. Raises CatalogError for a file that cannot be read."""
+    """Read the configuration as it is now. Raises CatalogError for a file that cannot be read."""
     file = next(filter(os.path.isfile, _places()), None)
     content = {} if file is None else _content(file)
     for _, path, value in _variables():
@@ -63,7 +63,7 @@ def origins() -> dict[tuple[str, str], str]:
 
 
 def kind_of(properties: Mapping[str, Any]) -> str:
-    """What kind of catalog properties describe: ``rest``, ``sql``, ``glue`` …"""
+    """The kind of catalog that properties describe: ``rest``, ``sql``, ``glue`` …"""
     given = str(properties.get("type") or "").lower()
     if given:
         return given

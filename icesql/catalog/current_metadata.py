@@ -205,7 +205,7 @@ def _unlisted(version: int, highest: int, path: Callable[[str], str], storage: S
 def read_where_it_is(
     place: Place, read: Callable[[Place], T], look: Callable[[], Place | None]
 ) -> T:
-    """What ``read`` makes of the place of a table, of a newer one where its file is gone.
+    """Call ``read`` with the place of a table, or with a newer place if its file is gone.
 
     Writers may delete old metadata files with each commit, also between a look at a catalog and
     the reading of what it named. Raises StorageError for a file that is the current one still.
@@ -240,7 +240,7 @@ def read_metadata(path: str, storage: Storage) -> TableMetadata:
 
 
 def written_metadata(path: str, storage: Storage) -> WrittenMetadata | None:
-    """What ``keep_written`` kept of the metadata file ``path`` as it is there now."""
+    """The metadata that ``keep_written`` kept of ``path``, if the file is still the same."""
     key = _key(path, storage, _WRITTEN)
     found: WrittenMetadata | None = (
         None if storage.cache is None or key is None else storage.cache.get(key)

@@ -16,11 +16,11 @@ _DEEPEST: Final = 100
 
 
 class Catalog(Protocol):
-    """What ``near_tables`` asks of a catalog."""
+    """The part of a catalog that ``near_tables`` uses."""
 
     @property
     def name(self) -> str:
-        """What SQL calls the catalog."""
+        """The name of the catalog in SQL."""
 
     def namespaces(self) -> list[Identifier]:
         """All namespaces."""

@@ -54,7 +54,7 @@ _AZURE: Final = r"\.(dfs|blob)\.core\.(windows\.net|usgovcloudapi\.net|chinaclou
 
 
 def of_store(properties: Mapping[str, Any], path: str) -> dict[str, str]:
-    """What of a catalog's properties opens ``path`` in the store of the catalog.
+    """The properties of a catalog that open ``path`` in its store.
 
     Nothing for a path of another scheme, or of another account or host where a path names one.
     """

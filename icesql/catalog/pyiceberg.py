@@ -138,7 +138,7 @@ def open_pyiceberg(
 
 
 def _no_kind(what: str, properties: Mapping[str, Any]) -> str:
-    """What to say of properties that name no catalog, such as a bucket alone."""
+    """The message about properties that name no catalog, such as a bucket alone."""
     place = redact_urls(str(properties.get("warehouse") or ""))
     hint = (
         "name one with --uri (in Python uri=), such as https://host/catalog or "
@@ -437,7 +437,7 @@ def _tokens(foreign: Any) -> dict[str, Any]:
 
 @contextmanager
 def _translated(what: str, properties: Mapping[str, Any]) -> Iterator[None]:
-    """Whatever PyIceberg or the client below it raises, as an error of icesql without secrets."""
+    """Translate errors of PyIceberg and of the client below it to icesql's, without secrets."""
     with without_secrets(properties):
         try:
             yield

@@ -311,7 +311,7 @@ class SearchPath:
         return other, parts[1:], first
 
     def find_place(self, parts: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
-        """What USE means by a name: a catalog (None is the connection's own) and a namespace.
+        """Resolve a name of USE: a catalog (None is the connection's own) and a namespace.
 
         Raises ProgrammingError.
         """
@@ -459,7 +459,7 @@ def _no_catalog(name: str, kinds: Mapping[str, str]) -> ProgrammingError:
 def _meant(
     parts: tuple[str, ...], namespace: tuple[str, ...], stored: bool
 ) -> list[tuple[str, ...]]:
-    """What a name may mean, the likeliest first.
+    """The full names that a name may mean, the likeliest first.
 
     To the view spec the namespace of a view is that of names that have none.
     """

@@ -380,7 +380,7 @@ class SqliteCatalog:
 
 
 def _places(location: str, file: str) -> list[str]:
-    """What a local path in a catalog's ``file`` may mean, likeliest first."""
+    """The absolute paths that a local path in a catalog's ``file`` may mean, likeliest first."""
     scheme, _, rest = split_path(location)
     if scheme or rest.startswith("/"):
         return local_spellings(location)

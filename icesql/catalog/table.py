@@ -30,7 +30,7 @@ class Reports(Protocol):
 
 
 class CatalogPlan(Struct, frozen=True):
-    """What a catalog answered that was asked to plan a scan.
+    """The plan of a scan by a catalog.
 
     ``answers`` hold the tasks, each with the delete files that its own tasks refer to by number.
     ``storage`` opens the files, where the catalog gave credentials for this plan; None for the
@@ -91,11 +91,11 @@ class Catalog(Protocol):
 
     @property
     def name(self) -> str:
-        """What SQL calls the catalog."""
+        """The name of the catalog in SQL."""
 
     @property
     def kind(self) -> str:
-        """What kind of catalog it is, such as ``rest`` or ``directory``."""
+        """The kind of catalog, such as ``rest`` or ``directory``."""
 
     def namespaces(self) -> list[Identifier]:
         """All namespaces at every depth, sorted; tables outside any are in ``()``, not listed."""

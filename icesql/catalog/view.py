@@ -33,7 +33,7 @@ class HasViews(Protocol):
 
     @property
     def name(self) -> str:
-        """What SQL calls the catalog."""
+        """The name of the catalog in SQL."""
 
     def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
         """Full identifiers of the views directly in a namespace, sorted; of all without one."""

@@ -192,7 +192,7 @@ class _Others:
 
     @property
     def waited_for(self) -> str:
-        """What the person who waits reads; "" for a while, and where nobody was seen."""
+        """The text for the person who waits; "" at first, and if no other writer was seen."""
         seconds = time.monotonic() - self._start
         if seconds < _PATIENCE_SECONDS or not self._last:
             return ""
@@ -202,7 +202,7 @@ class _Others:
 def _made(
     base: Table, operation: Operation, attempt: int, query: QueryContext
 ) -> TableChange | None:
-    """What to send for ``base``; None where there is nothing to do."""
+    """The change to send for ``base``; None if there is nothing to do."""
     moment = max(now_ms(), base.metadata.last_updated_ms)
     updates = tuple(operation.updates(base, attempt, moment))
     if not updates:
@@ -222,7 +222,7 @@ def _made(
 def swapped(
     catalog: Catalog, table: Table, base: Table | None, change: TableChange, sent: OpenRequests
 ) -> Swap:
-    """What comes of one request, made of ``base``; what cannot be known of is one of ``sent``.
+    """Send one request made of ``base``; a request without a certain outcome joins ``sent``.
 
     Raises what refuses the change for good, unless an earlier request may be why.
     """

@@ -53,7 +53,7 @@ def stage_table(
     properties: Mapping[str, str] = NOTHING,
     location: str | None = None,
 ) -> StagedTable:
-    """What ``create_table`` will make; nothing is written, or seen by others, before.
+    """Prepare ``create_table``; nothing is written or visible to others before that.
 
     The ids of ``schema`` only tell its fields apart (and name identifier fields): the table gets
     fresh ones. The property ``format-version``, 1 to 3, is 2 by default. Raises CatalogError where

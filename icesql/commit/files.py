@@ -1,4 +1,4 @@
-"""What a commit does to the files of a branch."""
+"""The changes that a commit makes to the files of a branch."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _FORMAT = "format-version"
 
 
 class Replacement(Struct, frozen=True):
-    """What a table will be; ``table`` is to write its files for, ``base`` what it is now."""
+    """The next state of a table; ``table`` is for writing its files, ``base`` the state of now."""
 
     base: Table
     table: Table
@@ -59,7 +59,7 @@ def stage_replacement(
     ordering: Sequence[SortRequest] = (),
     properties: Mapping[str, str] = NOTHING,
 ) -> Replacement:
-    """What ``replace_table`` will make of a table; nothing is written before.
+    """Prepare ``replace_table``; nothing is written before that.
 
     Columns of the same full name keep their ids, unless what files hold of them cannot be read by
     their new type; all others get new ones. So do partition fields of the same column and

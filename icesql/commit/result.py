@@ -1,4 +1,4 @@
-"""What a commit gives back."""
+"""The result of a commit."""
 
 from __future__ import annotations
 

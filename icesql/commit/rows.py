@@ -176,7 +176,7 @@ def commit_replace_partitions(
 
 
 class RewrittenFiles(Struct, frozen=True):
-    """What a rewrite adds and removes, data and deletes, after what others did meanwhile.
+    """The data and delete files that a rewrite adds and removes beside concurrent commits.
 
     ``converted``, ``rows``, ``delete_ages`` and ``deletes_read`` are those of ``FileChanges``.
     """

@@ -157,7 +157,7 @@ class SnapshotOperation:
         return *columns, AddSnapshot(snapshot), SetSnapshotRef(branch, moved)
 
     def result(self, after: Table) -> CommitResult:
-        """What the commit gives back that left the table so."""
+        """The result of the commit that left the table so."""
         if not self.summary:
             return CommitResult(after)
         return CommitResult(after, self._id, {"operation": self.name, **self.summary})
@@ -194,7 +194,7 @@ class SnapshotOperation:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """What ``failed`` would delete."""
+        """The files that ``failed`` would delete."""
         return (*self._added_paths(), *self._own.paths)
 
     def _added_paths(self) -> tuple[str, ...]:

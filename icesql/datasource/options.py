@@ -67,7 +67,7 @@ _LONG: Final = 1 << 63
 
 
 class ReadOptions(Struct, frozen=True):
-    """What the options of one ``load()`` mean; None is what was not given."""
+    """The options of one ``load()``; None for an option that was not given."""
 
     path: str
     connect: Mapping[str, str] = field(default_factory=dict)
@@ -248,5 +248,5 @@ def split_identifier(text: str) -> tuple[str, ...]:
 
 
 def merged(connect: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
-    """What ``open_catalog`` gets: what was registered, and the options on top."""
+    """The arguments of ``open_catalog``: the registered ones with the options on top."""
     return {**connect, **options.connect}

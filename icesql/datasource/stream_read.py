@@ -45,7 +45,7 @@ class Offset(Struct, frozen=True):
     first: Offset | None = None
 
     def json(self) -> Json:
-        """What Spark keeps."""
+        """The form that Spark keeps."""
         found = {"snapshot_id": self.snapshot_id, "files": self.files}
         if self.first is not None:
             found |= {
@@ -112,7 +112,7 @@ class StreamPlanning:
 
     @property
     def limits(self) -> Limits:
-        """What the options allow a batch."""
+        """The limits of a batch by the options."""
         return Limits(self._request.options.max_files, self._request.options.max_rows)
 
     # ------------------------------------------------------------------ offsets
@@ -141,7 +141,7 @@ class StreamPlanning:
         return replace(self._advanced(table, history, begin, limits), first=begin).json()
 
     def stop_at_newest(self) -> None:
-        """What is there now is all that this run reads."""
+        """End this run at the newest snapshot of now."""
         table = self._request.table()
         self._target = self._end_of(ancestors(table, self._request.head(table)))
 

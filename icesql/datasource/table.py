@@ -148,7 +148,7 @@ class ReadRequest(Struct, frozen=True):
     # ------------------------------------------------------------------ columns
 
     def columns(self) -> Columns:
-        """What ``load()`` shows; raises what is wrong with the options, the table or a name."""
+        """The columns of ``load()``; raises errors of the options, the table or a name."""
         table = self.table()
         snapshot, schema = self.selected(table)
         projection = self._projection(TableScan(table, snapshot, schema, schema))
@@ -271,7 +271,7 @@ def _relaxed(schema: Schema, now: Schema) -> Schema:
 
 
 def predicate_of(filters: Iterable[Any], schema: Schema) -> Predicate:
-    """What PySpark's filters imply; Spark evaluates every one of them again."""
+    """A predicate that PySpark's filters imply; Spark evaluates every one of them again."""
     found: Predicate = ALWAYS_TRUE
     for each in filters:
         found = found & _of_filter(each, schema)

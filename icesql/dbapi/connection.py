@@ -165,7 +165,7 @@ class Connection:
 
     @property
     def access(self) -> Access:
-        """What SQL may do on this connection, as given to ``connect``; never changes."""
+        """The limits of SQL on this connection, as given to ``connect``; they never change."""
         return self._session.state.access
 
     def tables(self, catalog: str | None = None) -> list[str]:
@@ -231,7 +231,7 @@ class Connection:
     def doctor(
         self, table: str | None = None, *, catalog: str | None = None
     ) -> Diagnosis | CatalogDiagnosis:
-        """What ails a table, from its metadata, with the statements that mend it.
+        """Examine the metadata of a table: findings with the statements that mend them.
 
         Deletes, and keys that they name, are read where rows that were deleted may be back.
         ``table`` is a name as SQL writes it. Without one, all tables of the connection's catalog,

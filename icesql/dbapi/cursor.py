@@ -247,7 +247,7 @@ class Cursor(ArrowRows):
 
     @property
     def message(self) -> str:
-        """What a statement that changes tables has done, in words; "" for all others."""
+        """The outcome of a statement that changes tables, in words; "" for all others."""
         done = None if self._outcome is None else self._outcome.modified
         return "" if done is None else done.message
 
@@ -258,12 +258,12 @@ class Cursor(ArrowRows):
 
     @property
     def scan_groups(self) -> list[str]:
-        """What reads each file: "duckdb", "duckdb + deletes" or "arrow" (icesql's own reader)."""
+        """Each file's reader: "duckdb", "duckdb + deletes" or "arrow" (icesql's own reader)."""
         return list(self._result.groups) if self._result is not None else []
 
     @property
     def notes(self) -> list[str]:
-        """What is worth knowing: the snapshots that times and refs resolved to, fallbacks."""
+        """Notes for the user: the snapshots that times and refs resolved to, and fallbacks."""
         later = self._result.notes if self._result is not None else ()
         notes = (*self._outcome.notes, *later) if self._outcome is not None else ()
         return [printable(redact_urls(each), lines=True) for each in notes]
@@ -343,7 +343,7 @@ class Cursor(ArrowRows):
         return f"<icesql.Cursor: a result ({columns}{more})>"
 
     def _repr_html_(self) -> str | None:
-        """What a notebook shows: the first rows, which can still be read, and what was scanned."""
+        """HTML for a notebook: the first rows, which can still be fetched, and the scan."""
         from icesql.dbapi.notebook.html import cursor_html
 
         return cursor_html(self)

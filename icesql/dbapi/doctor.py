@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def diagnose_table(connection: Connection, session: Session, table: str) -> Diagnosis:
-    """What ails the table of a name. Raises TableNotFoundError."""
+    """Examine the table of a name. Raises TableNotFoundError."""
     names, parts = session.state.names, name_parts(table)
     with session.without_secrets():
         query = QueryContext.begin(connection.settings, progress=connection.progress)
@@ -30,7 +30,7 @@ def diagnose_table(connection: Connection, session: Session, table: str) -> Diag
 def diagnose_catalog(
     connection: Connection, session: Session, catalog: str | None, cancel: threading.Event
 ) -> CatalogDiagnosis:
-    """What ails all tables of a catalog, of the connection's own without a name.
+    """Examine all tables of a catalog, of the connection's own without a name.
 
     ``query_timeout`` is of each table: one that exceeds it is a line with that error. Raises
     ProgrammingError without a catalog, CatalogError where it does not list its namespaces, and

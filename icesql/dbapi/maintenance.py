@@ -81,7 +81,7 @@ def _check_writes(session: Session) -> None:
 
 
 def _place(session: Session) -> str:
-    """What tells this catalog from others in a history, without the secrets of an address."""
+    """The identity of this catalog in a history, without the secrets of an address."""
     with session.without_secrets():
         catalog = session.state.names.catalog
     given = {key: session.properties.get(key) for key in ("uri", "warehouse")}

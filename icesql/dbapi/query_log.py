@@ -1,4 +1,4 @@
-"""What each statement read, in the log ``icesql`` at level INFO."""
+"""A record of each statement's reads in the log ``icesql`` at level INFO."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _STRATEGIES: Final = ("append", "merge", "delete+insert", "insert_overwrite", "m
 
 @dataclass
 class IcesqlConfig(AdapterConfig):
-    """What the config of a model may say of its table, in Spark's, Trino's and Athena's words."""
+    """The table options in the config of a model, in Spark's, Trino's and Athena's words."""
 
     partitioned_by: Optional[Union[str, list[str]]] = None
     partition_by: Optional[Union[str, list[str]]] = None

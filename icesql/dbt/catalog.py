@@ -1,4 +1,4 @@
-"""What ``dbt docs`` shows, from the metadata of tables: no file of data is read."""
+"""The catalog of ``dbt docs``, from the metadata of tables: no file of data is read."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class IcesqlCursor:
 
 
 class Handle:
-    """What dbt holds of a connection."""
+    """The handle of a connection that dbt holds."""
 
     def __init__(self, connection: icesql.Connection, retries: int) -> None:
         self.connection, self._retries = connection, retries
@@ -122,7 +122,7 @@ class IcesqlConnectionManager(SQLConnectionManager):
 
     @classmethod
     def get_response(cls, cursor: Any) -> AdapterResponse:
-        """What the line of a model shows: files, rows, bytes and the snapshot."""
+        """The text behind a model in dbt's log: files, rows, bytes and the snapshot."""
         count = cursor.rowcount
         return AdapterResponse(
             _message=cursor.message or "OK",

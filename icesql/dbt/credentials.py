@@ -43,7 +43,7 @@ class IcesqlCredentials(Credentials):
 
     @property
     def unique_field(self) -> str:
-        """What tells one lake from another; dbt hashes it."""
+        """The identity of a lake; dbt hashes it."""
         return self.catalog or self.uri or self.warehouse or "icesql"
 
     def _connection_keys(self) -> tuple[str, ...]:

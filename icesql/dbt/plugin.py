@@ -1,4 +1,4 @@
-"""What dbt loads: installed as ``dbt/adapters/icesql/__init__.py``."""
+"""The plugin that dbt loads: installed as ``dbt/adapters/icesql/__init__.py``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What ``dbt --version`` shows: installed as ``dbt/adapters/icesql/__version__.py``."""
+"""The version in ``dbt --version``: installed as ``dbt/adapters/icesql/__version__.py``."""
 
 from icesql import __version__ as version
 

@@ -44,7 +44,7 @@ def engine_for(size: int, settings: Settings) -> EngineChoice:
 
 
 def engine_note(choice: EngineChoice) -> str:
-    """What EXPLAIN CALL adds for work that tasks do: "" on this machine, where that was set."""
+    """The note of EXPLAIN CALL on work of tasks: "" on this machine, if that was set."""
     if choice.reason is None and choice.name == "local":
         return ""
     return f"; {choice.reason or 'in tasks of Spark'}"

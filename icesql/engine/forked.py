@@ -1,4 +1,4 @@
-"""What DuckDB has open is left alone in a process that was forked.
+"""Leave DuckDB's open objects alone in a forked process.
 
 DuckDB's threads are not in the child: its destructors would crash there, or wait for ever.
 """

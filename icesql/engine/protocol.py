@@ -1,4 +1,4 @@
-"""What an engine gives back: a result that is read once, as rows or as Arrow batches."""
+"""The protocol of an engine, and its result: read once, as rows or as Arrow batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Sink(Protocol):
-    """What takes the bytes of a file. ``error`` is the first failure to write."""
+    """A sink for the bytes of a file. ``error`` is the first failure to write."""
 
     error: BaseException | None
 
@@ -93,7 +93,7 @@ class RowsJob(Protocol):
         query: QueryContext,
         numbers: tuple[int, int],
     ) -> bytes:
-        """What it has to tell. ``numbers`` are those of the part and of this try of any part."""
+        """Work on a part of the rows; return its report. ``numbers``: of the part, of this try."""
 
 
 class RowsResult(Result, Protocol):
@@ -105,7 +105,7 @@ class RowsResult(Result, Protocol):
         collect: Callable[[Iterable[tuple[bytes, bool]]], T],
         together: int | None = None,
     ) -> T | None:
-        """What ``collect`` makes of what the job tells of each part of the rows; the result closes.
+        """Run the job over each part of the rows, pass reports to ``collect``, close the result.
 
         Rows of one value in the column ``together``, if it is given, are in one part. With each
         part comes whether it may have been tried before; ``collect`` is called again where its rows

@@ -158,7 +158,7 @@ class Reading:
             return count
 
     def last(self) -> None:
-        """What ``chunks`` or ``batches`` gives next, and has now, is the last of it."""
+        """Let the chunk or batch that is there now be the last one of ``chunks`` or ``batches``."""
         self._complete = True
         self._end()
 

@@ -137,7 +137,7 @@ def converted(
 
 
 def row_converter(declared: ResultType, zone: tzinfo) -> Converter | None:
-    """What turns a fetched value into its Python value, None when it already is."""
+    """A converter of fetched values to Python values, None if they need none."""
     match declared.kind:
         case "timestamptz":
             return lambda value: None if value is None else microseconds_to_datetime(value, zone)

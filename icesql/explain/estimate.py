@@ -1,4 +1,4 @@
-"""What a scan would read, before it runs."""
+"""An estimate of the files that a scan would read, before it runs."""
 
 from __future__ import annotations
 

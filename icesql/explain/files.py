@@ -154,5 +154,5 @@ def _partition_text(spec: SpecScan, values: Sequence[object]) -> str:
 
 
 def residual_of(file: ExplainedFile) -> Predicate:
-    """What is left of the filter in a file that is kept."""
+    """The residual of the filter in a file that is kept."""
     return ALWAYS_TRUE if file.task is None else file.task.residual

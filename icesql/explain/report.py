@@ -37,7 +37,7 @@ _ROWS_AT_ONCE: Final = 10_000
 
 
 class Measured(Struct, frozen=True):
-    """What EXPLAIN ANALYZE measured; ``groups`` holds how each file was read."""
+    """Measurements of EXPLAIN ANALYZE; ``groups`` holds how each file was read."""
 
     bind_seconds: float
     plan_seconds: float

@@ -1,4 +1,4 @@
-"""What ails a table, found in its metadata: the doctor shows it, maintenance does it.
+"""The needs of a table, found in its metadata: the doctor shows them, maintenance meets them.
 
 In: a table, and a policy for what is to be done. Out: findings with the statements that mend them,
 the calls that keep a table healthy, and their reports. ``needs`` chooses, ``of_table`` carries out,

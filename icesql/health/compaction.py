@@ -40,7 +40,7 @@ class Sizes(Struct, frozen=True):
 
 
 class Compaction:
-    """What compactions would make of ``table``."""
+    """The effect of compactions on ``table``."""
 
     def __init__(self, table: Table) -> None:
         self._table = table

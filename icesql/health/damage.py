@@ -32,7 +32,7 @@ _SHOWN: Final = 3
 
 
 class Damage(Struct, frozen=True):
-    """What is wrong since a snapshot of a branch; not ``certain`` is what could not be read."""
+    """Damage of a branch since a snapshot; ``certain`` is false if files could not be read."""
 
     kind: Kind
     branch: str

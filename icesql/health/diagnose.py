@@ -27,7 +27,7 @@ _EXAMINATIONS: Final = (
 def diagnose(
     parts: Sequence[str], ask: Callable[[str], Answer], table: Table, query: QueryContext
 ) -> Diagnosis:
-    """What ails the table of a name, the heaviest first; from metadata alone, nothing is changed.
+    """Examine a table: findings, the heaviest first; from metadata alone, nothing is changed.
 
     ``ask`` answers a statement. Raises errors of stores, and CorruptFileError.
     """
@@ -50,7 +50,7 @@ def diagnose_each(
     one: Callable[[Sequence[str]], Diagnosis | None],
     query: QueryContext,
 ) -> Iterator[Diagnosis]:
-    """What ``one`` says of each table, in the order given; None is one that is gone.
+    """The diagnosis of each table by ``one``, in the order given; None for one that is gone.
 
     A table that fails is a diagnosis with its error. Raises QueryCancelledError where ``query``,
     which is of them all, was cancelled.

@@ -1,4 +1,4 @@
-"""What is known of a table: its metadata, read once, and how it is to be kept."""
+"""Facts about a table: its metadata, read once, and the policy for it."""
 
 from __future__ import annotations
 

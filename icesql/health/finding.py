@@ -13,7 +13,7 @@ WEIGHTS: Final[tuple[Weight, ...]] = ("high", "medium", "low")
 
 
 class Gain(Struct, frozen=True):
-    """What a statement saves, as far as that can be computed; 0 where it cannot.
+    """The savings of a statement, as far as they can be computed; 0 if they cannot.
 
     ``files`` are data and delete files of the current snapshot, ``bytes`` those of the store that
     are freed, ``requests`` the manifests and files that planning and reading the whole table opens.
@@ -65,12 +65,12 @@ class Finding(Struct, frozen=True):
 
     @property
     def statement(self) -> str:
-        """What mends it in icesql; "" where no statement does, or none that icesql runs."""
+        """The statement of icesql that mends it; "" if there is none."""
         return "" if self.refusal else self.mend.icesql
 
     @property
     def spark_statement(self) -> str:
-        """What mends it in Spark, for a catalog that is called ``catalog`` there."""
+        """The statement of Spark that mends it, for a catalog that is called ``catalog`` there."""
         return self.mend.spark
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Diagnosis(Struct, frozen=True):
 
     @property
     def gain(self) -> Gain:
-        """What all statements together save that icesql runs."""
+        """The savings of all statements that icesql runs."""
         return sum((each.gain for each in self.findings if each.statement), Gain())
 
     def is_as_heavy_as(self, weight: Weight) -> bool:

@@ -1,4 +1,4 @@
-"""What following the findings of a table saves: each promises files and manifests, in their order.
+"""The savings of a table's findings: each promises files and manifests, in their order.
 
 What one statement leaves, the next may have promised to take: what it saves is what is left to
 save. Nothing is promised of files of older partition specs: a rewrite gives their rows to
@@ -43,7 +43,7 @@ class _Forecast:
         self._live: list[frozenset[Any]] = []
 
     def gain(self, finding: Finding) -> Gain:
-        """What the statement of a finding saves after those before it."""
+        """The savings of a finding's statement after those before it."""
         facts, files = self._facts, self._facts.files
         if finding.name not in ("small files", "deletes", "manifests"):
             return Gain()

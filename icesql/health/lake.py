@@ -50,7 +50,7 @@ class Listing(Struct, frozen=True):
 
 
 class _Spent:
-    """What a run has used of its budget."""
+    """The used part of a run's budget."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget, self._started, self._bytes = budget, time.monotonic(), 0

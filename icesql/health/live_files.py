@@ -227,7 +227,7 @@ def _count_missing(
 
 
 class _Values:
-    """What the chosen entries of a manifest say of a column.
+    """The values of a column in the chosen entries of a manifest.
 
     ``one_by_one`` decodes only their maps; a column of all entries at once is the quicker way
     where all of them are chosen.

@@ -25,7 +25,7 @@ _SHOWN: Final = 10
 
 
 class Examined(Struct, frozen=True):
-    """What the history of a table shows; ``last_good`` are the snapshots that mend it.
+    """The examination of a table's history; ``last_good`` are the snapshots that mend it.
 
     The first findings are those about ``damages``, one each; then come old snapshots.
 
@@ -105,7 +105,7 @@ def _way_back(
     last: Snapshot,
     found: Sequence[Damage],
 ) -> tuple[Statement, list[Snapshot]]:
-    """What sets the branch back and brings later appends again; the changes that it leaves out."""
+    """The statement that sets the branch back and repeats later appends; the changes left out."""
     chain = history.chains[damage.branch]
     since = [*reversed(chain[: chain.index(last)])]
     changes = [each for each in since if each.operation != "replace"]
@@ -137,7 +137,7 @@ def _way_back(
 
 
 def _expiry(parts: Sequence[str], history: History, last: Snapshot) -> str:
-    """What an expiry would do to the last good snapshot, and what keeps it."""
+    """A text about an expiry of the last good snapshot, and the way to keep it."""
     metadata = history.table.metadata
     try:
         gone = plan_expiry(metadata, now_ms=time.time_ns() // 1_000_000).snapshot_ids

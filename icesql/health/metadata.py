@@ -60,7 +60,7 @@ def flink_streams(facts: Facts) -> Iterator[Finding]:
 
 
 def flink_note(metadata: TableMetadata) -> str:
-    """What an expiry does to a stream of Flink, "" where none wrote lately."""
+    """A note on the effect of an expiry on a stream of Flink, "" if none wrote lately."""
     newest = sorted(metadata.snapshots.values(), key=lambda each: -each.timestamp_ms)[:_RECENT]
     if metadata.format_version < 3 or not any("flink.job-id" in each.summary for each in newest):
         return ""

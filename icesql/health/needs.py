@@ -1,4 +1,4 @@
-"""What a table needs, by its facts and its policy. Only metadata is read.
+"""The needs of a table, by its facts and its policy. Only metadata is read.
 
 Each need is told by the planner of the procedure that it calls, so that what was done is no need
 any more: a second look at a table that nobody writes to finds nothing.

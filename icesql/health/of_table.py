@@ -51,7 +51,7 @@ _FAILED_FILES: Final = "failed_data_files_count"
 
 
 class Performed(Struct, frozen=True):
-    """What a statement gave: its rows by the names of its columns, and what was said with them."""
+    """The result of a statement: its rows by the names of its columns, and its notes."""
 
     rows: Sequence[Mapping[str, object]] = ()
     notes: Sequence[str] = ()
@@ -59,7 +59,7 @@ class Performed(Struct, frozen=True):
 
 
 class Door(Struct, frozen=True):
-    """What whoever runs it does.
+    """The services of the caller.
 
     ``load`` gives a table freshly, ``perform`` runs a statement whose snapshots get the keys in
     their summaries, ``begin`` makes the context of something new, with a deadline of its own.
@@ -262,7 +262,7 @@ class _Work:
         return report, facts
 
     def _keys(self, action: Need, facts: Facts) -> dict[str, str]:
-        """What the snapshot of an action says of it; a later run goes by the target."""
+        """The keys in the snapshot's summary of an action; a later run reads the target."""
         keys = {RUN: self._run.id, ACTION: action.name}
         if action.name == "compact":
             options = rewrite_options(action.arguments.get("options", {}), facts.table.metadata)
@@ -334,7 +334,7 @@ def _is_same(first: Table, second: Table) -> bool:
 
 
 def _damage(examined: Examined) -> tuple[list[str], list[str]]:
-    """What is wrong with the past of a table, by name, and what may be."""
+    """Damage of a table's past, by name, certain and possible."""
     kinds: list[str] = [each.kind for each in examined.damages if each.certain]
     kinds += [each.name for each in examined.findings[len(examined.damages) :]]
     doubts = [each.kind for each in examined.damages if not each.certain]

@@ -26,7 +26,7 @@ LEAST_ORPHAN_AGE: Final = 3 * _DAY
 
 
 class TablePolicy(Struct, frozen=True):
-    """What is done for a table. Sizes are bytes, durations seconds; None leaves it to the table.
+    """The policy for a table. Sizes are bytes, durations seconds; None leaves it to the table.
 
     ``asks_expiry``: somebody named the action or how long snapshots are kept; else snapshots
     expire only where the table's own properties say when.
@@ -68,7 +68,7 @@ class Policy(Struct, frozen=True):
     actions: tuple[str, ...] | None = None
 
     def of(self, parts: Sequence[str]) -> TablePolicy:
-        """What is done for a table."""
+        """The policy for a table."""
         name = ".".join(parts)
         values = dict(self.defaults)
         for rule in self.rules:

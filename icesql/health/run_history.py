@@ -1,4 +1,4 @@
-"""What was finished when: lines of JSON in a file of the user, which several processes append to.
+"""The history of runs: lines of JSON in a file of the user, to which several processes append.
 
     {"run": id, "key": …, "begun": time}
     {"run": id, "table": name, "status": …, "at": time, "report": {…}}

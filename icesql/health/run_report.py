@@ -1,4 +1,4 @@
-"""What a run has done, table by table: what was promised, and what came of it."""
+"""The report of a run, table by table: promises and results."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def bound_decoder(type: t.IcebergType) -> Decode:
 
 
 def decode_bounds(decode: Decode, bounds: Sequence[bytes | None]) -> Sequence[Any]:
-    """What ``bound_decoder`` makes of many bounds, None of none; numbers of one size at once."""
+    """Decode many bounds as ``bound_decoder`` does, None for None; numbers of one size at once."""
     code = _NUMBERS.get(decode)
     if code is not None and bounds and None not in bounds:
         size = 4 if code == "i" else 8

@@ -62,7 +62,7 @@ def new_spec(schema: Schema, requests: Sequence[PartitionRequest]) -> PartitionS
 
 
 def default_name(source: str, transform: Transform, *, numbered: bool = False) -> str:
-    """What a partition field is called that was given no name.
+    """The name of a partition field that was given none.
 
     ``numbered`` names have the width of the transform in them, as those that are added later.
     """

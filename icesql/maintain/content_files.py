@@ -15,7 +15,7 @@ from icesql.scan.spec_scan import typed_specs
 
 
 class LiveFile(Struct, frozen=True):
-    """What a file holds, and its size."""
+    """The content of a live file, and its size."""
 
     content: FileContent
     bytes: int

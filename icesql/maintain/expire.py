@@ -71,7 +71,7 @@ class Unneeded(Struct, frozen=True):
 
 
 class Expired(Struct, frozen=True):
-    """What was forgotten, and the files that went with it; ``left`` could not be deleted.
+    """The expired snapshots, and the files deleted with them; ``left`` could not be deleted.
 
     ``kept`` are files that nothing needs any more and that lie outside of the table's ``places``.
     """

@@ -36,7 +36,7 @@ def plan_expiry(
     retain_last: int | None = None,
     snapshot_ids: Collection[int] = (),
 ) -> Expiry:
-    """What expires ``now_ms`` (since 1970): by age, or only the snapshots that are named.
+    """Plan an expiry at ``now_ms`` (since 1970): by age, or only of the named snapshots.
 
     Without ``older_than_ms`` and ``retain_last`` the table's properties say what is kept, five
     days and one snapshot by default. The head of each ref stays, unless the ref is older than it

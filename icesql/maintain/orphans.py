@@ -41,7 +41,7 @@ _BEGINNING: Final = 4096
 
 
 class Orphans(Struct, frozen=True):
-    """What was found below ``folder``; ``young`` orphans are newer than is removed."""
+    """The orphans below ``folder``; ``young`` ones are too new to be removed."""
 
     folder: str
     files: tuple[ListedFile, ...]

@@ -1,4 +1,4 @@
-"""What others did to some files of a table since a statement read them, and whether it can follow.
+"""Other writers' changes of a table's files since a statement read them; whether it can follow.
 
 Maintenance that goes on beside writers asks it at each attempt to commit: ``rewrite`` and the
 conversion of equality deletes.
@@ -52,7 +52,7 @@ class Deleted(Struct, frozen=True):
 
 
 class Others:
-    """What happened to files between snapshot ``start`` and the head of a branch of ``base``.
+    """Changes of files between snapshot ``start`` and the head of a branch of ``base``.
 
     ``own`` are snapshots of the same statement, and what each followed. Raises
     CommitConflictError where it is not known what happened.
@@ -149,7 +149,7 @@ class Others:
     def deleted_positions(
         self, tasks: Mapping[int, FileScanTask], context: ScanContext
     ) -> dict[int, Deleted]:
-        """What is deleted of each file now and was at the start, by position."""
+        """The deleted positions of each file, now and at the start."""
         now = {n: replace(each, deletes=self.positions_of(each)) for n, each in tasks.items()}
         before_of = PositionDeletes(context, tasks.values(), self._query)
         now_of = PositionDeletes(context, now.values(), self._query)

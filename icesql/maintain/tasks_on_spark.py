@@ -50,7 +50,7 @@ class TasksOnSpark(Generic[Task, Result]):
         self._by_mark: dict[str, Uncommitted] = {}
 
     def results(self) -> Generator[Result, None, None]:
-        """What the tasks give, as they end. Raises what ``result`` raises."""
+        """The results of the tasks as they end. Raises as ``result``."""
         outcomes = self._engine.run_jobs(self._jobs, self._query)
         try:
             for outcome in outcomes:

@@ -1,4 +1,4 @@
-"""What the manual says about a topic or about any words: a text in Markdown."""
+"""Look up a topic or any words in the manual: a text in Markdown."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def manual(words: str) -> str:
 
 
 def _entries(name: str) -> Iterator[str]:
-    """What the lists of the reference have of a name, each with its heading and its columns."""
+    """The entries for a name in the lists of the reference, each with its heading and columns."""
     wanted = re.compile(rf"(?:\| |- )`{re.escape(name)}[`(]", re.IGNORECASE)
     for section in sections():
         if section.topic not in reference_topics():

@@ -1,4 +1,4 @@
-"""What a tool answers: a text for the model to read, and the same as JSON."""
+"""The answer of a tool: a text for the model to read, and the same as JSON."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def first_rows(cursor: Cursor, most: int) -> Rows:
 
 
 def as_data(text: str) -> str:
-    """What tables say, between marks that nothing in a table can know beforehand.
+    """Put text from tables between marks that nothing in a table can know beforehand.
 
     Names, comments and values are other people's text, and may be written to be taken for orders.
     """

@@ -55,7 +55,7 @@ class _Server(MCPServer[Any]):
 
 
 def _misfit(name: str, given: dict[str, Any], schemas: dict[str, dict[str, Any]]) -> str:
-    """What is wrong with a call; "" where nothing is."""
+    """The mistake in a call; "" if there is none."""
     if name not in schemas:
         return f"There is no tool {name[:100]!r}; there are {', '.join(schemas)}."
     known = schemas[name]["properties"]

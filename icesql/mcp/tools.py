@@ -105,7 +105,7 @@ class Tools:
         return Answer(as_data("\n\n".join(parts)), _plain(data))
 
     def estimate_query(self, sql: str) -> Answer:
-        """What a query would read, from metadata alone: files and bytes of each table."""
+        """Estimate the reads of a query from metadata alone: files and bytes of each table."""
         cursor = self._explained(sql, "json")
         plan = json.loads((cursor.fetchone() or ("{}",))[0])
         tables = [

@@ -1,4 +1,4 @@
-"""What the summaries of icesql's snapshots say of who made them."""
+"""The engine name and version in the summaries of icesql's snapshots."""
 
 from __future__ import annotations
 

@@ -58,12 +58,12 @@ class ColumnGrowth(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """What happens, for a note."""
+        """A text for a note."""
         return f"{'.'.join(self.path)} {duckdb_type(self.type)}"
 
 
 class Evolution:
-    """What ``given``, columns of a query under the names that they have in a table, make of it.
+    """The evolution of a table by ``given``, columns of a query under their names in the table.
 
     ``widens``: types of columns that are there become wider, too; what a reader of texts makes of
     them is no reason to.
@@ -102,7 +102,7 @@ class Evolution:
         return planned_change(table, make)
 
     def note(self, schema: Schema, branch: Branch) -> str:
-        """What becomes of the columns of a table of this schema."""
+        """A note on the columns of a table of this schema."""
         growth = self.growth(schema)
         parts = []
         for what, widens in (("new columns", False), ("wider columns", True)):

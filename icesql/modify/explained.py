@@ -1,4 +1,4 @@
-"""What EXPLAIN says of a statement that changes columns together with rows."""
+"""EXPLAIN of a statement that changes columns together with rows."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def insert_many(statements: Iterable[Insert], services: StatementServices) -> Mo
 def insert_evolution(
     statement: Insert, table: Table, columns: Sequence[ResultColumn]
 ) -> Evolution | None:
-    """What the columns of the query make of those of the table; None where they may not."""
+    """The evolution of the table by the columns of the query; None if it is not allowed."""
     if not statement.evolves and not _takes_any(statement, table):
         return None
     names = [each.name for each in columns]

@@ -1,4 +1,4 @@
-"""What a statement that changes tables has done, and what it needs for it."""
+"""The outcome of a statement that changes tables, and the services that it needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Modified(Struct, frozen=True):
 
     @classmethod
     def of(cls, written: WriteResult, snapshot_id: int | None) -> Modified:
-        """What the commit of written rows has done."""
+        """The outcome of the commit of written rows."""
         return cls(written.rows, len(written.files), written.bytes, snapshot_id)
 
     @property

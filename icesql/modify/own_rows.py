@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def read_of(scans: Iterable[TableScan], table: Table, start_id: int | None) -> Predicate | None:
-    """What the rows satisfy that scans read of the table as it is; None where they read none.
+    """A predicate of the rows that scans read of the table as it is; None if they read none.
 
     ``start_id`` is the head of the branch that changes. A statement that names a time, a tag or
     another branch means these rows, whatever came since.

@@ -20,7 +20,7 @@ from icesql.sql.writes.procedures.call import CallProcedure
 
 
 def modify(statement: Write, services: StatementServices) -> Modified:
-    """What the statement has done. Raises AccessDeniedError where the connection only reads."""
+    """Run the statement; return its outcome. Raises AccessDeniedError on a read-only connection."""
     if isinstance(statement, w.IfExists):
         return _if_exists(statement, services)
     if isinstance(statement, CallProcedure) and statement.explain:

@@ -1,4 +1,4 @@
-"""What a statement that changes tables may ask of its session."""
+"""The services of a session for statements that change tables."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class StatementServices(Protocol):
         """The columns of the rows of a query, by the metadata of its tables: no file is opened."""
 
     def scans_of(self, read: Query) -> Scans:
-        """What a query would read. Runs nothing."""
+        """The scans of a query. Runs nothing."""
 
     def scans_of_condition(self, text: str) -> Scans:
-        """What ``SELECT … FROM … WHERE …`` would read. Runs nothing.
+        """The scans of ``SELECT … FROM … WHERE …``. Runs nothing.
 
         Raises ProgrammingError for a text that is or has more than that.
         """

@@ -105,7 +105,7 @@ def _of_session(table: Table, services: StatementServices) -> Branch:
 
 
 def as_staged(done: Modified, name: TableName | None, services: StatementServices) -> Modified:
-    """What a statement has done, with a note where write-audit-publish keeps its rows from main."""
+    """The outcome of a statement, with a note if write-audit-publish keeps its rows from main."""
     settings = services.query.settings
     if name is None or (settings.wap_id is None and settings.wap_branch is None):
         return done

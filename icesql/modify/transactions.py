@@ -63,7 +63,7 @@ def end(state: ChangedState, query: QueryContext, *, apply: bool) -> Modified:
 
 
 def as_pending(done: Modified, state: ChangedState) -> Modified:
-    """What a statement has done, told as not committed yet where a transaction is open.
+    """The outcome of a statement, as not committed yet if a transaction is open.
 
     The snapshot of it has no name that stays: ROLLBACK forgets it.
     """

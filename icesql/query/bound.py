@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PushedConjunct(Struct, frozen=True):
-    """What became of one condition: the scan it concerns and the Iceberg predicate it gave.
+    """The outcome of one condition: its scan and its Iceberg predicate.
 
     ``scan`` is the index of the scan, None when the condition concerns none or several.
     ``predicate`` is None when nothing could be pushed; ``note`` then says why.
@@ -32,7 +32,7 @@ class PushedConjunct(Struct, frozen=True):
 
 
 class ScanNote(Struct, frozen=True):
-    """What a table reference resolved to, in words, for reports and EXPLAIN.
+    """The resolution of a table reference in words, for reports and EXPLAIN.
 
     ``snapshot`` is a text such as ``812 (main) committed 2026-11-19 14:02:11 Europe/Berlin``,
     None for a table without a snapshot. ``note`` is empty unless the table is travelled.

@@ -88,7 +88,7 @@ def _expose_all_outside(tree: exp.Expr, scopes: Sequence[SelectScope], binder: _
 
 
 class _Exposed(Struct):
-    """What one scan has to expose, gathered while the tree is walked."""
+    """The columns that one scan exposes, gathered while the tree is walked."""
 
     scan: TableScan
     whole: bool = False
@@ -336,7 +336,7 @@ def _column_of(names: Sequence[exp.Expr], place: exp.Expr) -> exp.Column:
 
 
 def _star_edits(star: exp.Star, given: Sequence[exp.Expr]) -> list[Edit]:
-    """What a star was made to leave out and to rename, in the text."""
+    """Edits of the text for the columns that a star leaves out and renames."""
     left_out = ", ".join(
         ".".join(quoted(part.name) for part in each.parts)
         for each in (star.args.get("except_") or ())[len(given) :]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def bind_files(
     references: Iterable[FileReference], allowed: bool | Roots, query: QueryContext
 ) -> tuple[FileScan, ...]:
-    """What each reference reads.
+    """Bind each reference to its files.
 
     Raises AccessDeniedError, StorageError, QueryCancelledError, and UnsupportedSqlError where the
     setting ``engine`` may choose an engine that does not read files.

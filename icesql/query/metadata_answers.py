@@ -112,7 +112,7 @@ def _counts(bound: BoundQuery) -> tuple[str, ...] | None:
 
 
 def _count_name(node: exp.Expr) -> str | None:
-    """What a count of rows is called in the result, None for anything else."""
+    """The result name of a count of rows, None for anything else."""
     from sqlglot import exp
 
     from icesql.query.plain_calls import is_plain_call

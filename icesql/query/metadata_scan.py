@@ -46,7 +46,7 @@ class Found(Struct, frozen=True):
 
 
 def load(reference: TableReference, names: SearchPath, query: QueryContext) -> Found:
-    """What a reference means. Raises what ``names.load`` raises."""
+    """Resolve a reference. Raises as ``names.load``."""
     if reference.path is not None:
         return _by_path(reference, names, query)
     try:
@@ -63,7 +63,7 @@ def load(reference: TableReference, names: SearchPath, query: QueryContext) -> F
 
 
 def _by_path(reference: TableReference, names: SearchPath, query: QueryContext) -> Found:
-    """What ``iceberg_scan('path')`` and its like mean; the path may be a table's name."""
+    """Resolve ``iceberg_scan('path')`` and its like; the path may be a table's name."""
     path = reference.path
     assert path is not None
     try:
@@ -86,7 +86,7 @@ _Meaning = tuple[tuple[str, ...], str | None, TimeTravel | None]
 
 
 def _meanings(parts: tuple[str, ...]) -> Iterator[_Meaning]:
-    """What else a name may mean: the table, and its metadata table or a snapshot of it."""
+    """Other meanings of a name: a table, and its metadata table or a snapshot of it."""
     split = _split(parts)
     if split is not None and split[1].lower() in SUFFIXES:
         owner, name = split[0], split[1].lower()

@@ -120,7 +120,7 @@ def select_scopes(tree: exp.Expr, schemas: Sequence[Schema]) -> list[SelectScope
 
 
 def meaning_of(column: exp.Column, scope: SelectScope) -> Meaning:
-    """What a column of ``scope`` refers to; no items when nothing that is known has it."""
+    """The meaning of a column of ``scope``; no items if no known source has it."""
     parts = tuple(part.name for part in column.parts)
     certain = True
     child_of_none: Meaning | None = None

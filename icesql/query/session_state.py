@@ -1,4 +1,4 @@
-"""What a query may know of its session, beside the settings in its context."""
+"""The state of the session that a query may read, beside the settings in its context."""
 
 from __future__ import annotations
 

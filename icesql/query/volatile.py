@@ -1,4 +1,4 @@
-"""What a statement must not be evaluated twice for: its answer is another one each time."""
+"""Volatile functions: a statement with one must not be evaluated twice."""
 
 from __future__ import annotations
 

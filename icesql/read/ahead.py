@@ -68,7 +68,7 @@ class ReadAhead:
 
 
 def _remote_files(tasks: Sequence[FileScanTask], context: ScanContext) -> RemoteFiles | None:
-    """What reads the files, None where they are on this machine."""
+    """The reader of remote files, None if the files are on this machine."""
     storage = context.storage
     if not tasks or storage.reroot is not None:
         return None

@@ -1,4 +1,4 @@
-"""What a person wants of the command and the shell, from ``~/.config/icesql/config.toml``.
+"""Preferences of a person for the command and the shell: ``~/.config/icesql/config.toml``.
 
 ``$ICESQL_CONFIG`` names another file, or none where it is empty. The command line and ``ICESQL_``
 variables win over the file; programs that call ``icesql.connect`` do not read it.
@@ -46,7 +46,7 @@ _VALUES: Final[Mapping[str, str]] = {
 
 
 class ConfigFile(Struct, frozen=True):
-    """What the file says; ``path`` is None where there is none."""
+    """The content of the file; ``path`` is None if there is no file."""
 
     path: str | None = None
     connect: Mapping[str, str] = {}

@@ -1,4 +1,4 @@
-"""What the backslash commands of the shell do, beside those that are a statement of SQL."""
+"""The backslash commands of the shell, beside those that are a statement of SQL."""
 
 from __future__ import annotations
 

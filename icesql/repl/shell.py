@@ -259,7 +259,7 @@ class Shell:
         self._names.forget()
 
     def history(self) -> list[str]:
-        """What was typed so far, in all shells, oldest first."""
+        """The typed texts of all shells, oldest first."""
         return list(self._history.load_history_strings())[::-1]
 
     def say(self, text: str) -> None:

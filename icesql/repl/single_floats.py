@@ -37,7 +37,7 @@ def _changed(
 
 
 def _converter(declared: ResultType) -> Callable[[Any], Any] | None:
-    """What changes the FLOAT values in a value of a type, None where there can be none."""
+    """A converter of the FLOAT values in a value of a type, None if there can be none."""
     if declared.kind == "float":
         return _shortest
     inner = [_converter(child) for _, child in declared.children]

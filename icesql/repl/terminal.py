@@ -30,7 +30,7 @@ _DUMB: Final = frozenset({"dumb", "unknown"})
 
 
 class Writer(Protocol):
-    """What text is written to."""
+    """A stream that takes text."""
 
     def write(self, text: str, /) -> object:
         """Write the text."""

@@ -1,4 +1,4 @@
-"""What each commit of a range did to rows, as files: the plan of CHANGES and DIFF.
+"""The plan of CHANGES and DIFF: files with the rows that each commit of a range changed.
 
 Two states of a table are compared by their plans. A file with the same deletes in both says
 nothing and is not read. Source: Java's ``IncrementalChangelogScan`` for the columns; Java refuses
@@ -41,7 +41,7 @@ class Commit(Struct, frozen=True):
 
 
 class ChangeScan(Struct, frozen=True):
-    """What of which commits is asked for, oldest first.
+    """The changes that a query reads, by commit, oldest first.
 
     ``keys`` are the columns that make two rows versions of one; without any it is ``_row_id``.
     ``compute_updates``: a deleted and an inserted row of one key are an update.

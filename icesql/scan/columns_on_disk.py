@@ -38,7 +38,7 @@ class _Kept(Struct, frozen=True, array_like=True):
 
 
 class ColumnsOnDisk:
-    """What is kept of the manifests of one snapshot for one filter; for one walk over them."""
+    """Columns of one snapshot's manifests that are on disk, for one walk with one filter."""
 
     def __init__(self, storage: Storage, manifest_list: str, wanted: Iterable[tuple[str, int]]):
         self._storage = storage

@@ -26,7 +26,7 @@ from icesql.scan.tasks.task import FileScanTask
 def without_constant_files(
     files: tuple[FileScanTask, ...], walk: Walk, *, counted: bool
 ) -> NeededFiles:
-    """What has to be read; ``counted``: it matters how often values come."""
+    """The files that must be read; ``counted``: it matters how often values occur."""
     scan = walk.scan
     columns = scan.projection.fields
     metadata = scan.table.metadata

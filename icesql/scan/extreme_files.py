@@ -26,7 +26,7 @@ from icesql.scan.tasks.task import FileScanTask, content_bytes
 
 
 class Walk(Protocol):
-    """What planning has found so far."""
+    """The state of planning so far."""
 
     scan: TableScan
     counts: ScanCounts
@@ -35,7 +35,7 @@ class Walk(Protocol):
 
 
 def needed_for_extremes(files: tuple[FileScanTask, ...], walk: Walk) -> NeededFiles:
-    """What has to be read; what ``walk`` says is changed as if no other files had been found."""
+    """The files that must be read; ``walk`` is changed as if no other files had been found."""
     scan = walk.scan
     mapping, left_out = scan.table.metadata.name_mapping, scan.left_out
     if mapping is not None:

@@ -1,4 +1,4 @@
-"""What each snapshot of a table's history added: the base of incremental and streaming reads.
+"""The files that each snapshot of a history added: the base of incremental and streaming reads.
 
 Source: Iceberg Java ``IncrementalAppendScan``, ``MicroBatches`` and ``SparkMicroBatchStream``.
 """

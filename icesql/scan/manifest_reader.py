@@ -296,7 +296,7 @@ class ManifestReader:
         spec: PartitionSpec,
         types: Sequence[IcebergType],
     ) -> NarrowEntries | None:
-        """What lies on disk of a manifest that another process has read."""
+        """The columns on disk of a manifest that another process has read."""
         if self._list is None:
             return None
         if self._disk is None:

@@ -81,7 +81,7 @@ class NeededFiles(Struct, frozen=True):
 
 
 class ScanPlan(Struct, frozen=True, dict=True):
-    """What to read for one scan; immutable.
+    """The files to read for one scan; immutable.
 
     ``files`` are whole files in the order of the manifests. ``skipped`` is empty unless the scan is
     one to explain. ``counted`` is what ``files_counted`` files that are not read add to each output
@@ -210,7 +210,7 @@ def projected_leaves(projection: Schema) -> tuple[int, ...]:
 
 
 def scan_context(scan: TableScan) -> ScanContext:
-    """What all tasks of ``scan`` share."""
+    """The context that all tasks of ``scan`` share."""
     metadata = scan.table.metadata
     return ScanContext(
         table=scan.table.name,

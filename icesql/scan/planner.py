@@ -86,7 +86,7 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
 
 
 def _needed_files(files: tuple[FileScanTask, ...], walk: _Walk) -> NeededFiles:
-    """What has to be read of the files that may match, without those of which metadata knows all.
+    """The matching files that must be read, without those that metadata answers alone.
 
     What ``walk`` says is changed as if no others had been found.
     """
@@ -224,7 +224,7 @@ class _Walk:
         return self.scan.limit
 
     def _wanted(self, manifests: Sequence[ManifestFile]) -> WantedOf:
-        """What the filter asks of each entry, while it asks for little and leaves little over."""
+        """The columns of an entry that the filter uses, if they are few and few entries match."""
         fields = {each.term.field_id for each in leaves(self._filter)}
         listed = sum(each.entries_count or 0 for each in manifests)
         if self._conditions:

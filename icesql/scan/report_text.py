@@ -1,4 +1,4 @@
-"""What a scan kept of what there was, in one line for people."""
+"""A line for people about a scan: the files that it kept, of how many."""
 
 from __future__ import annotations
 

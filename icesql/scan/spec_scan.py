@@ -1,4 +1,4 @@
-"""What one scan asks of the files of one partition spec."""
+"""The evaluators of one scan for the files of one partition spec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``SET verify = 'full'`` finds in metadata: lists, manifests and the snapshot's totals.
+"""Checks of ``SET verify = 'full'``: manifest lists, manifests and the snapshot's totals.
 
 Other engines read past all of this, and so does icesql unless it is asked to look.
 """

@@ -1,4 +1,4 @@
-"""What is loaded while the first answer about a table is waited for."""
+"""Imports that run while the first answer about a table is on its way."""
 
 from __future__ import annotations
 

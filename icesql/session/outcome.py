@@ -1,4 +1,4 @@
-"""What the session gives back for one statement."""
+"""The outcome of one statement in the session."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ class Pipeline:
             return self._run(statement, bound, query)
 
     def plan(self, bound: BoundQuery, query: QueryContext) -> tuple[ScanPlan, ...]:
-        """What a query reads, within the limits. Raises what ``plans_to_read`` raises."""
+        """The scan plans of a query, within the limits. Raises as ``plans_to_read``."""
         return tuple(plans_to_read(bound, query, self.prepared, None)[0])
 
     def columns_of(self, read: Query, query: QueryContext) -> list[tuple[str, str]]:

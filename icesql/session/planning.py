@@ -24,7 +24,7 @@ def plans_to_read(
     statements: PreparedStatements,
     prepared: PreparedStatement | None,
 ) -> tuple[list[ScanPlan], tuple[str, ...]]:
-    """What is to be read for each scan, and notes of what was verified.
+    """The plan of each scan, and notes on what was verified.
 
     A prepared query may still have its plans. Raises ScanLimitError, and where ``verify`` is full
     what verifying raises.
@@ -72,7 +72,7 @@ def narrowed(
 def limit_notes(
     plans: list[ScanPlan], edges: tuple[KeyEdge, ...], explain: Explain, query: QueryContext
 ) -> tuple[str, ...]:
-    """What EXPLAIN says of limits that the query exceeds. Raises ScanLimitError where it runs."""
+    """Notes of EXPLAIN on limits that the query exceeds. Raises ScanLimitError if it runs."""
     from icesql.scan.limits import check_limits
 
     try:

@@ -73,11 +73,11 @@ class Services:
             result.close()
 
     def scans_of(self, read: Query) -> Scans:
-        """What a query would read. Runs nothing."""
+        """The scans of a query. Runs nothing."""
         return self._pipeline.bind(read, self.query)[1].scans
 
     def scans_of_condition(self, text: str) -> Scans:
-        """What ``SELECT … FROM … WHERE …`` would read. Runs nothing.
+        """The scans of ``SELECT … FROM … WHERE …``. Runs nothing.
 
         Raises ProgrammingError for a text that is or has more than that.
         """

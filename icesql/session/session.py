@@ -179,7 +179,7 @@ class Session:
 
     @property
     def properties(self) -> Mapping[str, Any]:
-        """What the connection was opened with, secrets among them."""
+        """The properties of the connection, secrets among them."""
         return self._properties
 
     def _secrets(self) -> dict[str, Any]:

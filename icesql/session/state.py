@@ -1,4 +1,4 @@
-"""What a session remembers from one statement to the next."""
+"""The state of a session between statements."""
 
 from __future__ import annotations
 

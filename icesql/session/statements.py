@@ -1,4 +1,4 @@
-"""What each kind of statement does in a session: one function for each, found in ``HANDLERS``."""
+"""The handlers of statements in a session: one function for each kind, in ``HANDLERS``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What icesql accepts of sqlglot's tree; everything else is refused by name and position.
+"""Allow lists over sqlglot's tree; everything else is refused by name and position.
 
 sqlglot parses far more than SELECT, and DuckDB runs whatever names a file, a setting or a
 function that reads the machine. Statements, sources and clauses are allow lists; scalar functions
@@ -130,7 +130,7 @@ _REFUSED_NODES: Final[dict[str, str]] = {
 
 
 class Accepts(Struct, frozen=True):
-    """What a text may do.
+    """Permissions of a text.
 
     ``files``: functions in FROM may read files; ``views``: names of views stand in it; ``calls``:
     its functions are checked, which waits where macros are still to be expanded.
@@ -142,7 +142,7 @@ class Accepts(Struct, frozen=True):
 
 
 def has_only_text(tree: exp.Expr) -> str:
-    """What of a tree only the text that it was read from can run; "" for nothing."""
+    """The part of a tree that only its own text can run; "" for none."""
     found = tree.find(exp.TableSample, exp.Pivot)
     if found is None:
         return ""

@@ -140,7 +140,7 @@ class Words:
                 raise syntax_error(f'unexpected "{token.text}"', token)
 
     def in_brackets(self) -> Words:
-        """What is between the bracket that comes next and the one that closes it."""
+        """The tokens between the next bracket and the one that closes it."""
         opened = self.index
         self.need("(")
         self.index = closing(self.tokens, opened)

@@ -38,7 +38,7 @@ def functions() -> tuple[Function, ...]:
 
 @functools.cache
 def function_keys() -> frozenset[str]:
-    """What ``function_key`` gives for the functions of the table."""
+    """The ``function_key`` of each function of the table."""
     import sqlglot
     from sqlglot import exp
 

@@ -104,7 +104,7 @@ def next_terminals(sql: str) -> frozenset[str] | None:
 
 
 def expected_after(text: str) -> tuple[str, ...]:
-    """What may come after a text, as people say it: keywords first; () if the text is wrong.
+    """The words that may come after a text, keywords first; () if the text is wrong.
 
     ``text`` ends between two words. Operators are left out where a clause can follow.
     """

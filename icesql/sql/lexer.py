@@ -81,7 +81,7 @@ _BRACKETS: Final = re.compile(r"/\*|\*/")
 
 @functools.cache
 def _piece(dialect: str, is_ascii: bool) -> re.Pattern[str]:
-    """What each piece of a text in the dialect is; its group is the kind of it."""
+    """The pattern of a piece of text in the dialect; the name of its group is the kind."""
     own = _QUOTING.get("spark" if dialect in SPARK_NAMES else dialect, {})
     kinds = (f"(?P<{kind}>{own.get(kind, pattern)})" for kind, pattern in _DUCKDB)
     pattern = "(?s)" + "|".join(kinds)

@@ -105,7 +105,7 @@ def parse(
 
 
 def _read(read: Callable[[], list[Statement]], sql: str, dialect: str | None) -> list[Statement]:
-    """What ``read`` reads in a text, its errors in words and with their places."""
+    """Call ``read`` on a text; word its errors and give them their places."""
     with placing(sql):
         try:
             return with_room(read)
@@ -396,7 +396,7 @@ def _put(sql: str, token: Token, word: str) -> str:
 
 
 class Parse:
-    """What reads the statements of one text, and what is known of it."""
+    """The reader of the statements of one text, with its state."""
 
     def __init__(
         self,
@@ -625,7 +625,7 @@ class _WithMacros:
 
 
 class _Inner:
-    """What reads the queries inside of other statements; see ``created.create.Readers``."""
+    """Readers of the queries inside of other statements; see ``created.create.Readers``."""
 
     def __init__(self, parse: Parse) -> None:
         self._parse = parse

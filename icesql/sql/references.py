@@ -181,7 +181,7 @@ def _travel(table: exp.Table, seconds: bool) -> tuple[TimeTravel | None, ChangeR
 
 
 def _schema(table: exp.Table) -> str:
-    """What WITH SNAPSHOT SCHEMA or WITH CURRENT SCHEMA asks for."""
+    """The schema by WITH SNAPSHOT SCHEMA or WITH CURRENT SCHEMA."""
     clause = table.args.get("version")
     return str(clause.meta.get("schema", "")) if clause is not None else ""
 

@@ -1,4 +1,4 @@
-"""What to write instead of words and functions of other systems, read from ``grammar/``.
+"""Remedies for words and functions of other systems, read from ``grammar/``.
 
 Meaning comes before spelling: ``nvl`` is ``coalesce``, and not the nearest name, ``ntile``.
 """
@@ -45,7 +45,7 @@ def meaning(name: str, dialect: str = "") -> str:
 
 
 def _texts(name: str) -> list[str]:
-    """What the tables of other systems give for a function, its arguments called a, b, c."""
+    """Remedies for a function in the tables of other systems, its arguments called a, b, c."""
     return [
         _lettered(row.text)
         for each in _SYSTEMS

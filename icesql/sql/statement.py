@@ -1,4 +1,4 @@
-"""What SQL text becomes: one frozen value per statement that icesql accepts."""
+"""Statements: one frozen value for each statement that icesql accepts."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class FileReference(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What the tree calls it."""
+        """Its name in the tree."""
         return f"__file_{self.index}"
 
 

@@ -1,4 +1,4 @@
-"""What to say of a word that does not fit: what it is, what may have been meant, what fits."""
+"""Messages about a word that does not fit: the word, a likely correction, fitting words."""
 
 from __future__ import annotations
 

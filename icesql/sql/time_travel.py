@@ -67,7 +67,7 @@ class BranchAt(Struct, frozen=True):
 
 
 class ByQuery(Struct, frozen=True):
-    """What the one value of a query says, which is asked before the statement is bound.
+    """Time travel by the one value of a query, which runs before the statement is bound.
 
     ``sql`` has blanks before the query, so that it stands at its place; ``text`` is the query
     alone. ``kind`` is what the value is: "VERSION", "TIMESTAMP" or "TEXT" for either.

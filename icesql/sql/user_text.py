@@ -29,7 +29,7 @@ ALIAS: Final = "alias"
 
 
 class Edit(Struct, frozen=True):
-    """What stands for the characters from ``start`` to ``end`` of the SQL, which may be none.
+    """A replacement of the characters from ``start`` to ``end`` of the SQL, which may be none.
 
     ``kind`` is one of
 

@@ -34,7 +34,7 @@ class IcesqlCompiler(compiler.SQLCompiler):
         return f"{text} VERSION AS OF {version if isinstance(version, int) else literal(version)}"
 
     def visit_empty_set_expr(self, element_types: Any, **kw: Any) -> str:
-        """What ``IN ()`` compares with: no row."""
+        """The right side of ``IN ()``: a query of no row."""
         columns = ", ".join("NULL" for _ in element_types or [None])
         return f"SELECT {columns} WHERE 1 != 1"
 

@@ -107,7 +107,7 @@ class IcesqlDialect(IcesqlReflection):
         engine.url = MaskedURL.of(engine.url)
 
     def create_connect_args(self, url: URL) -> tuple[Sequence[Any], dict[str, Any]]:
-        """What ``icesql.connect`` is called with for a URL.
+        """The arguments of ``icesql.connect`` for a URL.
 
         The host is the name of a configured catalog and the path then its namespace; without a
         host the path is the folder of a warehouse. ``?purge=true`` lets DROP TABLE delete files.

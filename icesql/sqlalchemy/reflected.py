@@ -1,4 +1,4 @@
-"""What is reflected of a catalog: namespaces, tables, views, columns and comments."""
+"""Reflection of a catalog: namespaces, tables, views, columns and comments."""
 
 from __future__ import annotations
 

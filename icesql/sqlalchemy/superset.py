@@ -136,7 +136,7 @@ class IcesqlEngineSpec(BaseEngineSpec):
 
     @classmethod
     def estimate_statement_cost(cls, database: Any, statement: str, cursor: Any) -> dict[str, Any]:
-        """What a statement would read, which does not run: tables, files and bytes.
+        """Estimate the reads of a statement without running it: tables, files and bytes.
 
         Raises what icesql raises for what is not one query, such as words of EXPLAIN before it.
         """

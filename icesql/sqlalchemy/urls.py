@@ -1,4 +1,4 @@
-"""What a URL asks for, and how it is shown: without its secrets."""
+"""The meaning of a URL, and its form for people: without secrets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
 
 
 def asked_by(url: URL) -> Asked:
-    """What a URL asks for. Raises ArgumentError for what cannot be meant."""
+    """Parse a URL. Raises ArgumentError for one without a meaning."""
     arguments: dict[str, Any] = {}
     properties: dict[str, str] = {}
     purge = None

@@ -129,7 +129,7 @@ class ArrowFiles:
 
     @contextmanager
     def reaching(self, uri: str) -> Iterator[None]:
-        """What pyarrow raises for ``uri`` as a StorageError without secrets."""
+        """Translate pyarrow's errors about ``uri`` to StorageError, without secrets."""
         from pyarrow import ArrowException
 
         with without_secrets(self.properties):
@@ -140,7 +140,7 @@ class ArrowFiles:
                 raise StorageError(uri, problem) from error
 
     def _reason(self, uri: str, error: Exception) -> str:
-        """What the store says is wrong; it refuses a HEAD without a word, so it is asked again."""
+        """The store's reason; it refuses a HEAD without one, so a second request gets it."""
         if isinstance(error, FileNotFoundError):
             return VANISHED
         text = str(error)

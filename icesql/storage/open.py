@@ -180,7 +180,7 @@ class Storage:
         return None if is_local(location) else self.remote_files().kept(location, most)
 
     def kept_name(self, path: str) -> str | None:
-        """What ``kept`` knows a file of a store by, another for each store and principal.
+        """The key of a file in ``kept``, another for each store and principal.
 
         None of files of this machine, and of those that may be written again.
         """
@@ -259,7 +259,7 @@ class Storage:
         return location, found.st_mtime_ns, found.st_size
 
     def cache_key(self, kind: str, path: str, *part: Any) -> tuple[Any, ...] | None:
-        """What the cache knows ``part`` of a file by; None without a cache.
+        """The cache key of ``part`` of a file; None without a cache.
 
         Files never change, but a table that is damaged or restored under the same names does: a
         local file is known by its size and time of change, others by their location.
@@ -270,7 +270,7 @@ class Storage:
         return (kind, self.location(path) if version is None else version, *part)
 
     def remote_files(self) -> RemoteFiles:
-        """What reads the locations that are not on this machine."""
+        """The reader of locations that are not on this machine."""
         if self._remote is None:
             from icesql.storage.remote import RemoteFiles
 
@@ -289,7 +289,7 @@ def storage_error(path: str, error: OSError) -> StorageError:
 
 
 def os_problem(error: OSError) -> str:
-    """What went wrong, beginning in lower case where those are the system's own words."""
+    """The reason of an OSError; the system's own words begin in lower case."""
     if isinstance(error, FileNotFoundError):
         return VANISHED
     text = error.strerror or str(error)

@@ -162,7 +162,7 @@ class RemoteFiles:
         return shelf is not None and shelf.whole(shelf.name(uri, None)) is not None
 
     def kept(self, uri: str, most: int) -> bytes | None:
-        """What ``read_whole`` gave of a file before, from disk; None where it is not there."""
+        """The bytes that ``read_whole`` kept of a file on disk; None if there are none."""
         shelf = self.shelf(uri) if is_telling(uri) else None
         found = None if shelf is None else shelf.read_whole(shelf.name(uri, None))
         if found is not None:
@@ -170,7 +170,7 @@ class RemoteFiles:
         return found
 
     def kept_name(self, uri: str) -> str | None:
-        """What ``read_whole`` keeps a file by; None of one that it does not keep.
+        """The key by which ``read_whole`` keeps a file; None for one that it does not keep.
 
         It says which store and principal the file is of.
         """
@@ -263,7 +263,7 @@ class RemoteFiles:
         return shelf
 
     def _current(self, uri: str) -> _Opened:
-        """What is open with the properties of now for a place."""
+        """The open store of a place with its present properties."""
         found = self.properties if self.lease is None else self.lease.current()
         if found is not self._current_properties:
             self._current_properties, self._opened = found, {}
@@ -274,7 +274,7 @@ class RemoteFiles:
         return opened
 
     def _allowed(self, uri: str, ask: Callable[[_Opened], T]) -> T:
-        """What ``ask`` gives, once more with renewed credentials if the store refuses it."""
+        """Call ``ask``; if the store refuses it, once more with renewed credentials."""
         opened = self._current(uri)
         try:
             return ask(opened)

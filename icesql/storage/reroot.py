@@ -59,7 +59,7 @@ def is_local(path: str) -> bool:
 
 
 def local_spellings(path: str) -> list[str]:
-    """What a plain path or file: URI may mean on this machine, likeliest first, all absolute.
+    """The absolute paths that a plain path or file: URI may mean here, likeliest first.
 
     Percent signs are literal before they are escapes: Hadoop writes file:/a/x%2Fy for a file of
     that very name. The authority of file://wh/t is a folder when a writer pasted a relative path.

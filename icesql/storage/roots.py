@@ -109,7 +109,7 @@ class Roots(Struct, frozen=True):
 
 
 def _decoded(text: str) -> list[str]:
-    """What a text means with its escapes decoded, as often as there are some."""
+    """The text with its escapes decoded once, twice and so on while there are some."""
     found = [text]
     while (plain := unquote(found[-1]).replace("\\", "/")) != found[-1]:
         found.append(plain)

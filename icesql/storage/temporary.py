@@ -31,7 +31,7 @@ def spilling_to(folder: str) -> Iterator[None]:
 
 
 def temporary_error(folder: str, error: Exception) -> OperationalError:
-    """What a failure to write to ``folder`` is called."""
+    """The error for a failure to write to ``folder``."""
     code = error.errno if isinstance(error, OSError) else None
     if code in _FULL:
         return ScanLimitError(

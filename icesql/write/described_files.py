@@ -1,4 +1,4 @@
-"""What a task wrote, as bytes: from a worker to the driver, as data and never as code."""
+"""The files of a task as bytes: from a worker to the driver, as data and never as code."""
 
 from __future__ import annotations
 

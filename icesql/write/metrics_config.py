@@ -23,7 +23,7 @@ _TRUNCATE: Final = re.compile(r"truncate\(\s*(\d+)\s*\)")
 
 
 class MetricsMode(Struct, frozen=True):
-    """What is kept of a column: sizes and counts, and bounds of at most ``length``.
+    """Metrics to keep of a column: sizes and counts, and bounds of at most ``length``.
 
     ``length`` is None for bounds in full, 0 for none. It counts code points or bytes, and concerns
     text and binary alone.

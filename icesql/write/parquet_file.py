@@ -43,7 +43,7 @@ _MOST_DISTINCT: Final = 1 << 20
 
 
 class FileShape(Struct, frozen=True):
-    """What all files of a write have in common.
+    """The shape that all files of a write share.
 
     ``origins``: rows carry where they come from in two more columns, which no file holds.
     """
@@ -203,7 +203,7 @@ class ParquetFile:
 
 
 def writer_arguments(shape: FileShape, unrepeated: frozenset[str], rows: int) -> dict[str, Any]:
-    """What ``pyarrow.parquet.ParquetWriter`` is given for a row group of so many rows."""
+    """The arguments of ``pyarrow.parquet.ParquetWriter`` for a row group of ``rows`` rows."""
     options = shape.options
     names = set(shape.arrow.names)
     plain = {avro_name(each) for each in options.without_dictionary} & names

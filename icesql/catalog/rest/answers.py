@@ -1,4 +1,4 @@
-"""What goes to a REST catalog and comes back from it, and who can be asked."""
+"""Requests to a REST catalog, its answers, and the protocol of a client that sends them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Answer(Struct, frozen=True):
 
 
 class Sender(Protocol):
-    """What the proofs of ``auth`` need of a client."""
+    """The part of a client that the proofs of ``auth`` use."""
 
     name: str
 

@@ -184,7 +184,7 @@ class SigV4(Auth):
 
 
 class ManagedAuth(Auth):
-    """What a manager of PyIceberg's says: Google's, Entra's, one of a class that the user names.
+    """Proofs by a manager of PyIceberg: Google's, Entra's, or one of a class that the user names.
 
     It is asked for each request, and renews what expires itself. ``chosen`` is the block ``auth``
     of the user's configuration. Raises CatalogError where the manager cannot be made.

@@ -290,7 +290,7 @@ class RestCatalog(RestNames):
         return TableReports(self._reports, identifier)
 
     def empty_hint(self) -> str:
-        """What to know about a catalog without namespaces."""
+        """A hint for a catalog without namespaces."""
         return f"catalog {self.name} has no tables"
 
     def close(self) -> None:

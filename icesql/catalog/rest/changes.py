@@ -43,7 +43,7 @@ RENAME: Final = "POST /v1/{prefix}/tables/rename"
 
 
 class Server(Protocol):
-    """What a change needs of a catalog."""
+    """The part of a catalog that a change uses."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""What a REST catalog's server says about itself, merged with what the user says about it."""
+"""The configuration of a REST catalog: the server's answer merged with the user's properties."""
 
 from __future__ import annotations
 

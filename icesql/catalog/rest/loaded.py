@@ -1,4 +1,4 @@
-"""What a catalog sends for a table, and the Table that it becomes."""
+"""A catalog's answer about a table, and the Table that is made of it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class _Located(Struct, frozen=True):
 
 
 class Owner(Struct, frozen=True):
-    """What a table takes of its catalog.
+    """The part of a catalog that its tables use.
 
     ``given`` are the user's properties, ``properties`` those with the server's configuration;
     ``renewal`` gives what gives the storage properties anew, of the table or of the plan of that

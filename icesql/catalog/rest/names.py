@@ -52,7 +52,7 @@ class RestNames:
 
     @property
     def client(self) -> RestClient:
-        """What asks the server, as its configuration says. Raises CatalogError."""
+        """The client of the server, as its configuration says. Raises CatalogError."""
         self._configured()
         return self._client
 

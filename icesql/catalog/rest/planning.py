@@ -46,7 +46,7 @@ class PlanAnswer(Struct, frozen=True, rename="kebab"):
 
 
 class Asked(Protocol):
-    """What planning needs of its catalog."""
+    """The part of a catalog that planning uses."""
 
     name: str
     given: Mapping[str, Any]
@@ -63,7 +63,7 @@ class Asked(Protocol):
 
     @property
     def client(self) -> RestClient:
-        """What asks the server."""
+        """The client of the server."""
 
 
 # Storage from the credentials of a plan, which has an id.
@@ -98,7 +98,7 @@ class RestPlanning:
         return self._catalog.client.decoded(body, kind)
 
     def storage(self, credentials: list[StorageCredential], plan_id: str | None) -> Storage:
-        """What opens the files of a plan."""
+        """The storage that opens the files of a plan."""
         return self._storage_of(credentials, plan_id)
 
     def cancel(self, plan_id: str) -> None:

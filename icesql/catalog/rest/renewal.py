@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class Vendor(Protocol):
-    """What a catalog that vends credentials has; it is opened by ``name`` and ``given``."""
+    """A catalog that vends credentials; ``name`` and ``given`` open it."""
 
     name: str
     given: Mapping[str, Any]

@@ -33,7 +33,7 @@ _AT_ONCE: Final = 8
 
 
 class SigningConfig(Struct, frozen=True):
-    """What a server wants to see in every request to sign."""
+    """The fields that a server wants in every request to sign."""
 
     properties: dict[str, str] | None = None
     headers: dict[str, list[str]] | None = None
@@ -45,14 +45,14 @@ class _Signed(Struct, frozen=True):
 
 
 class Signing(Protocol):
-    """What signing needs of its catalog, which is opened by ``name`` and ``given``."""
+    """The part of a catalog that signing uses; ``name`` and ``given`` open it."""
 
     name: str
     given: Mapping[str, Any]
 
     @property
     def client(self) -> RestClient:
-        """What asks the server."""
+        """The client of the server."""
 
 
 def signing_address(

@@ -28,11 +28,11 @@ _LOAD: Final = "GET /v1/{prefix}/namespaces/{namespace}/views/{view}"
 
 
 class Asked(Protocol):
-    """What is asked of the catalog."""
+    """The part of the catalog that views use."""
 
     @property
     def name(self) -> str:
-        """What SQL calls it."""
+        """Its name in SQL."""
 
     def has_endpoint(self, endpoint: str) -> bool | None:
         """Whether the server has "METHOD /v1/…"."""

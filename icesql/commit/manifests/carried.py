@@ -1,4 +1,4 @@
-"""What manifests that are written anew carry over: every live file, as it was."""
+"""A check that rewritten manifests carry over every live file as it was."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class ManifestFilter:
         manifests: Sequence[ManifestFile],
         also_open: Callable[[ManifestFile], bool] = lambda manifest: False,
     ) -> list[Filtered]:
-        """What becomes of each manifest, in the same order."""
+        """The outcome for each manifest, in the same order."""
         unknown = [
             each
             for each in manifests

@@ -31,7 +31,7 @@ class OwnFiles:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """What was written, as far as it is not decided which of it is needed."""
+        """Paths that were written and not yet found to be needed or not."""
         return tuple(sorted(self._written))
 
     def keep_only(self, used: Iterable[str]) -> None:

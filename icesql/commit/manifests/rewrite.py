@@ -62,7 +62,7 @@ class RewrittenManifests(Struct, frozen=True):
 def plan_manifests(
     manifests: Iterable[ManifestFile], spec_id: int, target_bytes: int
 ) -> list[ManifestGroup]:
-    """What is to be written anew: the manifests of a spec, unless one would become one."""
+    """Groups of a spec's manifests to rewrite; none that would turn one manifest into one."""
     found = []
     for content in _CONTENTS:
         chosen = tuple(
@@ -80,7 +80,7 @@ def plan_manifests(
 def manifest_groups(
     table: Table, spec_id: int | None, sort_by: Sequence[str], query: QueryContext
 ) -> tuple[list[ManifestGroup], int]:
-    """What ``rewrite_manifests`` would write anew of main now, and how many manifests stay."""
+    """The groups that ``rewrite_manifests`` would rewrite on main, and how many manifests stay."""
     return _ManifestRewrite(table, spec_id, sort_by, query).groups(table.metadata)
 
 
@@ -152,7 +152,7 @@ class _ManifestRewrite:
         return tuple(known.index(each) for each in self._sort_by) or tuple(range(len(known)))
 
     def groups(self, metadata: TableMetadata) -> tuple[list[ManifestGroup], int]:
-        """What is written anew, and how many manifests stay as they are."""
+        """The groups to rewrite, and how many manifests stay as they are."""
         self._store.rebase(metadata)
         manifests = self._store.manifests_of(metadata.current_snapshot)
         found = plan_manifests(
@@ -225,7 +225,7 @@ class _ManifestRewrite:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """What ``failed`` would delete."""
+        """The files that ``failed`` would delete."""
         return self._own.paths
 
     def failed(self) -> None:

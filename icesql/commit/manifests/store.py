@@ -141,7 +141,7 @@ class ManifestStore:
     # ------------------------------------------------------------------ writing
 
     def form(self, spec_id: int, content: ManifestContent) -> ManifestForm:
-        """What the new manifests of a spec and content have in common."""
+        """The form that new manifests of a spec and content share."""
         spec, types = self.spec(spec_id)
         metadata = self.metadata
         return ManifestForm(

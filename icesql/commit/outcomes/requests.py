@@ -1,4 +1,4 @@
-"""What is known of a request that was sent and not answered for certain: see ``commit``.
+"""Requests that were sent and have no certain answer: see ``commit``.
 
 Source: Java ``BaseMetastoreTableOperations.checkCommitStatus``.
 """
@@ -121,7 +121,7 @@ class OpenRequests:
         return tuple(dict.fromkeys(each for sent in self._open for each in sent.snapshot_ids))
 
     def files(self, operation: object) -> tuple[str, ...]:
-        """What ``operation`` and these requests wrote."""
+        """The files that ``operation`` and these requests wrote."""
         more = (each.location for each in self._open if each.location is not None)
         return (*dict.fromkeys((*files_of(operation), *more)),)
 

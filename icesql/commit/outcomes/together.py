@@ -19,7 +19,7 @@ from icesql.iceberg.metadata.changes.seen import snapshot_ids
 
 
 class Part(Struct, frozen=True):
-    """What changes of one table, as ``base`` was found, and whose files that needs."""
+    """The change of one table from ``base``, and the owner of the files that it needs."""
 
     base: Table
     change: TableChange
@@ -75,7 +75,7 @@ class _Together:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """What the tables need of it."""
+        """The files of it that the tables need."""
         found = (path for each in self.parts for path in files_of(each.operation))
         return (*dict.fromkeys(found),)
 

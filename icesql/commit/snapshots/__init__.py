@@ -1,4 +1,4 @@
-"""What a new snapshot is told with: its id, its summary, the branch that it belongs to.
+"""The description of a new snapshot: its id, its summary and its branch.
 
 In: files and metadata. Out: plain values. May import ``iceberg``.
 """

@@ -1,4 +1,4 @@
-"""What a new snapshot belongs to: a branch, or none before it is audited."""
+"""The branch of a new snapshot; none before it is audited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the summaries of snapshots say of who made them."""
+"""The fields of a snapshot's summary that name its writer."""
 
 from __future__ import annotations
 

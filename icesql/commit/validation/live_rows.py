@@ -42,7 +42,7 @@ from icesql.scan.deletes.vectors import rows_of_vector
 
 
 class LiveRows:
-    """What a commit does to live rows: by ``changes``, of which ``removed`` are found in the base.
+    """The effect of a commit on live rows: by ``changes``, of which the base has ``removed``.
 
     ``old`` are the manifests of the base, ``kept`` those of the new snapshot.
     """
@@ -228,7 +228,7 @@ class LiveRows:
         return f"its files change the number of live rows by {change}, its rows by {counted:+,}"
 
     def _range(self, exact: int) -> tuple[int, int]:
-        """What the number may be, where deletes apply that do not tell how many rows they take."""
+        """The bounds of the number if deletes apply whose count of rows is unknown."""
         least = most = exact
         index = self._index(
             each

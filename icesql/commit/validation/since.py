@@ -1,4 +1,4 @@
-"""What happened to a branch since a snapshot of it was scanned: files that came, files that went.
+"""Changes of a branch since a snapshot of it was scanned: files that came, files that went.
 
 Source: Java ``MergingSnapshotProducer.validationHistory``.
 """
@@ -50,7 +50,7 @@ class Changed(Struct, frozen=True):
 
 
 class Since:
-    """What happened to a branch of ``base`` between snapshot ``start_id`` and ``head``.
+    """Changes of a branch of ``base`` between snapshot ``start_id`` and ``head``.
 
     ``start_id`` None: the branch was empty. ``number`` is the sequence number of the start; where
     it is None the base has the start, or 0 is assumed. ``own`` are snapshots of the same change,
@@ -82,7 +82,7 @@ class Since:
     def changed(
         self, content: ManifestContent, operations: Collection[str] | None = None
     ) -> Iterator[Changed]:
-        """What snapshots of these operations (None: all) changed, manifest by manifest."""
+        """The changes of snapshots of these operations (None: all), manifest by manifest."""
         listed = [
             (each.operation, manifest)
             for each in self.snapshots

@@ -1,4 +1,4 @@
-"""What a change relied on when it was planned.
+"""The state that a change relied on when it was planned.
 
 Source: Java ``BaseOverwriteFiles``, ``BaseRowDelta``, ``BaseReplacePartitions``; Spark's
 ``SparkWrite`` and ``SparkPositionDeltaWrite``.
@@ -25,7 +25,7 @@ def unchanged(start_id: int | None, read: Predicate) -> Validation:
 
 
 class Validation(Struct, frozen=True):
-    """What must not have happened to a branch since snapshot ``start_id`` was scanned.
+    """Changes that a branch must not have had since snapshot ``start_id`` was scanned.
 
     ``start_id`` None says that the branch was empty then. ``row_filter`` is what was pushed into
     the scan (fields of the current schema by id); it is implied by what the statement matched, so

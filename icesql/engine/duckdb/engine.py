@@ -75,7 +75,7 @@ class LocalEngine:
         self._threads = Threads()
 
     def serialize(self, text: str, settings: Settings) -> str:
-        """What the parser of the instance that runs queries reads in a text, as JSON."""
+        """Parse a text with the instance that runs queries; return the tree as JSON."""
         import duckdb
 
         left = seconds_to_read(len(text))
@@ -163,7 +163,7 @@ class LocalEngine:
 
 
 def _progress(query: QueryContext, plans: Sequence[ScanPlan]) -> Callable[[], Progress] | None:
-    """What is asked while a call waits; None where nobody looks at it."""
+    """The source of progress while a call waits; None if nobody looks at it."""
     if query.progress is None:
         return None
     from icesql.engine.duckdb.progress import reading_progress

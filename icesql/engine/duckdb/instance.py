@@ -324,7 +324,7 @@ def _same_limits(one: Settings, other: Settings) -> bool:
 
 
 def _fixed(settings: Settings) -> tuple[object, ...]:
-    """What an instance is started with and keeps."""
+    """The settings that an instance starts with and keeps."""
     return (
         settings.memory_limit,
         settings.temp_directory,

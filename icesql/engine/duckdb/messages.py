@@ -1,4 +1,4 @@
-"""What DuckDB says of a query, in fewer words and in those of its user: what, where, what to do.
+"""DuckDB's errors about a query in fewer words, those of its user: what, where, what to do.
 
 Left out are lists of candidates, settings of DuckDB that icesql has not, and names that a user
 never wrote. Types are called as people write them.
@@ -64,7 +64,7 @@ def read(text: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def programming_error(text: str, at: int | None) -> Error:
-    """What DuckDB's binder refuses, as an error at the offset ``at`` of the user's SQL."""
+    """A refusal of DuckDB's binder as an error at the offset ``at`` of the user's SQL."""
     if found := re.match(_AMBIGUOUS, text):
         candidates = [each for each in re.findall(r"'([^']*)'", found[2]) if _shown(each)]
         return AmbiguousColumnError(found[1], candidates=candidates, offset=at)
@@ -103,7 +103,7 @@ def programming_error(text: str, at: int | None) -> Error:
 
 
 def data_error(text: str, at: int | None) -> Error:
-    """What DuckDB cannot compute, as a DataError at the offset ``at`` of the user's SQL."""
+    """DuckDB's failure to compute a value as a DataError at the offset ``at`` of the user's SQL."""
     if found := re.match(_DIVISION, text):
         expression = f" in {found[1]}" if found[1] and _shown(found[1]) else ""
         hint = "divide by nullif(…, 0), or write TRY(…), to get NULL"

@@ -1,4 +1,4 @@
-"""What a query holds of DuckDB while it runs."""
+"""The resources of DuckDB that a query holds while it runs."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Notes(dict[K, V]):
 
 
 class PreparedRun:
-    """What the runs of one prepared query found. Safe for threads: each note is one assignment.
+    """Notes of the runs of one prepared query. Safe for threads: each note is one assignment.
 
     ``gives_few_rows``: the last run gave at most ``FEW_ROWS``, and they were read as rows.
     ``runs_unchanged``: DuckDB may run the tree as it is, whatever values are compared in it.

@@ -1,4 +1,4 @@
-"""What DuckDB reads for the tables of a query: SQL, parameters and what is registered for it."""
+"""DuckDB's sources for the tables of a query: SQL, parameters and registered objects."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Sources:
         self.groups: tuple[str, ...] = ()
 
     def planned(self, *, arrow_only: bool) -> Callable[[], Mapping[str, str]]:
-        """What is left to do in the query's own thread, which gives the SQL by table.
+        """The rest of the work in the query's own thread, which gives the SQL by table.
 
         ``read/`` reads every file if ``arrow_only``.
         """

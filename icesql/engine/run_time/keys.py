@@ -54,7 +54,7 @@ def read_rows(plan: ScanPlan, query: QueryContext) -> pa.Table:
 
 
 def keys_filter(edge: KeyEdge, rows: pa.Table, schema: Schema) -> Predicate:
-    """What the target's column is, given the keys among ``rows``.
+    """A predicate on the target's column, given the keys among ``rows``.
 
     ``schema`` is that of the target. A NULL key equals nothing.
     """

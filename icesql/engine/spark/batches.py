@@ -42,7 +42,7 @@ def stream(
 
 
 def expected_bytes(tree: exp.Expr, plans: Sequence[ScanPlan]) -> int | None:
-    """What the rows of a query come to at most, roughly, in Arrow; None when it is hard to say."""
+    """A rough upper bound of the bytes of a query's rows in Arrow; None if it is hard to find."""
     from sqlglot import exp
 
     size = _ARROW_BYTES * sum(plan.report.projected_bytes for plan in plans)
@@ -51,7 +51,7 @@ def expected_bytes(tree: exp.Expr, plans: Sequence[ScanPlan]) -> int | None:
 
 
 def _connect_batches(frame: Any, jobs: SparkJobs) -> Iterator[pa.RecordBatch]:
-    """What the server sends, as it comes: partition after partition, flow controlled by gRPC."""
+    """Batches from the server as they come: partition by partition, flow controlled by gRPC."""
     from pyspark.sql.types import StructType
 
     try:

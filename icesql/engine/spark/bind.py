@@ -1,4 +1,4 @@
-"""What a query's columns are, asked of DuckDB over empty tables: its types are the contract."""
+"""The columns of a query, by DuckDB over empty tables: its types are the contract."""
 
 from __future__ import annotations
 

@@ -344,7 +344,7 @@ class SparkResult(ReadResult):
     def _in_tasks(
         self, told: Callable[[], Any], collect: Callable[[Iterable[tuple[bytes, bool]]], T]
     ) -> T:
-        """What is made of the rows of a frame: what a task tells, and whether it was repeated."""
+        """Collect the reports of a frame's tasks, each with whether the task was repeated."""
         try:
             try:
                 return collect(self._described(told))

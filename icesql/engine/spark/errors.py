@@ -67,7 +67,7 @@ _GONE = re.compile(
 
 
 def spark_exceptions() -> tuple[type[BaseException], ...]:
-    """What PySpark, py4j and Spark Connect raise."""
+    """The exceptions of PySpark, py4j and Spark Connect."""
     from pyspark.errors import PySparkException
 
     try:
@@ -88,7 +88,7 @@ def is_gone(error: BaseException) -> bool:
 
 
 def sentence(error: BaseException) -> str:
-    """What an error of Spark says, in one sentence."""
+    """The reason in an error of Spark, in one sentence."""
     return _brief(_text(error))
 
 
@@ -170,7 +170,7 @@ def _memory(text: str) -> Error | None:
 
 
 def _file_error(text: str) -> Error | None:
-    """What Spark's own reader says of a file."""
+    """An error of Spark's own reader about a file."""
     found = _FILE.search(text + "\n")
     if found is None:
         return None

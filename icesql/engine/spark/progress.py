@@ -30,7 +30,7 @@ def _gone() -> tuple[type[BaseException], ...]:
 
 
 class Stage(Struct, frozen=True):
-    """What Spark counts of a stage."""
+    """Spark's counts of a stage."""
 
     tasks: int
     done: int

@@ -1,4 +1,4 @@
-"""What PySpark's releases from 3.5 on call differently: nothing else asks which one is installed.
+"""Differences between PySpark's releases from 3.5 on: only this file looks at the release.
 
 Whatever a release lacks and icesql cannot do without is refused by name, at connect.
 """
@@ -52,7 +52,7 @@ def context_module() -> str:
 
 
 def connect_modules() -> tuple[str, ...]:
-    """What Spark Connect cannot be imported without."""
+    """The modules that Spark Connect needs to be imported."""
     compression = ("zstandard",) if _release() >= _COMPRESSING else ()
     return ("grpc", "grpc_status", "google.rpc", *compression)
 
@@ -75,7 +75,7 @@ def frame_of_rows(session: Any, rows: pa.Table, schema: str) -> Any:
 
 
 def _frame_in_java(session: Any, rows: pa.Table, schema: str) -> Any:
-    """What ``createDataFrame`` of PySpark 4 does with Arrow rows; that of 3.5 takes none."""
+    """A DataFrame of Arrow rows as ``createDataFrame`` of PySpark 4 makes it; 3.5 takes none."""
     from pyspark.sql.dataframe import DataFrame
     from pyspark.sql.pandas.serializers import ArrowStreamSerializer
     from pyspark.sql.types import _parse_datatype_string
@@ -110,7 +110,7 @@ def table_of(frame: Any) -> pa.Table:
 
 
 def received(frame: Any, method: Any) -> Any:
-    """What a method of a Spark Connect client gives for the plan of a DataFrame."""
+    """Call a method of a Spark Connect client with the plan of a DataFrame."""
     plan = frame._plan.to_proto(frame.sparkSession.client)
     taken = len(signature(method).parameters)
     return method(plan) if taken == 1 else method(plan, frame._plan.observations)
@@ -299,7 +299,7 @@ def end_client(session: Any) -> None:
 
 
 def channel_builder(remote: str, options: list[tuple[str, Any]]) -> Any:
-    """What makes the channel to a Spark Connect server."""
+    """The builder of the channel to a Spark Connect server."""
     try:
         from pyspark.sql.connect.client import DefaultChannelBuilder as Builder
     except ImportError:

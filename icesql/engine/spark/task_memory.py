@@ -35,7 +35,7 @@ class TaskMemory(Struct, frozen=True):
     note: str | None = None
 
     def limit(self) -> int:
-        """What DuckDB, or a buffer in its place, may take. For the task itself, where it runs."""
+        """The bytes that DuckDB, or a buffer in its place, may take. Call it in the task."""
         slots = self.slots or os.cpu_count() or 1
         here = int(available_memory() * _PART)
         total = here if self.total is None else min(self.total, here)
@@ -43,14 +43,14 @@ class TaskMemory(Struct, frozen=True):
 
 
 def task_memory(session: Any) -> TaskMemory:
-    """What the tasks of a session have, by the configuration of its Spark; asked once."""
+    """The memory of a session's tasks by the configuration of its Spark; read once."""
     if session not in _known:
         _known[session] = memory_of(lambda name: session.conf.get(name, None))
     return _known[session]
 
 
 def memory_of(setting: Callable[[str], str | None]) -> TaskMemory:
-    """What tasks have by the configuration that ``setting`` reads, None for what is not set."""
+    """The memory of tasks by the configuration; ``setting`` gives None for a missing key."""
     master = setting("spark.master") or ""
     cpus = int(setting("spark.task.cpus") or 1)
     if master.startswith("local"):
@@ -75,7 +75,7 @@ def _local(master: str, heap: int, cpus: int) -> TaskMemory:
 
 
 def _usual_overhead(setting: Callable[[str], str | None], *, kubernetes: bool) -> int:
-    """What Spark asks for by itself."""
+    """The overhead that Spark requests by default."""
     factor = setting("spark.executor.memoryOverheadFactor")
     if kubernetes:
         factor = factor or setting("spark.kubernetes.memoryOverheadFactor") or "0.4"

@@ -1,4 +1,4 @@
-"""What crosses between icesql and Spark: column types, and carriers for what Spark lacks.
+"""Column types between icesql and Spark, and carriers for types that Spark lacks.
 
     time → bigint (µs since midnight) · uuid → string · timestamp_ns, timestamptz_ns → bigint (ns)
     fixed, geometry, geography → binary · variant → string (JSON text) · unknown → string (NULL)

@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers: scan tasks become Arrow batches that Spark takes.
+"""The code of Spark's Python workers: scan tasks become Arrow batches that Spark takes.
 
 Imported by name in the workers, so every machine of a cluster needs icesql.
 """

@@ -70,7 +70,7 @@ _Calls = queue.SimpleQueue[_Call[Any] | None]
 
 
 class _Task:
-    """What a thread does for one worker: its calls, and what runs last."""
+    """The work of a thread for one worker: its calls, and the last call."""
 
     def __init__(self, interrupt: Callable[[], None], at_end: Callable[[], None]) -> None:
         self.interrupt, self.at_end = interrupt, at_end
@@ -316,7 +316,7 @@ def end_before_others() -> None:
 
 @atexit.register
 def _end_all() -> None:
-    """What an engine still holds when the interpreter is gone is reported on standard error."""
+    """End all threads; an engine that outlives the interpreter reports on standard error."""
     _Exit.has_begun = True
     tasks = list(_LIVE)
     for task in tasks:

@@ -51,7 +51,7 @@ class SideThreads(Generic[Item, Made]):
         self._running = count
 
     def results(self) -> Generator[Made, None, None]:
-        """What the threads make, as it comes; closing it stops them, but does not wait for them.
+        """The results of the threads as they come; closing it stops them without waiting.
 
         Raises QueryCancelledError once ``stop`` was called, and what ``query.check`` raises.
         """

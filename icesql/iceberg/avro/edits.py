@@ -42,7 +42,7 @@ Edit = Callable[[Mapping[int, FoundField]], Mapping[int, Any]]
 def find_fields(
     record: AvroNode, wanted: Collection[int], inside: Mapping[int, AvroNode] | None = None
 ) -> Find:
-    """What notes the wanted fields of a record by their ids, and steps over the others.
+    """A reader that notes the wanted fields of a record by their ids and skips the others.
 
     The fields ``inside`` are records that are looked into likewise. ``record`` may be a union of
     one with null. Raises OddSchema.
@@ -156,7 +156,7 @@ _SIZES: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 
 def _skipper(node: AvroNode) -> Skip:
-    """What steps over a value: half the time of reading it, which is most of an entry's."""
+    """A function that skips a value in half the time of reading it, most of an entry's time."""
     match node.kind:
         case "int" | "long" | "enum":
             return _skip_varint

@@ -1,4 +1,4 @@
-"""What a schema must be for a table to have it: names, ids, types by format version, defaults.
+"""Rules for the schema of a table: names, ids, types by format version, defaults.
 
 Source: Iceberg spec, "Schemas and Data Types"; Java ``Schema.checkCompatibility``.
 """

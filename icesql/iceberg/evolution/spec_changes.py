@@ -23,7 +23,7 @@ from icesql.iceberg.transforms import parse_transform
 
 
 class SpecHistory(Struct, frozen=True):
-    """What a new spec is made from: the default one, all others, and the ids given away."""
+    """The source of a new spec: the default spec, all others, and the ids in use."""
 
     format_version: int
     schema: Schema

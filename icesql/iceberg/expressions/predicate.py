@@ -16,7 +16,7 @@ from msgspec import Struct
 
 
 class Operation(Enum):
-    """What a leaf asks of its term; the value is the SQL-like spelling used in EXPLAIN."""
+    """The test that a leaf makes of its term; the value is the spelling in EXPLAIN."""
 
     IS_NULL = "IS NULL"
     NOT_NULL = "IS NOT NULL"

@@ -11,7 +11,7 @@ from icesql.iceberg.manifest.entries import IntKeyedColumn
 
 
 class ManifestColumns(Struct):
-    """What a decoder hands over; None in the three id columns says "inherit"."""
+    """The columns that a decoder returns; None in the three id columns means "inherit"."""
 
     status: list[int]
     snapshot_id: list[int | None]

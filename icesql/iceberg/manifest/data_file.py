@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class FileContent(IntEnum):
-    """What a file holds; deletion vectors are POSITION_DELETES in Puffin format."""
+    """The content of a file; deletion vectors are POSITION_DELETES in Puffin format."""
 
     DATA = 0
     POSITION_DELETES = 1

@@ -44,7 +44,7 @@ _OF_DELETES: Final = _OF_FILES | {
 
 
 class ListedPath(Struct, frozen=True):
-    """What an entry says of a file. ``file_format`` is in capitals.
+    """The fields of an entry about its file. ``file_format`` is in capitals.
 
     ``path_bounds`` are those of the paths in a position delete file, cut short maybe.
     """
@@ -66,7 +66,7 @@ class ListedPath(Struct, frozen=True):
 
 
 class NewPath(Struct, frozen=True):
-    """What takes the place of that. ``length`` None: the file is the same, byte for byte.
+    """The new path of a file. ``length`` None: the file is the same, byte for byte.
 
     Of a file that was written anew are the bounds of the paths in it, its column sizes by field id
     and where its row groups begin; None says that nobody knows.

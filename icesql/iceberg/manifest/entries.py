@@ -29,7 +29,7 @@ class IntKeyedColumn(Protocol):
 
 
 class FilterColumns(Protocol):
-    """What pruning asks of the entries of a manifest: lists with an item for each of them."""
+    """The columns of a manifest that pruning uses: lists with one item for each entry."""
 
     @property
     def count(self) -> int:

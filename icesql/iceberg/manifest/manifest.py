@@ -45,14 +45,14 @@ class Counted(Protocol):
 
 
 class ManifestContent(IntEnum):
-    """What kind of files a manifest lists."""
+    """The kind of files that a manifest lists."""
 
     DATA = 0
     DELETES = 1
 
 
 class FieldSummary(Struct, frozen=True):
-    """What the partition values of one field are in a whole manifest.
+    """A summary of the partition values of one field in a whole manifest.
 
     Bounds are single-value bytes of the partition type and leave out NaN; both None says that all
     values are null or NaN. ``contains_nan`` None is unknown.

@@ -166,7 +166,7 @@ class NarrowEntries:
 
 
 def narrow_columns(file: AvroFile, wanted: frozenset[Wanted]) -> Columns | None:
-    """What a filter asks of the entries of a file; None where that takes a whole decode."""
+    """The columns of the entries that a filter uses; None if they need a whole decode."""
     try:
         # Tables of one partitioning share the first; the other tells their columns.
         shapes = _shapes(file.schema, file.metadata.get("schema", b""), wanted)

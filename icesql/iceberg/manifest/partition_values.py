@@ -33,7 +33,7 @@ _BYTES: Final = ("bytes", "fixed")
 
 
 def partition_converter(node: AvroNode, type: t.IcebergType) -> Convert | None:
-    """What turns a stored value that is not null into one of ``type``; None when nothing does.
+    """A converter of stored values that are not null to ``type``; None if there is none.
 
     The column may have been promoted since (int to long, float to double, date to timestamp), and
     ``type`` may be UNKNOWN, where the Avro type alone decides. A pair that makes no sense gives

@@ -80,7 +80,7 @@ def as_written(
 def _fitting(
     file: AvroFile, types: Sequence[IcebergType], spec: PartitionFields, counts: Counts
 ) -> Facts | None:
-    """What the entries say by this schema; None where they cannot be, or are others than listed."""
+    """Decode the entries by this schema; None if they do not fit it, or not the listed counts."""
     try:
         found = read_columns(file, types, spec)
     except CorruptFileError:

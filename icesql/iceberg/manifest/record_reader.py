@@ -214,7 +214,7 @@ Converters = Sequence[tuple[type, Convert | None]]
 
 
 def _converters(node: AvroNode, type_: IcebergType) -> Converters:
-    """What to do with a value, by the Python type of each branch."""
+    """Converters of a value by the Python type of each branch."""
     return [
         (_PYTHON_TYPES[each.kind], partition_converter(each, type_))
         for each in node.branches

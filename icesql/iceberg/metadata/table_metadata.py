@@ -121,7 +121,7 @@ class TableMetadata(Struct, frozen=True, dict=True, weakref=True):
         return max(self.told_last_partition_id or 0, FIRST_FIELD_ID - 1, *used)
 
     def without_history(self) -> TableMetadata:
-        """What reading and writing files needs, as it travels to workers: no snapshot, no ref."""
+        """The metadata that workers need to read and write files: no snapshot, no ref."""
         return replace(
             self,
             snapshots={},
@@ -154,7 +154,7 @@ class TableMetadata(Struct, frozen=True, dict=True, weakref=True):
         return self.snapshots.get(snapshot_id)
 
     def snapshot_as_of(self, timestamp_ms: int) -> Snapshot | None:
-        """What ``main`` was at an instant: the latest entry of the snapshot log up to it.
+        """The snapshot of ``main`` at an instant: the latest entry of the snapshot log up to it.
 
         An entry at exactly ``timestamp_ms`` counts, and of several the last one written. None
         before the first entry, or when the snapshot has expired.

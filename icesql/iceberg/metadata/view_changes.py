@@ -20,7 +20,7 @@ _HISTORY_DEFAULT: Final = 10
 
 
 class NewView(Struct, frozen=True):
-    """What a view is to be: the SQL of one dialect, its columns, where its names are looked up."""
+    """A new view: its SQL in one dialect, its columns, and where its names are looked up."""
 
     schema: Schema
     sql: str

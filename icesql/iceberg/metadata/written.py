@@ -60,7 +60,7 @@ class EncodedMetadata(Struct, frozen=True):
         return gzip.compress(self.data) if gzipped else self.data
 
     def written(self, path: str) -> WrittenMetadata | None:
-        """What somebody finds who reads the file at ``path``; None where it is better read.
+        """The metadata as a reader of the file at ``path`` finds it; None if the file must be read.
 
         Raises as ``parse_document``.
         """

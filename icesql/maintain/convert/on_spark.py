@@ -61,7 +61,7 @@ def _new(task: ConversionTask) -> Uncommitted:
 
 
 def _result(task: ConversionTask, outcome: TaskOutcome) -> tuple[ConversionResult, list[str]]:
-    """What a task tells, and the paths of its files. Raises its error."""
+    """The result of a task, and the paths of its files. Raises its error."""
     if outcome.error is not None:
         raise outcome.error
     with decoding():

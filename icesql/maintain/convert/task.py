@@ -85,7 +85,7 @@ class NewDelete(Struct, frozen=True):
 
 
 class ConversionResult(Struct, frozen=True):
-    """What a task wrote, and how many data files it read."""
+    """The delete files of a task, and the number of data files that it read."""
 
     number: int
     files: int

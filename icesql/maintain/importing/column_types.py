@@ -160,7 +160,7 @@ def _timestamp(unit: str, *, is_utc: bool) -> t.IcebergType | None:
 
 
 def _given(logical: dict[str, Any], crs: str, algorithm: str | None = None) -> tuple[str, ...]:
-    """What a geometry's type says beyond its defaults."""
+    """The parameters of a geometry's type beyond its defaults."""
     found = (logical.get(crs) or t.GeometryType().crs,)
     return found if algorithm is None else (*found, logical.get(algorithm) or "spherical")
 

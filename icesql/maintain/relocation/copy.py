@@ -562,7 +562,7 @@ class _Copy:
 
 
 def _listed_paths(storage: Storage, path: str) -> list[ListedPath]:
-    """What a delete manifest lists."""
+    """The paths that a delete manifest lists."""
     found: list[ListedPath] = []
 
     def note(each: ListedPath) -> NewPath:

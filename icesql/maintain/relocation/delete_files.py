@@ -35,7 +35,7 @@ _LARGEST: Final = 1 << 30
 
 
 class DeleteFacts(Struct, frozen=True):
-    """What a manifest says of a delete file; of a Puffin file only its length."""
+    """The facts of a manifest about a delete file; of a Puffin file only its length."""
 
     length: int
     path_bounds: tuple[bytes, bytes] | None = None
@@ -46,7 +46,7 @@ class DeleteFacts(Struct, frozen=True):
 def relocated_listing(
     listed: ListedPath, new: str, change: Change, facts: DeleteFacts | None
 ) -> NewPath:
-    """What a manifest says of a file that lies at ``new``.
+    """The entry of a manifest for a file that lies at ``new``.
 
     ``change`` gives the new path of a data file that is named in it, ``facts`` are of one that was
     written anew: without them it is not there any more, or is the same file as it was.
@@ -94,7 +94,7 @@ def write_relocated(
 
 
 def facts_of(storage: Storage, path: str, file_format: str) -> DeleteFacts:
-    """What a manifest is to say of a file that ``write_relocated`` made.
+    """The facts for a manifest about a file that ``write_relocated`` made.
 
     Raises CorruptFileError for half of one.
     """

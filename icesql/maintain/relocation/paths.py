@@ -45,7 +45,7 @@ class OfPrefix:
         return self._target + self.below(path)
 
     def below(self, path: str) -> str:
-        """What follows the prefix in a path."""
+        """The part of a path behind the prefix."""
         if not path.startswith(self._start):
             raise UnsupportedTableError(
                 f"a table with the file {path}, which does not lie below the source prefix "
@@ -89,7 +89,7 @@ class OfCopy:
         return path.startswith(f"{self._target}/{OUTSIDE}/")
 
     def _below(self, path: str) -> str | None:
-        """What follows the location in a path, however both are spelled."""
+        """The part of a path behind the location, however both are spelled."""
         if path.startswith(self._start):
             return path[len(self._start) :]
         names = components(path)

@@ -24,7 +24,7 @@ _SHOWN = 3
 
 
 class RefRows(Struct, frozen=True):
-    """What a branch or tag holds; ``rows`` are those that are not deleted."""
+    """The content of a branch or tag; ``rows`` counts those that are not deleted."""
 
     name: str
     kind: str
@@ -95,7 +95,7 @@ def _named(table: Table, query: QueryContext) -> Iterator[tuple[str, int | None]
 
 
 def refs_of(table: Table, query: QueryContext, count: CountRows) -> tuple[RefRows, ...]:
-    """What the branches and tags of a table hold, by name."""
+    """The content of a table's branches and tags, by name."""
     reader, specs = ManifestReader(table.storage, query, table.name), typed_specs(table.metadata)
     found, known = [], {}
     for name, ref in sorted(table.metadata.refs.items()):

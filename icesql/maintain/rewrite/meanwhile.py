@@ -1,4 +1,4 @@
-"""What becomes of a rewrite after what others committed since it read its files.
+"""A rewrite beside commits that came since it read its files.
 
 Rows that others deleted by position or by vector are deleted in the new files as well: at each
 attempt the positions that are deleted now, in the base of this attempt, less those that were when

@@ -36,7 +36,7 @@ _ORIGINS: Final = msgspec.msgpack.Decoder(tuple[EncodedOrigins, ...])
 
 
 class _Answer(Struct, frozen=True):
-    """What comes back of a task: its files, and the path of a file of their origins if many."""
+    """The answer of a task: its files, and the path of a file of their origins if many."""
 
     written: bytes
     origins: str = ""
@@ -74,7 +74,7 @@ def _write_origins(write: WriteTask, origins: tuple[EncodedOrigins, ...], attemp
 
 
 def _read_origins(write: WriteTask, path: str) -> tuple[EncodedOrigins, ...]:
-    """What ``_write_origins`` wrote; the file goes."""
+    """Read the file of ``_write_origins``, and remove it."""
     own = path.startswith(write.locations.folder) and f"origins-{write.operation}-" in path
     if not own:
         raise InternalError(f"a task reported {path}, which it cannot have written")
@@ -103,7 +103,7 @@ def _new(task: RewriteTask) -> Uncommitted:
 def _result(
     task: RewriteTask, outcome: TaskOutcome
 ) -> tuple[RewriteResult | TaskFailure, list[str]]:
-    """What a task tells, and the paths of its files."""
+    """The result of a task, and the paths of its files."""
     if outcome.error is not None:
         return TaskFailure(task.group, task.number, outcome.error), []
     write = task.write

@@ -23,7 +23,7 @@ from icesql.scan.tasks.task import ScanContext
 
 
 class RewriteRequest(Struct, frozen=True):
-    """What to rewrite: the files of ``branch`` that may hold a row of ``row_filter``, wholly.
+    """A request to rewrite the files of ``branch`` that may hold a row of ``row_filter``, wholly.
 
     ``row_filter`` names fields of the current schema. ``order`` is None for bin-packing, which
     keeps the order of the rows.

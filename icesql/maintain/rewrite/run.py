@@ -44,7 +44,7 @@ NOTHING: Final[Mapping[str, str]] = {}
 
 
 class Rewritten(Struct, frozen=True):
-    """What a rewrite has done. ``failures`` say why groups were not rewritten.
+    """The outcome of a rewrite. ``failures`` are the reasons why groups were not rewritten.
 
     ``carried_rows`` were deleted by others meanwhile, and are in the new files as well.
     """
@@ -304,7 +304,7 @@ class _Rewrite:
         self._origins.close()
 
     def done(self) -> Rewritten:
-        """What there is to tell."""
+        """The outcome so far."""
         groups = [self._groups[n] for numbers in self._committed for n in numbers]
         return Rewritten(
             self._table,

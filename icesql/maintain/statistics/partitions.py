@@ -47,7 +47,7 @@ _OF_DELETES: Final = range(6, 10)
 
 
 class _Partition(Struct):
-    """What is counted of one partition of one spec; the time is in milliseconds since 1970."""
+    """The counts of one partition of one spec; the time is in milliseconds since 1970."""
 
     values: tuple[Any, ...]
     counts: dict[str, int]

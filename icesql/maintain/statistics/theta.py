@@ -77,7 +77,7 @@ class ThetaSketch:
 
 
 def _seed_hash() -> bytes:
-    """What tells sketches of one seed from those of another."""
+    """A hash that tells sketches of one seed from those of another."""
     from mmh3 import hash64
 
     found = hash64(SEED.to_bytes(8, "little"), signed=False)[0]

@@ -1,4 +1,4 @@
-"""What a table is, changed without its rows: columns, layout, properties, branches and tags.
+"""Changes of a table's definition without its rows: columns, layout, properties, refs.
 
 In: the values of ``sql.writes``. Out: ``Modified``. May import ``commit``, ``query`` and below.
 """

@@ -47,7 +47,7 @@ def change_layout(
 
 
 def _left(statement: ChangeLayout, metadata: TableMetadata) -> ChangeLayout:
-    """What IF [NOT] EXISTS leaves to be done."""
+    """The rest of a statement after IF [NOT] EXISTS."""
     history = _history(metadata, metadata.format_version)
     names = {each.name for each in history.spec.fields if each.transform != "void"}
 

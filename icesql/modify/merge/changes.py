@@ -28,7 +28,7 @@ Refuse = Callable[[str, int], None]
 
 
 class MergeChanges:
-    """What the rows of the query do, in numbers once all are read."""
+    """The changes by the rows of the query; counts are known once all are read."""
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ Path = tuple[str, ...]
 def merge_evolution(
     statement: Merge, schema: Schema, names: Sequence[str], columns: Sequence[ResultColumn]
 ) -> Evolution:
-    """What the columns of the source, by these names, make of those of the table.
+    """The evolution of the table by the columns of the source, by these names.
 
     UPDATE SET * and INSERT * take all of its columns, an assignment a column, or a field in one,
     of the name that it assigns to: ``SET x = s.x``. Other values bring no column.
@@ -50,7 +50,7 @@ def _assigned(statement: Merge, schema: Schema) -> Iterator[Path]:
 
 
 def _kept(type: ResultType, path: Path, wanted: Collection[Path]) -> ResultType | None:
-    """What of a type is at the paths that are wanted, or below; None where nothing is."""
+    """The part of a type at the wanted paths or below; None if there is none."""
     if path in wanted:
         return type
     if type.kind != "struct":

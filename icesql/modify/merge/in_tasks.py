@@ -44,7 +44,7 @@ class RepeatedRow(Struct, frozen=True):
 
     @classmethod
     def of(cls, error: ProgrammingError) -> RepeatedRow | None:
-        """What an error tells; None of another one."""
+        """The repeated row of an error; None for another error."""
         path, position = (error.__dict__.get(each) for each in ("data_file", "row_position"))
         return cls(path, position) if isinstance(path, str) and isinstance(position, int) else None
 

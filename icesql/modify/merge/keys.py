@@ -1,4 +1,4 @@
-"""What the keys of the source say of the rows of the table that can match."""
+"""Conditions on matching rows of the table by the keys of the source."""
 
 from __future__ import annotations
 

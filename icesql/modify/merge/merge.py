@@ -67,7 +67,7 @@ def merge(statement: Merge, services: StatementServices) -> Modified:
 
 
 class Place(Struct, frozen=True):
-    """What is merged into, and what was read before it."""
+    """The target of a MERGE, and the tables that were read before it."""
 
     catalog: Catalog
     table: Table
@@ -195,7 +195,7 @@ class _Merge:
         raise AssertionError("MERGE asks for positions")
 
     def _target(self, place: Place, scans: tuple[TableScan, ...]) -> RowTarget:
-        """What is changed, as it was read. Another reading of the table has a say in all rows."""
+        """The target as it was read. Another scan of the table concerns all rows."""
         scan = self._own(scans)
         others = [
             each
@@ -313,7 +313,7 @@ class _Merge:
         target: RowTarget,
         source: SourceRows,
     ) -> tuple[ChangedFiles, list[bytes]]:
-        """What becomes of the rows of the table, and the matches of the tasks."""
+        """The changed files of the table, and the matches of the tasks."""
         try:
             return run.change(division, self._rows(relation, source))
         except ProgrammingError as error:

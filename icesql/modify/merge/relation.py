@@ -49,7 +49,7 @@ _VOLATILE: Final = re.compile(r"\b(rand|uuid|shuffle|nextval|uniform)", re.IGNOR
 
 
 def volatile_condition(error: ProgrammingError) -> UnsupportedSqlError | None:
-    """What DuckDB's error of a clause whose condition is another one each time means; else None."""
+    """An error for a clause whose condition is volatile, by DuckDB's error; else None."""
     if "has side effects" not in str(error) or f'"{_ACTION}' not in str(error):
         return None
     return UnsupportedSqlError(
@@ -60,7 +60,7 @@ def volatile_condition(error: ProgrammingError) -> UnsupportedSqlError | None:
 
 
 class Action(Struct, frozen=True):
-    """What a clause does to a row that it takes.
+    """The action of a clause on a row that it takes.
 
     ``goes``: the row of the table goes. ``values`` are those of each column of the row that comes,
     as columns of the query; None where none comes.
@@ -332,7 +332,7 @@ class _Relation:
 
 
 def _free_prefix(columns: Collection[str]) -> str:
-    """What names of actions begin with, and no column: it would go before the action."""
+    """A prefix for names of actions that no column has: a column would hide the action."""
     prefix = _ACTION
     while any(each.lower().startswith(prefix) for each in columns):
         prefix += "_"

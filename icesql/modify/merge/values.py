@@ -39,7 +39,7 @@ class Computed(Struct, frozen=True):
 
 
 class Default(Struct, frozen=True):
-    """What a column gets that is given no value."""
+    """The default of a column that is given no value."""
 
 
 class Changed(Struct, frozen=True):
@@ -85,7 +85,7 @@ def _check_required(field: t.NestedField, value: Value) -> None:
 def _starred(
     clause: MergeClause, statement: Merge, schema: Schema, source: Sequence[str]
 ) -> dict[int, Value]:
-    """What ``*`` and its like give to columns, by their ids."""
+    """The values that ``*`` and its like give to columns, by their ids."""
     known = {name.lower(): name for name in source}
     fields = schema.fields
     # What the source lacks stays as it is in a table that takes the columns of its source.

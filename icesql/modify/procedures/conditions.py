@@ -16,7 +16,7 @@ _PLACE: Final = re.compile(r" (?:at|\(at|\()? ?line \d+, column \d+\)?")
 
 
 def files_condition(call: Call, parameter: str = "where") -> Predicate:
-    """What the condition says about files; always true where none is given.
+    """A predicate on files by the condition; always true if there is none.
 
     It is bound to the table as SELECT would bind it. Raises ProgrammingError for a text that is no
     condition on this table alone, and for one that says nothing about files.

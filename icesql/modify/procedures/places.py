@@ -1,4 +1,4 @@
-"""What the procedures of tables at another place have in common."""
+"""The common part of procedures of tables at another place."""
 
 from __future__ import annotations
 

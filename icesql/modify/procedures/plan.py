@@ -1,4 +1,4 @@
-"""What a procedure is going to do: EXPLAIN CALL shows it, CALL does it."""
+"""The plan of a procedure: EXPLAIN CALL shows it, CALL performs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the procedures that set branches have in common: the step, the change, and their words."""
+"""The common part of procedures that set branches: the step, the change, and their words."""
 
 from __future__ import annotations
 

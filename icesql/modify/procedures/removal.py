@@ -1,4 +1,4 @@
-"""What the procedures that remove files have in common."""
+"""The common part of procedures that remove files."""
 
 from __future__ import annotations
 

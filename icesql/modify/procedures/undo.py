@@ -57,7 +57,7 @@ def taken_back(table: Table, name: str, branch: str, commits: int) -> tuple[Snap
 def described(
     table: Table, name: str, branch: str, found: tuple[Snapshot, ...], query: QueryContext
 ) -> str:
-    """What is taken back, what stays, and the statement that goes forward again."""
+    """A text: the change to take back, the rest, and the CALL that goes forward again."""
     *undone, target = found
     texts = [f"takes back {_described(table, each, query)}" for each in undone]
     head = undone[0].snapshot_id
@@ -131,7 +131,7 @@ def _age(snapshot: Snapshot) -> tuple[int, int]:
 
 
 def _kept(table: Table, first: Snapshot) -> str:
-    """What is left of the time before a snapshot."""
+    """A text about the past that is left before a snapshot."""
     kept = {name: table.metadata.snapshot(each.snapshot_id) for name, each in
             table.metadata.refs.items()}  # fmt: skip
     names = [repr(name) for name, each in kept.items() if each and _age(each) < _age(first)]

@@ -1,4 +1,4 @@
-"""What UPDATE assigns: columns and fields of structs by the table's schema, and rows made of it."""
+"""Assignments of UPDATE to columns and struct fields by the table's schema, and their rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a statement does to rows, batch by batch: which go and which come."""
+"""Row changes of a statement, batch by batch: rows that go and rows that come."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RowBatch(Struct, frozen=True):
 
 
 class NewRows(Struct, frozen=True):
-    """What the columns of the rows that come are.
+    """The columns of the rows that come.
 
     ``sources`` has the place of each column of the table, None for its default; see
     ``Assignment``. ``row_id`` is the place of ``_row_id``, which an updated row keeps in v3 and

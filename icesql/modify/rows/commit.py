@@ -41,7 +41,7 @@ class ChangedRows(Struct, frozen=True):
     snapshot_id: int | None = None
 
     def modified(self, rows: int) -> Modified:
-        """What the statement has done, to so many rows."""
+        """The outcome of the statement, with its number of rows."""
         return Modified(rows, self.files, self.bytes, self.snapshot_id)
 
 
@@ -89,7 +89,7 @@ def check_target(target: RowTarget) -> bool:
 
 
 def repeated(target: RowTarget) -> str:
-    """What is wrong with a row that several others change."""
+    """The error text for a row that several others change."""
     others = "the source" if target.command == "merge" else "FROM"
     return (
         f"a row of {target.table.name} matches several rows of {others}, and which of them is to "

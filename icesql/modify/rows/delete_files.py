@@ -94,7 +94,7 @@ class _Writing:
         self._context, self._gone, self._query = context, gone, query
 
     def of_file(self, number: int, task: FileScanTask) -> DeleteFiles:
-        """What one data file gets."""
+        """The deletes of one data file."""
         self._query.check()
         file = task.data_file
         vectors = self._metadata.format_version > 2

@@ -33,7 +33,7 @@ FilesOf = Callable[[Schema, set[str]], tuple[Sequence[FileScanTask], ScanContext
 
 
 class FileNames(Struct, frozen=True):
-    """What makes the names of new files unique.
+    """The parts that make the names of new files unique.
 
     ``operation`` is a word of this statement alone, ``number`` that of a task, and ``attempt``
     tells repetitions of it apart.

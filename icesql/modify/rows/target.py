@@ -26,7 +26,7 @@ _PLACES = frozenset(each.name for each in (FILE, POS, *LINEAGE))
 
 
 class RowTarget(Struct, frozen=True):
-    """What came to ``branch`` since ``snapshot`` is for the commit to find.
+    """The target of a change: the commit looks for changes of ``branch`` since ``snapshot``.
 
     ``row_filter`` is implied by what the statement looks for in the table: only rows for which
     it may be true conflict. ``schema`` are columns that come with the new rows; ``table`` has them.

@@ -76,7 +76,7 @@ def update(statement: Update, services: StatementServices) -> Modified:
 
 
 def _names(statement: Update) -> list[tuple[str, ...]]:
-    """What a column of the table may have before its name."""
+    """The qualifiers that a column of the table may have."""
     if statement.alias is not None:
         return [(statement.alias,)]
     parts = statement.table.parts
@@ -137,7 +137,7 @@ class _Rows:
         return b""
 
     def _described(self, schema: pa.Schema) -> NewRows:
-        """What the columns of the rows are, for batches of this schema."""
+        """The columns of the new rows, for batches of this schema."""
         sources = self._made.sources
         empty = pa.RecordBatch.from_arrays(
             [pa.nulls(0, each.type) for each in schema], schema=schema

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 class OpenRows(Protocol):
-    """What the rows of one query do, while they are read."""
+    """The changes by the rows of one query, while they are read."""
 
     @property
     def new(self) -> NewRows | None:
-        """What rows come as, None where none come."""
+        """The columns of the rows that come, None if none come."""
 
     def batches(self, given: Iterable[pa.RecordBatch]) -> Iterator[RowBatch]:
         """The rows that go and come."""
@@ -128,7 +128,7 @@ class ChangeWork(Struct, frozen=True):
 
 
 class SharedWork(Struct, frozen=True):
-    """What all tasks of a statement share that ask its query. ``tables`` are those in memory."""
+    """The part that all query tasks of a statement share. ``tables`` are those in memory."""
 
     bound: BoundQuery
     tables: tuple[BroadcastTable, ...]
@@ -149,7 +149,7 @@ class ChangeJob(Struct, frozen=True):
     part: TablePart | None = None
 
     def __call__(self, query: QueryContext, attempt: int) -> bytes:
-        """What was done, see ``ChangeWork``. Raises what the query raises, too."""
+        """The outcome, see ``ChangeWork``. Raises the query's errors, too."""
         shared, change = self.shared, self.shared.change
         own = change.context_of(query)
         folder = own.settings.temp_directory
@@ -179,7 +179,7 @@ class FoundRowsJob(Struct, frozen=True):
         query: QueryContext,
         numbers: tuple[int, int],
     ) -> bytes:
-        """What was done, see ``ChangeWork``."""
+        """The outcome, see ``ChangeWork``."""
         number, attempt = numbers
         names = replace(self.names, number=number, attempt=attempt)
         return self.change.write(batches, schema, self.files, names, self.change.context_of(query))

@@ -48,7 +48,7 @@ Part = TypeVar("Part")
 
 
 class Work(Struct, frozen=True):
-    """What one task is given: files that it may change, the same as its query reads them, and the
+    """The input of one task: files that it may change, the same as its query reads them, and the
     part of a table in memory that it reads, None for all of that."""
 
     files: tuple[FileScanTask, ...] = ()
@@ -59,7 +59,7 @@ class Work(Struct, frozen=True):
 def change_in_tasks(
     target: RowTarget, division: Division, rows: QueryRows, services: StatementServices
 ) -> ChangedFiles:
-    """What the tasks have written, for the driver to commit; raises what ``TaskRun`` does."""
+    """The files that the tasks wrote, for the driver to commit; raises as ``TaskRun``."""
     with TaskRun(target, services) as run:
         return run.change(division, rows)[0]
 
@@ -233,7 +233,7 @@ class TaskRun:
         return SharedWork(bound, tables, self._change(plans[division.index], rows))
 
     def _change(self, own: ScanPlan, rows: QueryRows) -> ChangeWork:
-        """What tasks know of the table, which may get columns that its plan has not."""
+        """The work of tasks on the table, which may get columns that its plan has not."""
         query, metadata, context = self._services.query, own.scan.table.metadata, own.context
         if self._target.schema is not None:
             metadata = self._target.metadata.without_history()

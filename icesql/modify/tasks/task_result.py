@@ -1,4 +1,4 @@
-"""What a task has done, as bytes: from a worker to the driver, as data and never as code."""
+"""The result of a task as bytes: from a worker to the driver, as data and never as code."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def key_of(file: DataFile) -> Key:
 
 
 def encode_changed(changed: ChangedFiles, matches: bytes) -> bytes:
-    """What a task has done, as bytes; ``matches`` are those of ``OpenRows``."""
+    """The result of a task as bytes; ``matches`` are those of ``OpenRows``."""
     by_spec: dict[int, list[DataFile]] = {}
     for each in changed.deletes:
         by_spec.setdefault(each.spec_id, []).append(each)
@@ -63,7 +63,7 @@ def encode_changed(changed: ChangedFiles, matches: bytes) -> bytes:
 def decode_changed(
     data: bytes, metadata: TableMetadata, known: Mapping[Key, DataFile]
 ) -> tuple[ChangedFiles, bytes]:
-    """What a task has done, and its matches; ``known`` are the files that it was given, by key.
+    """The result of a task and its matches; ``known`` are the files that it was given, by key.
 
     Raises InternalError for bytes that ``encode_changed`` did not make.
     """

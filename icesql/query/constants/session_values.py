@@ -1,4 +1,4 @@
-"""What a session knows, in the place of calls that ask it: ``current_schema()``, ``getvariable``.
+"""Values of the session in the place of calls such as ``current_schema()``, ``getvariable``.
 
 The engine would tell of itself. So each call becomes the value that the session has when the
 statement runs.

@@ -1,4 +1,4 @@
-"""What a foreign dialect's text means, written as a tree in DuckDB's meaning, once types are known.
+"""Translation of a foreign dialect's tree to DuckDB's meaning, once types are known.
 
 In: the tree of a statement in that dialect and the schemas of its tables. Out: the same tree, whose
 functions and operators are those of the dialect's tested table; everything else is refused by name

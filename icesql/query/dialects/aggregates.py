@@ -74,7 +74,7 @@ AGGREGATES: Final = frozenset(
 
 
 class Around(Struct):
-    """What stands around a call in the user's text, already in DuckDB's meaning."""
+    """The clauses around a call in the user's text, already in DuckDB's meaning."""
 
     distinct: bool = False
     filter: exp.Expr | None = None

@@ -1,4 +1,4 @@
-"""What names mean inside one SELECT of a dialect's text, as far as their types go."""
+"""The names inside one SELECT of a dialect's text, with their types."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ def common(one: SqlType, other: SqlType) -> SqlType | None:
 
 
 def _beside_text(other: SqlType) -> SqlType | None:
-    """What a text and another type have in common: ANSI mode reads the text."""
+    """The common type of a text and another type: ANSI mode reads the text."""
     if other.kind in INTEGRAL:
         return BIGINT
     if other.kind in ("decimal", *FRACTIONAL):

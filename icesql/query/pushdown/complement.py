@@ -44,7 +44,7 @@ def complement(condition: Expression, resolve: Resolve, query: QueryContext) -> 
 
 
 def _left_out(each: Expression, translator: Translator, *, negated: bool) -> Predicate:
-    """What follows from ``each`` being false (``negated``: true) or NULL for a row."""
+    """The predicate that follows from ``each`` being false (``negated``: true) or NULL."""
     match each.name:
         case "not":
             return _left_out(each.arguments[0], translator, negated=not negated)

@@ -1,4 +1,4 @@
-"""What follows from a condition for one scan: a predicate, and what is asked of files."""
+"""The implications of a condition for one scan: a predicate, and a question about files."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def implied_by(
     *,
     asks_files: bool = True,
 ) -> Implied:
-    """What follows from a condition for the scan whose columns ``resolve`` gives.
+    """The implications of a condition for the scan whose columns ``resolve`` gives.
 
     ``resolve`` gives the field, at any depth, that a column of the condition means in the scan,
     None for columns of other tables. Terms are named by the field alone. The engine is asked for

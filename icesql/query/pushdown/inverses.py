@@ -34,7 +34,7 @@ _CASTS: Final[dict[str, Any]] = {
 
 
 def inverted(to: Translator, operation: Operation, each: Expression, constant: Constant) -> Any:
-    """What ``each operation constant``, not NULL, implies for its column; None if nothing."""
+    """The predicate that ``each operation constant``, not NULL, implies; None if there is none."""
     try:
         return _INVERSES[each.name](to, operation, each, constant)
     except (OverflowError, ValueError, ArithmeticError, LookupError):

@@ -7,7 +7,7 @@ from icesql.query.pushdown.comparison import any_of
 
 
 def like(term: Term, pattern: str, escape: str | None, *, negated: bool) -> Predicate | None:
-    """What ``term [NOT] LIKE pattern [ESCAPE escape]`` implies; None for a broken pattern.
+    """The predicate of ``term [NOT] LIKE pattern [ESCAPE escape]``; None for a broken pattern.
 
     >>> implied("name LIKE 'ab%' AND name LIKE 'a%z' AND name LIKE 'abc'")
     name STARTS WITH 'ab' AND name STARTS WITH 'a' AND name = 'abc'
@@ -37,7 +37,7 @@ def starts_with(term: Term, prefix: str, *, negated: bool) -> Predicate:
 
 
 def left_of(operation: Operation, term: Term, length: int, text: str) -> Predicate:
-    """What ``left(term, length) operation text`` implies; ``length`` is at least 1.
+    """The predicate of ``left(term, length) operation text``; ``length`` is at least 1.
 
     >>> implied("left(name, 2) = 'ab'")
     name STARTS WITH 'ab'

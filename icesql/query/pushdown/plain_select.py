@@ -1,4 +1,4 @@
-"""What a SELECT may be made of, where its rows are asked for one by one."""
+"""The form of a SELECT whose rows are read one by one."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Translator(Struct):
     reasons: list[str] = field(default_factory=list)
 
     def implied(self, each: Expression, *, negated: bool = False) -> Predicate:
-        """What follows from a condition being true (``negated``: false) for a row."""
+        """The predicate that follows from a condition being true (``negated``: false) for a row."""
         parts = each.arguments
         match each.name:
             case "not":
@@ -202,7 +202,7 @@ class Translator(Struct):
         return self.opaque(left, right)
 
     def _equal_parts(self, left: Expression, right: Expression) -> Predicate:
-        """What follows for parts of two equal rows, in which a NULL equals a NULL."""
+        """The predicate for parts of two equal rows, in which a NULL equals a NULL."""
         constant = self.constant(right)
         if constant is not None and constant.kind is Kind.NULL:
             return self._null(left, is_null=True)

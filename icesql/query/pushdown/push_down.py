@@ -213,7 +213,7 @@ class _Pusher(Struct):
                 self._use(condition, scope, [(item, True)], for_explain=False)
 
     def _of_uses(self, select: exp.Expr) -> list[Condition]:
-        """What holds for the rows that anyone uses of a SELECT: all, or one use or another."""
+        """Conditions of the rows of a SELECT that are used: all of them, or one use or another."""
         used = self.inherited.get(id(select))
         if not used:
             return []

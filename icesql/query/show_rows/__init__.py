@@ -1,4 +1,4 @@
-"""What SHOW, DESCRIBE and information_schema answer, from catalogs and metadata: columns and rows.
+"""Answers of SHOW, DESCRIBE and information_schema from catalogs and metadata.
 
 May import scan, catalog, storage, iceberg and what ``query`` may.
 """

@@ -1,4 +1,4 @@
-"""What the engine computes of a constant time expression, asked as pruning asks for constants."""
+"""The value of a constant time expression, computed by the engine as pruning's constants are."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _COMPUTED: Final = (
 
 
 def computed(node: exp.Expr, query: QueryContext) -> Value:
-    """What the engine computes of the times and spans in an expression. Raises NotConstant."""
+    """The engine's value of the times and spans in an expression. Raises NotConstant."""
     if node.find(exp.Query):
         raise NotConstant("a subquery cannot say which snapshot to read; write a constant")
     if isinstance(node, exp.Column | exp.Identifier):
@@ -97,7 +97,7 @@ def _given(found: Constant) -> Value | None:
 
 
 def _as_it_is(each: Expression) -> Expression | None:
-    """What a cast to a time with or without a zone is of, which neither moves."""
+    """The argument of a cast to a time with or without a zone that moves neither."""
     if each.name not in ("cast", "try_cast") or not each.value.startswith("TIMESTAMP"):
         return None
     inner = replaced(each.arguments[0], _as_it_is)

@@ -124,7 +124,7 @@ class _Expansion:
     def _edits(
         self, query: Query, place: Place | None, above: tuple[str, ...]
     ) -> list[tuple[int, int, str | Shown | Query]]:
-        """What stands for names of views, in order; a statement in FROM is only noted."""
+        """Replacements of names of views, in order; a statement in FROM is only noted."""
         edits: list[tuple[int, int, str | Shown | Query]] = []
         found = False
         for reference in query.references:

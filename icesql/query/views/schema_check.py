@@ -1,4 +1,4 @@
-"""What a stored view says that its columns are, against what its query gives today."""
+"""A check of a stored view's columns against those of its query today."""
 
 from __future__ import annotations
 

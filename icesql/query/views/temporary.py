@@ -65,7 +65,7 @@ class Temporary:
         return [each for _, each in sorted(self._made.items())]
 
     def find(self, parts: Sequence[str]) -> View | TemporaryTable | None:
-        """What ``v`` or ``temp.v`` names."""
+        """The temporary object that ``v`` or ``temp.v`` names."""
         if len(parts) == 2 and parts[0].lower() == SCHEMA:
             parts = parts[1:]
         return self._made.get(parts[0].lower()) if len(parts) == 1 else None

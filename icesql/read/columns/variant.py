@@ -44,7 +44,7 @@ Formatter = Callable[[pa.Array], Iterable[Any]]
 
 
 class _Form(Struct, frozen=True):
-    """What the parts of a variant become: ``decode`` makes it of bytes and names, ``leaves`` of
+    """The Arrow form of a variant's parts: ``decode`` makes it of bytes and names, ``leaves`` of
     values of a type, ``array`` of items; an object is a dict."""
 
     decode: Callable[[bytes, Names], Any]

@@ -277,7 +277,7 @@ class EqualityGroup(Struct, frozen=True):
 
 
 class _GroupState(Struct):
-    """What a group loads lazily."""
+    """The state that a group loads lazily."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     index: KeyIndex | None = None

@@ -41,7 +41,7 @@ class KeyLayout(Struct, frozen=True):
 
     @property
     def rest(self) -> list[tuple[str, str]]:
-        """What a record holds beside hash and rank, so that keys can be compared."""
+        """The columns of a record beside hash and rank, by which keys are compared."""
         if self.is_bijective:
             return []
         words = sum(word_count(type) for type in self.types)

@@ -1,4 +1,4 @@
-"""What the footer of a local Parquet file says of its rows, read without any library.
+"""Row counts in the footer of a local Parquet file, read without any library.
 
 DuckDB trusts these counts where they contradict each other, and asking it for them takes longer:
 2.5 times the CPU time for 200 files, 9 times for one. pyarrow is as fast once it is imported, which
@@ -222,7 +222,7 @@ def _counts(footer: bytes, length: int, known: dict[bytes, SchemaLayout]) -> Row
 
 
 def _layout(footer: bytes) -> tuple[SchemaLayout, int]:
-    """What the schema says, and the position after it."""
+    """Read the schema; return its layout and the position after it."""
     if footer[0] != _VERSION:
         raise BadThrift("a footer without a version")
     _, position = zigzag(footer, 1)

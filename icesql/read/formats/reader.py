@@ -1,4 +1,4 @@
-"""What every file format gives: its fields as a tree, and batches of their arrays."""
+"""The reader of every file format: its fields as a tree, and batches of their arrays."""
 
 from __future__ import annotations
 

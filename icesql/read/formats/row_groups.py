@@ -24,7 +24,7 @@ _NANOS_PER_DAY = 86_400_000_000_000
 
 
 class ColumnFacts(Struct, frozen=True):
-    """What a footer says of one column in one row group; None is unknown.
+    """Facts of a footer about one column in one row group; None is unknown.
 
     ``lower`` and ``upper`` are in the internal form of the table's type, strings as UTF-8 bytes.
     """

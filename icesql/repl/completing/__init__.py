@@ -1,1 +1,1 @@
-"""What may come next at the cursor."""
+"""Completions at the cursor."""

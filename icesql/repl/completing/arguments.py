@@ -1,4 +1,4 @@
-"""What a function takes, as the text beside its name in the menu."""
+"""The arguments of a function, as the text beside its name in the menu."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What may come in a command that begins with a backslash."""
+r"""Completions in a command that begins with a backslash."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _LONGEST_WAIT: Final = 60.0
 
 
 class SqlCompleter(Completer):
-    """What may come at the cursor, best first; the text behind the cursor is read as well.
+    """Completions at the cursor, best first; the text behind the cursor counts as well.
 
     ``is_asking`` says that somebody waits and nothing has come yet.
     """

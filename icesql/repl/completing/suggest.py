@@ -1,4 +1,4 @@
-"""What may come next at the cursor: keywords, tables, columns, versions, times, values, commands.
+"""Suggestions at the cursor: keywords, tables, columns, versions, times, values, commands.
 
 Three steps: which kinds may come here, which names are of that kind, in what order.
 ``suggestions`` is a function of text and names alone.
@@ -97,7 +97,7 @@ def word_at(before: str) -> str:
 
 
 def suggestions(before: str, names: Names, after: str = "") -> list[Suggestion]:
-    """What may replace ``word_at(before)``; ``after`` is the text behind the cursor."""
+    """Suggestions to replace ``word_at(before)``; ``after`` is the text behind the cursor."""
     if (command := as_command(before)) is not None:
         word, kind, may_follow = of_command(command, names)
         return _matching(word, _suggested(kind, may_follow))
@@ -134,7 +134,7 @@ def suggestions(before: str, names: Names, after: str = "") -> list[Suggestion]:
 
 
 def _values_of(head: str, rest: str, names: Names | None) -> list[Suggestion] | None:
-    """What stands for a value here: versions, times, partition values, settings; None elsewhere.
+    """Suggestions of values: versions, times, partition values, settings; None elsewhere.
 
     Without ``names`` an empty list says that one does.
     """

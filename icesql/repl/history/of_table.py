@@ -1,4 +1,4 @@
-"""What ``\\snapshots`` draws: a table's snapshots and refs, asked of the connection."""
+"""The data of ``\\snapshots``: a table's snapshots and refs, by queries on the connection."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def travel(shell: Shell, argument: str | None) -> None:
 
 
 def _checked(connection: Connection, wanted: str, recent: Sequence[str]) -> str:
-    """What to note of a ref or snapshot id; raises ProgrammingError where no table has it."""
+    """The note on a ref or snapshot id; raises ProgrammingError if no table has it."""
     search = _Search(connection, wanted, recent)
     try:
         search.ended.wait(_PATIENCE_SECONDS)

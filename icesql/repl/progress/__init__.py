@@ -1,1 +1,1 @@
-"""What is said while a statement runs, and when it was stopped."""
+"""Messages while a statement runs, and when it was stopped."""

@@ -1,1 +1,1 @@
-"""What keys do at the prompt: when Enter runs a text, and what stands beside it in grey."""
+"""Keys at the prompt: when Enter runs a text, and the grey hint beside it."""

@@ -1,4 +1,4 @@
-"""What was typed, kept in a file from one shell to the next; secrets stay out of it.
+"""The history of typed texts in a file that shells share; secrets stay out of it.
 
 The file is that of prompt-toolkit's ``FileHistory``: a comment with the time, then each line of
 the text with a plus in front.

@@ -37,7 +37,7 @@ def key_bindings(*, dialect: str) -> KeyBindings:
 
 
 def hint(is_asking: Callable[[], bool], *, dialect: str) -> AfterInput:
-    """What stands in grey behind an empty line, and while a catalog is asked for names."""
+    """The grey hint behind an empty line, and while a catalog is listing its names."""
 
     def words() -> StyleAndTextTuples:
         app = get_app()

@@ -1,4 +1,4 @@
-"""What Enter does with the text at the prompt: run it, or begin another line."""
+"""The key Enter at the prompt: run the text, or begin another line."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from icesql.iceberg.schema import Schema
 
 
 class ColumnFacts(NamedTuple):
-    """What counts and bounds say of one column in one file; unknown counts as "may".
+    """Counts and bounds of one column in one file; unknown counts as "may".
 
     Bounds are decoded and enclose what is neither NULL nor NaN; None when unusable.
     """
@@ -69,7 +69,7 @@ class DeleteColumn:
         self._uppers = [facts.upper for facts in self._facts]
 
     def facts_of(self, file: DataFile) -> ColumnFacts:
-        """What the metrics of a data or delete file say of this column."""
+        """The facts about this column in the metrics of a data or delete file."""
         field_id = self.field_id
         nulls = (file.null_value_counts or {}).get(field_id)
         values = (file.value_counts or {}).get(field_id)

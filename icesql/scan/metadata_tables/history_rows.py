@@ -81,7 +81,7 @@ def metadata_log_entries(table: Table) -> Iterator[Row]:
 
 
 def _current_at(metadata: TableMetadata, timestamp_ms: int) -> int | None:
-    """What ``main`` was, also where the snapshot has expired."""
+    """The snapshot id of ``main`` at an instant, even if the snapshot has expired."""
     past = [each for each in metadata.snapshot_log if each.timestamp_ms <= timestamp_ms]
     return past[-1].snapshot_id if past else None
 

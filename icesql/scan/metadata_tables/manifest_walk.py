@@ -73,7 +73,7 @@ class ManifestWalk:
         }
 
     def spec_scan(self, spec_id: int, path: str) -> SpecScan:
-        """What is known of a spec of the table. Raises CorruptFileError for another."""
+        """The scan of a spec of the table. Raises CorruptFileError for another spec."""
         found = self._specs.get(spec_id)
         if found is None:
             metadata = self._scan.table.metadata

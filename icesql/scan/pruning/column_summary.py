@@ -1,4 +1,4 @@
-"""What is known of one column in one file or manifest, and what follows for a comparison.
+"""Facts about one column in one file or manifest, and the outcome of a comparison with it.
 
 This is the one place that says when bounds and counts prove that no row matches, or that every row
 does. The rules are those of the Iceberg spec and of Java's evaluators, read with SQL's WHERE: NULL

@@ -20,7 +20,7 @@ class Counted(Struct, frozen=True):
 
 
 def count_of(file: Candidate, wanted: Sequence[Counted | None]) -> tuple[int, ...] | None:
-    """What a file of which the WHERE leaves no row out adds to each output; None if unknown.
+    """The part of each output that a file adds if every row matches; None if unknown.
 
     An output that counts nothing, which is None, gets 0.
     """

@@ -128,7 +128,7 @@ def null_count(file: Candidate, field_id: int) -> int | None:
 
 
 class _Facts(Struct, frozen=True):
-    """What encloses the values of a column in one file; ``values`` are surely there."""
+    """Bounds of a column in one file; ``values`` surely occur."""
 
     low: Any
     high: Any

@@ -34,7 +34,7 @@ _MICROS_PER_HOUR: Final = MICROS_PER_DAY // 24
 
 
 class ValueRange(Struct, frozen=True):
-    """What the rows of a file or a manifest hold in one column, in the internal form of its type.
+    """The range of one column in a file or manifest, in the internal form of its type.
 
     All values but NULL and NaN are between ``low`` and ``high``, which are None together where that
     is not known. ``nulls`` and ``nans``: whether there may be any. ``constant``: all rows hold
@@ -162,7 +162,7 @@ def _first_day(unit: str, number: int) -> int:
 
 
 def _both(one: ValueRange, two: ValueRange) -> ValueRange:
-    """What two partition fields say of one column."""
+    """The intersection of two partition fields' ranges of one column."""
     low, high = max(one.low, two.low), min(one.high, two.high)
     if low > high:
         return ValueRange(nans=True)  # they contradict each other

@@ -79,7 +79,7 @@ def _why_not(
 
 
 def summarize(summary: FieldSummary, value_type: IcebergType) -> ColumnSummary:
-    """What a field summary says about the partition values of one field."""
+    """The column summary of one field by its field summary."""
     floating = is_floating(value_type)
     lower = _decoded(value_type, summary.lower_bound)
     upper = _decoded(value_type, summary.upper_bound)

@@ -116,7 +116,7 @@ class ColumnStatistics:
     # -------------------------------------------------------------- one entry
 
     def summary(self, leaf: Leaf, index: int) -> ColumnSummary | None:
-        """What the file of one entry says about the term of ``leaf``; None for nothing."""
+        """The summary of ``leaf``'s term in the file of one entry; None without metrics."""
         column_type = self.type_of(leaf)
         if column_type is None:
             return None

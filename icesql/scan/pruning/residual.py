@@ -1,4 +1,4 @@
-"""What is left of a row filter once the partition of a file is known."""
+"""Residuals: the rest of a row filter once the partition of a file is known."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def _weighted_splits(
 
 
 def weight(task: FileScanTask, open_file_cost: int) -> int:
-    """What a task counts when packed: its bytes and its deletes', or the cost of opening them."""
+    """The weight of a task in packing: its bytes and its deletes', or the cost of opening them."""
     deletes = content_bytes(task.deletes)
     return max(task.length + deletes, (1 + len(task.deletes)) * open_file_cost)
 

@@ -19,7 +19,7 @@ SCHEMA: Final = "temp"
 
 
 class Readers(Protocol):
-    """What reads the queries in a statement."""
+    """Readers of the queries in a statement."""
 
     def query(self, tokens: Sequence[Token]) -> Query:
         """A query of these tokens."""

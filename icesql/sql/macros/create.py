@@ -33,7 +33,7 @@ _CHOOSE: Final = "choose another name for the parameter"
 
 
 class Reader(Protocol):
-    """What reads SQL for a macro."""
+    """A reader of SQL for a macro."""
 
     def tree(self, tokens: Sequence[Token]) -> exp.Expr:
         """The tree of a query in tokens of the statement."""

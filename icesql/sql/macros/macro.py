@@ -27,7 +27,7 @@ class Parameter(Struct, frozen=True):
 
 
 class Body(Struct, frozen=True):
-    """What a call with these parameters stands for.
+    """The body of a macro for calls with these parameters.
 
     ``text`` is the SQL, ``places`` are where its parameters stand: by the first character, the last
     one and the name. ``tables`` are the names of its tables and their aliases, None where it reads

@@ -230,7 +230,7 @@ def _given(tokens: Sequence[OwnToken], sql: str, reader: Any) -> list[Token]:
 
 
 def subscript_base(dialect: OwnDialect) -> int:
-    """What list subscripts count from in a reading dialect: 1 in DuckDB, 0 in Spark."""
+    """The first list subscript in a reading dialect: 1 in DuckDB, 0 in Spark."""
     return int(reader_of(dialect).icesql_subscript_base)
 
 

@@ -39,7 +39,7 @@ def _item(text: str) -> str:
 
 
 def _items(text: str) -> str:
-    """What follows a comma or a comparison in a list."""
+    """The pattern of items behind a comma or a comparison in a list."""
     return rf"(?:\A|[,=>])\s*+({_item(text)})"
 
 
@@ -82,7 +82,7 @@ class LiteralList(Struct, frozen=True):
 
 
 class Cut(Struct, frozen=True):
-    """What stands for the characters from ``start`` to ``end`` of the SQL.
+    """A replacement of the characters from ``start`` to ``end`` of the SQL.
 
     That is ``before``, the list and ``after``. ``values`` is the number of them where they are
     ``?`` parameters.

@@ -1,4 +1,4 @@
-"""What the tokens alone show: clauses that sqlglot would drop, and hints that it would not read."""
+"""Checks of the tokens alone: clauses that sqlglot drops, and hints that it does not read."""
 
 from __future__ import annotations
 

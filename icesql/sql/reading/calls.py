@@ -166,7 +166,7 @@ class CallReader(ExpressionReader):
         return self.call_placed(self._modified(found, name, given), found)
 
     def _form(self, found: Node, name: str, given: list[exp.Expr], begin: int) -> exp.Expr | None:
-        """What is written in another form than that of a call; None for calls."""
+        """The node of a function with a form of its own; None for calls."""
         first = self.text[begin]
         match name:
             case "list_value" if first == "[":
@@ -425,7 +425,7 @@ def _takes_dialect(build: Any) -> bool:
 
 
 def _built(build: Any, given: list[exp.Expr]) -> exp.Expr | None:
-    """What a builder of sqlglot's makes of the arguments; None where it does not take all."""
+    """Call a builder of sqlglot with the arguments; None if it does not take all."""
     try:
         made = build(given, dialect=_DIALECT) if _takes_dialect(build) else build(given)
     except (TypeError, ValueError, IndexError, AttributeError):

@@ -44,7 +44,7 @@ def reading_by(serialize: Serialize) -> Iterator[None]:
 
 
 def serialize(text: str) -> str:
-    """What DuckDB's parser reads in a text of SELECTs, or its error, as JSON."""
+    """Parse a text of SELECTs with DuckDB's parser; the tree or its error as JSON."""
     of_session = _session.get()
     if of_session is not None:
         return of_session(text)

@@ -1,4 +1,4 @@
-"""What DuckDB reads in the place of a condition or of a column, kept beside the node of it."""
+"""DuckDB's own tree of a condition or column, kept beside its node."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def set_engine_node(
 
 
 def engine_node(node: exp.Expr) -> EngineNode | None:
-    """What ``set_engine_node`` kept beside a node, or beside the one that it is a copy of."""
+    """The tree that ``set_engine_node`` kept beside a node, or beside the original of a copy."""
     found: EngineNode | None = node.meta.get(KEY)
     return found

@@ -240,7 +240,7 @@ class ExpressionReader(TypeReader):
         return made
 
     def _choice(self, found: Node) -> exp.Expr:
-        """What COLUMNS chooses by; of a lambda DuckDB's parser makes a filter of the star."""
+        """The choice of COLUMNS; DuckDB's parser turns a lambda into a filter of the star."""
         if found.get("function_name") == "list_filter" and not self.has_place(found):
             return self.lambda_of(found["arguments"][1]["expression"])
         return self.expression(found)

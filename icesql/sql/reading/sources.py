@@ -1,4 +1,4 @@
-"""What stands in FROM in DuckDB's tree, as sqlglot's nodes."""
+"""Sources of FROM in DuckDB's tree, as sqlglot's nodes."""
 
 from __future__ import annotations
 

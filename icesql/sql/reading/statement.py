@@ -26,7 +26,7 @@ from icesql.sql.reading.sources import Source
 
 
 class EngineText(Struct, frozen=True):
-    """What DuckDB's parser gets for a query, and where its words are from.
+    """The text of a query for DuckDB's parser, and the places of its words.
 
     ``tables`` are the parts of the names that calls stand for, by the place of the call. ``stars``
     are the names before the table's in ``ns.t.*``, which DuckDB does not read, by the table's
@@ -147,7 +147,7 @@ def engine_text(tokens: Sequence[Token], sql: str, travels: Travels) -> EngineTe
 def _cuts(
     tokens: Sequence[Token], travels: Travels, stars: Mapping[int, Sequence[Token]]
 ) -> list[tuple[int, tuple[int, str]]]:
-    """What stands for other words, in order: where it begins and ends, and the words."""
+    """Replacements of words, in order: their beginning, their end, and the new words."""
     cuts = {start: (end, "") for start, end in travels.spans.items() if end > start}
     cuts |= {colon: (colon + 1, "$") for colon in parameter_colons(tokens)}
     for number, (start, (end, _)) in enumerate(travels.tables.items()):

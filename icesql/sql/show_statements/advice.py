@@ -1,4 +1,4 @@
-"""What advises the engine of another system and changes no row: hints, SORT BY, DISTRIBUTE BY."""
+"""Advice to the engine of another system that changes no row: hints, SORT BY, DISTRIBUTE BY."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def without(sql: str, places: Sequence[tuple[int, int]]) -> str:
 
 
 def note_of(hint: str) -> str:
-    """What is told of a hint."""
+    """The note on a hint."""
     inner = " ".join(hint.removeprefix("/*+").removesuffix("*/").split())
     return f"the hint {inner} only advises an engine: it was left out"
 

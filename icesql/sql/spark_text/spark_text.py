@@ -62,7 +62,7 @@ class SparkText(Struct, frozen=True):
     def final(
         self, tables: Sequence[str], clocks: Mapping[str, str] | None
     ) -> tuple[str, Callable[[int], int]]:
-        """What Spark runs, and where a place in it is in the user's SQL.
+        """The text that Spark runs, and a map from its places to those of the user's SQL.
 
         ``tables`` are the names of the scans' views, ``clocks`` the SQL of each clock function;
         None leaves them as they are.

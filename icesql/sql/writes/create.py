@@ -111,7 +111,7 @@ def _like(words: Words, table: TableName, unless: bool, replace: bool) -> Create
 
 
 class Clauses:
-    """What is said of a table beside its columns."""
+    """The clauses of a table beside its columns."""
 
     def __init__(self) -> None:
         self.is_partitioned = self.is_ordered = False

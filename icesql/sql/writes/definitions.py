@@ -130,7 +130,7 @@ def _unnamed(words: Words, constant: ReadConstant) -> ColumnDefinition:
 
 
 def _inside(words: Words, read: Callable[[], ColumnDefinition]) -> tuple[ColumnDefinition, ...]:
-    """What stands between < and >, or between brackets."""
+    """The fields between < and >, or between brackets."""
     closing = ">" if words.peek() == "<" else ")"
     words.need("<" if closing == ">" else "(")
     found = [read()]

@@ -1,4 +1,4 @@
-"""What an INSERT says of the rows that it takes the place of, and of its partition."""
+"""Clauses of INSERT about the rows that it replaces, and about its partition."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def _read_alter(words: Words, constant: ReadConstant, read_query: ReadQuery) -> 
 def _read_change(
     words: Words, table: TableName, constant: ReadConstant, read_query: ReadQuery
 ) -> Write:
-    """What follows ALTER TABLE and its name."""
+    """The change behind ALTER TABLE and its name."""
     here = words.here
     if words.skip("RENAME", "TO"):
         new = words.name("a table")

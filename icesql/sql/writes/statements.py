@@ -1,4 +1,4 @@
-"""What a statement that changes tables says, in Spark's spelling and DuckDB's alike."""
+"""Statements that change tables, in Spark's spelling and DuckDB's alike."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class IfExists(Write, frozen=True):
 
 
 class ColumnChange(Struct, frozen=True):
-    """What ALTER TABLE does to one column, by its path.
+    """The change of one column by ALTER TABLE, by its path.
 
     ``kind`` is "add", "drop", "rename", "type", "optional", "required", "default", "comment" or
     "move"; ``column`` has the type, default or comment, ``text`` the new name. ``place`` is
@@ -164,7 +164,7 @@ class PartitionValue(Struct, frozen=True):
 
 
 class ReplacedRows(Struct, frozen=True):
-    """What goes by REPLACE WHERE: ``rows`` as in ``Delete``, with its shift and the query's."""
+    """The rows to replace of REPLACE WHERE: ``rows`` as in ``Delete``, with its shift."""
 
     rows: Query
     shift: int
@@ -207,7 +207,7 @@ class Delete(Write, frozen=True):
 
 
 class ColumnValue(Struct, frozen=True):
-    """What ``SET column = value`` assigns to, by its path as written; ``default``: its default.
+    """An assignment ``SET column = value``, by its path as written; ``default``: its default.
 
     The first parts of the path may be the alias or name of the table.
     """

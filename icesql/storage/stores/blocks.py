@@ -71,7 +71,7 @@ class BlockStore:
             raise UnusableCache(f"cannot use cache_directory = {folder!r}: {error}") from error
 
     def shelf(self, *identity: str) -> Shelf:
-        """What was fetched from one endpoint as one principal; secrets may be part of it."""
+        """The blocks of one endpoint as one principal; secrets may be part of the identity."""
         name = self._name(*identity)[:32]
         return Shelf(os.path.join(self.folder, name), self._salt, self.eviction)
 

@@ -81,7 +81,7 @@ class Blocks:
 
 
 def describe_cache(settings: Settings, *, clear: bool = False) -> list[str]:
-    """What is kept in the cache folder of these settings, a line each; emptied with ``clear``.
+    """Describe the cache folder of these settings, a line each; ``clear`` empties it.
 
     What a query reads in this moment stays. Raises UnusableCache.
     """

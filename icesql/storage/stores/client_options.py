@@ -1,4 +1,4 @@
-"""What the clients of all stores have in common: time limits, one attempt, and properties read."""
+"""Options of the clients of all stores: time limits, one attempt, and properties."""
 
 from __future__ import annotations
 

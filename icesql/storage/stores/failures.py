@@ -1,4 +1,4 @@
-"""What an object store says is wrong: its own code and message, and whether to ask again."""
+"""Failures of an object store: its own code and message, and whether a retry may help."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Failure(Struct, frozen=True):
 
 
 def failure_of(error: BaseException, action: str = "") -> Failure:
-    """What an exception of the store's client means.
+    """Describe an exception of the store's client.
 
     ``action`` is what a policy would have to allow, such as s3:GetObject, where that has a name.
     """

@@ -80,7 +80,7 @@ class StoredFile:
 
     @property
     def kept_name(self) -> str:
-        """What these bytes are kept by, equal for the same ones; "" where nothing is kept."""
+        """The key of these bytes in the cache, equal for equal bytes; "" if nothing is kept."""
         return "" if self._shelf is None else f"{self._shelf.folder}/{self._name}"
 
     # ------------------------------------------------------------------ reading

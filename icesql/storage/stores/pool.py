@@ -57,7 +57,7 @@ class Request(Generic[T]):
         return self._error is not None
 
     def result(self, query: QueryContext | None) -> T:
-        """What the call gives or raises.
+        """The result of the call, or its exception.
 
         Raises QueryCancelledError when ``query`` ends first, or the request was left.
         """

@@ -12,7 +12,7 @@ _ASKED_AGAIN: Final = timedelta(minutes=10)
 
 
 class ProfileCredentials:
-    """What a profile has: keys, a role, ``credential_process``, ``aws sso login``; renewed.
+    """Renewed credentials of a profile: keys, a role, ``credential_process``, ``aws sso login``.
 
     Call it for obstore's mapping of one credential. ``region`` is the profile's, or None.
     """

@@ -1,4 +1,4 @@
-"""What each request to a store or a catalog was, in the log ``icesql`` at level DEBUG."""
+"""A record of each request to a store or a catalog in the log ``icesql`` at level DEBUG."""
 
 from __future__ import annotations
 

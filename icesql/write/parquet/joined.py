@@ -57,7 +57,7 @@ class Part:
         self.moved = 0
 
     def rest(self) -> bytes:
-        """What follows the pages in a file that has no others."""
+        """The bytes behind the pages in a file that has no others."""
         length = len(self.footer).to_bytes(_LENGTH, "little")
         return self._tail + self.footer + length + MAGIC
 
@@ -113,7 +113,7 @@ def _chunks(footer: bytes, group: int) -> list[dict[int, int]]:
 
 
 def rest_of_file(parts: Sequence[Part], position: int, rows: int) -> bytes:
-    """What follows the pages of all parts, which end at ``position``; ``rows`` are theirs."""
+    """The bytes behind the pages of all parts, which end at ``position``; ``rows`` are theirs."""
     if len(parts) == 1:
         return parts[0].rest()
     made = bytearray()

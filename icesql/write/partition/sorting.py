@@ -61,7 +61,7 @@ def sorted_rows(table: pa.Table, schema: Schema, keys: Sequence[SortKey]) -> pa.
 
 
 def key_values(values: pa.Array, schema: Schema, key: SortKey) -> pa.Array:
-    """What the rows are compared by, in an order that Arrow has."""
+    """The values by which rows are compared, in an order that Arrow has."""
     type = schema.type_of(key.source_id)
     transform = parse_transform(key.transform)
     made = partition_array(transform, type, internal_array(values, type))

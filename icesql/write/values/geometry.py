@@ -28,7 +28,7 @@ _DEEPEST: Final = 50
 
 
 class Extent(Struct, frozen=True):
-    """What is known of the geometries of a column: NULLs, and the box around all others.
+    """Facts about the geometries of a column: NULLs, and the box around all others.
 
     No box: it cannot be told.
     """

@@ -80,7 +80,7 @@ class OutputFiles:
 
 
 class _Handle:
-    """What DuckDB writes to; the end of the sink is its owner's."""
+    """A file object that DuckDB writes to; the owner of the sink ends it."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink

@@ -1,1 +1,1 @@
-"""What DuckDB tells of its functions, for people who write SQL."""
+"""DuckDB's descriptions of its functions, for people who write SQL."""

@@ -140,7 +140,7 @@ class _Parts:
 
 
 def _identity(column: NestedField) -> tuple[str, ...]:
-    """What two rows have alike if one is the other: DuckDB takes -0.0 for 0.0."""
+    """SQL of the values by which two rows are the same: DuckDB takes -0.0 for 0.0."""
     name = quoted(stored_name(column.field_id))
     if isinstance(column.type, t.FloatType | t.DoubleType):
         return name, f"signbit({name})"
@@ -163,7 +163,7 @@ def _without_carried(sql: str, row: Sequence[str]) -> str:
 
 
 def _net(sql: str, row: Sequence[str]) -> str:
-    """What is left of all commits: the last ones of the deletes or inserts that outweigh."""
+    """The net changes of all commits: the last of the deletes or inserts, whichever are more."""
     same = f"PARTITION BY {', '.join(row)}"
     return (
         f"SELECT * EXCLUDE (__nth, __deleted, __inserted) FROM (SELECT *, "

@@ -41,7 +41,7 @@ class FileFacts:
 
     @property
     def join(self) -> str:
-        """What follows the function in FROM, for the expressions asked for so far."""
+        """The join behind the function in FROM, for the expressions used so far."""
         if not self._columns:
             return ""
         return f' JOIN "{self._name}" ON {self._reader}.file_index = "{self._name}".file'

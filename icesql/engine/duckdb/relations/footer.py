@@ -71,7 +71,7 @@ def _by_unique_id(columns: tuple[Element, ...]) -> dict[int, Element] | None:
 
 
 class FileFacts(Struct, frozen=True):
-    """What is kept of a footer: its schema and size, the rows it counts, the length of the file.
+    """Facts of a footer: its schema and size, the rows it counts, the length of the file.
 
     ``problem`` is what is wrong with it: in itself, or in the pages of ``checked`` columns.
     ``counts`` are kept only of a file whose length is not the recorded one. ``changed`` is the time
@@ -108,7 +108,7 @@ class FooterCache:
         return None if facts is None else facts.footer
 
     def facts(self, location: str, length: int) -> FileFacts | None:
-        """What is known of a file."""
+        """The kept facts of a file, None if there are none."""
         return self._facts.get((location, length))
 
     def load(

@@ -63,7 +63,7 @@ class KeptRelations:
         self._made = 0
 
     def use(self, key: Hashable) -> tuple[_Table, bool]:
-        """What is known of a scan that is read once more, leased if it is a table.
+        """The kept table of a scan that is read once more, leased if there is one.
 
         Then whether the caller is to make it, who calls ``made`` or ``not_made``.
         """
@@ -189,7 +189,7 @@ class KeptLease:
 
 
 def _key(found: Relation, tasks: Sequence[FileScanTask], context: ScanContext) -> Hashable | None:
-    """What a scan is known by; None where a file is not on this machine."""
+    """The key of a scan; None if a file is not on this machine."""
     versions = [context.storage.version_of(task.data_file.path) for task in tasks]
     if None in versions:
         return None

@@ -59,7 +59,7 @@ class OpenedFiles:
         self._left = 0
 
     def path(self, location: str) -> str:
-        """What DuckDB opens for a location."""
+        """The path that DuckDB opens for a location."""
         return self._paths.get(location, location)
 
     def open(self, location: str) -> BinaryIO:

@@ -39,7 +39,7 @@ class Relation(Struct, frozen=True):
 
 
 def stored_name(field_id: int) -> str:
-    """What a column is called below its own name; ids may be negative, so quote it in SQL."""
+    """The name of a column below its own one; ids may be negative, so quote it in SQL."""
     return f"c{field_id}"
 
 
@@ -179,7 +179,7 @@ class PlainFiles(Struct, frozen=True):
         return name
 
     def _lineage(self, column: t.NestedField, of_file: str) -> str:
-        """What is stored, else what follows from the file; NULL in a file without row ids."""
+        """SQL of a lineage column: stored, else by the file; NULL in a file without row ids."""
         if all(task.data_file.first_row_id is None for task in self.tasks):
             return f"CAST(NULL AS {duckdb_type(column.type)})"
         is_id = column.field_id == metadata_columns.ROW_ID.field_id

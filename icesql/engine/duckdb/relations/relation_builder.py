@@ -237,7 +237,7 @@ class RelationBuilder:
     def changes(
         self, index: int, plan: ScanPlan, found: ChangePlan, groups: Sequence[FileGroup]
     ) -> Relation:
-        """What the commits of a range did to rows; ``groups`` are those of all their files."""
+        """The relation of a range's row changes; ``groups`` are those of all files."""
         from icesql.engine.duckdb.relations.changes import changes_relation
 
         reasons = {id(task): group for group in groups for task in group.tasks}
@@ -276,12 +276,12 @@ class RelationBuilder:
             yield self._footers.get(location, task.data_file.file_size_in_bytes)
 
     def take_facts(self) -> dict[str, FileFacts]:
-        """What is known of the files of the last plan that the engine may read, by location."""
+        """The facts of the last plan's files that the engine may read, by location."""
         taken, self._facts = self._facts, {}
         return taken
 
     def take_plain(self) -> list[tuple[Relation, tuple[FileScanTask, ...]]]:
-        """What the engine reads by itself of the last plan, each with its files."""
+        """The relations of the last plan that the engine reads by itself, each with its files."""
         taken, self._plain = self._plain, []
         return taken
 

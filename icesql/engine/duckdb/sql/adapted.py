@@ -32,7 +32,7 @@ class Adapter(Struct, frozen=True):
     def changes(
         self, sql: str, tables: Mapping[str, str], lists: Mapping[str, str]
     ) -> list[Change]:
-        """What stands for expressions of a text, in order.
+        """The replacements of expressions of a text, in order.
 
         ``tables`` are the names that scans have in it, ``lists`` the literals for which names
         stand. Raises UnsupportedSqlError, AmbiguousColumnError, at places of the text.

@@ -1,4 +1,4 @@
-"""What a text may do is decided by the engine's own parse of it.
+"""The check of a text before it runs, by the engine's own parse of it.
 
 Every text that the engine runs goes through here, a user's own as one that is written from a tree:
 every table is one that binding placed or a WITH query in scope, every function one that the table
@@ -31,7 +31,7 @@ from icesql.sql.user_text import LIST, TABLE, VALUE, Edit, UserText
 
 
 class Facts(Struct):
-    """What a tree holds that later steps ask for.
+    """Facts about a tree for later steps.
 
     ``calls`` are those of functions outside of FROM, ``arrays`` the types of fixed length,
     ``pieces`` what cuts long chains of OR and AND. ``makes_rows``: there may be more rows than the
@@ -56,7 +56,7 @@ class _Checker(ABC):
     def check(
         self, tree: EngineTree, cursor: Any, place: Callable[[int], int] = lambda offset: offset
     ) -> Facts:
-        """What the one statement of a tree holds; ``place`` is where an offset of its text is.
+        """The facts of the one statement of a tree; ``place`` maps an offset of its text.
 
         Raises UnsupportedSqlError at the place of the first thing that is not allowed. A function
         that neither the table of functions nor the engine knows is left to the engine's own error.
@@ -242,7 +242,7 @@ class _OfTreesText(_Checker):
 
 
 def check_text(text: UserText, read: ParsedText, cursor: Any) -> Facts:
-    """What a text holds. Raises UnsupportedSqlError for what it may not do, as DuckDB read it."""
+    """The facts of a text. Raises UnsupportedSqlError for refused parts, as DuckDB read it."""
     return _OfUsersText(text, read).check(read.tree, cursor, read.source_map.sql_offset)
 
 

@@ -106,7 +106,7 @@ def _decimal_size(values: LiteralList, operand: t.IcebergType) -> str | None:
 
 
 def written_lists(tree: exp.Expr) -> Mapping[int, str]:
-    """What stands for each long list of ``tree``, by its place in the text."""
+    """The written form of each long list of ``tree``, by its place in the text."""
     nodes = [node for node in tree.find_all(exp.In) if held(node) is not None]
     return {node.meta["list"][0]: node.expressions[0].name for node in nodes if "list" in node.meta}
 

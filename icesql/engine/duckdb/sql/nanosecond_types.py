@@ -237,7 +237,7 @@ class _Adapter:
         self._reading.mark(found)
 
     def _argument(self, name: str, kind: t.IcebergType | None) -> tuple[Any, Any] | None:
-        """What makes an argument of the function one that it takes; None for what it takes."""
+        """A conversion of an argument to a type that the function takes; None if it needs none."""
         if kind == t.UUID and name in _TEXT_FUNCTIONS:
             return _cast_to, "VARCHAR"
         is_kept = kind == t.TIMESTAMP_NS and name in _KEEP_LOCAL

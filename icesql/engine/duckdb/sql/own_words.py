@@ -36,13 +36,13 @@ _Key = tuple[str, tuple[tuple[int, int, str], ...]]
 
 
 class KeptTexts:
-    """What checks found of the latest texts, for texts that are run again. Safe for threads."""
+    """Results of the checks of the latest texts, for texts that run again. Safe for threads."""
 
     def __init__(self) -> None:
         self._found = BoundedCache(_MOST_BYTES)
 
     def find(self, text: UserText) -> tuple[Facts, Names] | None:
-        """What was found of a text with edits at these places."""
+        """The kept result for a text with edits at these places."""
         found: tuple[Facts, Names] | None = self._found.get(_key(text))
         return found
 

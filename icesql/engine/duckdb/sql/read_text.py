@@ -99,7 +99,7 @@ class TextReading:
     # ------------------------------------------------------------------ writing
 
     def changes(self) -> list[Change]:
-        """What stands in the text for the expressions that were changed.
+        """The replacements in the text of the changed expressions.
 
         Raises UnsupportedSqlError where DuckDB cannot write one, or the text would not be read as
         the changed tree.

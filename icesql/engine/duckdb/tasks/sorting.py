@@ -75,7 +75,7 @@ def sorted_batches(
 
 
 def _carried(kind: pa.DataType, name: str) -> pa.DataType:
-    """What a column travels as: DuckDB has no nanoseconds with a zone, nor bytes of a length."""
+    """The type in which a column travels: DuckDB has no nanoseconds with a zone, nor FIXED."""
     import pyarrow as pa
 
     if _has_zoned_nanos(kind):

@@ -1,4 +1,4 @@
-"""What icesql keeps for a SparkSession of the user, as long as that session lives."""
+"""The state that icesql keeps for a user's SparkSession, as long as that session lives."""
 
 from __future__ import annotations
 

@@ -126,12 +126,12 @@ class FragmentChoice:
         return sum(self._plans[each].projected_bytes for each in scans)
 
     def _cost(self, own: int, again: int, tasks: int) -> int:
-        """What the busiest worker reads when ``own`` is divided between tasks."""
+        """The bytes that the busiest worker reads if ``own`` is divided between tasks."""
         rounds = -(-tasks // self._slots)
         return rounds * (own // tasks + again)
 
     def _cost_on_spark(self, read: int) -> int:
-        """What a worker of ours could read in the time of one of Spark's."""
+        """The bytes that a worker of ours could read in the time of one of Spark's."""
         return _FASTER * read // self._slots
 
     def _fits(self, scans: Sequence[int]) -> bool:

@@ -84,7 +84,7 @@ class Rest:
 def rest_of(
     tree: exp.Expr, fragments: Sequence[Fragment], columns: Sequence[ResultColumn], cursor: Any
 ) -> Rest | None:
-    """What is left of a cut tree, where it reads nothing but one row of each task; else None.
+    """The rest of a cut tree if it reads nothing but one row of each task; else None.
 
     ``columns`` are those of the query, which the rest has to give.
     """

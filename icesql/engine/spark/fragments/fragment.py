@@ -57,7 +57,7 @@ class Choice(Protocol):
 
 
 class Fragment(Struct, frozen=True):
-    """What the tasks run, as a tree over ``__scan_<i>`` tables.
+    """A query that the tasks run, as a tree over ``__scan_<i>`` tables.
 
     Every task reads its part of the scan of ``division`` and all of the ``whole`` scans.
     ``columns`` are names and Spark types. A task of ``is_one_row`` gives one row whatever it reads;

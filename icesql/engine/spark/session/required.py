@@ -1,4 +1,4 @@
-"""What Spark needs: PySpark, what that imports, and Java."""
+"""The needs of Spark: PySpark, its imports, and Java."""
 
 from __future__ import annotations
 

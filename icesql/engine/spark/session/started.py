@@ -113,7 +113,7 @@ def silence() -> None:
 
 
 def starting_failures() -> tuple[type[BaseException], ...]:
-    """What a Spark that cannot be had raises: PySpark's own, of the system, of a launcher that ends
+    """Exceptions of a Spark that cannot start: PySpark's, the system's, of a launcher that ends
     and of settings that contradict each other."""
     return (*spark_exceptions(), OSError, RuntimeError, ValueError)
 

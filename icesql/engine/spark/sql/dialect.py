@@ -256,7 +256,7 @@ def _written(node: exp.Func) -> str:
 
 
 def _check_unnest(node: exp.Expr) -> None:
-    """What would become another number of rows in Spark's LATERAL VIEW and explode()."""
+    """Refuse an UNNEST that gives another number of rows as LATERAL VIEW or explode()."""
     match node:
         case exp.Join() if isinstance(node.this, exp.Unnest):
             on = node.args.get("on")

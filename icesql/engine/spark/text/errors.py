@@ -1,4 +1,4 @@
-"""What Spark says against a text, at its place in what the user wrote."""
+"""Spark's errors about a text, at their places in the user's SQL."""
 
 from __future__ import annotations
 

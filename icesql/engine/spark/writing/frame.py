@@ -42,7 +42,7 @@ def written_frame(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, 
 def told_frame(
     frame: Any, columns: Sequence[ResultColumn], job: RowsJob, mark: str, together: int | None
 ) -> Any:
-    """What ``job`` tells of the rows of ``frame``, a row for each task as of ``written_frame``.
+    """The reports of ``job`` on the rows of ``frame``, a row for each task as in ``written_frame``.
 
     Rows of one value in the column ``together``, if it is given, are in one task.
     """
@@ -87,7 +87,7 @@ def _sources(task: WriteTask) -> dict[int, int | None]:
 def _partition_job(
     columns: Sequence[ResultColumn], task: WriteTask
 ) -> tuple[PartitionJob, list[str]] | None:
-    """What numbers rows by partition, and the columns it takes; None where all are in one."""
+    """The numbering of rows by partition, and its columns; None if there is one partition."""
     schema, spec = task.schema, task.spec
     sources = _sources(task)
     tops = {_top(task, each.source_id) for each in spec.fields}

@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers to write: the rows of one partition become data files."""
+"""The code of Spark's Python workers that writes: rows of one partition become data files."""
 
 from __future__ import annotations
 

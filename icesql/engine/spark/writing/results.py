@@ -1,4 +1,4 @@
-"""What the tasks of one statement have written: read as data, checked, and put together."""
+"""The files of one statement's tasks: read as data, checked, and put together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the partition values of each field are in a whole manifest.
+"""Summaries of the partition values of each field in a whole manifest.
 
 Source: Iceberg spec, "Manifest Lists"; Java ``PartitionSummary``.
 """

@@ -32,7 +32,7 @@ _BLOCK_SIZE: Final = 64 << 20
 
 
 class ManifestForm(Struct, frozen=True):
-    """What all manifests of one spec and content in a commit have in common.
+    """The form that all manifests of one spec and content in a commit share.
 
     ``schema`` is the table's, ``types`` has the type of each partition field of ``spec``, whose
     column may be gone from it; ``codec`` is Avro's name for the compression.
@@ -120,7 +120,7 @@ Convert = Callable[[Any], Any]
 
 
 def _stored(type: t.IcebergType) -> Convert:
-    """What turns a partition value into what Avro stores."""
+    """A converter of a partition value to the value that Avro stores."""
     if isinstance(type, t.DecimalType):
         size, scale = decimal_bytes(type.precision), type.scale
         return lambda value: unscaled(value, scale).to_bytes(size, "big", signed=True)

@@ -76,7 +76,7 @@ Requirement = (
 def requirements_for(
     base: TableMetadata | None, updates: Sequence[u.Update], *, replaces: bool = False
 ) -> tuple[Requirement, ...]:
-    """What must hold for ``updates`` that were made from ``base``; None creates the table.
+    """The requirements of ``updates`` that were made from ``base``; None creates the table.
 
     With ``replaces``, REPLACE TABLE, only the uuid and the last ids have to be the same. Beyond
     Java, removing snapshots asserts every ref, so that none that was set meanwhile loses its
@@ -172,7 +172,7 @@ def requirement_json(requirement: Requirement) -> dict[str, Any]:
 
 
 def unmet(requirement: Requirement, table: TableMetadata | None) -> str | None:
-    """What of a requirement does not hold of a table, None when it holds."""
+    """The reason why a requirement does not hold of a table, None if it holds."""
     if isinstance(requirement, AssertCreate):
         return None if table is None else "the table was created meanwhile"
     if table is None:

@@ -25,7 +25,7 @@ def listed(node: Mapping[str, Any], key: str) -> list[Document]:
 
 
 class SnapshotChanges:
-    """What the JSON of a table says about its snapshots, changed by updates."""
+    """The snapshots in the JSON of a table, changed by updates."""
 
     def __init__(self, node: Mapping[str, Any], now_ms: int) -> None:
         self._now_ms = now_ms

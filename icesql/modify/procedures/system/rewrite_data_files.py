@@ -58,7 +58,7 @@ def rewrite_data_files(call: Call) -> Plan:
 
 
 def runner_for(services: StatementServices, planned: RewritePlan) -> Runner:
-    """What runs the tasks of a plan: this machine, or Spark by the setting ``engine``."""
+    """The runner of a plan's tasks: this machine, or Spark by the setting ``engine``."""
     from icesql.maintain.rewrite.local import run_locally
     from icesql.maintain.rewrite.on_spark import run_on_spark
 
@@ -197,7 +197,7 @@ def _files(count: int) -> str:
 
 
 def _steps(planned: RewritePlan) -> Iterator[Step]:
-    """What each group reads and writes. Files left untouched come last."""
+    """The reads and writes of each group. Files left untouched come last."""
     from icesql.maintain.rewrite.grouping import known_deleted
     from icesql.maintain.rewrite.run import vectors_of
 

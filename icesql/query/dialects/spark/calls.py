@@ -60,7 +60,7 @@ def find(name: str, given: Sequence[SqlType], at: exp.Expr) -> Match:
 
 
 def implicit(given: SqlType, wanted: SqlType) -> SqlType | None:
-    """What Spark converts an argument to where a function takes ``wanted``; None if it does not."""
+    """The type to which Spark converts an argument for ``wanted``; None if it does not."""
     if given.kind in (wanted.kind, "null"):
         return given if given.kind == wanted.kind else wanted
     if given.kind == "string":

@@ -79,7 +79,7 @@ def truncated(unit: str, instant: exp.Expr) -> exp.Expr:
 
 
 def plain(node: exp.Anonymous) -> exp.Expr:
-    """What DuckDB makes of a call in ``INSTANTS``: another instant in repeated hours, near it."""
+    """A call of ``INSTANTS`` in DuckDB's form: in repeated hours another instant, near it."""
     # sqlglot knows a truncation by its unit, which therefore is no gap of the template.
     text = CALLS[node.name].replace("{unit}", node.expressions[0].name)
     return duckdb(text, *node.expressions, exact=False)

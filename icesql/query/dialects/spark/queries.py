@@ -260,7 +260,7 @@ STAR: Final = exp.Star()
 
 
 def _name(node: exp.Expr) -> str:
-    """What a column of the result is called: its alias, its name, or its text."""
+    """The name of a result column: its alias, its name, or its text."""
     if isinstance(node, exp.Alias):
         return node.alias
     if isinstance(node, exp.Column | exp.Dot):

@@ -1,4 +1,4 @@
-"""What stands around a call of an aggregate: FILTER, IGNORE NULLS, WITHIN GROUP, OVER."""
+"""Clauses around a call of an aggregate: FILTER, IGNORE NULLS, WITHIN GROUP, OVER."""
 
 from __future__ import annotations
 

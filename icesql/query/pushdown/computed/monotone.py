@@ -55,7 +55,7 @@ _LONG_FORMATS: Final = {"%c": "%x %X", "%x": "%Y-%m-%d", "%X": "%H:%M:%S"}
 
 
 class Shape(Struct):
-    """What is found on the way.
+    """Findings of the walk.
 
     ``guards`` must be equal at both ends of a range; ``years`` are times whose year must have four
     digits; ``ranges`` are numbers that times are made of, and the least and greatest that are asked

@@ -1,4 +1,4 @@
-"""What the engine is asked about files: may a row satisfy a condition, by its columns' ranges.
+"""The range question to the engine: may a row of a file satisfy a condition.
 
 A column that holds one value in all rows of a file stands for that value, and the condition is
 evaluated as it is written. Of comparisons whose sides keep the order of their columns it is enough

@@ -16,7 +16,7 @@ _PLAIN: Final = frozenset(" !\"#%&',-/:;<=>@_`~")
 
 
 def folded_prefixes(way: str, inner: Expression, text: str, *, whole: bool) -> Expression | None:
-    """What texts begin with whose lower() or upper() is ``text``, or begins with it.
+    """Prefixes of texts whose lower() or upper() is ``text``, or begins with it.
 
     ``whole``: is ``text``, not only begins with it. ``way`` "ilike" is case that does not matter.
     None where nothing follows.
@@ -54,13 +54,13 @@ def _others(way: str, character: str) -> str | None:
 
 
 def ilike_prefix(pattern: str) -> tuple[str, bool]:
-    """What is before the first wildcard, and whether there is none."""
+    """The text before the first wildcard, and whether there is none."""
     end = min((at for at in map(pattern.find, "%_") if at >= 0), default=len(pattern))
     return pattern[:end], end == len(pattern)
 
 
 def glob_prefix(pattern: str) -> str:
-    """What is before the first special character of a GLOB pattern."""
+    """The text before the first special character of a GLOB pattern."""
     end = min((at for at in map(pattern.find, "*?[\\") if at >= 0), default=len(pattern))
     return pattern[:end]
 

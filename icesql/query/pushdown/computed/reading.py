@@ -1,4 +1,4 @@
-"""What DuckDB reads in the place of a condition or a column, as an ``Expression``."""
+"""DuckDB's own tree of a condition or a column, as an ``Expression``."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _PLAIN_CASTS: Final = ("DATE", "TIMESTAMP", "TIMESTAMPTZ")
 
 
 def simpler(condition: Expression, *, negated: bool = False) -> Expression:
-    """What follows from ``condition`` being true (``negated``: false) for a row."""
+    """A simpler condition that follows from ``condition`` being true (``negated``: false)."""
     parts = condition.arguments
     match condition.name:
         case "and" | "or":

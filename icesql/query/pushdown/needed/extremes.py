@@ -142,7 +142,7 @@ def _aggregates(
 
 
 def _counted(call: exp.Count, scope: SelectScope, schema: Schema) -> Counted | None:
-    """What ``count(*)``, ``count(1)`` or ``count(column)`` counts, None for any other."""
+    """The counted column of ``count(*)``, ``count(1)`` or ``count(column)``, None for any other."""
     if not is_plain_call(call, exp.Count):
         return None
     match call.this:

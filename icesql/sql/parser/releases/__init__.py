@@ -1,4 +1,4 @@
-"""What the releases of sqlglot that pyproject.toml allows read in different ways.
+"""Differences between the releases of sqlglot that pyproject.toml allows.
 
 In: tokens and trees of any release. Out: those that the newest would give. Imports sqlglot and
 ``icesql.sql.positions`` alone.

@@ -46,7 +46,7 @@ def with_escapes(tokens: Sequence[Token], sql: str, dialect: Dialect) -> list[To
 
 
 def unescaped(body: str, dialect: Dialect) -> str:
-    """What stands between the quotes of a text in a dialect with backslashes."""
+    """The value of a text between quotes in a dialect with backslashes."""
     kinds = {each.__name__ for each in type(dialect).__mro__}
     if "Snowflake" in kinds:
         pattern, ones, lone = _SNOWFLAKE, _SNOWFLAKE_ONES, None

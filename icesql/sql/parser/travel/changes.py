@@ -64,7 +64,7 @@ class ChangesReader(Words):
         return clause, self.index
 
     def call(self, index: int) -> tuple[exp.Version, int] | None:
-        """What ``table_changes('table', first [, last])`` asks for, from its first comma on.
+        """Read ``table_changes('table', first [, last])`` from its first comma on.
 
         ``index`` is that of the name of the table. None where no such call is.
         """

@@ -32,7 +32,7 @@ _VALUES: Final = (TEXT, NUMBER)
 
 
 class TableOption(Struct, frozen=True):
-    """What an option asks for, and the token of its value."""
+    """A table option, and the token of its value."""
 
     kind: str
     value: exp.Expr

@@ -19,7 +19,7 @@ QUERY: Final = "query"
 
 
 def query_at(tokens: Sequence[Token], sql: str, first: int) -> tuple[exp.Expr, int] | None:
-    """What stands for the query in brackets that begins at ``first``, and where it ends.
+    """The node of the query in brackets that begins at ``first``, and its end.
 
     None where no query stands. Raises UnsupportedSqlError for one with parameters.
     """

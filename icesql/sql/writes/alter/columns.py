@@ -23,7 +23,7 @@ _NO_TYPE: Final = TypeName("")
 
 
 def read_column_changes(words: Words, constant: ReadConstant) -> tuple[ColumnChange, ...] | None:
-    """What follows the name of the table; None for what concerns no column."""
+    """Column changes behind the name of the table; None if it is no change of a column."""
     if words.peek() == "ADD" and words.peek(1) not in ("PARTITION", "CONSTRAINT"):
         words.index += 1
         found = _several(words, lambda: _add(words, constant))
@@ -49,7 +49,7 @@ def read_column_changes(words: Words, constant: ReadConstant) -> tuple[ColumnCha
 
 
 def read_comment(words: Words) -> AlterColumns | SetProperties:
-    """What follows COMMENT ON: ``TABLE t IS 'x'``, ``COLUMN t.a IS 'x'``; NULL takes it away."""
+    """Read COMMENT ON: ``TABLE t IS 'x'``, ``COLUMN t.a IS 'x'``; NULL removes it."""
     if words.peek() not in ("TABLE", "COLUMN"):
         raise words.unexpected("TABLE", "COLUMN")
     is_column = words.peek() == "COLUMN"

@@ -49,7 +49,7 @@ class SetIdentifierFields(Write, frozen=True):
 
 
 def read_layout(words: Words, table: TableName) -> ChangeLayout | SetIdentifierFields | None:
-    """What follows ALTER TABLE and its name; None for what concerns no layout."""
+    """The layout change behind ALTER TABLE and its name; None if it is none."""
     found: ChangeLayout | SetIdentifierFields
     if words.skip("ADD", "PARTITION", "FIELD"):
         unless = words.skip("IF", "NOT", "EXISTS")

@@ -67,7 +67,7 @@ class FastForward(Write, frozen=True):
 def read_ref_change(
     words: Words, table: TableName, read_query: ReadQuery
 ) -> CreateRef | DropRef | None:
-    """What follows ALTER TABLE and its name; None for what concerns no branch or tag."""
+    """The ref change behind ALTER TABLE and its name; None if it is none."""
     start = words.index
     begun = _begin(words)
     if begun is None:

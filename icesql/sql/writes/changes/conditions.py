@@ -1,4 +1,4 @@
-"""What follows the table of a DELETE or UPDATE: its alias, other tables, the condition."""
+"""Clauses behind the table of a DELETE or UPDATE: its alias, other tables, the condition."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def _condition(words: Words) -> Span:
 
 
 def _star(words: Words) -> str:
-    """What is written for values that are not listed; "" where they are."""
+    """The sign for values that are not listed; "" if they are."""
     if (
         words.token is None
         or (words.peek() == "*" and words.skip("*"))

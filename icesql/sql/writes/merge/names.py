@@ -1,4 +1,4 @@
-"""What the expressions of MERGE may see: their names without a qualifier get one.
+"""Names in the expressions of MERGE: those without a qualifier get one.
 
 An inserted row sees the source alone, and a row that no source row matches the table alone, but
 one query joins both, in which a name that both have would mean nothing.
@@ -28,7 +28,7 @@ class Part(Struct, frozen=True):
 
 
 class Sides(Struct, frozen=True):
-    """What the table and the source are called, by name and as written in SQL.
+    """The names of the table and the source, plain and as written in SQL.
 
     ``source_parts`` is the whole name of a source that has no alias.
     """
@@ -59,7 +59,7 @@ def check_part(node: exp.Expr | None, where: str) -> None:
 def part_edits(
     node: exp.Expr, part: Part, sides: Sides, text: Composed
 ) -> Iterator[tuple[int, int, str]]:
-    """What is put into the words of an expression, by places in the statement.
+    """Edits of an expression's words, by places in the statement.
 
     Raises SqlSyntaxError for a column of the side that the clause does not see.
     """

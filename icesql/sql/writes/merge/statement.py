@@ -1,4 +1,4 @@
-"""What MERGE INTO says."""
+"""The statement MERGE INTO."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MATCHED, NOT_MATCHED, BY_SOURCE = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOUR
 
 
 class MergeValue(Struct, frozen=True):
-    """What one column gets, by its path; ``value`` None is DEFAULT. ``offset`` is the column's."""
+    """The value of a column, by its path; ``value`` None is DEFAULT. ``offset`` is the column's."""
 
     path: tuple[str, ...]
     value: Span | None

@@ -126,7 +126,7 @@ _NO_LITERAL: Final = object()
 
 
 def _literal(words: Words, read_query: ReadQuery) -> object:
-    """What can be read without an engine, and step over it."""
+    """Read a literal without an engine, and step over it."""
     token = words.token
     if token is None:
         return _NO_LITERAL

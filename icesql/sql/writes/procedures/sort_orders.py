@@ -26,7 +26,7 @@ class SortText(Struct, frozen=True):
 
 
 def read_sort_text(text: str) -> SortText:
-    """What a text asks for; places in errors are those in the text.
+    """Read a sort order from a text; places in errors are those in the text.
 
     Raises SqlSyntaxError, and ProgrammingError for a Hilbert curve or a z-order beside others.
     """
