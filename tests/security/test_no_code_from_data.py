@@ -253,6 +253,9 @@ CODE = {
     "expressions.py: <module>: getattr of sqlglot.exp": "one name that stands in the source",
     "signals.py: unwind_on_signals: getattr of signal": "two names that stand in the function",
     "required.py: require: importlib.import_module": "names of modules that stand in the calls",
+    "procedure.py: <module>: importlib.import_module": "the same as the next",
+    "procedure.py: find_procedure: importlib.import_module": "a file's name in one folder of the "
+    "package: whoever calls it looks for the name among these first",
     **dict.fromkeys(
         (
             "__init__.py: <module>: importlib.import_module",
