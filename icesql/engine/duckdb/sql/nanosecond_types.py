@@ -20,6 +20,8 @@ from icesql.query.names import SelectScope
 from icesql.sql.positions import unsupported
 from icesql.sql.trees import exp
 
+# A shifted time's microseconds and its nanoseconds beyond them, by the id of its expression.
+_Shifts = dict[int, tuple[Expression, Expression]]
 _NANOS: Final = (t.TIMESTAMP_NS, t.TIMESTAMPTZ_NS)
 _TIMES: Final = (t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ)
 _TIME_FUNCTIONS: Final = frozenset(
@@ -78,15 +80,16 @@ def _has(tree: exp.Expr, schemas: Sequence[Schema], wanted: Sequence[t.IcebergTy
 
 def adapt_types(reading: TextReading) -> None:
     """Change the expressions of a text over such types."""
+    shifts: _Shifts = {}
     for found, node, scope in reading.expressions():
-        _Adapter(reading, scope).adapt(found, node)
+        _Adapter(reading, scope, shifts).adapt(found, node)
 
 
 class _Adapter:
     """Changes the expressions of one SELECT, inner ones first."""
 
-    def __init__(self, reading: TextReading, scope: SelectScope) -> None:
-        self._reading, self._scope = reading, scope
+    def __init__(self, reading: TextReading, scope: SelectScope, shifts: _Shifts) -> None:
+        self._reading, self._scope, self._shifts = reading, scope, shifts
 
     def adapt(self, found: Expression, node: exp.Expr) -> None:
         match found["class"]:
@@ -179,9 +182,15 @@ class _Adapter:
         if kind is None or kind not in _NANOS:
             return
         # Months and days are steps on the calendar; what is finer than µs stays as it is.
-        written = {**moment, "alias": ""}
-        fine = _fine(written, _micros(written, kind))
-        self._reading.wrap(moment, _micros, kind)
+        if (known := self._shifts.get(id(moment))) is not None:
+            # The time is in its own text once, however many steps a sum has.
+            micros, fine = known
+            self._reading.wrap(moment, lambda _: micros)
+        else:
+            written = {**moment, "alias": ""}
+            fine = _fine(written, _micros(written, kind))
+            self._reading.wrap(moment, _micros, kind)
+        self._shifts[id(found)] = {**found, "alias": ""}, fine
         self._reading.wrap(found, _shifted, fine, kind)
 
     def _cast(self, found: Expression, node: exp.Cast) -> None:

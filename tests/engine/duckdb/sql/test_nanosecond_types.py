@@ -186,6 +186,27 @@ def test_sums_with_intervals_keep_nanoseconds(connection):
         connection.execute("SELECT nz + INTERVAL 1 DAY FROM t WHERE id = 9").fetchall()
 
 
+@pytest.mark.parametrize("column", ["nz", "n"])
+def test_sums_of_many_steps_are_as_long_as_they_are_written(connection, column):
+    """As DuckDB adds the same steps to whole microseconds, with the nanoseconds of before."""
+    steps = " + INTERVAL 1 MONTH - INTERVAL 40 DAY + INTERVAL '90 minutes'"
+    sql = "SELECT epoch_ns({}) FROM t WHERE id BETWEEN 1 AND 8 ORDER BY id"
+    for times in (1, 2, 20):
+        written = f"(INTERVAL 1 HOUR + ({column}{steps * times})) - INTERVAL 1 HOUR"
+        found = [each for (each,) in connection.execute(sql.format(written)).fetchall()]
+        with duckdb.connect() as plain:
+            plain.execute("SET TimeZone = 'UTC'")
+            moments = [
+                plain.execute(
+                    f"SELECT epoch_us(make_timestamp({value // 1000}){steps * times})"
+                ).fetchone()[0]
+                for value in NANOS[1:9]
+            ]
+        assert found == [
+            each * 1000 + value % 1000 for each, value in zip(moments, NANOS[1:9], strict=True)
+        ]
+
+
 def test_days_are_steps_on_the_calendar_of_the_session(tmp_path):
     with icesql.connect(settings={"timezone": "Europe/Vienna"}) as connection:
         sql = "SELECT TIMESTAMPTZ_NS '2026-03-28 12:00:00.000000007+01' + INTERVAL 1 DAY"
