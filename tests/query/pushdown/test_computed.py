@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +13,7 @@ import duckdb
 import pytest
 
 import icesql
-from icesql.query.pushdown.computed.functions import KNOWN
+from icesql.query.pushdown.computed.functions import KNOWN, is_doubling
 from icesql.query.pushdown.computed.prefixes import TO_LOWER, TO_UPPER, regex_prefix
 from tests.writer.table import TableWriter
 
@@ -49,6 +51,42 @@ def test_functions_are_the_engines_and_always_give_the_same() -> None:
     scalar = {("scalar", "CONSISTENT"), ("macro", "None"), ("scalar", "CONSISTENT_WITHIN_QUERY")}
     wrong = {name: kinds for name, kinds in found.items() if name in KNOWN and not kinds <= scalar}
     assert wrong == {}
+
+
+def test_macros_that_write_an_argument_twice_are_known() -> None:
+    macros = duckdb.execute(
+        "SELECT lower(function_name), parameters, macro_definition FROM duckdb_functions() "
+        "WHERE function_type = 'macro' AND internal"
+    ).fetchall()
+    doubling = {
+        name
+        for name, parameters, text in macros
+        if name in KNOWN
+        and any(len(re.findall(rf"\b{re.escape(each)}\b", text)) > 1 for each in parameters)
+    }
+    assert {name for name in KNOWN if is_doubling(name)} == doubling | {"nullif"}
+
+
+@pytest.mark.parametrize(
+    "nested",
+    ["abs({})", "greatest({}, 0)", "least(greatest({}, i), 9999)", "coalesce({}, i)",
+     "CASE WHEN i > 5000 THEN 1 ELSE {} END", "if({} = 7, 1, i)", "abs(-{})", "({} + 0)"],
+)  # fmt: skip
+def test_nested_calls_are_planned_in_time(connection: icesql.Connection, nested: str) -> None:
+    """One comparison becomes two by each abs(); of many it stays one."""
+    text = "i"
+    for _ in range(40):
+        text = nested.format(text)
+    start = time.process_time()
+    assert _rows_and_files(connection, f"{text} = 1000")[0] == [(1_000,)]
+    assert time.process_time() - start < 20
+
+
+def test_nested_macros_are_not_asked_for(connection: icesql.Connection) -> None:
+    """The engine takes twice as long for each, and no question ends with the query."""
+    for count, files in ((8, 1), (9, 2)):
+        text = "nullif(" * count + "i" + ", 7)" * count
+        assert _rows_and_files(connection, f"{text} + i * 0 = 1000") == ([(1_000,)], files)
 
 
 def test_all_letters_that_become_ascii_ones_are_known() -> None:

@@ -42,6 +42,8 @@ _OTHERS: Final = (
 )
 # What each of these makes may be longer than its arguments by a factor.
 _GROWING: Final = frozenset({"replace", "translate", "regexp_extract", "strftime"})
+# Macros of the engine that write an argument twice, and so double what is in it.
+_DOUBLING: Final = frozenset({"nullif", "split_part"})
 
 KNOWN: Final = frozenset((*_OPERATORS, *_NUMBERS, *_TEXTS, *_TIMES, *_OTHERS))
 
@@ -54,3 +56,8 @@ def is_known(name: str) -> bool:
 def is_growing(name: str) -> bool:
     """Whether a function makes more than it is given; one of them in an expression is enough."""
     return name in _GROWING
+
+
+def is_doubling(name: str) -> bool:
+    """Whether the engine writes an argument of a function twice; few of them are enough."""
+    return name in _DOUBLING

@@ -37,6 +37,8 @@ _TRUTHS: Final = frozenset({*COMPARISONS, "and", "or", "not", "between", "in", "
                             "is not null", "~~", "!~~", "~~*", "starts_with"})  # fmt: skip
 _MOST_ITEMS: Final = 50
 _PLAIN_ITEMS: Final = ("INTEGER", "STRING", "BOOLEAN", "NULL")
+# A comparison that would become more of them stays one: nested calls may double them each time.
+_MOST_FORMS: Final = 256
 _PLAIN_CASTS: Final = ("DATE", "TIMESTAMP", "TIMESTAMPTZ")
 
 
@@ -44,6 +46,10 @@ def simpler(condition: Expression, *, negated: bool = False) -> Expression:
     """A simpler condition that follows from ``condition`` being true (``negated``: false)."""
     parts = condition.arguments
     match condition.name:
+        case "in" | "between" | "=" | "<>" | "<" | "<=" | ">" | ">=" if (
+            sum(map(_forms, parts)) > _MOST_FORMS
+        ):
+            return _kept(condition, negated=negated)
         case "and" | "or":
             name = condition.name if not negated else {"and": "or", "or": "and"}[condition.name]
             return conjunction(name, [simpler(each, negated=negated) for each in parts])
@@ -81,6 +87,20 @@ def simpler(condition: Expression, *, negated: bool = False) -> Expression:
             return _compared(OPPOSITE[name] if negated else name, *parts)
         case _:
             return _kept(condition, negated=True) if negated else _function(condition)
+
+
+def _forms(side: Expression) -> int:
+    """About how many comparisons become of one with this side: each abs() doubles them."""
+    parts = side.arguments
+    match side.name:
+        case "abs" | "greatest" | "least":
+            return 2 * sum(map(_forms, parts))
+        case "case" | "coalesce" | "nullif" | "+" | "-" | "*" | "row" | "date_add":
+            return sum(map(_forms, parts))
+        case name if name in COMPARISONS:  # of a CASE
+            return sum(map(_forms, parts))
+        case _:
+            return 1
 
 
 def _kept(condition: Expression, *, negated: bool) -> Expression:

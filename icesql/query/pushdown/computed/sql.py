@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Final
 
 from icesql.query.pushdown.computed.expression import COMPARISONS, Expression
-from icesql.query.pushdown.computed.functions import is_known
+from icesql.query.pushdown.computed.functions import is_doubling, is_known
 
 _INFIX: Final = {*COMPARISONS, "is not distinct from", "is distinct from", "and", "or"}
+
+# Calls inside of each other would make 2 to the power of this many of one argument.
+_MOST_DOUBLED: Final = 8
 
 
 class NotWritable(Exception):
@@ -17,9 +20,14 @@ class NotWritable(Exception):
 
 def write(expression: Expression, input_of: Callable[[Expression], str]) -> str:
     """The SQL of an expression; ``input_of`` gives that of each column. Raises NotWritable."""
+    if sum(is_doubling(each.name) for each in expression.walk()) > _MOST_DOUBLED:
+        raise NotWritable(expression.name)
+    return _write(expression, input_of)
 
+
+def _write(expression: Expression, input_of: Callable[[Expression], str]) -> str:
     def of(each: Expression) -> str:
-        return write(each, input_of)
+        return _write(each, input_of)
 
     parts = expression.arguments
     match expression.name:
