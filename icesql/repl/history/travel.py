@@ -6,7 +6,13 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from icesql.errors import Error, ProgrammingError, TableNotFoundError, similar_names
+from icesql.errors import (
+    Error,
+    ProgrammingError,
+    TableNotFoundError,
+    UnsupportedSqlError,
+    similar_names,
+)
 from icesql.repl.history.of_table import snapshots_of
 from icesql.repl.terminal import one_line
 
@@ -119,7 +125,7 @@ class _Search:
                 snapshots = snapshots_of(connection, name)
                 if any(each.snapshot_id == int(wanted) for each in snapshots):
                     self.found = f"a snapshot of {table}"
-        except TableNotFoundError:  # rows of the session, which have no history
+        except (TableNotFoundError, UnsupportedSqlError):  # rows of the session have no history
             self.count = (self.count or 1) - 1
             return
         except Error:  # a table that cannot be read is no reason to refuse
