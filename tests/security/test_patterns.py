@@ -37,7 +37,7 @@ OF_LOCALS: Final = {
     ("icesql.sql.remedies", "f'(?<![\\\\w.]){text}' if words[0].isalpha() else text"): (),
     ("icesql.engine.duckdb.sql.call_sizes", "_DYNAMIC[call.name]"): (),
     ("icesql.engine.duckdb.sql.call_sizes", "pattern"): (),
-    ("icesql.engine.duckdb.sql.splice", "'|'.join(map(re.escape, places))"): ("ab|cd",),
+    ("icesql.engine.duckdb.sql.splice", "f'\"({places})\"|({places})'"): ('"(ab|cd)"|(ab|cd)',),
     ("icesql.engine.spark.error_transport", "re.escape(mark) + '([A-Za-z0-9+/=]+);'"): (
         "mark:([A-Za-z0-9+/=]+);",
     ),
