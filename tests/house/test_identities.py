@@ -18,6 +18,10 @@ FIELDS = "the schema of a manifest that is being looked at"
 # What holds the objects of these functions for as long as the numbers are kept.
 HELD = {
     "engine/duckdb/relations/relation_builder.py:RelationBuilder.changes": "the groups of the plan",
+    "engine/duckdb/sql/nanosecond_types.py:_Adapter._shift": "the tree of the reading",
+    "engine/duckdb/sql/read_text.py:TextReading.__init__": "the pairs and the tree, which it keeps",
+    "engine/duckdb/sql/read_text.py:TextReading.expressions": "the pairs, which it keeps",
+    "engine/duckdb/sql/read_text.py:TextReading.mark": "the tree, in which the expression is",
     "iceberg/manifest/compiled_walk.py:_WalkGenerator.data_file": FIELDS,
     "iceberg/manifest/compiled_walk.py:_WalkGenerator.entry": FIELDS,
     "iceberg/manifest/compiled_walk.py:_WalkGenerator.partition": FIELDS,
@@ -29,6 +33,7 @@ HELD = {
     "query/nullability.py:nullable_columns": "the scope",
     "query/pushdown/joins.py:OuterJoins._nullable_before": "the scope",
     "query/pushdown/push_down.py:push_down": TREE,
+    "query/pushdown/push_down.py:_Pusher.push": TREE,
     "query/pushdown/push_down.py:_Pusher._substitute": TREE,
     "query/pushdown/push_down.py:_Pusher._through": TREE,
     "query/pushdown/select_keys.py:with_aliases": TREE,

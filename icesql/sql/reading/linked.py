@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from icesql.sql.acceptance import Accepts
 from icesql.sql.lexer import CLOSING, OPENING, tokens_in
@@ -13,7 +13,7 @@ from icesql.sql.reading.queries import QueryReader
 from icesql.sql.trees import exp
 
 # An expression of DuckDB's tree, and the node of it.
-Pair = tuple[dict[str, Any], exp.Expr]
+Pair: TypeAlias = "tuple[dict[str, Any], exp.Expr]"
 
 
 class _LinkingReader(QueryReader):
