@@ -198,9 +198,9 @@ def _is_test(caught: str) -> bool:
 
 
 def caught_once(number: int) -> str:
-    """What caught a break when the list was made."""
+    """The test that caught a break when the list was made; "" if it was not tried."""
     with LIST.open(encoding="utf-8", newline="") as file:
-        return list(csv.reader(file, delimiter="\t"))[number][6]
+        return "".join(list(csv.reader(file, delimiter="\t"))[number][6:])
 
 
 def listed() -> dict[int, tuple[str, str, str, str, int]]:
@@ -262,7 +262,8 @@ def entering(out: Path) -> dict[int, list[str]]:
     for file in out.iterdir():
         for line in file.read_text(encoding="utf-8").splitlines():
             number, _, test = line.partition("\t")
-            found.setdefault(int(number), set()).add(test)
+            if test.startswith("tests/"):  # not those of a suite that a test runs
+                found.setdefault(int(number), set()).add(test)
     return {number: sorted(tests) for number, tests in found.items()}
 
 
