@@ -39,6 +39,7 @@ _MOST_ITEMS: Final = 50
 _PLAIN_ITEMS: Final = ("INTEGER", "STRING", "BOOLEAN", "NULL")
 # A comparison that would become more of them stays one: nested calls may double them each time.
 _MOST_FORMS: Final = 256
+_COMPARING: Final = (*COMPARISONS, "in", "between")
 _PLAIN_CASTS: Final = ("DATE", "TIMESTAMP", "TIMESTAMPTZ")
 
 
@@ -46,9 +47,7 @@ def simpler(condition: Expression, *, negated: bool = False) -> Expression:
     """A simpler condition that follows from ``condition`` being true (``negated``: false)."""
     parts = condition.arguments
     match condition.name:
-        case "in" | "between" | "=" | "<>" | "<" | "<=" | ">" | ">=" if (
-            sum(map(_forms, parts)) > _MOST_FORMS
-        ):
+        case name if name in _COMPARING and sum(map(_forms, parts)) > _MOST_FORMS:
             return _kept(condition, negated=negated)
         case "and" | "or":
             name = condition.name if not negated else {"and": "or", "or": "and"}[condition.name]
@@ -97,7 +96,7 @@ def _forms(side: Expression) -> int:
             return 2 * sum(map(_forms, parts))
         case "case" | "coalesce" | "nullif" | "+" | "-" | "*" | "row" | "date_add":
             return sum(map(_forms, parts))
-        case name if name in COMPARISONS:  # of a CASE
+        case name if name in COMPARISONS:  # a condition of CASE
             return sum(map(_forms, parts))
         case _:
             return 1
