@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import read_table
+
 ROOT = Path(__file__).parents[2]
-PROMISES = [
-    line.split("\t")
-    for line in (Path(__file__).with_name("promises.tsv")).read_text("utf-8").splitlines()[1:]
-]
+PROMISES = read_table(__file__, "promises.tsv")
 
 
 @pytest.mark.parametrize(("promise", "holder"), PROMISES, ids=[each[0] for each in PROMISES])

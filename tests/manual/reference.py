@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.board.page import board
+from tests.tables import read_table
 
 ROOT = Path(__file__).parents[2]
 MANUAL = ROOT / "icesql" / "manual"
@@ -432,14 +433,11 @@ def packages() -> str:
 def time_travel() -> str:
     """Every form of time travel from the pages of other systems, with what becomes of it."""
     rows: dict[str, list[list[str]]] = {}
-    lines = (ROOT / "tests" / "sql" / "travel_forms.tsv").read_text(encoding="utf-8").splitlines()
-    for line in lines:
-        if line and not line.startswith("#"):
-            system, dialect, form, expected = line.split("\t")
-            works = "works" if expected.isdigit() else f"refused: {expected}"
-            rows.setdefault(system, []).append(
-                [_code(_with_names(form)), f"`{dialect}`" if dialect else "any", works]
-            )
+    for system, dialect, form, expected in read_table(__file__, "../sql/travel_forms.tsv"):
+        works = "works" if expected.isdigit() else f"refused: {expected}"
+        rows.setdefault(system, []).append(
+            [_code(_with_names(form)), f"`{dialect}`" if dialect else "any", works]
+        )
     count = sum(map(len, rows.values()))
     working = sum(each[2] == "works" for group in rows.values() for each in group)
     parts = [

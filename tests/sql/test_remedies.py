@@ -17,12 +17,9 @@ from icesql.sql.grammar import folder
 from icesql.sql.parse import parse
 from icesql.sql.remedies import _sections, meaning
 from icesql.sql.reserved import reserved
+from tests.tables import read_table
 
-MISTAKES = [
-    tuple(line.split("\t"))
-    for line in Path(__file__).with_name("remedies.tsv").read_text(encoding="utf-8").splitlines()
-    if line and not line.startswith("#")
-]
+MISTAKES = read_table(__file__, "remedies.tsv")
 
 
 @pytest.fixture(scope="module")

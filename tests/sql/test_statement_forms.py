@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import icesql
+from tests.tables import read_table
 
 DIALECTS = ("default", "spark", "trino", "snowflake")
 
 
 def forms() -> list[tuple[tuple[str, ...], str]]:
-    lines = Path(__file__).with_name("statement_forms.tsv").read_text(encoding="utf-8").splitlines()
-    pairs = [line.split("\t", 1) for line in lines if line and not line.startswith("#")]
+    pairs = read_table(__file__, "statement_forms.tsv")
     return [(DIALECTS if where == "all" else tuple(where.split(",")), sql) for where, sql in pairs]
 
 

@@ -16,17 +16,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import icesql
+from tests.tables import read_table
 from tests.writer.table import TableWriter
 
 FIELDS = [{"id": 1, "name": "id", "required": False, "type": "long"}]
 AGES = (timedelta(10), timedelta(5), timedelta(3), timedelta(hours=40), timedelta(hours=1))
-
-
-def forms() -> Iterator[tuple[str, str, str, str]]:
-    for line in Path(__file__).with_name("travel_forms.tsv").read_text().splitlines():
-        if line and not line.startswith("#"):
-            system, dialect, form, expected = line.split("\t")
-            yield system, dialect, form, expected
 
 
 class Made:
@@ -84,7 +78,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
 
 def test_every_form_gives_its_rows_or_the_spelling_that_does(made: Made) -> None:
     wrong, counts = [], Counter[str]()
-    for system, dialect, form, expected in forms():
+    for system, dialect, form, expected in read_table(__file__, "travel_forms.tsv"):
         told = made.told(dialect, form)
         works = expected.isdigit()
         counts["works" if works else "refused"] += 1

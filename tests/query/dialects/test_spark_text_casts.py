@@ -19,6 +19,7 @@ from sqlglot import exp
 import icesql
 from icesql.query.dialects.spark import casts
 from icesql.query.dialects.types import of_cast
+from tests.tables import read_table
 
 # What PySpark made of a text as a type, as text or null in JSON: of 2,000 texts that were drawn, more
 # often almost right than not, and, at the end, of texts with zones that Java 17 judged, too.
@@ -29,7 +30,7 @@ ZONE = "America/New_York"
 
 def test_texts_are_cast_as_pyspark_casts_them(tmp_path: Path) -> None:
     """All of a type as one column; some as constants. CAST fails where TRY_CAST is NULL."""
-    lines = (each.split("\t") for each in ANSWERS.read_text(encoding="utf-8").splitlines())
+    lines = read_table(__file__, ANSWERS.name)
     known = {(kind, json.loads(text)): json.loads(value) for kind, text, value in lines}
     wrong = []
     with icesql.connect(

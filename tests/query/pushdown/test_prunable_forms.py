@@ -21,6 +21,7 @@ import icesql
 from icesql.iceberg.bucket_hash import bucket_hash
 from icesql.iceberg.types import INTEGER
 from icesql.scan.report import ScanReport
+from tests.tables import read_table
 from tests.writer.table import TableWriter
 
 TABLE = Path(__file__).with_name("prunable_forms.tsv")
@@ -150,7 +151,7 @@ def _run(
 
 
 def _lines() -> list[list[str]]:
-    return [line.split("\t") for line in TABLE.read_text(encoding="utf-8").splitlines()]
+    return read_table(__file__, TABLE.name)
 
 
 def _pruned(connection: icesql.Connection, form: str) -> list[str]:
