@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from icesql.errors import UnsupportedSqlError
 from icesql.sql.parse import parse
 from icesql.sql.statement import Query
 
@@ -44,15 +43,6 @@ def test_each_statement_has_its_own_notes(dialect: str | None) -> None:
     assert third.tree.expressions[0].unalias().this == "/*+ BROADCAST(t) */"
 
 
-@pytest.mark.parametrize("dialect", [None, "spark"])
-@pytest.mark.parametrize(
-    "hint", ["FOO(1)", "BROADCAST(t), OPTIONS('a'='b')", "SET_VAR(x = 1)", "", "BROADCAST(f(x))"]
-)
-def test_any_other_hint_is_refused(dialect: str | None, hint: str) -> None:
-    with pytest.raises(UnsupportedSqlError, match="an optimizer hint"):
-        parse(f"SELECT /*+ {hint} */ 1", dialect=dialect)
-
-
 @pytest.mark.parametrize(
     ("clauses", "order"),
     [
@@ -65,15 +55,3 @@ def test_any_other_hint_is_refused(dialect: str | None, hint: str) -> None:
 def test_sorting_in_parts_is_sorting(clauses: str, order: str) -> None:
     found = query(f"SELECT a FROM t {clauses}", "spark").tree
     assert found == query(f"SELECT a FROM t {order}", "spark").tree
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT a FROM t SORT BY a ORDER BY a",
-        "SELECT a FROM t CLUSTER BY a ORDER BY a",
-    ],
-)
-def test_both_orders_at_once_are_refused(sql: str) -> None:
-    with pytest.raises(UnsupportedSqlError, match="BY"):
-        parse(sql, dialect="spark")

@@ -34,11 +34,6 @@ def names(sql: str) -> list[str]:
     return [reference.name for reference in query(sql).references]
 
 
-@pytest.mark.parametrize("sql", ["", " ;; ", "-- nothing", "/* nothing */;"])
-def test_an_empty_text_has_no_statements(sql: str) -> None:
-    assert parse(sql) == []
-
-
 def test_a_comment_inside_a_clause_is_named_where_sqlglot_reads() -> None:
     with pytest.raises(icesql.Error, match="a comment stands inside of ORDER BY"):
         icesql.connect(dialect="trino").execute("SELECT 1 AS a ORDER -- up\n BY a")
@@ -61,35 +56,6 @@ def test_a_table_becomes_a_scan_with_its_name_as_alias() -> None:
     assert (second.index, second.parts) == (1, ("u",))
 
 
-def test_references_come_in_the_order_of_the_text() -> None:
-    sql = "WITH x AS (SELECT * FROM a) SELECT (SELECT 1 FROM b) FROM c WHERE i IN (SELECT i FROM d)"
-    assert names(sql) == ["a", "b", "c", "d"]
-
-
-def test_every_occurrence_is_a_reference() -> None:
-    assert names("SELECT * FROM t a JOIN t b ON a.i = b.i") == ["t", "t"]
-
-
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("WITH x AS (SELECT * FROM a), y AS (SELECT * FROM x) SELECT * FROM y, X", ["a"]),
-        ("WITH x AS (SELECT * FROM x) SELECT * FROM x", ["x"]),
-        ("WITH RECURSIVE x AS (SELECT * FROM x) SELECT * FROM x", ["x"]),
-        ("WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a", ["b"]),
-        ("SELECT * FROM (WITH x AS (SELECT 1) SELECT * FROM x) s, x", ["x"]),
-        ("WITH x AS (SELECT 1) SELECT * FROM ns.x", ["ns.x"]),
-        ("WITH x AS (SELECT 1) SELECT (SELECT max(i) FROM x) UNION ALL SELECT * FROM x", []),
-        ("SELECT * FROM iceberg_scan('/data/t') s", ["/data/t"]),
-        ('SELECT * FROM "t$snapshots", c.db.t.snapshots', ["t$snapshots", "c.db.t.snapshots"]),
-        ("SELECT * FROM range(3), unnest([1]) u(x)", []),
-        ("VALUES (1)", []),
-    ],
-)
-def test_names_in_scope(sql: str, expected: list[str]) -> None:
-    assert names(sql) == expected
-
-
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
@@ -107,46 +73,6 @@ def test_names_in_scope(sql: str, expected: list[str]) -> None:
 )
 def test_columns_with_a_namespace_follow_the_alias(sql: str, expected: str) -> None:
     assert rewritten(sql) == expected
-
-
-def test_two_tables_under_one_name_are_refused() -> None:
-    for sql in ("SELECT * FROM a.t, a.t", "SELECT t.x FROM a.t, b.t", "SELECT * FROM a.t t, b.t t"):
-        with pytest.raises(ProgrammingError, match='called "t"'):
-            parse(sql)
-    assert names("SELECT *, b.t.x FROM a.t, b.t") == ["a.t", "b.t"]
-    assert names("SELECT * FROM a.t x, b.t") == ["a.t", "b.t"]
-
-
-@pytest.mark.parametrize(
-    ("sql", "line", "column", "problem"),
-    [
-        ("SELEC 1", 1, 1, "did you mean SELECT?"),
-        ("SELECT a\nFROM t\nWHERE a = ", 3, 10, "expected"),
-        ("SELECT a FROM t WHERE a = )", 1, 27, 'unexpected ")"'),
-        ("SELECT (1", 1, 10, "expected"),
-        ("SELECT 'abc", 1, 8, "unterminated"),
-        ('SELECT 1, "abc', 1, 11, "unterminated"),
-        ("SELECT 1 /* abc", 1, 10, "unterminated"),
-        ("SELECT 1; SELEC 2", 1, 11, "did you mean"),
-        ("SELECT a FROM t WHER a = 1", 1, 17, "did you mean WHERE?"),
-        ("SELECT a FROM t GRUOP BY a", 1, 17, "did you mean GROUP?"),
-        ("SELECT a FORM t", 1, 10, "did you mean FROM?"),
-        ("SELECT a FROM t WHERE a = 1 LIMT 3", 1, 29, "did you mean LIMIT?"),
-        ("SELECT a b c", 1, 12, 'unexpected "c"'),
-        ("SELECT * FROM t VERSION AS", 1, 25, ""),
-    ],
-)
-def test_a_syntax_error_knows_its_place(sql: str, line: int, column: int, problem: str) -> None:
-    with pytest.raises(SqlSyntaxError) as caught:
-        parse(sql)
-    assert (caught.value.line, caught.value.column) == (line, column)
-    assert problem in str(caught.value)
-
-
-def test_a_syntax_error_says_what_was_expected() -> None:
-    with pytest.raises(SqlSyntaxError) as caught:
-        parse("SELECT a FROM t WHERE a BETWEEN 1")
-    assert "AND" in caught.value.expected
 
 
 def test_deep_nesting_is_an_error_and_not_a_crash() -> None:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from icesql.errors import Error, SqlSyntaxError
+from icesql.errors import Error
 from icesql.sql.parse import parse
 
 
@@ -80,11 +80,6 @@ def test_no_word_is_offered_in_its_own_place(sql: str) -> None:
         assert f"mean {word}?" not in problem
 
 
-def test_a_table_may_be_called_show() -> None:
-    assert parse('SELECT * FROM "show"')
-    assert parse("SELECT * FROM show.tables")
-
-
 def test_nothing_that_sqlglot_logs_reaches_standard_error() -> None:
     program = (
         "import icesql, logging, sqlglot\n"
@@ -96,22 +91,3 @@ def test_nothing_that_sqlglot_logs_reaches_standard_error() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stderr == ""
-
-
-@pytest.mark.parametrize("dialect", [None, "spark", "trino", "snowflake"])
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM t WHERE a = CAST(1 AS INT",
-        "SELECT CAST(a AS INT AND b FROM t",
-        "SELECT * FROM t WHERE a = TRY_CAST(1 AS INT",
-        "SELECT extract(year FROM a",
-        "SELECT * FROM t TIMESTAMP AS OF CAST('2026-01-31' AS DATE",
-        "SELECT * FROM t TIMESTAMP AS OF CAST('2026-01-31' AS DATE WHERE a = 1",
-        "SELECT * FROM t VERSION AS OF CAST(1 AS INT",
-    ],
-)
-def test_a_bracket_that_is_not_closed_is_an_error(sql: str, dialect: str | None) -> None:
-    """sqlglot reads CAST without it."""
-    with pytest.raises(SqlSyntaxError):
-        parse(sql, dialect=dialect)

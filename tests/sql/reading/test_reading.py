@@ -121,12 +121,6 @@ def test_a_tree_without_a_key_is_refused_by_name() -> None:
         read_query(type(tree)(text, (statement,)), SourceMap(((0, 0, len(text)),)), Accepts())
 
 
-@pytest.mark.parametrize("name", ["x.range(3)", "main.range(3)", "x.generate_series(1, 3)"])
-def test_a_call_in_from_has_no_schema(name: str) -> None:
-    with pytest.raises(UnsupportedSqlError, match="a qualified function"):
-        parse(f"SELECT * FROM {name}")
-
-
 def test_group_by_nothing_is_written_as_it_is() -> None:
     assert tree_of("SELECT count(*) FROM t GROUP BY ()").sql("duckdb").endswith("GROUP BY ()")
 
@@ -184,12 +178,6 @@ def test_names_know_their_places(sql: str) -> None:
     found = _places(sql)
     assert found
     assert all(name == written for name, written in found), found
-
-
-def test_words_that_duckdb_reserves_may_name_a_namespace() -> None:
-    (query,) = parse("SELECT default.t.a FROM default.t JOIN order.u USING (a)")
-    assert isinstance(query, Query)
-    assert [each.parts for each in query.references] == [("default", "t"), ("order", "u")]
 
 
 @pytest.mark.parametrize(
