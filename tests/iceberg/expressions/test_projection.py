@@ -33,11 +33,12 @@ from icesql.iceberg.types import (
     LONG,
     STRING,
     TIMESTAMP,
-    TIMESTAMP_NS,
     DecimalType,
     IcebergType,
     NestedField,
 )
+from tests.iceberg.text_forms import read_predicate, read_type
+from tests.tables import read_table
 
 X = Term(1, "x")
 P = Term(1000, "p")
@@ -63,136 +64,23 @@ def day(text: str) -> int:
     return (date.fromisoformat(text) - date(1970, 1, 1)).days
 
 
-def month(text: str) -> int:
-    return (int(text[:4]) - 1970) * 12 + int(text[5:]) - 1
-
-
 def micros(text: str) -> int:
     return (datetime.fromisoformat(text) - datetime(1970, 1, 1)) // timedelta(microseconds=1)
 
 
 D2 = DecimalType(9, 2)
-dec = Decimal
-# (source, transform, predicate, inclusive, strict); "-" is no projection
-TABLE = [
-    (INTEGER, "identity", on(O.LT, 5), part(O.LT, 5), part(O.LT, 5)),
-    (INTEGER, "identity", on(O.NOT_IN, {5, 6}), part(O.NOT_IN, {5, 6}), part(O.NOT_IN, {5, 6})),
-    (DOUBLE, "identity", on(O.IS_NAN), part(O.IS_NAN), part(O.IS_NAN)),
-    (STRING, "identity", on(O.STARTS_WITH, "ab"), part(O.STARTS_WITH, "ab"), part(O.STARTS_WITH, "ab")),
-    (INTEGER, "bucket[16]", on(O.LT, 5), "-", "-"),
-    (INTEGER, "bucket[16]", on(O.GT_EQ, 5), "-", "-"),
-    (INTEGER, "bucket[16]", on(O.IS_NULL), part(O.IS_NULL), part(O.IS_NULL)),
-    (INTEGER, "bucket[16]", on(O.EQ, 34), part(O.EQ, 2017239379 % 16), "-"),
-    (INTEGER, "bucket[16]", on(O.NOT_EQ, 34), "-", part(O.NOT_EQ, 2017239379 % 16)),
-    (STRING, "bucket[16]", on(O.STARTS_WITH, "a"), "-", "-"),
-    # widths that divide 2^31, so that nothing wraps around
-    (INTEGER, "truncate[8]", on(O.LT, 16), part(O.LT_EQ, 8), part(O.LT, 16)),
-    (INTEGER, "truncate[8]", on(O.LT, 17), part(O.LT_EQ, 16), part(O.LT, 16)),
-    (INTEGER, "truncate[8]", on(O.LT_EQ, 15), part(O.LT_EQ, 8), part(O.LT, 16)),
-    (INTEGER, "truncate[8]", on(O.LT_EQ, 16), part(O.LT_EQ, 16), part(O.LT, 16)),
-    (INTEGER, "truncate[8]", on(O.GT, 15), part(O.GT_EQ, 16), part(O.GT, 8)),
-    (INTEGER, "truncate[8]", on(O.GT, 16), part(O.GT_EQ, 16), part(O.GT, 16)),
-    (INTEGER, "truncate[8]", on(O.GT_EQ, 16), part(O.GT_EQ, 16), part(O.GT, 8)),
-    (INTEGER, "truncate[8]", on(O.EQ, -1), part(O.EQ, -8), "-"),
-    (INTEGER, "truncate[8]", on(O.NOT_EQ, -1), "-", part(O.NOT_EQ, -8)),
-    (LONG, "truncate[8]", on(O.IN, {1, 9, 10}), part(O.IN, {0, 8}), "-"),
-    (LONG, "truncate[8]", on(O.IN, {9, 10}), part(O.EQ, 8), "-"),
-    (LONG, "truncate[8]", on(O.NOT_IN, {1, 9}), "-", part(O.NOT_IN, {0, 8})),
-    (D2, "truncate[10]", on(O.LT, dec("100.00")), part(O.LT_EQ, dec("99.90")), part(O.LT, dec("100.00"))),
-    (D2, "truncate[10]", on(O.LT_EQ, dec("99.99")), part(O.LT_EQ, dec("99.90")), part(O.LT, dec("100.00"))),
-    (D2, "truncate[10]", on(O.GT, dec("99.99")), part(O.GT_EQ, dec("100.00")), part(O.GT, dec("99.90"))),
-    (D2, "truncate[10]", on(O.GT_EQ, dec("100.00")), part(O.GT_EQ, dec("100.00")), part(O.GT, dec("99.90"))),
-    (D2, "truncate[10]", on(O.EQ, dec("-0.05")), part(O.EQ, dec("-0.10")), "-"),
-    (STRING, "truncate[5]", on(O.LT, "abcdefg"), part(O.LT_EQ, "abcde"), part(O.LT, "abcde")),
-    (STRING, "truncate[5]", on(O.LT_EQ, "abcdefg"), part(O.LT_EQ, "abcde"), part(O.LT, "abcde")),
-    (STRING, "truncate[5]", on(O.GT, "abcdefg"), part(O.GT_EQ, "abcde"), part(O.GT, "abcde")),
-    (BINARY, "truncate[2]", on(O.GT_EQ, b"abc"), part(O.GT_EQ, b"ab"), part(O.GT, b"ab")),
-    (STRING, "truncate[5]", on(O.EQ, "abcdefg"), part(O.EQ, "abcde"), "-"),
-    (STRING, "truncate[5]", on(O.NOT_EQ, "abcdefg"), "-", part(O.NOT_EQ, "abcde")),
-    (STRING, "truncate[3]", on(O.STARTS_WITH, "ab"), part(O.STARTS_WITH, "ab"), part(O.STARTS_WITH, "ab")),
-    (STRING, "truncate[3]", on(O.STARTS_WITH, "abc"), part(O.EQ, "abc"), part(O.EQ, "abc")),
-    (STRING, "truncate[3]", on(O.STARTS_WITH, "abcd"), part(O.STARTS_WITH, "abc"), "-"),
-    (STRING, "truncate[2]", on(O.STARTS_WITH, "🙂🙂"), part(O.EQ, "🙂🙂"), part(O.EQ, "🙂🙂")),
-    (STRING, "truncate[3]", on(O.NOT_STARTS_WITH, "ab"), part(O.NOT_STARTS_WITH, "ab"), part(O.NOT_STARTS_WITH, "ab")),
-    (STRING, "truncate[3]", on(O.NOT_STARTS_WITH, "abc"), part(O.NOT_EQ, "abc"), part(O.NOT_EQ, "abc")),
-    (STRING, "truncate[3]", on(O.NOT_STARTS_WITH, "abcd"), "-", part(O.NOT_STARTS_WITH, "abc")),
-    (DATE, "day", on(O.LT, 10), part(O.LT_EQ, 9), part(O.LT, 10)),
-    (DATE, "day", on(O.EQ, -10), part(O.EQ, -10), "-"),
-    (DATE, "day", on(O.GT, -10), part(O.GT_EQ, -9), part(O.GT, -10)),
-    (DATE, "void", on(O.EQ, 5), "-", "-"),
-    (DATE, "zorder", on(O.IS_NULL), "-", "-"),
-    (DOUBLE, "bucket[4]", on(O.EQ, 5.0), "-", "-"),
-]  # fmt: skip
 
 
-@pytest.mark.parametrize(("source", "transform", "predicate", "may", "must"), TABLE)
+@pytest.mark.parametrize(
+    ("source", "transform", "predicate", "may", "must"), read_table(__file__, "projections.tsv")
+)
 def test_projection_table(source, transform, predicate, may, must):
-    spec, schema = through(source, transform)
-    assert inclusive(predicate, spec, schema) == (ALWAYS_TRUE if may == "-" else may)
-    assert strict(predicate, spec, schema) == (ALWAYS_FALSE if must == "-" else must)
-
-
-@pytest.mark.parametrize(
-    ("operation", "literal", "expected_operation", "expected"),
-    [
-        (O.LT, "1970-01-01", O.LT_EQ, "1970-01"),
-        (O.LT, "1969-01-01", O.LT_EQ, "1969-01"),
-        (O.LT_EQ, "1969-01-01", O.LT_EQ, "1969-02"),
-        (O.EQ, "1969-01-01", O.IN, {"1969-01", "1969-02"}),
-        (O.GT, "1969-01-01", O.GT_EQ, "1969-01"),
-        (O.LT, "2017-12-01", O.LT_EQ, "2017-11"),
-        (O.GT, "2017-12-31", O.GT_EQ, "2018-01"),
-        (O.EQ, "2017-12-31", O.EQ, "2017-12"),
-    ],
-)
-def test_inclusive_months_widen_before_1970(operation, literal, expected_operation, expected):
-    spec, schema = through(DATE, "month")
-    months = {month(e) for e in expected} if isinstance(expected, set) else month(expected)
-    found = inclusive(on(operation, day(literal)), spec, schema)
-    assert found == part(expected_operation, months)
-
-
-@pytest.mark.parametrize(
-    ("operation", "literal", "expected_operation", "expected"),
-    [
-        # Java says > 1970-02, narrower than it must be: rounding lifts no row from 1969-12 to 1970-02.
-        (O.GT, "1970-01-01", O.GT, "1970-01"),
-        (O.GT_EQ, "1970-01-01", O.GT, "1970-01"),
-        (O.NOT_EQ, "1969-12-31", O.NOT_IN, {"1969-12", "1970-01"}),
-        (O.LT_EQ, "1969-12-31", O.LT, "1970-01"),
-        (O.LT, "2017-01-01", O.LT, "2017-01"),
-        (O.GT, "2017-12-31", O.GT, "2017-12"),
-    ],
-)
-def test_strict_months_narrow_before_1970(operation, literal, expected_operation, expected):
-    spec, schema = through(DATE, "month")
-    months = {month(e) for e in expected} if isinstance(expected, set) else month(expected)
-    assert strict(on(operation, day(literal)), spec, schema) == part(expected_operation, months)
-
-
-def test_days_of_timestamps_widen_before_1970_but_days_of_dates_do_not():
-    spec, schema = through(TIMESTAMP, "day")
-    noon = micros("1969-12-30T12:00:00")
-    assert inclusive(on(O.EQ, noon), spec, schema) == part(O.IN, {-2, -1})
-    spec, schema = through(DATE, "day")
-    assert inclusive(on(O.EQ, -2), spec, schema) == part(O.EQ, -2)
-
-
-def test_hour_of_nanoseconds_steps_by_one_nanosecond():
-    spec, schema = through(TIMESTAMP_NS, "hour")
-    hour = 3_600_000_000_000
-    assert inclusive(on(O.LT, 5 * hour), spec, schema) == part(O.LT_EQ, 4)
-    assert inclusive(on(O.LT, 5 * hour + 1), spec, schema) == part(O.LT_EQ, 5)
-
-
-def test_transform_of_the_column_meets_its_own_partition_value_only():
-    bucket = Leaf(O.EQ, Term(1, "x", "bucket[16]"), 3)
-    spec, schema = through(INTEGER, "Bucket[16]")
-    assert inclusive(bucket, spec, schema) == part(O.EQ, 3) == strict(bucket, spec, schema)
-    for other in ("identity", "bucket[8]"):
-        spec, schema = through(INTEGER, other)
-        assert inclusive(bucket, spec, schema) is ALWAYS_TRUE
-        assert strict(bucket, spec, schema) is ALWAYS_FALSE
+    spec, schema = through(read_type(source), transform)
+    given = read_predicate(predicate, schema)
+    result = parse_transform(transform).result_type(read_type(source))
+    partition = Schema((NestedField(1000, "p", result),))
+    assert inclusive(given, spec, schema) == read_predicate(may, partition)
+    assert strict(given, spec, schema) == read_predicate(must, partition)
 
 
 def test_several_fields_on_one_source_join_by_and_inclusively_and_by_or_strictly():
