@@ -20,7 +20,11 @@ from icesql.iceberg.types import LONG, NestedField
 from icesql.read.task import read_task
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext
 from icesql.storage.open import Storage
+from icesql.write.parquet_schema import parquet_schema
+from tests.columns import columns as columns_of
 
+# In the tests a schema is its columns, or the text of ``tests.columns``.
+Columns = str | Sequence[NestedField]
 _numbers = itertools.count()
 
 
@@ -36,14 +40,15 @@ def column(field_id: int, name: str, type: Any = LONG, **more: Any) -> NestedFie
 
 def write_parquet(
     folder: Path,
-    fields: Sequence[pa.Field],
+    fields: str | Sequence[pa.Field],
     columns: Sequence[Any],
     *,
     rows_per_group: int | None = None,
     **more: Any,
 ) -> str:
     """A Parquet file of these columns; its path."""
-    schema = pa.schema(fields)
+    is_text = isinstance(fields, str)
+    schema = parquet_schema(schema_of(fields)) if is_text else pa.schema(fields)
     arrays = [
         values if isinstance(values, pa.Array) else pa.array(values, each.type)
         for values, each in zip(columns, schema, strict=True)
@@ -73,19 +78,23 @@ def data_file(path: str, **more: Any) -> DataFile:
     )
 
 
+def schema_of(columns: Columns) -> Schema:
+    return Schema(columns_of(columns) if isinstance(columns, str) else tuple(columns))
+
+
 def context(
-    columns: Sequence[NestedField],
+    columns: Columns,
     *,
-    projection: Sequence[NestedField] | None = None,
-    file_columns: Sequence[NestedField] | None = None,
+    projection: Columns | None = None,
+    file_columns: Columns | None = None,
     specs: Mapping[int, PartitionSpec] | None = None,
     name_mapping: NameMapping | None = None,
 ) -> ScanContext:
     return ScanContext(
         table="t",
-        schema=Schema(tuple(columns)),
-        projection=Schema(tuple(columns if projection is None else projection)),
-        file_schema=Schema(tuple(columns if file_columns is None else file_columns)),
+        schema=schema_of(columns),
+        projection=schema_of(columns if projection is None else projection),
+        file_schema=schema_of(columns if file_columns is None else file_columns),
         specs=specs or {0: PartitionSpec()},
         storage=Storage(),
         name_mapping=name_mapping,
@@ -98,27 +107,34 @@ def whole(
     return FileScanTask(file, 0, file.file_size_in_bytes, tuple(deletes), residual)
 
 
-def rows(
-    scan: ScanContext, *tasks: FileScanTask, query: QueryContext | None = None
-) -> list[dict[str, Any]]:
-    """All rows of the tasks, in the order they come."""
-    batches = read_task(CombinedScanTask(tuple(tasks), scan), query)
-    return [row for batch in batches for row in batch.to_pylist()]
+def task_of(scan: ScanContext | Columns, *files: FileScanTask | DataFile | str) -> CombinedScanTask:
+    """The task of tasks, or of whole files."""
+    found = [data_file(each) if isinstance(each, str) else each for each in files]
+    tasks = tuple(whole(each) if isinstance(each, DataFile) else each for each in found)
+    return CombinedScanTask(tasks, scan if isinstance(scan, ScanContext) else context(scan))
 
 
-def values(scan: ScanContext, *tasks: FileScanTask) -> list[Any]:
+def rows(scan: Any, *files: Any, query: QueryContext | None = None) -> list[dict[str, Any]]:
+    """All rows of ``task_of``, in the order they come."""
+    return [row for batch in read_task(task_of(scan, *files), query) for row in batch.to_pylist()]
+
+
+def values(scan: Any, *files: Any) -> list[Any]:
     """The values of the only column."""
-    return [value for row in rows(scan, *tasks) for value in row.values()]
+    return [value for row in rows(scan, *files) for value in row.values()]
+
+
+def numbers(scan: Any, *files: Any) -> list[list[int]]:
+    """The columns of the only batch as the numbers that it has for them."""
+    (batch,) = read_task(task_of(scan, *files))
+    return [each.view(pa.int64()).to_pylist() for each in batch.columns]
 
 
 def position_deletes(folder: Path, deletes: Sequence[tuple[str, int]], **more: Any) -> DataFile:
     """A position delete file in Parquet."""
     path = write_parquet(
         folder,
-        [
-            arrow_field("file_path", pa.string(), 2147483546),
-            arrow_field("pos", pa.int64(), 2147483545),
-        ],
+        "2147483546 file_path string, 2147483545 pos long",
         [[path for path, _ in deletes], [position for _, position in deletes]],
     )
     return data_file(path, content=FileContent.POSITION_DELETES, **more)
@@ -126,14 +142,21 @@ def position_deletes(folder: Path, deletes: Sequence[tuple[str, int]], **more: A
 
 def equality_deletes(
     folder: Path,
-    fields: Sequence[pa.Field],
+    fields: str,
     columns: Sequence[Any],
-    ids: Sequence[int],
+    ids: Sequence[int] | None = None,
+    *,
+    sequence_number: int = 1,
     **more: Any,
 ) -> DataFile:
-    """An equality delete file in Parquet."""
+    """An equality delete file in Parquet, by all of its columns unless ``ids`` names some."""
     path = write_parquet(folder, fields, columns)
-    return data_file(path, content=FileContent.EQUALITY_DELETES, equality_ids=tuple(ids), **more)
+    if ids is None:
+        ids = [each.field_id for each in schema_of(fields).fields]
+    return data_file(
+        path, content=FileContent.EQUALITY_DELETES, equality_ids=tuple(ids),
+        sequence_number=sequence_number, **more,
+    )  # fmt: skip
 
 
 def leaf(operation: Operation, field_id: int, literal: Any = None, name: str = "c") -> Leaf:

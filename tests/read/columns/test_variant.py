@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icesql.errors import CorruptFileError
-from icesql.iceberg.types import VARIANT, VariantType
+from icesql.iceberg.types import VariantType
 from icesql.iceberg.variant.nodes import BadVariant, read_dictionary
 from icesql.read.columns.variant_encoding import (
     decode,
@@ -22,52 +22,18 @@ from tests.read.read_tables import (
     arrow_field,
     column,
     context,
-    data_file,
     values,
-    whole,
     write_parquet,
 )
+from tests.tables import read_table
 
 EMPTY = b"\x01\x00\x00"
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("00", "null"),
-        ("04", "true"),
-        ("08", "false"),
-        ("0c22", "34"),
-        ("102efb", "-1234"),
-        ("142a000000", "42"),
-        ("1800e40b5402000000", "10000000000"),
-        ("1c9a99999999992c40", "14.3"),
-        ("388fc221c1", "-10.11"),
-        ("1c000000000000f87f", '"NaN"'),
-        ("1c000000000000f0ff", '"-Infinity"'),
-        ("20023a010000", "3.14"),
-        ("200302000000", "0.002"),
-        (
-            "2409" + (-123456789987654321).to_bytes(8, "little", signed=True).hex(),
-            "-123456789.987654321",
-        ),
-        ("2c424e0000", '"2024-11-07"'),
-        ("2caaeeffff", '"1957-11-07"'),
-        ("3cff000000", None),
-        ("3c040000000a0b0c0d", '"CgsMDQ=="'),
-        ("44c0f229880a000000", '"12:33:54.123456"'),
-        ("30c0b2f0d851260600", '"2024-11-07T12:33:54.123456+00:00"'),
-        ("34c0b2f0d851260600", '"2024-11-07T12:33:54.123456"'),
-        ("50f24f9b6481fa49d1b74e8c09a6e31c56", '"f24f9b64-81fa-49d1-b74e-8c09a6e31c56"'),
-        ("1568656c6c6f", '"hello"'),
-        ("030300050a0f140100000014020000001403000000", "[1,2,3]"),
-        ("020000", "{}"),
-        ("030000", "[]"),
-    ],
-)
-def test_each_primitive_has_its_text(value: str, text: str | None) -> None:
+@pytest.mark.parametrize(("value", "text"), read_table(__file__, "variants.tsv"))
+def test_each_primitive_has_its_text(value: str, text: str) -> None:
     raw = bytes.fromhex(value)
-    if text is None:
+    if text == "bad":
         with pytest.raises(BadVariant):
             decode(raw, ())
     else:
@@ -97,9 +63,9 @@ def test_cut_variants_are_bad_variants() -> None:
 
 def shredded(folder: Path, type: pa.DataType, stored: list[Any]) -> list[Any]:
     path = write_parquet(folder, [arrow_field("v", type, 1)], [stored])
-    found = values(context([column(1, "v", VARIANT)]), whole(data_file(path)))
+    found = values("1 v variant", path)
     # Its bytes, as writers read them, say the same.
-    as_bytes = values(context([column(1, "v", VariantType(binary=True))]), whole(data_file(path)))
+    as_bytes = values(context([column(1, "v", VariantType(binary=True))]), path)
     assert found == [
         None if each is None else to_text(decode(each["value"], read_dictionary(each["metadata"])))
         for each in as_bytes
@@ -181,7 +147,7 @@ def test_a_value_beside_a_shredded_leaf_is_an_error_of_the_file(tmp_path: Path) 
 def test_what_trino_wrote_is_json_that_matches_its_description(corpus: Path) -> None:
     (path,) = (corpus / "impala/iceberg_v3/trino_variant/data").glob("*.parquet")
     table = pq.read_table(path)
-    texts = values(context([column(3, "v", VARIANT)]), whole(data_file(str(path))))
+    texts = values("3 v variant", str(path))
     by_description = dict(zip(table["descr"].to_pylist(), texts, strict=True))
     assert by_description["NULL"] is None
     assert by_description["variant null"] == "null"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from ast import literal_eval
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +17,31 @@ from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata_columns import DELETED, POS
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
-from icesql.iceberg.types import DOUBLE, LONG, STRING, DecimalType, StructType
+from icesql.iceberg.types import PrimitiveType
 from icesql.read.deletes.delete_relations import DeleteRelations
 from icesql.storage.open import Storage
 from icesql.storage.reroot import Reroot
+from tests.columns import array
 from tests.read.read_tables import (
-    arrow_field,
-    column,
     context,
     data_file,
     equality_deletes,
     position_deletes,
     rows,
+    schema_of,
     values,
     whole,
     write_parquet,
 )
+from tests.tables import read_table
+from tests.writer import roaring
 
-A = arrow_field("a", pa.int64(), 1)
+A = "1 a long"
 
 
 def numbers(folder: Path, count: int = 10, *, rows_per_group: int = 3, **more: Any) -> DataFile:
     """A data file whose column 1 counts from 0."""
-    path = write_parquet(folder, [A], [list(range(count))], rows_per_group=rows_per_group)
+    path = write_parquet(folder, A, [list(range(count))], rows_per_group=rows_per_group)
     return data_file(path, **more)
 
 
@@ -49,20 +51,19 @@ def test_position_deletes_remove_rows_by_their_place_in_the_file(tmp_path: Path)
     deletes = position_deletes(
         tmp_path, [(file.path, 9), ("elsewhere", 1), (file.path, 0), (file.path, 9)]
     )
-    assert values(context([column(1, "a")]), whole(file, [deletes])) == [*range(1, 9)]
+    assert values(A, whole(file, [deletes])) == [*range(1, 9)]
 
 
 def test_several_position_delete_files_add_up(tmp_path: Path) -> None:
     file = numbers(tmp_path)
     deletes = [position_deletes(tmp_path, [(file.path, place)]) for place in (1, 3, 5)]
-    assert values(context([column(1, "a")]), whole(file, deletes)) == [0, 2, 4, 6, 7, 8, 9]
+    assert values(A, whole(file, deletes)) == [0, 2, 4, 6, 7, 8, 9]
 
 
 def test_a_position_delete_counts_only_where_its_file_is_attached(tmp_path: Path) -> None:
     one, two = numbers(tmp_path), numbers(tmp_path)
     deletes = position_deletes(tmp_path, [(one.path, 0), (two.path, 0)])
-    scan = context([column(1, "a")])
-    assert values(scan, whole(one, [deletes]), whole(two)) == [*range(1, 10), *range(10)]
+    assert values(A, whole(one, [deletes]), two) == [*range(1, 10), *range(10)]
 
 
 def test_position_deletes_find_data_files_of_a_moved_table(tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ def test_position_deletes_find_data_files_of_a_moved_table(tmp_path: Path) -> No
     name = Path(file.path).name
     deletes = position_deletes(tmp_path / "data", [(f"hdfs://host:1/w/t/data/{name}", 4)])
     moved = replace(file, path=f"/w/t/data/{name}")
-    scan = replace(context([column(1, "a")]), storage=Storage(reroot=Reroot("/w/t", str(tmp_path))))
+    scan = replace(context(A), storage=Storage(reroot=Reroot("/w/t", str(tmp_path))))
     task = replace(whole(file, [deletes]), data_file=moved)
     assert values(scan, task) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
 
@@ -84,30 +85,11 @@ def test_two_deletion_vectors_for_one_file_are_an_error(tmp_path: Path) -> None:
         for name in ("a.puffin", "b.puffin")
     ]
     with pytest.raises(CorruptFileError, match="2 deletion vectors"):
-        values(context([column(1, "a")]), whole(file, vectors))
-
-
-def vector_bytes(positions: list[int]) -> bytes:
-    """A deletion-vector blob written by the spec: one array container per high 16 bits."""
-    import zlib
-
-    keys = sorted({place >> 16 for place in positions})
-    body = (12346).to_bytes(4, "little") + len(keys).to_bytes(4, "little")
-    lows = {key: sorted(p & 0xFFFF for p in positions if p >> 16 == key) for key in keys}
-    for key in keys:
-        body += key.to_bytes(2, "little") + (len(lows[key]) - 1).to_bytes(2, "little")
-    begin = len(body) + 4 * len(keys)
-    for key in keys:
-        body += begin.to_bytes(4, "little")
-        begin += 2 * len(lows[key])
-    for key in keys:
-        body += b"".join(low.to_bytes(2, "little") for low in lows[key])
-    vector = b"\xd1\xd3\x39\x64" + (1).to_bytes(8, "little") + (0).to_bytes(4, "little") + body
-    return len(vector).to_bytes(4, "big") + vector + zlib.crc32(vector).to_bytes(4, "big")
+        values(A, whole(file, vectors))
 
 
 def deletion_vector(folder: Path, file: DataFile, positions: list[int]) -> DataFile:
-    blob = vector_bytes(positions)
+    blob = roaring.deletion_vector(positions)
     path = folder / "vectors.puffin"
     path.write_bytes(b"PFA1" + blob)
     return data_file(
@@ -125,7 +107,7 @@ def test_a_deletion_vector_replaces_position_deletes(tmp_path: Path) -> None:
     file = numbers(tmp_path)
     vector = deletion_vector(tmp_path, file, [2, 9])
     ignored = position_deletes(tmp_path, [(file.path, 0)])
-    found = values(context([column(1, "a")]), whole(file, [ignored, vector]))
+    found = values(A, whole(file, [ignored, vector]))
     assert found == [0, 1, 3, 4, 5, 6, 7, 8]
 
 
@@ -133,9 +115,9 @@ def test_deleted_rows_are_marked_when_the_mark_is_asked_for(tmp_path: Path) -> N
     file = numbers(tmp_path, 4)
     deletes = [
         position_deletes(tmp_path, [(file.path, 1)]),
-        equality_deletes(tmp_path, [A], [[3]], [1], sequence_number=1),
+        equality_deletes(tmp_path, A, [[3]]),
     ]
-    scan = context([column(1, "a")], projection=[POS, DELETED])
+    scan = context(A, projection=[POS, DELETED])
     assert [tuple(row.values()) for row in rows(scan, whole(file, deletes))] == [
         (0, False),
         (1, True),
@@ -148,109 +130,45 @@ def test_deleted_rows_are_marked_when_the_mark_is_asked_for(tmp_path: Path) -> N
 
 
 def test_equality_deletes_need_a_strictly_greater_sequence_number(tmp_path: Path) -> None:
-    scan = context([column(1, "a")])
     file = numbers(tmp_path, 3, sequence_number=5)
-    same = equality_deletes(tmp_path, [A], [[0]], [1], sequence_number=5)
-    later = equality_deletes(tmp_path, [A], [[1]], [1], sequence_number=6)
-    assert values(scan, whole(file, [same, later])) == [0, 2]
+    same = equality_deletes(tmp_path, A, [[0]], sequence_number=5)
+    later = equality_deletes(tmp_path, A, [[1]], sequence_number=6)
+    assert values(A, whole(file, [same, later])) == [0, 2]
 
 
 def test_the_greatest_sequence_number_of_a_key_decides(tmp_path: Path) -> None:
-    scan = context([column(1, "a")])
-    early = equality_deletes(tmp_path, [A], [[1, 2]], [1], sequence_number=2)
-    late = equality_deletes(tmp_path, [A], [[1]], [1], sequence_number=9)
+    early = equality_deletes(tmp_path, A, [[1, 2]], sequence_number=2)
+    late = equality_deletes(tmp_path, A, [[1]], sequence_number=9)
     old = numbers(tmp_path, 3, sequence_number=1)
     new = numbers(tmp_path, 3, sequence_number=4)
-    found = values(scan, whole(old, [early, late]), whole(new, [early, late]))
+    found = values(A, whole(old, [early, late]), whole(new, [early, late]))
     assert found == [0, 0, 2]
 
 
-def test_null_equals_null_and_nan_equals_nan_but_the_zeros_differ(tmp_path: Path) -> None:
-    stored = arrow_field("x", pa.float64(), 1)
-    numbers_stored = [None, math.nan, 0.0, -0.0, 1.0]
-    path = write_parquet(tmp_path, [stored], [numbers_stored])
-    file = data_file(path)
+@pytest.mark.parametrize(
+    ("stored", "values", "deletes", "known", "wanted", "left"),
+    [pytest.param(*each, id=name) for name, *each in read_table(__file__, "equality.tsv")],
+)
+def test_rows_with_the_keys_are_gone(
+    tmp_path: Path, stored: str, values: str, deletes: str, known: str, wanted: str, left: str
+) -> None:
+    def file_of(fields: str, texts: str) -> tuple[str, list[pa.Array]]:
+        kinds = [each.type for each in schema_of(fields).fields]
+        made = zip(kinds, literal_eval(texts), strict=True)
+        return fields, [
+            array(str(kind), each) if isinstance(kind, PrimitiveType) else each
+            for kind, each in made
+        ]
 
-    def left(*keys: float | None) -> list[str]:
-        deletes = equality_deletes(tmp_path, [stored], [list(keys)], [1], sequence_number=1)
-        return [str(x) for x in values(context([column(1, "x", DOUBLE)]), whole(file, [deletes]))]
-
-    assert left(None) == ["nan", "0.0", "-0.0", "1.0"]
-    assert left(math.nan) == ["None", "0.0", "-0.0", "1.0"]
-    assert left(-0.0) == ["None", "nan", "0.0", "1.0"]
-    assert left(0.0, 1.0) == ["None", "nan", "-0.0"]
-
-
-def test_keys_of_several_columns_match_whole(tmp_path: Path) -> None:
-    fields = [arrow_field("a", pa.int64(), 1), arrow_field("b", pa.string(), 2)]
-    path = write_parquet(tmp_path, fields, [[1, 1, None, None, 2], ["x", "y", "x", None, None]])
-    deletes = equality_deletes(
-        tmp_path, fields, [[1, None, None], ["y", "x", None]], [2, 1], sequence_number=1
-    )
-    scan = context([column(1, "a"), column(2, "b", STRING)])
-    assert rows(scan, whole(data_file(path), [deletes])) == [
-        {"a": 1, "b": "x"},
-        {"a": 2, "b": None},
+    path = write_parquet(tmp_path, *file_of(stored, values))
+    parts = [each.split(": ", 2) for each in deletes.split("; ")]
+    made = [
+        equality_deletes(tmp_path, *file_of(fields, keys), literal_eval(ids))
+        for ids, fields, keys in parts
     ]
-
-
-def test_different_id_sets_delete_each_by_themselves(tmp_path: Path) -> None:
-    fields = [arrow_field("a", pa.int64(), 1), arrow_field("b", pa.int64(), 2)]
-    path = write_parquet(tmp_path, fields, [[1, 2, 3], [1, 2, 3]])
-    by_a = equality_deletes(tmp_path, fields[:1], [[1]], [1], sequence_number=1)
-    by_b = equality_deletes(tmp_path, fields, [[9, 9], [2, 1]], [2], sequence_number=1)
-    scan = context([column(1, "a"), column(2, "b")])
-    assert rows(scan, whole(data_file(path), [by_a, by_b])) == [{"a": 3, "b": 3}]
-
-
-def test_keys_are_compared_in_the_tables_type(tmp_path: Path) -> None:
-    path = write_parquet(tmp_path, [arrow_field("a", pa.int32(), 1)], [[1, 2]])
-    deletes = equality_deletes(tmp_path, [A], [[2]], [1], sequence_number=1)
-    assert values(context([column(1, "a", LONG)]), whole(data_file(path), [deletes])) == [1]
-
-
-def test_decimal_keys_match_whatever_their_precision(tmp_path: Path) -> None:
-    from decimal import Decimal
-
-    narrow = arrow_field("a", pa.decimal128(4, 2), 1)
-    wide = arrow_field("a", pa.decimal128(30, 2), 1)
-    path = write_parquet(tmp_path, [narrow], [[Decimal("-1.00"), Decimal("2.50"), None]])
-    deletes = equality_deletes(tmp_path, [wide], [[Decimal("-1.00")]], [1], sequence_number=1)
-    scan = context([column(1, "a", DecimalType(30, 2))])
-    assert values(scan, whole(data_file(path), [deletes])) == [Decimal("2.50"), None]
-
-
-def test_a_dropped_column_still_deletes(tmp_path: Path) -> None:
-    fields = [A, arrow_field("gone", pa.string(), 2)]
-    path = write_parquet(tmp_path, fields, [[1, 2], ["x", "y"]])
-    deletes = equality_deletes(tmp_path, fields[1:], [["x"]], [2], sequence_number=1)
-    scan = context([column(1, "a")], file_columns=[column(1, "a"), column(2, "gone", STRING)])
-    assert values(scan, whole(data_file(path), [deletes])) == [2]
-
-
-def test_a_column_the_data_file_lacks_is_its_default_or_null(tmp_path: Path) -> None:
-    file = numbers(tmp_path, 2)
-    key = arrow_field("new", pa.int64(), 2)
-    null_key = equality_deletes(tmp_path, [key], [[None]], [2], sequence_number=1)
-    five_key = equality_deletes(tmp_path, [key], [[5]], [2], sequence_number=1)
-    plain = context([column(1, "a"), column(2, "new")], projection=[column(1, "a")])
-    default = context(
-        [column(1, "a"), column(2, "new", initial_default=5)], projection=[column(1, "a")]
-    )
-    assert values(plain, whole(file, [five_key])) == [0, 1]
-    assert values(plain, whole(file, [null_key])) == []
-    assert values(default, whole(file, [null_key])) == [0, 1]
-    assert values(default, whole(file, [five_key])) == []
-
-
-def test_a_struct_child_can_be_a_key(tmp_path: Path) -> None:
-    stored = arrow_field("s", pa.struct([arrow_field("x", pa.int64(), 2)]), 1)
-    path = write_parquet(tmp_path, [stored], [[{"x": 1}, None, {"x": None}, {"x": 2}]])
-    scan = context([column(1, "s", StructType((column(2, "x"),)))])
-    one = equality_deletes(tmp_path, [stored], [[{"x": 1}]], [2], sequence_number=1)
-    null = equality_deletes(tmp_path, [stored], [[None]], [2], sequence_number=1)
-    assert values(scan, whole(data_file(path), [one])) == [None, {"x": None}, {"x": 2}]
-    assert values(scan, whole(data_file(path), [null])) == [{"x": 1}, {"x": 2}]
+    scan = context(known, projection=wanted, file_columns=known)
+    found = rows(scan, whole(data_file(path), made))
+    assert str([tuple(row.values()) for row in found]) == left
 
 
 PARTITIONED = {
@@ -260,41 +178,40 @@ PARTITIONED = {
 
 
 def test_partitioned_equality_deletes_stay_in_their_partition(tmp_path: Path) -> None:
-    scan = context([column(1, "a"), column(2, "p")], projection=[column(1, "a")], specs=PARTITIONED)
+    scan = context("1 a long, 2 p long", projection=A, specs=PARTITIONED)
     one = numbers(tmp_path, 3, partition=(1,))
     two = numbers(tmp_path, 3, partition=(2,))
-    in_one = equality_deletes(tmp_path, [A], [[0]], [1], partition=(1,), sequence_number=1)
-    in_two = equality_deletes(tmp_path, [A], [[2]], [1], partition=(2,), sequence_number=1)
+    in_one = equality_deletes(tmp_path, A, [[0]], partition=(1,))
+    in_two = equality_deletes(tmp_path, A, [[2]], partition=(2,))
     found = values(scan, whole(one, [in_one]), whole(two, [in_two]))
     assert found == [1, 2, 0, 1]
 
 
 def test_unpartitioned_equality_deletes_are_global(tmp_path: Path) -> None:
-    scan = context([column(1, "a"), column(2, "p")], projection=[column(1, "a")], specs=PARTITIONED)
+    scan = context("1 a long, 2 p long", projection=A, specs=PARTITIONED)
     file = numbers(tmp_path, 3, partition=(1,))
-    everywhere = equality_deletes(tmp_path, [A], [[0]], [1], spec_id=1, sequence_number=1)
-    inside = equality_deletes(tmp_path, [A], [[2]], [1], partition=(1,), sequence_number=1)
+    everywhere = equality_deletes(tmp_path, A, [[0]], spec_id=1)
+    inside = equality_deletes(tmp_path, A, [[2]], partition=(1,))
     assert values(scan, whole(file, [everywhere, inside])) == [1]
 
 
 def test_a_key_in_no_schema_and_a_key_of_a_list_are_refused(tmp_path: Path) -> None:
     file = numbers(tmp_path)
-    unknown = equality_deletes(tmp_path, [A], [[1]], [77], sequence_number=1)
+    unknown = equality_deletes(tmp_path, A, [[1]], [77])
     with pytest.raises(CorruptFileError, match="equality field id 77"):
-        values(context([column(1, "a")]), whole(file, [unknown]))
-    nested = column(1, "s", StructType((column(2, "x"),)))
-    struct_key = equality_deletes(tmp_path, [A], [[1]], [1], sequence_number=1)
+        values(A, whole(file, [unknown]))
+    struct_key = equality_deletes(tmp_path, A, [[1]])
     with pytest.raises(UnsupportedTableError, match="equality deletes by column"):
-        values(context([nested]), whole(file, [struct_key]))
+        values("1 s struct<2 x long>", whole(file, [struct_key]))
 
 
 def test_groups_offer_relations_for_an_engine(tmp_path: Path) -> None:
-    scan = context([column(1, "a"), column(2, "p")], specs=PARTITIONED)
+    scan = context("1 a long, 2 p long", specs=PARTITIONED)
     file = numbers(tmp_path, 3, partition=(1,))
     deletes = [
-        equality_deletes(tmp_path, [A], [[7]], [1], partition=(1,), sequence_number=3),
-        equality_deletes(tmp_path, [A], [[7, None]], [1], partition=(2,), sequence_number=4),
-        equality_deletes(tmp_path, [A], [[8]], [1], spec_id=1, sequence_number=5),
+        equality_deletes(tmp_path, A, [[7]], partition=(1,), sequence_number=3),
+        equality_deletes(tmp_path, A, [[7, None]], partition=(2,), sequence_number=4),
+        equality_deletes(tmp_path, A, [[8]], spec_id=1, sequence_number=5),
     ]
     relations = DeleteRelations(scan, [whole(file, deletes)], QueryContext())
     scoped, everywhere = relations.equality_groups
@@ -312,15 +229,15 @@ def test_groups_offer_relations_for_an_engine(tmp_path: Path) -> None:
 
 
 def test_spilled_keys_delete_the_same_rows(tmp_path: Path) -> None:
-    fields = [A, arrow_field("b", pa.string(), 2)]
+    fields = "1 a long, 2 b string"
     random = np.random.default_rng(1)
     a = random.integers(0, 1000, 20_000)
     b = [None if i % 11 == 0 else "key" * (i % 40) for i in range(20_000)]
     path = write_parquet(tmp_path, fields, [a, b])
     keys_a, keys_b = random.integers(0, 1000, 5000), [b[i] for i in range(5000)]
-    deletes = equality_deletes(tmp_path, fields, [keys_a, keys_b], [1, 2], sequence_number=1)
-    one_key = equality_deletes(tmp_path, [A], [list(range(100))], [1], sequence_number=1)
-    scan = context([column(1, "a"), column(2, "b", STRING)])
+    deletes = equality_deletes(tmp_path, fields, [keys_a, keys_b], [1, 2])
+    one_key = equality_deletes(tmp_path, A, [list(range(100))])
+    scan = context("1 a long, 2 b string")
     gone = set(zip(keys_a.tolist(), keys_b, strict=True))
     expected = [row for row in zip(a.tolist(), b, strict=True) if row not in gone and row[0] >= 100]
     assert 0 < len(expected) < 20_000
@@ -338,23 +255,21 @@ def test_spilled_keys_delete_the_same_rows(tmp_path: Path) -> None:
 def test_a_position_behind_the_last_row_deletes_nothing(tmp_path: Path) -> None:
     file = numbers(tmp_path, 3)
     deletes = position_deletes(tmp_path, [(file.path, 1), (file.path, 3), (file.path, 1 << 40)])
-    assert values(context([column(1, "a")]), whole(file, [deletes])) == [0, 2]
+    assert values(A, whole(file, [deletes])) == [0, 2]
 
 
 def test_a_delete_file_bound_to_one_data_file_names_no_other(tmp_path: Path) -> None:
     file = numbers(tmp_path, 3)
     deletes = position_deletes(tmp_path, [("elsewhere", 0)], referenced_data_file=file.path)
     with pytest.raises(CorruptFileError, match="'elsewhere'"):
-        values(context([column(1, "a")]), whole(file, [deletes]))
+        values(A, whole(file, [deletes]))
 
 
 def test_an_equality_delete_file_without_its_key_column_is_an_error(tmp_path: Path) -> None:
     file = numbers(tmp_path, 3)
-    deletes = equality_deletes(
-        tmp_path, [arrow_field("b", pa.int64(), 2)], [[1]], [1], sequence_number=1
-    )
+    deletes = equality_deletes(tmp_path, "2 b long", [[1]], [1])
     with pytest.raises(CorruptFileError, match='equality column "a"') as raised:
-        values(context([column(1, "a"), column(2, "b")]), whole(file, [deletes]))
+        values("1 a long, 2 b long", whole(file, [deletes]))
     assert raised.value.path == deletes.path
 
 
@@ -362,12 +277,11 @@ def test_a_delete_file_of_fewer_rows_than_counted_is_an_error_but_of_more_is_not
     tmp_path: Path,
 ) -> None:
     file = numbers(tmp_path, 3)
-    scan = context([column(1, "a")])
-    more = equality_deletes(tmp_path, [A], [[0, 1]], [1], sequence_number=1, record_count=1)
-    fewer = equality_deletes(tmp_path, [A], [[0, 1]], [1], sequence_number=1, record_count=3)
-    assert values(scan, whole(file, [more])) == [2]
+    more = equality_deletes(tmp_path, A, [[0, 1]], record_count=1)
+    fewer = equality_deletes(tmp_path, A, [[0, 1]], record_count=3)
+    assert values(A, whole(file, [more])) == [2]
     with pytest.raises(CorruptFileError, match="holds 2 rows, the manifest counts 3"):
-        values(scan, whole(file, [fewer]))
+        values(A, whole(file, [fewer]))
 
 
 def test_an_upsert_stream_reads_each_delete_file_once(
@@ -386,12 +300,12 @@ def test_an_upsert_stream_reads_each_delete_file_once(
     commits = 12
     files = [numbers(tmp_path, 5, sequence_number=n) for n in range(commits)]
     deletes = [
-        equality_deletes(tmp_path, [A], [[0, 1, 2]], [1], sequence_number=n) for n in range(commits)
+        equality_deletes(tmp_path, A, [[0, 1, 2]], sequence_number=n) for n in range(commits)
     ]
     tasks = [
         whole(file, [each for each in deletes if each.sequence_number > file.sequence_number])
         for file in files
     ]
-    found = values(context([column(1, "a")]), *tasks)
+    found = values(A, *tasks)
     assert found == [3, 4] * (commits - 1) + [0, 1, 2, 3, 4]
     assert sorted(opened) == sorted(each.path for each in deletes[1:])

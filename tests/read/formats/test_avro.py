@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
+from ast import literal_eval
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,26 +19,20 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.name_mapping import MappedField, NameMapping
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
     INTEGER,
-    LONG,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NS,
-    TIMESTAMPTZ,
-    UUID,
-    DecimalType,
-    FixedType,
-    ListType,
-    MapType,
-    StructType,
 )
 from icesql.scan.tasks.task import FileScanTask
-from tests.read.read_tables import column, context, data_file, position_deletes, rows, values, whole
+from tests.read.read_tables import (
+    column,
+    context,
+    data_file,
+    numbers,
+    position_deletes,
+    rows,
+    values,
+    whole,
+)
+from tests.tables import read_table
 
 
 def write_avro(
@@ -59,65 +54,18 @@ A = field(1, "a", ["null", "long"])
 
 
 def test_every_type_is_read_from_its_avro_form(tmp_path: Path) -> None:
-    decimal = {
-        "type": "fixed",
-        "name": "d",
-        "size": 9,
-        "logicalType": "decimal",
-        "precision": 20,
-        "scale": 2,
-    }
-    cases: list[tuple[Any, Any, Any, Any]] = [
-        ("boolean", column(1, "c1", BOOLEAN), True, True),
-        ("int", column(2, "c2", LONG), -5, -5),
-        ("float", column(3, "c3", DOUBLE), 1.5, 1.5),
-        ({"type": "int", "logicalType": "date"}, column(4, "c4", DATE), -1, date(1969, 12, 31)),
-        (
-            {"type": "int", "logicalType": "date"},
-            column(5, "c5", TIMESTAMP),
-            1,
-            datetime(1970, 1, 2),
-        ),
-        (
-            {"type": "long", "logicalType": "time-micros"},
-            column(6, "c6", TIME),
-            1,
-            time(0, 0, 0, 1),
-        ),
-        (
-            {"type": "long", "logicalType": "timestamp-millis"},
-            column(7, "c7", TIMESTAMP),
-            -1,
-            datetime(1969, 12, 31, 23, 59, 59, 999000),
-        ),
-        (
-            {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
-            column(8, "c8", TIMESTAMPTZ),
-            1,
-            datetime(1970, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
-        ),
-        (decimal, column(9, "c9", DecimalType(30, 2)), Decimal("-12.34"), Decimal("-12.34")),
-        (
-            {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 1},
-            column(10, "c10", DecimalType(5, 1)),
-            Decimal("9.5"),
-            Decimal("9.5"),
-        ),
-        (
-            {"type": "fixed", "name": "f", "size": 3},
-            column(11, "c11", FixedType(3)),
-            b"abc",
-            b"abc",
-        ),
-        ("bytes", column(12, "c12", BINARY), b"\x00", b"\x00"),
-        ({"type": "enum", "name": "e", "symbols": ["X"]}, column(13, "c13", STRING), "X", "X"),
-    ]
-    fields = [field(key, f"n{key}", ["null", type]) for key, (type, *_) in enumerate(cases, 1)]
-    record = {f"n{key}": stored for key, (_, _, stored, _) in enumerate(cases, 1)}
+    """Each is a column of one file, with a row of values and one of NULLs."""
+    cases = list(enumerate(read_table(__file__, "avro_types.tsv"), 1))
+    fields, record = [], {}
+    for key, (avro, _, stored, _) in cases:
+        fields.append(field(key, f"n{key}", ["null", json.loads(avro)]))
+        record[f"n{key}"] = Decimal(stored) if "decimal" in avro else literal_eval(stored)
     file = write_avro(tmp_path, fields, [record, dict.fromkeys(record)])
-    found = rows(context([wanted for _, wanted, _, _ in cases]), whole(file))
-    assert list(found[0].values()) == [expected for *_, expected in cases]
-    assert set(found[1].values()) == {None}
+    wanted = ", ".join(f"{key} c{key} {type}" for key, (_, type, _, _) in cases)
+    values, nulls = rows(wanted, file)
+    expected = [each for _, (*_, each) in cases]
+    assert [str(each) for each in values.values()] == expected
+    assert set(nulls.values()) == {None}
 
 
 def test_uuids_are_read_from_fixed_and_from_text(tmp_path: Path) -> None:
@@ -133,32 +81,18 @@ def test_uuids_are_read_from_fixed_and_from_text(tmp_path: Path) -> None:
         [field(1, "a", plain), field(2, "b", text), field(3, "c", fixed)],
         [{"a": raw, "b": value, "c": raw}],
     )
-    scan = context([column(1, "a", UUID), column(2, "b", UUID), column(3, "c", UUID)])
-    assert rows(scan, whole(file)) == [{"a": value, "b": value, "c": value}]
+    scan = context("1 a uuid, 2 b uuid, 3 c uuid")
+    assert rows(scan, file) == [{"a": value, "b": value, "c": value}]
 
 
 def test_nanoseconds_and_years_beyond_python_survive(tmp_path: Path) -> None:
-    from icesql.read.task import read_task
-    from icesql.scan.tasks.task import CombinedScanTask
-
     far = 10**18
-    nanos = {"type": "long", "logicalType": "timestamp-nanos"}
-    micros = {"type": "long", "logicalType": "timestamp-micros"}
-    schema = {
-        "type": "record",
-        "name": "t",
-        "fields": [field(1, "a", nanos), field(2, "b", micros)],
-    }
-    path = tmp_path / "far.avro"
-    with path.open("wb") as stream:
-        # fastavro takes plain integers for timestamps as they are.
-        fastavro.writer(stream, schema, [{"a": 1, "b": far}])
-    file = data_file(str(path), file_format="AVRO", record_count=1)
-    scan = context([column(1, "a", TIMESTAMP_NS), column(2, "b", TIMESTAMP)])
-    (batch,) = read_task(CombinedScanTask((whole(file),), scan))
-    import pyarrow as pa
-
-    assert [each.view(pa.int64()).to_pylist() for each in batch.columns] == [[1], [far]]
+    kinds = [{"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("nanos", "micros")]
+    # fastavro takes plain integers for timestamps as they are.
+    file = write_avro(
+        tmp_path, [field(1, "a", kinds[0]), field(2, "b", kinds[1])], [{"a": 1, "b": far}]
+    )
+    assert numbers("1 a timestamp_ns, 2 b timestamp", file) == [[1], [far]]
 
 
 def test_unions_hold_null_in_any_place(tmp_path: Path) -> None:
@@ -167,17 +101,17 @@ def test_unions_hold_null_in_any_place(tmp_path: Path) -> None:
         [field(1, "a", ["long", "null"]), field(2, "b", ["null", "string"])],
         [{"a": 1, "b": None}, {"a": None, "b": "x"}],
     )
-    scan = context([column(2, "b", STRING), column(1, "a")])
-    assert rows(scan, whole(file)) == [{"b": None, "a": 1}, {"b": "x", "a": None}]
+    scan = context("2 b string, 1 a long")
+    assert rows(scan, file) == [{"b": None, "a": 1}, {"b": "x", "a": None}]
 
 
 def test_a_union_of_several_types_is_refused_only_when_it_is_read(tmp_path: Path) -> None:
     file = write_avro(
         tmp_path, [A, field(2, "b", ["null", "long", "string"])], [{"a": 1, "b": "x"}]
     )
-    assert values(context([column(1, "a")]), whole(file)) == [1]
+    assert values("1 a long", file) == [1]
     with pytest.raises(UnsupportedTableError, match="union of several types"):
-        rows(context([column(2, "b", STRING)]), whole(file))
+        rows("2 b string", file)
 
 
 def test_nested_types_carry_their_ids(tmp_path: Path) -> None:
@@ -208,16 +142,11 @@ def test_nested_types_carry_their_ids(tmp_path: Path) -> None:
         {"l": [], "m": {}, "n": [{"key": 5, "value": "y"}], "s": {"x": 6}},
     ]
     file = write_avro(tmp_path, fields, records)
-    element = StructType((column(3, "new"), column(12, "added", STRING)))
-    scan = context(
-        [
-            column(1, "l", ListType(2, element)),
-            column(4, "m", MapType(5, STRING, 6, LONG)),
-            column(7, "n", MapType(8, LONG, 9, STRING)),
-            column(10, "s", StructType((column(11, "y", LONG),))),
-        ]
+    scan = (
+        "1 l list<2 struct<3 new long, 12 added string>>, 4 m map<5 string, 6 long>, "
+        "7 n map<8 long, 9 string>, 10 s struct<11 y long>"
     )
-    assert rows(scan, whole(file)) == [
+    assert rows(scan, file) == [
         {"l": [{"new": 1, "added": None}, None], "m": [("k", 2)], "n": [(3, None)], "s": {"y": 4}},
         {"l": None, "m": None, "n": [], "s": None},
         {"l": [], "m": [], "n": [(5, "y")], "s": {"y": 6}},
@@ -230,13 +159,13 @@ def test_defaults_and_a_name_mapping_work_as_in_parquet(tmp_path: Path) -> None:
     scan = context(
         [column(1, "a"), column(2, "b", INTEGER, initial_default=7)], name_mapping=mapping
     )
-    assert rows(scan, whole(file)) == [{"a": 1, "b": 7}]
+    assert rows(scan, file) == [{"a": 1, "b": 7}]
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
 def test_codecs(tmp_path: Path, codec: str) -> None:
     file = write_avro(tmp_path, [A], [{"a": n} for n in range(50)], codec=codec)
-    assert values(context([column(1, "a")]), whole(file)) == [*range(50)]
+    assert values("1 a long", file) == [*range(50)]
 
 
 def test_every_row_belongs_to_exactly_one_split_and_keeps_its_position(tmp_path: Path) -> None:
@@ -256,7 +185,7 @@ def test_every_row_belongs_to_exactly_one_split_and_keeps_its_position(tmp_path:
 def test_position_deletes_apply_to_avro_rows(tmp_path: Path) -> None:
     file = write_avro(tmp_path, [A], [{"a": n} for n in range(5)], sync_interval=1)
     deletes = position_deletes(tmp_path, [(file.path, 3)])
-    assert values(context([column(1, "a")]), whole(file, [deletes])) == [0, 1, 2, 4]
+    assert values("1 a long", whole(file, [deletes])) == [0, 1, 2, 4]
 
 
 def test_delete_files_may_be_avro(tmp_path: Path) -> None:
@@ -273,7 +202,7 @@ def test_delete_files_may_be_avro(tmp_path: Path) -> None:
         replace(positions, content=FileContent.POSITION_DELETES),
         replace(keys, content=FileContent.EQUALITY_DELETES, equality_ids=(1,), sequence_number=1),
     ]
-    assert values(context([column(1, "a")]), whole(file, deletes)) == [1, 2, 3]
+    assert values("1 a long", whole(file, deletes)) == [1, 2, 3]
 
 
 def test_damage_is_a_corrupt_file_error_that_names_the_file(tmp_path: Path) -> None:
@@ -282,7 +211,7 @@ def test_damage_is_a_corrupt_file_error_that_names_the_file(tmp_path: Path) -> N
     file = write_avro(tmp_path, fields, records, sync_interval=300)
     path = Path(file.path)
     original = path.read_bytes()
-    scan = context([column(1, "a"), column(2, "b", STRING)])
+    scan = context("1 a long, 2 b string")
     dice = random.Random(3)
     refused = 0
     for _ in range(300):
@@ -294,7 +223,7 @@ def test_damage_is_a_corrupt_file_error_that_names_the_file(tmp_path: Path) -> N
             damaged[at] ^= 1 << dice.randrange(8)
         path.write_bytes(damaged)
         try:
-            found = rows(scan, whole(file))
+            found = rows(scan, file)
         except (CorruptFileError, UnsupportedTableError) as error:
             refused += str(path) in str(error)
         else:

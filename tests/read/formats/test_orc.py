@@ -17,25 +17,14 @@ from icesql.errors import CorruptFileError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.name_mapping import MappedField, NameMapping
 from icesql.iceberg.metadata_columns import POS
-from icesql.iceberg.types import (
-    DOUBLE,
-    LONG,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NS,
-    TIMESTAMPTZ,
-    UUID,
-    DecimalType,
-    ListType,
-    StructType,
-)
 from icesql.scan.tasks.task import FileScanTask
+from tests.columns import type_of
 from tests.read.read_tables import (
     column,
     context,
     data_file,
     leaf,
+    numbers,
     position_deletes,
     rows,
     values,
@@ -88,17 +77,9 @@ def test_types_become_the_tables(tmp_path: Path) -> None:
         ],
     )
     scan = context(
-        [
-            column(1, "a", LONG),
-            column(2, "b", DOUBLE),
-            column(3, "c", DecimalType(20, 2)),
-            column(4, "d", TIMESTAMP),
-            column(5, "e", TIMESTAMPTZ),
-            column(6, "f", TIME),
-            column(7, "g", UUID),
-        ]
+        "1 a long, 2 b double, 3 c decimal(20, 2), 4 d timestamp, 5 e timestamptz, 6 f time, 7 g uuid"
     )
-    first, second = rows(scan, whole(file))
+    first, second = rows(scan, file)
     assert (first["a"], first["b"], first["c"]) == (1, 1.5, Decimal("-1.25"))
     assert (first["d"], first["e"]) == (moment, moment.replace(tzinfo=UTC))
     assert (first["f"].second, first["g"].int) == (1, 0)
@@ -110,17 +91,8 @@ def test_nanoseconds_are_cut_down_to_microseconds_but_kept_for_nanosecond_column
 ) -> None:
     stamps = pa.array([1999, -1, -1000], pa.timestamp("ns"))
     file = write_orc(tmp_path, [orc_field("a", pa.timestamp("ns"), 1)], [stamps])
-    from icesql.read.task import read_task
-    from icesql.scan.tasks.task import CombinedScanTask
-
-    def numbers(type: Any) -> list[int]:
-        scan = context([column(1, "a", type)])
-        (batch,) = read_task(CombinedScanTask((whole(file),), scan))
-        found: list[int] = batch.column(0).view(pa.int64()).to_pylist()
-        return found
-
-    assert numbers(TIMESTAMP) == [1, -1, -1]
-    assert numbers(TIMESTAMP_NS) == [1999, -1, -1000]
+    assert numbers("1 a timestamp", file) == [[1, -1, -1]]
+    assert numbers("1 a timestamp_ns", file) == [[1999, -1, -1000]]
 
 
 def test_nested_fields_are_found_by_id(tmp_path: Path) -> None:
@@ -130,8 +102,8 @@ def test_nested_fields_are_found_by_id(tmp_path: Path) -> None:
         [orc_field("l", pa.list_(orc_field("element", inner, 2)), 1)],
         [[[{"old": 1}, None], None, []]],
     )
-    wanted = ListType(2, StructType((column(3, "new"), column(4, "added", STRING))))
-    assert values(context([column(1, "l", wanted)]), whole(file)) == [
+    wanted = type_of("list<2 struct<3 new long, 4 added string>>")
+    assert values([column(1, "l", wanted)], file) == [
         [{"new": 1, "added": None}, None],
         None,
         [],
@@ -144,7 +116,7 @@ def test_defaults_and_name_mapping(tmp_path: Path) -> None:
         [column(5, "b"), column(6, "c", initial_default=7)],
         name_mapping=NameMapping((MappedField(5, ("a",)),)),
     )
-    assert rows(scan, whole(file)) == [{"b": 1, "c": 7}]
+    assert rows(scan, file) == [{"b": 1, "c": 7}]
 
 
 def test_splits_take_stripes_by_their_first_byte_and_keep_positions(tmp_path: Path) -> None:
@@ -172,7 +144,7 @@ def test_residuals_and_deletes_apply(tmp_path: Path) -> None:
     file = write_orc(tmp_path, [A], [[0, 1, 2, 3]])
     deletes = position_deletes(tmp_path, [(file.path, 3)])
     task = whole(file, [deletes], leaf(Operation.GT, 1, 0))
-    assert values(context([column(1, "a")]), task) == [1, 2]
+    assert values("1 a long", task) == [1, 2]
 
 
 def test_delete_files_may_be_orc(tmp_path: Path) -> None:
@@ -187,7 +159,7 @@ def test_delete_files_may_be_orc(tmp_path: Path) -> None:
         replace(positions, content=FileContent.POSITION_DELETES),
         replace(keys, content=FileContent.EQUALITY_DELETES, equality_ids=(1,), sequence_number=1),
     ]
-    assert values(context([column(1, "a")]), whole(file, deletes)) == [1]
+    assert values("1 a long", whole(file, deletes)) == [1]
 
 
 def test_a_damaged_tail_is_a_corrupt_file(tmp_path: Path) -> None:
@@ -195,13 +167,13 @@ def test_a_damaged_tail_is_a_corrupt_file(tmp_path: Path) -> None:
     path = Path(file.path)
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(CorruptFileError) as raised:
-        rows(context([column(1, "a")]), whole(file))
+        rows("1 a long", file)
     assert raised.value.path == file.path
 
 
 def test_a_file_of_another_length_is_refused(tmp_path: Path) -> None:
     file = write_orc(tmp_path, [A], [[1, 2]])
     wrong = replace(file, file_size_in_bytes=file.file_size_in_bytes + 1)
-    assert rows(context([column(1, "a")]), whole(file))
+    assert rows("1 a long", file)
     with pytest.raises(CorruptFileError, match="bytes long, the manifest says"):
-        rows(context([column(1, "a")]), whole(wrong))
+        rows("1 a long", wrong)

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from icesql.config import Settings
 from icesql.context import QueryContext
@@ -34,11 +33,10 @@ from icesql.iceberg.types import (
     STRING,
     TIMESTAMP,
     DecimalType,
-    StructType,
 )
 from icesql.read.formats.open import open_reader
 from icesql.read.task import read_file, read_task
-from icesql.scan.tasks.task import CombinedScanTask, FileScanTask
+from icesql.scan.tasks.task import FileScanTask
 from tests.read.read_tables import (
     arrow_field,
     column,
@@ -47,19 +45,20 @@ from tests.read.read_tables import (
     leaf,
     position_deletes,
     rows,
+    task_of,
     values,
     whole,
     write_parquet,
 )
 
-A = arrow_field("a", pa.int64(), 1)
+A = "1 a long"
 
 
 def test_every_row_belongs_to_exactly_one_split_however_the_file_is_cut(tmp_path: Path) -> None:
-    path = write_parquet(tmp_path, [A], [list(range(1000))], rows_per_group=90)
+    path = write_parquet(tmp_path, A, [list(range(1000))], rows_per_group=90)
     file = data_file(path)
     size = file.file_size_in_bytes
-    scan = context([column(1, "a")])
+    scan = context(A)
     for step in (1, 7, 100, 333, size - 1, size):
         cuts = [*range(0, size, step)]
         tasks = [FileScanTask(file, start, min(step, size - start)) for start in cuts]
@@ -67,16 +66,16 @@ def test_every_row_belongs_to_exactly_one_split_however_the_file_is_cut(tmp_path
 
 
 def test_a_wrong_file_size_in_the_manifest_loses_no_rows(tmp_path: Path) -> None:
-    path = write_parquet(tmp_path, [A], [list(range(1000))], rows_per_group=90)
+    path = write_parquet(tmp_path, A, [list(range(1000))], rows_per_group=90)
     file = data_file(path, file_size_in_bytes=1000)
     halves = [FileScanTask(file, 0, 500), FileScanTask(file, 500, 500)]
-    assert values(context([column(1, "a")]), *halves) == [*range(1000)]
+    assert values(A, *halves) == [*range(1000)]
 
 
 def test_positions_count_row_groups_that_are_skipped(tmp_path: Path) -> None:
-    path = write_parquet(tmp_path, [A], [list(range(1000))], rows_per_group=100)
+    path = write_parquet(tmp_path, A, [list(range(1000))], rows_per_group=100)
     file = data_file(path)
-    scan = context([column(1, "a")], projection=[POS])
+    scan = context(A, projection=[POS])
     residual = Or(leaf(Operation.EQ, 1, 250), leaf(Operation.GT, 1, 997))
     deletes = position_deletes(tmp_path, [(path, 250), (path, 998)])
     assert values(scan, whole(file, residual=residual)) == [250, 998, 999]
@@ -84,8 +83,8 @@ def test_positions_count_row_groups_that_are_skipped(tmp_path: Path) -> None:
 
 
 def test_row_groups_outside_the_residual_are_not_read(tmp_path: Path) -> None:
-    path = write_parquet(tmp_path, [A], [list(range(1000))], rows_per_group=100)
-    scan = context([column(1, "a")])
+    path = write_parquet(tmp_path, A, [list(range(1000))], rows_per_group=100)
+    scan = context(A)
     source = open_reader(data_file(path), scan)
     batches = source.batches(
         source.fields, start=0, length=0, whole=True, predicate=leaf(Operation.EQ, 1, 250)
@@ -95,38 +94,36 @@ def test_row_groups_outside_the_residual_are_not_read(tmp_path: Path) -> None:
 
 
 def test_batches_hold_at_most_65536_rows(tmp_path: Path) -> None:
-    path = write_parquet(tmp_path, [A], [list(range(200_000))])
-    task = CombinedScanTask((whole(data_file(path)),), context([column(1, "a")]))
-    sizes = [batch.num_rows for batch in read_task(task)]
+    path = write_parquet(tmp_path, A, [list(range(200_000))])
+    sizes = [batch.num_rows for batch in read_task(task_of(A, path))]
     assert max(sizes) <= 65_536
     assert sum(sizes) == 200_000
 
 
 def test_no_columns_still_give_the_number_of_live_rows(tmp_path: Path) -> None:
-    path = write_parquet(tmp_path, [A], [list(range(100_000))])
+    path = write_parquet(tmp_path, A, [list(range(100_000))])
     deletes = position_deletes(tmp_path, [(path, 5)])
-    scan = context([column(1, "a")], projection=[])
-    task = CombinedScanTask((whole(data_file(path), [deletes]),), scan)
+    scan = context(A, projection=[])
+    task = task_of(scan, whole(data_file(path), [deletes]))
     assert sum(batch.num_rows for batch in read_task(task)) == 99_999
 
 
 def test_two_level_lists_are_read(tmp_path: Path) -> None:
     path = write_parquet(
         tmp_path,
-        [arrow_field("l", pa.list_(arrow_field("element", pa.int32(), 2)), 1)],
+        "1 l list<2 int>",
         [[[1, 2], [], None]],
         use_compliant_nested_type=False,
     )
-    from icesql.iceberg.types import ListType
 
-    scan = context([column(1, "l", ListType(2, LONG))])
-    assert values(scan, whole(data_file(path))) == [[1, 2], [], None]
+    scan = context("1 l list<2 long>")
+    assert values(scan, path) == [[1, 2], [], None]
 
 
 @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "brotli", "zstd", "lz4"])
 def test_codecs(tmp_path: Path, codec: str) -> None:
-    path = write_parquet(tmp_path, [A], [[1, 2]], compression=codec)
-    assert values(context([column(1, "a")]), whole(data_file(path))) == [1, 2]
+    path = write_parquet(tmp_path, A, [[1, 2]], compression=codec)
+    assert values(A, path) == [1, 2]
 
 
 # ------------------------------------------------------------------ residuals and pruning
@@ -244,10 +241,10 @@ def test_residuals_keep_exactly_the_rows_that_satisfy_them(
 
 
 def test_a_residual_on_a_column_the_file_lacks_sees_the_default(tmp_path: Path) -> None:
-    path = write_parquet(tmp_path, [A], [[1, 2]])
+    path = write_parquet(tmp_path, A, [[1, 2]])
     scan = context(
         [column(1, "a"), column(2, "b", initial_default=5), column(3, "c")],
-        projection=[column(1, "a")],
+        projection=A,
     )
     file = data_file(path)
     assert values(scan, whole(file, residual=leaf(Operation.EQ, 2, 5))) == [1, 2]
@@ -257,9 +254,9 @@ def test_a_residual_on_a_column_the_file_lacks_sees_the_default(tmp_path: Path) 
 
 
 def test_a_residual_reaches_into_a_struct(tmp_path: Path) -> None:
-    stored = arrow_field("s", pa.struct([arrow_field("x", pa.int64(), 2)]), 1)
-    path = write_parquet(tmp_path, [stored], [[{"x": 1}, None, {"x": 5}]], rows_per_group=1)
-    scan = context([column(1, "s", StructType((column(2, "x"),)))])
+    stored = "1 s struct<2 x long>"
+    path = write_parquet(tmp_path, stored, [[{"x": 1}, None, {"x": 5}]], rows_per_group=1)
+    scan = context("1 s struct<2 x long>")
     file = data_file(path)
     assert values(scan, whole(file, residual=leaf(Operation.GT, 2, 2))) == [{"x": 5}]
     assert values(scan, whole(file, residual=leaf(Operation.IS_NULL, 2))) == [None]
@@ -268,39 +265,39 @@ def test_a_residual_reaches_into_a_struct(tmp_path: Path) -> None:
 def test_a_transformed_term_filters_nothing_here(tmp_path: Path) -> None:
     from icesql.iceberg.expressions.predicate import Leaf, Term
 
-    path = write_parquet(tmp_path, [A], [[1, 2]])
+    path = write_parquet(tmp_path, A, [[1, 2]])
     bucket = Leaf(Operation.EQ, Term(1, "a", "bucket[4]"), 3)
-    assert values(context([column(1, "a")]), whole(data_file(path), residual=bucket)) == [1, 2]
+    assert values(A, whole(data_file(path), residual=bucket)) == [1, 2]
 
 
 # ------------------------------------------------------------------ trouble
 
 
 def test_a_missing_file_is_a_storage_error_that_names_it(tmp_path: Path) -> None:
-    path = write_parquet(tmp_path, [A], [[1]])
+    path = write_parquet(tmp_path, A, [[1]])
     file = data_file(path)
     Path(path).unlink()
     with pytest.raises(StorageError) as raised:
-        rows(context([column(1, "a")]), whole(file))
+        rows(A, file)
     assert raised.value.path == path
 
 
 def test_an_encrypted_file_is_refused(tmp_path: Path) -> None:
-    file = data_file(write_parquet(tmp_path, [A], [[1]]), key_metadata=b"k")
+    file = data_file(write_parquet(tmp_path, A, [[1]]), key_metadata=b"k")
     with pytest.raises(UnsupportedTableError, match="encryption"):
-        rows(context([column(1, "a")]), whole(file))
+        rows(A, file)
 
 
 def test_a_file_with_other_rows_than_the_manifest_counts_is_corrupt(tmp_path: Path) -> None:
-    file = data_file(write_parquet(tmp_path, [A], [[1]]), record_count=2)
+    file = data_file(write_parquet(tmp_path, A, [[1]]), record_count=2)
     with pytest.raises(CorruptFileError, match="holds 1 rows, the manifest counts 2"):
-        rows(context([column(1, "a")]), whole(file))
+        rows(A, file)
 
 
 def test_damage_is_a_corrupt_file_or_the_same_rows(tmp_path: Path) -> None:
     import random
 
-    fields = [A, arrow_field("b", pa.string(), 2)]
+    fields = "1 a long, 2 b string"
     path = Path(
         write_parquet(
             tmp_path,
@@ -312,8 +309,8 @@ def test_damage_is_a_corrupt_file_or_the_same_rows(tmp_path: Path) -> None:
     )
     whole_bytes = path.read_bytes()
     file = data_file(str(path))
-    scan = context([column(1, "a"), column(2, "b", STRING)])
-    expected = rows(scan, whole(file))
+    scan = context("1 a long, 2 b string")
+    expected = rows(scan, file)
     dice = random.Random(5)
     refused = 0
     for _ in range(200):
@@ -325,7 +322,7 @@ def test_damage_is_a_corrupt_file_or_the_same_rows(tmp_path: Path) -> None:
             damaged[at : at + dice.randrange(1, 30)] = bytes(dice.randrange(1, 30))
         path.write_bytes(damaged)
         try:
-            found = rows(scan, whole(file))
+            found = rows(scan, file)
         except (CorruptFileError, UnsupportedTableError) as error:
             refused += str(path) in str(error)
         else:
@@ -343,15 +340,15 @@ def test_a_bug_in_projection_surfaces_as_a_bug(
         raise TypeError("a bug")
 
     monkeypatch.setattr(projection, "leaf_reader", broken)
-    path = write_parquet(tmp_path, [A], [[1]])
+    path = write_parquet(tmp_path, A, [[1]])
     with pytest.raises(TypeError, match="a bug"):
-        rows(context([column(1, "a")]), whole(data_file(path)))
+        rows(A, path)
 
 
 def test_a_cancelled_query_stops_between_batches(tmp_path: Path) -> None:
-    path = write_parquet(tmp_path, [A], [list(range(200_000))])
+    path = write_parquet(tmp_path, A, [list(range(200_000))])
     query = QueryContext(settings=Settings())
-    scan = context([column(1, "a")])
+    scan = context(A)
     batches = read_file(whole(data_file(path)), scan, query)
     next(batches)
     query.cancel.set()
@@ -362,8 +359,7 @@ def test_a_cancelled_query_stops_between_batches(tmp_path: Path) -> None:
 def test_closing_the_iterator_releases_the_file(tmp_path: Path) -> None:
     import os
 
-    path = write_parquet(tmp_path, [A], [list(range(200_000))])
-    task = CombinedScanTask((whole(data_file(path)),), context([column(1, "a")]))
+    path = write_parquet(tmp_path, A, [list(range(200_000))])
 
     def open_files() -> int:
         folder = Path("/proc/self/fd")
@@ -371,7 +367,7 @@ def test_closing_the_iterator_releases_the_file(tmp_path: Path) -> None:
 
     if not Path("/proc/self/fd").exists():
         pytest.skip("open files can be counted under /proc only")
-    batches = read_task(task)
+    batches = read_task(task_of(A, path))
     next(batches)
     assert open_files() > 0
     batches.close()  # type: ignore[attr-defined]
@@ -381,10 +377,8 @@ def test_closing_the_iterator_releases_the_file(tmp_path: Path) -> None:
 def test_tasks_survive_pickling(tmp_path: Path) -> None:
     import pickle
 
-    path = write_parquet(tmp_path, [A], [[1, 2]])
+    path = write_parquet(tmp_path, A, [[1, 2]])
     residual = leaf(Operation.GT, 1, 1)
-    task = CombinedScanTask(
-        (replace(whole(data_file(path)), residual=residual),), context([column(1, "a")])
-    )
+    task = task_of(A, whole(data_file(path), residual=residual))
     (batch,) = read_task(pickle.loads(pickle.dumps(task)))
     assert batch.to_pylist() == [{"a": 2}]
