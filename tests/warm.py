@@ -52,6 +52,14 @@ def python(
     return _parent().run(program, arguments, stdin, cwd, env, timeout)
 
 
+def fresh_python(program: str, *arguments: str | Path, timeout: float = 60) -> str:
+    """What a program prints in a process of its own that has imported nothing before."""
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
 @cache
 def _parent() -> _Parent:
     return _Parent()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import threading
 from base64 import b64decode
+from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from icesql.catalog.open import open_catalog
 from icesql.catalog.rest.catalog import RestCatalog
+
+ORDERS: Final = ("shop", "orders")
 
 
 class Server:
@@ -20,6 +23,8 @@ class Server:
         self.config: dict[str, Any] = {"defaults": {}, "overrides": {}}
         self.tables: dict[tuple[str, ...], dict[str, Any]] = {}
         self.views: set[tuple[str, ...]] = set()
+        # Those that are known without a table or a view in them.
+        self.namespaces: set[tuple[str, ...]] = set()
         # What is sent for a view that is asked for.
         self.view_metadata: dict[tuple[str, ...], dict[str, Any]] = {}
         self.asked: list[tuple[str, str, dict[str, list[str]], dict[str, str]]] = []
@@ -112,13 +117,7 @@ class Server:
                 }
                 self.listed(request, "namespaces", sorted(map(list, found)), query)
             case ["namespaces", namespace, "tables"]:
-                inside = tuple(namespace.split("\x1f"))
-                found = [
-                    {"namespace": list(name[:-1]), "name": name[-1]}
-                    for name in sorted(self.tables)
-                    if name[:-1] == inside
-                ]
-                self.listed(request, "identifiers", found, query)
+                self.named(request, namespace, self.tables, query)
             case ["namespaces", namespace, "tables", table]:
                 name = (*namespace.split("\x1f"), table)
                 found = self.tables.get(name)
@@ -138,13 +137,7 @@ class Server:
             case ["views", "rename"]:
                 self.send(request, 204, None)
             case ["namespaces", namespace, "views"]:
-                inside = tuple(namespace.split("\x1f"))
-                found = [
-                    {"namespace": list(name[:-1]), "name": name[-1]}
-                    for name in sorted(self.views)
-                    if name[:-1] == inside
-                ]
-                self.listed(request, "identifiers", found, query)
+                self.named(request, namespace, self.views, query)
             case ["namespaces", namespace, "views", view]:
                 name = (*namespace.split("\x1f"), view)
                 metadata = self.view_metadata.get(name)
@@ -154,6 +147,20 @@ class Server:
                     self.send(request, 204 if name in self.views else 404, None)
             case _:
                 self.send(request, 404, {"error": {"message": "no such path"}})
+
+    def named(self, request: Any, namespace: str, names: Iterable[Any], query: Any) -> None:
+        inside = tuple(namespace.split("\x1f"))
+        known = {each[: len(inside)] for each in (*self.tables, *self.views, *self.namespaces)}
+        if inside not in known:
+            error = {"message": "it is not there", "type": "NoSuchNamespaceException"}
+            self.send(request, 404, {"error": error})
+            return
+        found = [
+            {"namespace": [*inside], "name": name[-1]}
+            for name in sorted(names)
+            if name[:-1] == inside
+        ]
+        self.listed(request, "identifiers", found, query)
 
     def listed(self, request: Any, key: str, items: list[Any], query: dict[str, Any]) -> None:
         if self.page is None:
@@ -169,13 +176,22 @@ class Server:
     def send(
         self, request: Any, status: int, content: Any, headers: dict[str, str] | None = None
     ) -> None:
-        data = b"" if content is None else json.dumps(content).encode()
+        """Send JSON, or bytes as they are."""
+        data = content
+        if not isinstance(content, bytes):
+            data = b"" if content is None else json.dumps(content).encode()
         request.send_response(status)
         for key, value in (headers or {}).items():
             request.send_header(key, value)
         request.send_header("Content-Length", str(len(data)))
         request.end_headers()
         request.wfile.write(data)
+
+    def answer_all(
+        self, content: Any, status: int = 200, headers: dict[str, str] | None = None
+    ) -> None:
+        """Answer everything after the configuration in this way."""
+        self.catalog = lambda request, *_: self.send(request, status, content, headers)  # type: ignore[method-assign]
 
     def close(self) -> None:
         self.http.shutdown()

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -15,62 +10,12 @@ import icesql
 from icesql.catalog.client_errors import translated
 from icesql.catalog.open import open_catalog
 from icesql.errors import CatalogError, MissingExtraError, TableNotFoundError
+from tests.catalog.rest_server import Server, rest
 
 
-class _Rest(BaseHTTPRequestHandler):
-    """A REST catalog with one table name in the namespace demo, or one fixed answer."""
-
-    answer: tuple[int, str] | None = None
-
-    def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        if type(self).answer is not None:
-            self._send(*type(self).answer)
-        elif path.endswith("/config"):
-            self._send(200, json.dumps({"defaults": {}, "overrides": {}}))
-        elif path.endswith("/namespaces"):
-            nested = "parent=" in self.path
-            self._send(200, json.dumps({"namespaces": [] if nested else [["demo"]]}))
-        elif path.endswith("/demo/tables"):
-            self._send(200, json.dumps({"identifiers": [{"namespace": ["demo"], "name": "trips"}]}))
-        else:
-            kind = "NoSuchTableException" if path.count("/") > 4 else "NoSuchNamespaceException"
-            told = {"error": {"message": "it does not exist", "type": kind, "code": 404}}
-            self._send(404, json.dumps(told))
-
-    do_HEAD = do_POST = do_GET
-
-    def _send(self, status: int, text: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def rest() -> Iterator[Callable[..., str]]:
-    """Starts a server that gives one answer, or those of a small catalog; its URI."""
-    servers = []
-
-    def start(status: int | None = None, text: str = "") -> str:
-        handler = type("Handler", (_Rest,), {"answer": status and (status, text)})
-        server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        servers.append(server)
-        return f"http://127.0.0.1:{server.server_port}"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
-
-
-def told(uri: str, **properties: str) -> str:
+def told(server: Server, **properties: str) -> str:
     with pytest.raises(icesql.Error) as caught:
-        open_catalog("lake", uri=uri, properties={"type": "rest", **properties}).tables()
+        rest(server, **properties).tables()
     text = str(caught.value)
     assert "catalog lake: " in text
     for noise in ("Max retries", "HTTPConnectionPool", "errors.pydantic", "sqlalche.me", "\n"):
@@ -78,55 +23,54 @@ def told(uri: str, **properties: str) -> str:
     return text
 
 
-def refusal(message: str) -> str:
-    return json.dumps({"error": {"message": message, "type": "Refused", "code": 0}})
+def refused(server: Server, status: int, content: Any) -> str:
+    """What is told where every answer is this one."""
+    server.answer = lambda request: server.send(request, status, content)  # type: ignore[method-assign]
+    return told(server, token="abcdef")
 
 
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (401, ("401 Unauthorized", "who are you", "check its token or credential")),
-        (403, ("403 Forbidden", "who are you", "may not")),
-        (419, ("419", "who are you", "the token has expired")),
-        (503, ("503 Service Unavailable", "who are you", "try again later")),
-        (500, ("the catalog failed", "who are you")),
+        (401, ("401 Unauthorized", "check its token or credential")),
+        (403, ("403 Forbidden", "may not")),
+        (419, ("419", "the token has expired")),
+        (503, ("503 Service Unavailable", "try again later")),
+        (500, ("the catalog failed",)),
     ],
 )
 def test_refusals_of_a_rest_catalog_say_what_to_do(
-    rest: Callable[..., str], status: int, words: tuple[str, ...]
+    server: Server, status: int, words: tuple[str, ...]
 ) -> None:
-    text = told(rest(status, refusal("who are you")), token="abcdef")
-    assert all(word in text for word in words)
+    refusal = {"error": {"message": "who are you", "type": "Refused", "code": 0}}
+    text = refused(server, status, refusal)
+    assert all(word in text for word in (*words, "who are you"))
 
 
-def test_an_html_page_is_told_as_one(rest: Callable[..., str]) -> None:
-    page = "<!doctype html><html><title>Sign in</title><body>hello</body></html>"
-    uri = rest(200, page)
-    text = told(uri)
+def test_an_html_page_is_told_as_one(server: Server) -> None:
+    page = b"<!doctype html><html><title>Sign in</title><body>hello</body></html>"
+    text = refused(server, 200, page)
     assert "not JSON (an HTML page)" in text
-    assert f"is {uri} the address of an Iceberg REST catalog?" in text
-    assert "Sign in" in told(rest(502, page))
+    assert f"is {server.uri} the address of an Iceberg REST catalog?" in text
+    assert "Sign in" in refused(server, 502, page)
 
 
-def test_a_closed_port_and_an_unknown_host_are_unreachable() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    text = told(f"http://127.0.0.1:{port}/x")
-    assert text.endswith(f"cannot reach http://127.0.0.1:{port}: connection refused")
+def test_a_closed_port_is_unreachable(server: Server) -> None:
+    server.close()
+    assert told(server).endswith(f"cannot reach {server.uri}: connection refused")
 
 
-def test_a_wrong_namespace_is_named_with_what_is_there(rest: Callable[..., str]) -> None:
-    catalog = open_catalog("lake", uri=rest(), properties={"type": "rest"})
-    with pytest.raises(TableNotFoundError) as caught:
-        catalog.load(("nope", "trips"))
-    assert 'catalog lake has no namespace "nope"; it has: demo' in str(caught.value)
-    with pytest.raises(TableNotFoundError) as caught:
-        catalog.load(("demmo", "trips"))
-    assert caught.value.similar == ("demo.trips",)
-    assert 'no namespace "demmo"; near it is: demo' in str(caught.value)
-    with pytest.raises(TableNotFoundError, match=r'did you mean "demo.trips"\?'):
-        catalog.load(("demo", "trip"))
+def test_a_wrong_namespace_is_named_with_what_is_there(server: Server) -> None:
+    catalog = rest(server)
+    with pytest.raises(TableNotFoundError, match='lake has no namespace "nope"; it has: shop'):
+        catalog.load(("nope", "orders"))
+    with pytest.raises(
+        TableNotFoundError, match='no namespace "shhop"; near it is: shop'
+    ) as caught:
+        catalog.load(("shhop", "orders"))
+    assert caught.value.similar == ("shop.orders",)
+    with pytest.raises(TableNotFoundError, match=r'did you mean "shop.orders"\?'):
+        catalog.load(("shop", "order"))
 
 
 @pytest.mark.parametrize(
@@ -164,14 +108,12 @@ def test_a_missing_package_is_named_with_its_extra(
     assert f"pip install '.[{extra}]'" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("module", "extra"), [("s3fs", "s3fs"), ("gcsfs", "gcsfs"), ("adlfs", "adlfs")]
-)
-def test_a_missing_store_package_is_named(module: str, extra: str) -> None:
+@pytest.mark.parametrize("module", ["s3fs", "gcsfs", "adlfs"])
+def test_a_missing_store_package_is_named(module: str) -> None:
     error = ImportError(f"No module named {module!r}", name=module)
     found = translated(error, "catalog lake", {})
     assert isinstance(found, MissingExtraError)
-    assert (found.extra, f"the package {module}" in str(found)) == (extra, True)
+    assert (found.extra, f"the package {module}" in str(found)) == (module, True)
 
 
 def test_the_usual_spelling_of_postgres_takes_the_driver_that_is_there(
@@ -189,26 +131,18 @@ def test_the_usual_spelling_of_postgres_takes_the_driver_that_is_there(
     assert pyiceberg._with_driver("postgresql+asyncpg://h/db", "") == "postgresql+asyncpg://h/db"
 
 
-class _Sql:
-    """PyIceberg's SQL catalog over SQLite, as one over a server's database would come."""
-
-    def __new__(cls, name: str, **properties: str) -> Any:
-        from pyiceberg.catalog.sql import SqlCatalog
-
-        return SqlCatalog(name, **properties)
-
-
 def test_a_database_says_which_catalog_names_it_holds(
     tmp_path: Any, warehouse: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PyIceberg looks only at the rows of its own name, and never says so."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
     from icesql.catalog.pyiceberg import open_pyiceberg
 
     monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
-    given = {"py-catalog-impl": "tests.catalog.test_client_errors._Sql"}
+    given = {"py-catalog-impl": "pyiceberg.catalog.sql.SqlCatalog"}
     monkeypatch.setattr(
-        "pyiceberg.catalog.load_catalog",
-        lambda name, **more: _Sql(name, uri=more["uri"]),
+        "pyiceberg.catalog.load_catalog", lambda name, **more: SqlCatalog(name, uri=more["uri"])
     )
     uri = f"sqlite:///{warehouse}/catalog.db"
     only = open_pyiceberg(uri=uri, properties=given)
@@ -221,7 +155,6 @@ def test_a_database_says_which_catalog_names_it_holds(
 
 
 def test_sqlalchemys_link_is_left_out() -> None:
-    error = type("OperationalError", (Exception,), {"__module__": "sqlalchemy.exc"})
     base = type("SQLAlchemyError", (Exception,), {"__module__": "sqlalchemy.exc"})
     error = type("OperationalError", (base,), {"__module__": "sqlalchemy.exc"})(
         "(psycopg2.OperationalError) no route\n(Background on this error at: https://sqlalche.me/e/21)"
@@ -249,26 +182,6 @@ def test_a_list_of_nothing_says_that_there_is_no_catalog(statement: str) -> None
         assert "no catalog; name one with --warehouse" in cursor.notes[0]
 
 
-class _Issuing(_Rest):
-    """Gives a token for the credential, and tells it to everybody afterwards."""
-
-    def do_GET(self) -> None:
-        if self.path.endswith("/config"):
-            self._send(200, json.dumps({"defaults": {}, "overrides": {}}))
-        else:
-            said = self.headers["Authorization"].removeprefix("Bearer ")
-            self._send(403, refusal(f"token {said} may not list"))
-
-    do_HEAD = do_GET
-
-    def do_POST(self) -> None:
-        self._send(200, json.dumps({"access_token": "opaquetoken", "token_type": "bearer"}))
-
-
-def test_a_token_that_the_catalog_gave_is_a_secret_too() -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Issuing)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    text = told(f"http://127.0.0.1:{server.server_port}", credential="id:secret")
-    server.shutdown()
-    server.server_close()
-    assert "token *** may not list" in text
+def test_a_token_that_the_catalog_gave_is_a_secret_too(server: Server) -> None:
+    server.answer_all({"error": {"message": "token1 may not list"}}, 403)
+    assert "*** may not list" in told(server, credential="id:s3cret!")

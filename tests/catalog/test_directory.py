@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.errors import NotSupportedError, TableNotFoundError
+from tests.catalog import tables
 
 
 @pytest.fixture
-def catalog(tmp_path: Path, tables: ModuleType) -> DirectoryCatalog:
+def catalog(tmp_path: Path) -> DirectoryCatalog:
     for place in ("top", "sales/orders", "sales/eu/orders", "shop.db/items", "both/x", "both.db/y"):
         tables.write(tmp_path / place / "metadata/v1.metadata.json")
     (tmp_path / "sales/orders/data/p=1").mkdir(parents=True)
@@ -66,9 +66,7 @@ def test_a_table_is_loaded_by_its_folders(
     assert table.metadata_location == f"{catalog.folder}/{folder}/metadata/v1.metadata.json"
 
 
-def test_case_may_differ_while_only_one_table_is_meant(
-    catalog: DirectoryCatalog, tables: ModuleType
-) -> None:
+def test_case_may_differ_while_only_one_table_is_meant(catalog: DirectoryCatalog) -> None:
     assert catalog.load(("Sales", "ORDERS")).identifier == ("sales", "orders")
     tables.write(Path(catalog.folder) / "SALES/orders/metadata/v1.metadata.json")
     assert catalog.load(("SALES", "orders")).identifier == ("SALES", "orders")
@@ -92,9 +90,7 @@ def test_names_do_not_climb_out_of_the_warehouse(catalog: DirectoryCatalog, part
         catalog.load((part, "orders"))
 
 
-def test_a_load_sees_the_commit_that_was_made_meanwhile(
-    catalog: DirectoryCatalog, tables: ModuleType
-) -> None:
+def test_a_load_sees_the_commit_that_was_made_meanwhile(catalog: DirectoryCatalog) -> None:
     assert catalog.load(("top",)).metadata_location.endswith("/v1.metadata.json")
     tables.write(Path(catalog.folder) / "top/metadata/v2.metadata.json")
     assert catalog.load(("top",)).metadata_location.endswith("/v2.metadata.json")

@@ -7,7 +7,6 @@ import os
 import pickle
 import shutil
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,10 +19,11 @@ from icesql.catalog.table import Table
 from icesql.demo import build
 from icesql.errors import CatalogError, CorruptFileError, StorageError, TableNotFoundError
 from icesql.iceberg.manifest.manifest import snapshot_manifests
+from tests.catalog import tables
 
 
 @pytest.fixture
-def folder(tmp_path: Path, tables: ModuleType) -> Path:
+def folder(tmp_path: Path) -> Path:
     tables.write(tmp_path / "wh/orders/metadata/v1.metadata.json")
     tables.write(tmp_path / "wh/orders/metadata/v2.metadata.json")
     return tmp_path / "wh/orders"
@@ -57,18 +57,14 @@ def test_an_older_metadata_file_is_opened_as_named(folder: Path) -> None:
     assert (table.metadata_location, table.identifier) == (first, ("then",))
 
 
-def test_a_folder_whose_name_looks_like_a_uri_escape_is_literal_first(
-    tmp_path: Path, tables: ModuleType
-) -> None:
+def test_a_folder_whose_name_looks_like_a_uri_escape_is_literal_first(tmp_path: Path) -> None:
     tables.write(tmp_path / "a%20b/metadata/v1.metadata.json")
     tables.write(tmp_path / "c d/metadata/v1.metadata.json")
     assert open_table(f"file://{tmp_path}/a%20b").name == "a%20b"
     assert open_table(f"file://{tmp_path}/c%20d").name == "c d"
 
 
-def test_a_metadata_file_of_any_name_is_known_by_its_content(
-    tmp_path: Path, tables: ModuleType
-) -> None:
+def test_a_metadata_file_of_any_name_is_known_by_its_content(tmp_path: Path) -> None:
     path = tables.write(tmp_path / "t/metadata/backup-of-v3")
     assert open_table(path).metadata_location == path
 

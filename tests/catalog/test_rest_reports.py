@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,29 +14,17 @@ from icesql.catalog.rest import reports as rest_reports
 from icesql.catalog.rest.answers import Refusal
 from icesql.catalog.rest.reports import ScanReports
 from icesql.errors import CatalogError
-from tests.catalog.rest_server import Server, rest
+from tests.catalog.rest_server import ORDERS, Server, rest
+from tests.waits import wait_until
 
 SQL = "SELECT sum(id) FROM shop.orders WHERE region = 'a-secret-value'"
 METRICS = "/v1/namespaces/shop/tables/orders/metrics"
 
 
-def connect(server: Server, **properties: str) -> icesql.Connection:
-    return icesql.connect("lake", uri=server.uri, properties={"type": "rest", **properties})
-
-
-def soon(done: Callable[[], object]) -> bool:
-    until = time.monotonic() + 10
-    while not done():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.005)
-    return True
-
-
 def test_a_scan_is_reported_without_the_values_of_its_filter(server: Server) -> None:
-    with connect(server) as connection:
+    with icesql.connect(uri=server.uri) as connection:
         connection.execute(SQL).fetchall()
-        assert soon(lambda: server.reports)
+        wait_until(lambda: server.reports)
     path, report = server.reports[0]
     assert (path, report["report-type"]) == (METRICS, "scan-report")
     assert report["table-name"] == "shop.orders"
@@ -58,8 +45,8 @@ def test_nothing_is_reported_where_it_is_not_wanted(
 ) -> None:
     if endpoints:
         server.config["endpoints"] = endpoints
-    assert rest(server, **properties).load(("shop", "orders")).reports is None
-    with connect(server, **properties) as connection:
+    assert rest(server, **properties).load(ORDERS).reports is None
+    with icesql.connect(uri=server.uri, properties=properties) as connection:
         connection.execute(SQL).fetchall()
     assert server.reports == []
 
@@ -68,10 +55,10 @@ def test_nothing_is_reported_where_it_is_not_wanted(
 def test_a_catalog_that_refuses_a_report_is_sent_no_more(server: Server, status: int) -> None:
     server.reporting = status
     server.redirects[METRICS] = (status, "")
-    with connect(server) as connection:
+    with icesql.connect(uri=server.uri) as connection:
         rows = connection.execute(SQL).fetchall()
-        assert soon(lambda: METRICS in server.paths())
-        assert soon(lambda: not any(t.name == "icesql-reports" for t in threading.enumerate()))
+        wait_until(lambda: METRICS in server.paths())
+        wait_until(lambda: not any(t.name == "icesql-reports" for t in threading.enumerate()))
         assert connection.execute(SQL).fetchall() == rows
         time.sleep(0.05)
     assert server.paths().count(METRICS) == 1
@@ -85,7 +72,7 @@ def test_a_query_waits_for_no_report(server: Server, monkeypatch: pytest.MonkeyP
         free.wait(30)
 
     monkeypatch.setattr("icesql.catalog.rest.catalog.RestCatalog._post_report", hang)
-    with connect(server) as connection:
+    with icesql.connect(uri=server.uri) as connection:
         connection.execute(SQL).fetchall()
         assert held.wait(60)
         started = time.monotonic()
@@ -113,11 +100,11 @@ def test_reports_that_wait_are_bounded_and_lost_in_the_end(
         made.put(("a", "b"), {"number": number})
     assert len(made._waiting) <= 64
     free.set()
-    assert soon(lambda: not made._running)
+    wait_until(lambda: not made._running)
     assert sent == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_workers_copy_of_a_table_reports_nothing(server: Server) -> None:
-    table = rest(server).load(("shop", "orders"))
+    table = rest(server).load(ORDERS)
     assert table.reports is not None
     assert pickle.loads(pickle.dumps(table.reports)) is None

@@ -2,55 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 import icesql
 from icesql.catalog.rest import client
+from tests.catalog.rest_server import Server
+from tests.waits import wait_until
 
 
-class Drip(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    header_drips = False
+@pytest.fixture(params=["body", "headers"])
+def uri(request: pytest.FixtureRequest, server: Server) -> str:
+    """That of a server whose answers drip behind their first line, or behind their headers."""
+    is_body = request.param == "body"
 
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def do_GET(self) -> None:
-        if self.path.startswith("/v1/config"):
-            body = json.dumps({"defaults": {}, "overrides": {}}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-            return
-        try:
-            self.wfile.write(b"HTTP/1.1 200 OK\r\n")
-            if not self.header_drips:
-                self.wfile.write(b"Content-Length: 600\r\n\r\n")
+    def drip(asked: Any, *_: object) -> None:
+        asked.wfile.write(b"HTTP/1.1 200 OK\r\n" + b"Content-Length: 600\r\n\r\n" * is_body)
+        with suppress(OSError):
             while True:
-                self.wfile.write(b" " if not self.header_drips else b"X: y\r\n")
-                self.wfile.flush()
-                time.sleep(0.05 if not self.header_drips else 0.3)
-        except OSError:
-            self.close_connection = True
+                asked.wfile.write(b" " if is_body else b"X: y\r\n")
+                time.sleep(0.05 if is_body else 0.3)
+        asked.close_connection = True
 
-
-@pytest.fixture(params=[False, True], ids=["body", "headers"])
-def uri(request: pytest.FixtureRequest) -> Iterator[str]:
-    handler = type("Handler", (Drip,), {"header_drips": request.param})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    server.catalog = drip  # type: ignore[method-assign]
+    return server.uri
 
 
 def test_an_answer_ends_at_its_deadline(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,11 +46,8 @@ def test_a_statement_that_ended_leaves_no_request(uri: str) -> None:
         for _ in range(5):
             with pytest.raises(icesql.QueryCancelledError):
                 opened.execute("SELECT * FROM s.t")
-        names = ("icesql-background-call",)
-        until = time.monotonic() + 60
-        while any(each.name in names for each in threading.enumerate()):
-            assert time.monotonic() < until, "a request goes on behind its statement"
-            time.sleep(0.05)
+        name = "icesql-background-call"
+        wait_until(lambda: all(each.name != name for each in threading.enumerate()))
 
 
 def test_an_answer_is_bounded_by_what_it_builds() -> None:

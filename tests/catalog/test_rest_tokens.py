@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from icesql.catalog.rest.answers import Refusal
+from icesql.catalog.rest.catalog import RestCatalog
 from icesql.catalog.rest.changes import swap
 from icesql.catalog.rest.loaded import LoadedTable
 from icesql.catalog.rest.renewal import Renewal
 from icesql.catalog.writes.change import TableChange
 from icesql.iceberg.metadata.changes.updates import SetProperties
-from tests.catalog.rest_server import Server, rest
+from tests.catalog.rest_server import ORDERS, Server, rest
 
-ORDERS = ("shop", "orders")
 METRICS = "/v1/namespaces/shop/tables/orders/metrics"
 CREDENTIALS = "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"
 OWN, TABLES = "Bearer catalogs-own", "Bearer of-the-table"
@@ -27,6 +27,21 @@ def giving(server: Server) -> Server:
     server.tables[ORDERS]["config"] = {"token": "of-the-table"}
     server.redirects[METRICS], server.reporting = (204, ""), 0
     return server
+
+
+def own(server: Server) -> RestCatalog:
+    return rest(server, token="catalogs-own")
+
+
+def loaded(server: Server) -> RestCatalog:
+    """Its catalog, which has loaded the table."""
+    catalog = own(server)
+    catalog.load(ORDERS)
+    return catalog
+
+
+def ask(catalog: RestCatalog, identifier: tuple[str, ...] = ORDERS) -> None:
+    catalog.ask("POST", identifier, "metrics", body={})
 
 
 def proofs(server: Server) -> list[tuple[str, str | None]]:
@@ -42,12 +57,11 @@ def test_the_table_is_loaded_with_the_catalogs_token_and_asked_about_with_its_ow
     giving: Server,
 ) -> None:
     giving.tables["shop", "other"] = {**giving.tables[ORDERS], "config": {}}
-    catalog = rest(giving, token="catalogs-own")
-    catalog.load(ORDERS)
+    catalog = loaded(giving)
     catalog.load(("shop", "other"))
-    catalog.ask("POST", ORDERS, "metrics", body={})
+    ask(catalog)
     with pytest.raises(Refusal):
-        catalog.ask("POST", ("shop", "other"), "metrics", body={})
+        ask(catalog, ("shop", "other"))
     catalog.load(ORDERS)
     catalog.tables(("shop",))
     assert proofs(giving) == [
@@ -60,7 +74,7 @@ def test_a_commit_and_credentials_are_asked_for_with_it(giving: Server) -> None:
     giving.config["endpoints"] = [
         CREDENTIALS, "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}",
     ]  # fmt: skip
-    catalog = rest(giving, token="catalogs-own")
+    catalog = own(giving)
     table = catalog.load(ORDERS)
     giving.asked.clear()
     with pytest.raises(Refusal):
@@ -71,28 +85,25 @@ def test_a_commit_and_credentials_are_asked_for_with_it(giving: Server) -> None:
 
 
 def test_a_table_that_comes_without_one_has_none_any_more(giving: Server) -> None:
-    catalog = rest(giving, token="catalogs-own")
-    catalog.load(ORDERS)
+    catalog = loaded(giving)
     giving.tables[ORDERS]["config"] = {}
     catalog.load(ORDERS)
-    catalog.ask("POST", ORDERS, "metrics", body={})
+    ask(catalog)
     assert proofs(giving)[-1] == ("metrics", OWN)
 
 
 def test_a_table_that_did_not_change_keeps_it(giving: Server) -> None:
     giving.tables[ORDERS]["etag"] = '"1"'
-    catalog = rest(giving, token="catalogs-own")
+    catalog = loaded(giving)
     catalog.load(ORDERS)
-    catalog.load(ORDERS)
-    catalog.ask("POST", ORDERS, "metrics", body={})
+    ask(catalog)
     assert proofs(giving)[-1] == ("metrics", TABLES)
 
 
 def test_one_that_has_expired_is_followed_by_the_catalogs_own(
     giving: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    catalog = rest(giving, token="catalogs-own")
-    catalog.load(ORDERS)
+    catalog = loaded(giving)
     plain = giving.answer
 
     def strict(request: Any) -> None:
@@ -103,7 +114,7 @@ def test_one_that_has_expired_is_followed_by_the_catalogs_own(
         plain(request)
 
     monkeypatch.setattr(giving, "answer", strict)
-    catalog.ask("POST", ORDERS, "metrics", body={})
+    ask(catalog)
     assert proofs(giving)[-2:] == [("metrics", TABLES), ("metrics", OWN)]
 
 
@@ -113,22 +124,20 @@ def test_one_that_has_expired_is_followed_by_the_catalogs_own(
 def test_a_catalog_that_knows_no_tokens_gets_none(giving: Server, auth: dict[str, Any]) -> None:
     catalog = rest(giving, **auth)
     catalog.load(ORDERS)
-    catalog.ask("POST", ORDERS, "metrics", body={})
+    ask(catalog)
     assert TABLES not in [proof for _, proof in proofs(giving)]
 
 
 @pytest.mark.parametrize("token", [None, "", 7, ["x"]])
 def test_what_is_no_token_is_none(giving: Server, token: object) -> None:
     giving.tables[ORDERS]["config"] = {"token": token}
-    catalog = rest(giving, token="catalogs-own")
-    catalog.load(ORDERS)
-    catalog.ask("POST", ORDERS, "metrics", body={})
+    catalog = loaded(giving)
+    ask(catalog)
     assert proofs(giving)[-1] == ("metrics", OWN)
 
 
 def test_no_error_shows_it(giving: Server) -> None:
-    catalog = rest(giving, token="catalogs-own")
-    catalog.load(ORDERS)
+    catalog = loaded(giving)
     del giving.redirects[METRICS]
     giving.reporting = 403
 
@@ -137,7 +146,7 @@ def test_no_error_shows_it(giving: Server) -> None:
 
     plain, giving.send = giving.send, told  # type: ignore[method-assign]
     with pytest.raises(Refusal) as found:
-        catalog.ask("POST", ORDERS, "metrics", body={})
+        ask(catalog)
     assert "may not" in str(found.value)
     assert "of-the-table" not in str(found.value)
     assert "catalogs-own" not in str(found.value)
@@ -145,7 +154,7 @@ def test_no_error_shows_it(giving: Server) -> None:
 
 def test_a_worker_asks_with_it_too(giving: Server) -> None:
     giving.config["endpoints"] = [CREDENTIALS]
-    catalog = rest(giving, token="catalogs-own")
+    catalog = own(giving)
     table = catalog.load(ORDERS)
     renewal = pickle.loads(pickle.dumps(Renewal(catalog, ORDERS, table.metadata.location)))
     again = pickle.loads(pickle.dumps(renewal))
@@ -157,7 +166,7 @@ def test_a_worker_asks_with_it_too(giving: Server) -> None:
 
 def test_few_are_kept(giving: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("icesql.catalog.rest.catalog._MOST_TOKENS", 2)
-    catalog = rest(giving, token="catalogs-own")
+    catalog = own(giving)
     for name in "abc":
         catalog.use_token(("shop", name), name)
     assert [catalog.token_of(("shop", name)) for name in "abc"] == [None, "b", "c"]

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,10 @@ from icesql.errors import (
     UnsupportedTableError,
 )
 from tests.catalog.planning_server import PlanningServer
+from tests.catalog.rest_server import ORDERS, rest
 from tests.property.test_histories import problems
+from tests.tables import read_table
+from tests.waits import wait_until
 from tests.writer.history import History
 
 
@@ -43,8 +47,19 @@ def publish(server: PlanningServer, name: str, path: Path) -> None:
 
 
 def connected(server: PlanningServer, **properties: str) -> icesql.Connection:
-    given = {"type": "rest", **properties}
-    return icesql.connect("lake", uri=server.uri, properties=given)
+    return icesql.connect("lake", uri=server.uri, properties=properties)
+
+
+def refused(
+    server: PlanningServer,
+    kind: type[icesql.Error],
+    told: str,
+    sql: str = "SELECT * FROM shop.orders",
+    **properties: str,
+) -> None:
+    """A query fails with such an error."""
+    with connected(server, **properties) as connection, pytest.raises(kind, match=told):
+        connection.execute(sql).fetchall()
 
 
 @pytest.mark.parametrize(("later", "page", "fan"), [(0, None, 1), (0, 1, 1), (1, 2, 3)])
@@ -112,28 +127,15 @@ def test_a_limit_asks_for_no_more_pages_than_it_takes(planner: PlanningServer) -
 def test_deletes_apply_to_the_files_that_the_catalog_says(tmp_path: Path, seed: int) -> None:
     """Tables of every kind of delete, without one sequence number, against the model's rows."""
     history = History(seed, tmp_path)
-    server = PlanningServer()
-    server.page = 3
-    publish(server, "t", Path(history.metadata_path))
-    try:
-        with connected(server) as connection:
-            connection.execute("USE shop")
-            found = [
-                each
-                for reader in ("auto", "arrow")
-                for each in problems(history, connection, reader)
-            ]
+    with closing(PlanningServer()) as server, connected(server) as connection:
+        server.page = 3
+        publish(server, "t", Path(history.metadata_path))
+        connection.execute("USE shop")
+        found = [
+            each for reader in ("auto", "arrow") for each in problems(history, connection, reader)
+        ]
         assert found == [], "\n".join(found)
         assert server.planned
-    finally:
-        server.close()
-
-
-def wait_until(condition: Any) -> None:
-    until = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 # ---------------------------------------------------------------------- who plans
@@ -154,7 +156,7 @@ def test_the_word_of_the_server_about_a_table_counts_first(
 ) -> None:
     planner.config["overrides"].clear()
     if table is not None:
-        planner.tables["shop", "orders"]["config"] = {"scan-planning-mode": table}
+        planner.tables[ORDERS]["config"] = {"scan-planning-mode": table}
     with connected(planner, **({"scan-planning-mode": catalog} if catalog else {})) as connection:
         assert connection.execute("SELECT count(*) FROM shop.orders").fetchall() == [(39,)]
     assert bool(planner.planned) is planned
@@ -163,31 +165,19 @@ def test_the_word_of_the_server_about_a_table_counts_first(
 def test_a_server_without_the_endpoint_and_a_mode_of_no_meaning_are_told(
     planner: PlanningServer,
 ) -> None:
-    with connected(planner) as connection:
-        planner.tables["shop", "orders"]["config"] = {"scan-planning-mode": "sometimes"}
-        with pytest.raises(CatalogError, match="'sometimes', not client or server"):
-            connection.execute("SELECT * FROM shop.orders")
-    planner.tables["shop", "orders"]["config"] = {}
+    planner.tables[ORDERS]["config"] = {"scan-planning-mode": "sometimes"}
+    refused(planner, CatalogError, "'sometimes', not client or server")
+    planner.tables[ORDERS]["config"] = {}
     planner.config["endpoints"] = ["GET /v1/{prefix}/namespaces"]
-    with connected(planner) as connection, pytest.raises(CatalogError, match="planTableScan"):
-        connection.execute("SELECT * FROM shop.orders")
+    refused(planner, CatalogError, "planTableScan")
 
 
-@pytest.mark.parametrize(
-    ("sql", "told"),
-    [
-        ("SELECT _last_updated_sequence_number FROM shop.orders", "_last_updated_sequence_number"),
-        ("SELECT _snapshot_id FROM shop.orders", "_snapshot_id"),
-    ],
-)
+@pytest.mark.parametrize("column", ["_last_updated_sequence_number", "_snapshot_id"])
 def test_what_a_plan_has_no_values_for_is_refused_by_name(
-    planner: PlanningServer, sql: str, told: str
+    planner: PlanningServer, column: str
 ) -> None:
-    with (
-        connected(planner) as connection,
-        pytest.raises(UnsupportedTableError, match=f"{told}.* where the catalog plans the scans"),
-    ):
-        connection.execute(sql)
+    told = f"{column}.* where the catalog plans the scans"
+    refused(planner, UnsupportedTableError, told, f"SELECT {column} FROM shop.orders")
 
 
 def test_full_verification_is_refused(planner: PlanningServer) -> None:
@@ -201,86 +191,29 @@ def test_full_verification_is_refused(planner: PlanningServer) -> None:
 
 
 def test_a_plan_that_restricts_what_may_be_read_is_refused_by_name(planner: PlanningServer) -> None:
-    def restricted(answer: dict[str, Any]) -> None:
-        answer["read-restrictions"] = {"required-row-filter": {"type": "eq"}}
-
-    planner.change = restricted
-    with (
-        connected(planner) as connection,
-        pytest.raises(UnsupportedTableError, match=r"restrictions.*required-row-filter\), which"),
-    ):
-        connection.execute("SELECT * FROM shop.orders").fetchall()
-
-
-def first_task(answer: dict[str, Any]) -> dict[str, Any]:
-    return answer["file-scan-tasks"][0]
-
-
-def out_of_range(answer: dict[str, Any]) -> None:
-    first_task(answer)["delete-file-references"] = [7]
-
-
-def below_range(answer: dict[str, Any]) -> None:
-    first_task(answer)["delete-file-references"] = [-1]
-
-
-def twice(answer: dict[str, Any]) -> None:
-    answer["file-scan-tasks"].append(first_task(answer))
-
-
-def other_spec(answer: dict[str, Any]) -> None:
-    first_task(answer)["data-file"]["spec-id"] = 77
-
-
-def short_partition(answer: dict[str, Any]) -> None:
-    first_task(answer)["data-file"]["partition"] = [1]
-
-
-def other_value(answer: dict[str, Any]) -> None:
-    first_task(answer)["data-file"]["partition"] = ["x", 5]
-
-
-def no_data(answer: dict[str, Any]) -> None:
-    first_task(answer)["data-file"]["content"] = "equality-deletes"
-
-
-def foreign_vector(answer: dict[str, Any]) -> None:
-    file = first_task(answer)["data-file"]
-    vector = {
-        **file, "content": "position-deletes", "file-format": "puffin", "content-offset": 4,
-        "content-size-in-bytes": 40, "referenced-data-file": "file:///another.parquet",
-    }  # fmt: skip
-    answer["delete-files"] = [vector]
-    first_task(answer)["delete-file-references"] = [0]
-
-
-def data_as_deletes(answer: dict[str, Any]) -> None:
-    answer["delete-files"] = [first_task(answer)["data-file"]]
+    restricted = {"read-restrictions": {"required-row-filter": {"type": "eq"}}}
+    planner.change = lambda answer: answer | restricted
+    refused(planner, UnsupportedTableError, r"restrictions.*required-row-filter\), which")
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (out_of_range, "refers to delete file 7 of 0"),
-        (below_range, "refers to delete file -1 of 0"),
-        (twice, "is to be read twice"),
-        (other_spec, "has spec 77, which the table has not"),
-        (short_partition, "a partition of 1 values, where spec 0 has 2"),
-        (other_value, "is not a value of type"),
-        (no_data, "is one of deletes"),
-        (foreign_vector, r"refers to the deletion vector of file:///another\.parquet"),
-        (data_as_deletes, "is one of data"),
-    ],
+    ("task", "file", "deletes", "told"), read_table(__file__, "contradictions_of_a_plan.tsv")
 )
 def test_an_answer_that_contradicts_itself_is_told(
-    planner: PlanningServer, change: Any, told: str
+    planner: PlanningServer, task: str, file: str, deletes: str, told: str
 ) -> None:
+    def change(answer: dict[str, Any]) -> None:
+        first = answer["file-scan-tasks"][0]
+        if task == "twice":
+            answer["file-scan-tasks"].append(first)
+        else:
+            first |= json.loads(task)
+        first["data-file"] |= json.loads(file)
+        if found := json.loads(deletes):
+            answer["delete-files"] = [first["data-file"] | each for each in found]
+
     planner.change = change
-    with (
-        connected(planner) as connection,
-        pytest.raises(CorruptFileError, match=rf"the catalog's plan for shop\.orders: .*{told}"),
-    ):
-        connection.execute("SELECT * FROM shop.orders")
+    refused(planner, CorruptFileError, rf"the catalog's plan for shop\.orders: .*{told}")
 
 
 @pytest.mark.parametrize(
@@ -302,8 +235,7 @@ def test_an_answer_that_contradicts_itself_is_told(
 )
 def test_an_answer_that_is_no_plan_is_told(planner: PlanningServer, change: Any, told: str) -> None:
     planner.change = change
-    with connected(planner) as connection, pytest.raises(CatalogError, match=told):
-        connection.execute("SELECT * FROM shop.orders")
+    refused(planner, CatalogError, told)
 
 
 def test_a_filter_of_the_catalogs_own_is_refused(planner: PlanningServer) -> None:
@@ -324,15 +256,9 @@ def test_a_filter_of_the_catalogs_own_is_refused(planner: PlanningServer) -> Non
 
 
 def test_a_file_of_this_machine_is_not_read_for_a_remote_table(planner: PlanningServer) -> None:
-    table = planner.tables["shop", "orders"]
-    remote = {**table["metadata"], "location": "s3://bucket/orders"}
-    planner.tables["shop", "orders"] = {**table, "metadata": remote}
+    planner.tables[ORDERS]["metadata"]["location"] = "s3://bucket/orders"
     keys = {"s3.region": "x", "s3.access-key-id": "a", "s3.secret-access-key": "b"}
-    with (
-        connected(planner, **keys) as connection,
-        pytest.raises(CorruptFileError, match="is on this machine, the table is not"),
-    ):
-        connection.execute("SELECT * FROM shop.orders")
+    refused(planner, CorruptFileError, "is on this machine, the table is not", **keys)
 
 
 # ---------------------------------------------------------------------- giving up
@@ -367,15 +293,12 @@ def test_a_plan_that_does_not_come_is_left_at_once(planner: PlanningServer, hang
 
 def test_a_plan_that_takes_too_long_is_told_and_cancelled(planner: PlanningServer) -> None:
     planner.later = 1_000_000
-    with connected(planner, **{"rest-scan-planning.poll-timeout-ms": "300"}) as connection:
+    name = "rest-scan-planning.poll-timeout-ms"
+    with connected(planner, **{name: "300"}) as connection:
         with pytest.raises(CatalogError, match=r"took longer than 0\.3 seconds"):
             connection.execute("SELECT * FROM shop.orders")
         wait_until(lambda: planner.cancelled)
-    with (
-        connected(planner, **{"rest-scan-planning.poll-timeout-ms": "soon"}) as connection,
-        pytest.raises(CatalogError, match="'soon', not a number above 0"),
-    ):
-        connection.execute("SELECT * FROM shop.orders")
+    refused(planner, CatalogError, "'soon', not a number above 0", **{name: "soon"})
 
 
 def test_an_overloaded_server_is_asked_again(planner: PlanningServer) -> None:
@@ -401,19 +324,14 @@ def test_the_credentials_of_a_plan_open_its_files(planner: PlanningServer) -> No
     """They are renewed by the plan's id, and the table's own are left aside."""
     vended = {"prefix": "file:", "config": {"s3.access-key-id": "of the plan"}}
     planner.change = lambda answer: {**answer, "storage-credentials": [vended]}
-    from icesql.catalog.open import open_catalog
-
-    catalog = open_catalog("lake", uri=planner.uri, properties={"type": "rest"})
-    assert catalog is not None
-    table = catalog.load(("shop", "orders"))
-    assert table.planning is not None
-    snapshot = table.metadata.current_snapshot_id
-    asked = {"snapshot-id": snapshot, "use-snapshot-schema": False, "select": []}
-    plan = table.planning.plan(asked, None, QueryContext())
+    with closing(rest(planner)) as catalog:
+        table = catalog.load(ORDERS)
+        assert table.planning is not None
+        snapshot = table.metadata.current_snapshot_id
+        asked = {"snapshot-id": snapshot, "use-snapshot-schema": False, "select": []}
+        plan = table.planning.plan(asked, None, QueryContext())
     assert plan.storage is not None
     assert plan.storage.properties["s3.access-key-id"] == "of the plan"
     assert plan.storage.lease is not None
-    planner.config["endpoints"] = []
     sent = [headers for method, path, _, headers in planner.asked if path.endswith("/plan")]
     assert sent[0]["x-iceberg-access-delegation"] == "vended-credentials"
-    catalog.close()

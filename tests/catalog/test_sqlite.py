@@ -8,7 +8,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -21,6 +20,7 @@ from icesql.errors import (
     TableNotFoundError,
     UnsupportedTableError,
 )
+from tests.catalog import tables
 
 V0 = """
 CREATE TABLE iceberg_tables (
@@ -81,9 +81,7 @@ def test_namespaces_are_split_at_dots_and_include_their_parents(tmp_path: Path) 
     assert catalog.tables(("a", "b")) == [("a", "b", "t")]
 
 
-def test_a_file_of_the_first_schema_version_has_no_type_column(
-    tmp_path: Path, tables: ModuleType
-) -> None:
+def test_a_file_of_the_first_schema_version_has_no_type_column(tmp_path: Path) -> None:
     location = tables.write(tmp_path / "t/metadata/v1.metadata.json")
     catalog = SqliteCatalog(make(tmp_path / "c.db", V0, ("c", "n", "t", location)))
     assert catalog.load(("n", "t")).metadata_location == location
@@ -104,9 +102,7 @@ def test_views_are_no_tables(tmp_path: Path) -> None:
         catalog.load(("n", "v"))
 
 
-def test_one_of_several_catalogs_in_a_file_must_be_named(
-    tmp_path: Path, tables: ModuleType
-) -> None:
+def test_one_of_several_catalogs_in_a_file_must_be_named(tmp_path: Path) -> None:
     here = tables.write(tmp_path / "t/metadata/v1.metadata.json")
     file = make(tmp_path / "c.db", V1, ("prod", "n", "t", here), ("test", "n", "u", "/y"))
     assert SqliteCatalog(file, "prod").tables() == [("n", "t")]
@@ -131,9 +127,7 @@ def test_case_may_differ_and_unknown_names_bring_the_nearest(own: SqliteCatalog)
         own.load(("orders",))
 
 
-def test_a_warehouse_that_moved_with_its_catalog_is_found(
-    tmp_path: Path, tables: ModuleType
-) -> None:
+def test_a_warehouse_that_moved_with_its_catalog_is_found(tmp_path: Path) -> None:
     name = "00001-0a0a0a0a-0000-4000-8000-000000000001.metadata.json"
     here = tables.write(tmp_path / f"wh/n.db/t/metadata/{name}")
     for location in (f"file:///gone/wh/n.db/t/metadata/{name}", f"/gone/wh/n.db/t/metadata/{name}"):
@@ -142,7 +136,7 @@ def test_a_warehouse_that_moved_with_its_catalog_is_found(
         assert catalog.load(("n", "t")).metadata_location == here
 
 
-def test_metadata_of_another_table_never_stands_in(tmp_path: Path, tables: ModuleType) -> None:
+def test_metadata_of_another_table_never_stands_in(tmp_path: Path) -> None:
     tables.write(tmp_path / "metadata/v1.metadata.json")
     catalog = SqliteCatalog(
         make(tmp_path / "c.db", V1, ("c", "n", "t", "/gone/n/t/metadata/v1.metadata.json"))

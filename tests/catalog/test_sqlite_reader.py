@@ -7,13 +7,13 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import icesql
 from icesql.catalog.sqlite import SqliteCatalog
 from icesql.catalog.sqlite_reader import SqliteReader, WouldWait
+from tests.catalog import tables
 
 NAME = ("shop", "orders")
 
@@ -36,14 +36,14 @@ def commit(file: str, location: str) -> None:
         database.commit()
 
 
-def test_each_look_gives_what_was_committed_last(own: SqliteCatalog, tables: ModuleType) -> None:
+def test_each_look_gives_what_was_committed_last(own: SqliteCatalog) -> None:
     for number in range(1, 30):
         new = tables.write(Path(own.file).parent / f"o/metadata/{number:05}-x.metadata.json")
         commit(own.file, new)
         assert location(own) == new
 
 
-def test_what_is_being_committed_is_not_waited_for(own: SqliteCatalog, tables: ModuleType) -> None:
+def test_what_is_being_committed_is_not_waited_for(own: SqliteCatalog) -> None:
     before = location(own)
     new = tables.write(Path(own.file).parent / "o/metadata/00009-x.metadata.json")
     with closing(sqlite3.connect(own.file, isolation_level=None)) as writer:
@@ -67,9 +67,7 @@ def test_a_look_holds_no_lock(own: SqliteCatalog) -> None:
         writer.execute("COMMIT")
 
 
-def test_a_file_in_the_place_of_another_is_opened_anew(
-    own: SqliteCatalog, tables: ModuleType
-) -> None:
+def test_a_file_in_the_place_of_another_is_opened_anew(own: SqliteCatalog) -> None:
     own.load_without_waiting(NAME)
     other = f"{own.file}.other"
     shutil.copy(own.file, other)

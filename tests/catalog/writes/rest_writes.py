@@ -35,7 +35,8 @@ class WritableServer(Server):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.folder, self.commits, self.namespaces = folder, [], {("ns",)}
+        self.folder, self.commits = folder, []
+        self.namespaces = {("ns",)}
         self.before: Any = None
         self.keys: list[str | None] = []
         self.lock = threading.RLock()  # processes ask at once

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from icesql.catalog.pyiceberg import PyIcebergCatalog
-from icesql.catalog.writes.change import Conflict, Done, TableChange, Unknown
+from icesql.catalog.writes.change import Conflict, Done, Unknown
 from icesql.commit.append import commit_append
 from icesql.commit.change import change_table
 from icesql.commit.create import create_table, stage_table
 from icesql.errors import CatalogError, CommitConflictError, NotSupportedError, TableNotFoundError
 from icesql.iceberg.metadata.changes import updates as u
+from tests.catalog.writes.swaps import TABLE, database, swapped, value_of
 from tests.commit.tables import SCHEMA, create, fake, live
 
 
 @pytest.fixture
 def catalog(tmp_path: Path):
-    from pyiceberg.catalog.sql import SqlCatalog
-
-    theirs = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "wh"))
-    made = PyIcebergCatalog(theirs, "c", {"type": "sql"})
-    made.create_namespace(("ns",))
-    yield made
-    made.close()
+    with closing(database(tmp_path)) as made:
+        yield made
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -36,17 +32,16 @@ def test_a_table_of_a_database_is_made_and_filled(catalog, version) -> None:
     assert live(table) == {"a", "b"}
     assert table.metadata.format_version == version
     with pytest.raises(CatalogError, match="already"):
-        stage_table(catalog, ("ns", "t"), SCHEMA)
+        stage_table(catalog, TABLE, SCHEMA)
     with pytest.raises(CatalogError, match="namespace zz not found"):
         stage_table(catalog, ("zz", "t"), SCHEMA)
 
 
 def test_who_is_second_goes_on_what_the_first_left(catalog) -> None:
     table = create(catalog)
-    stale = catalog.load(("ns", "t"))
+    stale = catalog.load(TABLE)
     commit_append(catalog, table, [fake("a")])
-    change = TableChange((u.SetProperties({"k": "1"}),), (), stale.storage, 1)
-    assert isinstance(catalog.swap(("ns", "t"), stale.metadata_location, change), Conflict)
+    assert isinstance(swapped(catalog, stale, "2"), Conflict)
     folder = Path(table.metadata.location) / "metadata"
     assert len(list(folder.glob("*.metadata.json"))) == 2, "what lost is not left behind"
     done = commit_append(catalog, stale, [fake("b")])
@@ -66,14 +61,13 @@ def test_a_commit_that_was_applied_keeps_its_file(catalog, monkeypatch, error) -
         raise error
 
     monkeypatch.setattr(Transaction, "commit", failing)
-    change = TableChange((u.SetProperties({"k": "1"}),), (), table.storage, 1)
     if isinstance(error, OSError):
-        assert isinstance(catalog.swap(("ns", "t"), table.metadata_location, change), Unknown)
+        assert isinstance(swapped(catalog, table, "1"), Unknown)
     else:
         with pytest.raises(KeyboardInterrupt):
-            catalog.swap(("ns", "t"), table.metadata_location, change)
+            swapped(catalog, table, "1")
     monkeypatch.undo()
-    assert catalog.load(("ns", "t")).metadata.properties["k"] == "1"
+    assert value_of(catalog) == "1"
 
 
 def test_a_connection_that_does_not_end_well_changes_no_outcome(catalog, monkeypatch) -> None:
@@ -92,10 +86,9 @@ def test_a_connection_that_does_not_end_well_changes_no_outcome(catalog, monkeyp
     table = create(catalog)
     applied = writes._in_transaction
     monkeypatch.setattr(writes, "_in_transaction", and_then)
-    change = TableChange((u.SetProperties({"k": "1"}),), (), table.storage, 1)
-    assert isinstance(catalog.swap(("ns", "t"), table.metadata_location, change), Done)
+    assert isinstance(swapped(catalog, table, "1"), Done)
     monkeypatch.undo()
-    assert catalog.load(("ns", "t")).metadata.properties["k"] == "1"
+    assert value_of(catalog) == "1"
 
 
 def test_a_row_in_another_spelling_is_found(catalog) -> None:
@@ -107,12 +100,12 @@ def test_a_row_in_another_spelling_is_found(catalog) -> None:
         database.execute(
             text("UPDATE iceberg_tables SET metadata_location = :new"), {"new": spelled}
         )
-    done = commit_append(catalog, catalog.load(("ns", "t")), [fake("a")])
+    done = commit_append(catalog, catalog.load(TABLE), [fake("a")])
     assert live(done.table) == {"a"}
 
 
 def test_a_table_is_created_once(catalog) -> None:
-    first, second = (stage_table(catalog, ("ns", "t"), SCHEMA) for _ in range(2))
+    first, second = (stage_table(catalog, TABLE, SCHEMA) for _ in range(2))
     create_table(catalog, first)
     with pytest.raises(CommitConflictError, match="created meanwhile"):
         create_table(catalog, second)
@@ -120,10 +113,10 @@ def test_a_table_is_created_once(catalog) -> None:
 
 def test_names_come_and_go(catalog) -> None:
     create(catalog)
-    catalog.rename(("ns", "t"), ("ns", "u"))
+    catalog.rename(TABLE, ("ns", "u"))
     assert catalog.tables(("ns",)) == [("ns", "u")]
     with pytest.raises(TableNotFoundError):
-        catalog.rename(("ns", "t"), ("ns", "v"))
+        catalog.rename(TABLE, ("ns", "v"))
     with pytest.raises(CatalogError, match="not empty"):
         catalog.drop_namespace(("ns",))
     catalog.drop(("ns", "u"))
@@ -139,11 +132,10 @@ def test_pyiceberg_commits_where_it_alone_knows_how(catalog) -> None:
     stale = done.table
     after = change_table(catalog, stale, lambda base: [u.SetProperties({"k": "1"})]).table
     assert after.metadata.properties["k"] == "1"
-    change = TableChange((u.SetProperties({"k": "2"}),), (), stale.storage, 1)
-    assert isinstance(catalog.swap(("ns", "t"), stale.metadata_location, change), Conflict)
-    assert isinstance(catalog.swap(("ns", "t"), after.metadata_location, change), Done)
+    assert isinstance(swapped(catalog, stale, "2"), Conflict)
+    assert isinstance(swapped(catalog, after, "2"), Done)
     with pytest.raises(NotSupportedError, match="format version 3"):
-        change_table(catalog, catalog.load(("ns", "t")), lambda base: [u.UpgradeFormatVersion(3)])
+        change_table(catalog, catalog.load(TABLE), lambda base: [u.UpgradeFormatVersion(3)])
     with pytest.raises(NotSupportedError, match="new tables"):
         stage_table(catalog, ("ns", "v"), SCHEMA)
 
@@ -163,10 +155,9 @@ def test_what_pyiceberg_sent_and_cannot_be_looked_at_is_unknown(catalog, monkeyp
         raise OSError("away")
 
     monkeypatch.setattr(foreign, "commit_table", sent)
-    change = TableChange((u.SetProperties({"k": "1"}),), (), table.storage, 1)
-    assert isinstance(catalog.swap(("ns", "t"), table.metadata_location, change), Unknown)
+    assert isinstance(swapped(catalog, table, "1"), Unknown)
     monkeypatch.setattr(foreign, "load_table", loaded)
-    assert catalog.load(("ns", "t")).metadata.properties["k"] == "1"
+    assert value_of(catalog) == "1"
 
 
 @pytest.mark.parametrize("kind", ["hive", "dynamodb", "bigquery"])
@@ -175,7 +166,7 @@ def test_other_kinds_are_only_read(catalog, kind) -> None:
     catalog.kind = kind
     for call in (
         lambda: commit_append(catalog, table, [fake("a")]), lambda: catalog.create_namespace(("x",)),
-        lambda: catalog.drop_namespace(("ns",)), lambda: catalog.rename(("ns", "t"), ("ns", "u")),
+        lambda: catalog.drop_namespace(("ns",)), lambda: catalog.rename(TABLE, ("ns", "u")),
         lambda: stage_table(catalog, ("ns", "v"), SCHEMA),
     ):  # fmt: skip
         with pytest.raises(NotSupportedError, match=f"of type {kind}; icesql writes to"):

@@ -21,6 +21,7 @@ from icesql.errors import (
     TableNotFoundError,
 )
 from icesql.iceberg.metadata.changes import updates as u
+from tests.catalog.writes.swaps import TABLE, swapped, value_of
 from tests.commit.tables import CATALOGS, SCHEMA, create, directory, sqlite
 
 
@@ -29,19 +30,14 @@ def catalog(request, tmp_path: Path):
     return CATALOGS[request.param](tmp_path)
 
 
-def setting(table, value: str) -> TableChange:
-    return TableChange((u.SetProperties({"k": value}),), (), table.storage, 1)
-
-
 def test_the_second_of_two_swaps_is_a_conflict_and_changes_nothing(catalog) -> None:
     table = create(catalog)
-    won = catalog.swap(table.identifier, table.metadata_location, setting(table, "1"))
+    won = swapped(catalog, table, "1")
     assert isinstance(won, Done)
-    lost = catalog.swap(table.identifier, table.metadata_location, setting(table, "2"))
+    lost = swapped(catalog, table, "2")
     assert isinstance(lost, Conflict)
     assert "no longer at" in lost.reason
-    after = catalog.load(table.identifier)
-    assert after.metadata.properties["k"] == "1"
+    assert value_of(catalog) == "1"
     folder = Path(table.metadata.location) / "metadata"
     left = {each.name for each in folder.iterdir() if each.name != "version-hint.text"}
     assert len(left) == 2, "what lost is not left behind"
@@ -49,17 +45,17 @@ def test_the_second_of_two_swaps_is_a_conflict_and_changes_nothing(catalog) -> N
 
 
 def test_a_table_is_created_once(catalog) -> None:
-    first, second = (stage_table(catalog, ("ns", "t"), SCHEMA) for _ in range(2))
+    first, second = (stage_table(catalog, TABLE, SCHEMA) for _ in range(2))
     made = create_table(catalog, first).table
     with pytest.raises(CommitConflictError, match=r"cannot create ns\.t.* created meanwhile"):
         create_table(catalog, second)
-    assert catalog.load(("ns", "t")).metadata.table_uuid == made.metadata.table_uuid
+    assert catalog.load(TABLE).metadata.table_uuid == made.metadata.table_uuid
     with pytest.raises(CatalogError, match="already"):
-        stage_table(catalog, ("ns", "t"), SCHEMA)
+        stage_table(catalog, TABLE, SCHEMA)
 
 
 def test_a_staged_table_is_seen_by_nobody(catalog, tmp_path) -> None:
-    staged = stage_table(catalog, ("ns", "t"), SCHEMA)
+    staged = stage_table(catalog, TABLE, SCHEMA)
     assert catalog.tables() == []
     assert not list(tmp_path.rglob("*.metadata.json"))
     assert staged.table.metadata.schema.fields == SCHEMA.fields
@@ -68,17 +64,17 @@ def test_a_staged_table_is_seen_by_nobody(catalog, tmp_path) -> None:
 def test_metadata_may_be_gzip(catalog) -> None:
     codec = {"write.metadata.compression-codec": "gzip"}
     table = create(catalog, **codec)
-    after = catalog.swap(table.identifier, table.metadata_location, setting(table, "1"))
+    after = swapped(catalog, table, "1")
     assert after.location.endswith(".gz.metadata.json")
     assert Path(after.location).read_bytes().startswith(b"\x1f\x8b")
-    assert catalog.load(table.identifier).metadata.properties["k"] == "1"
+    assert value_of(catalog) == "1"
     plain = TableChange(
         (u.SetProperties({"write.metadata.compression-codec": "none"}),), (), table.storage, 1
     )
     found = catalog.swap(table.identifier, after.location, plain)
-    found = catalog.swap(table.identifier, found.location, setting(table, "2"))
+    found = swapped(catalog, table, "2", found.location)
     assert not found.location.endswith(".gz.metadata.json")
-    assert catalog.load(table.identifier).metadata.properties["k"] == "2"
+    assert value_of(catalog) == "2"
 
 
 # ------------------------------------------------------------------ directories
@@ -89,7 +85,7 @@ def test_versions_follow_each_other_and_the_hint_follows_them(tmp_path) -> None:
     table = create(catalog)
     folder = Path(table.metadata.location) / "metadata"
     assert table.metadata_location == str(folder / "v1.metadata.json")
-    made = catalog.swap(table.identifier, table.metadata_location, setting(table, "1"))
+    made = swapped(catalog, table, "1")
     assert made == Done(str(folder / "v2.metadata.json"))
     assert (folder / "version-hint.text").read_text() == "2"
 
@@ -97,12 +93,10 @@ def test_versions_follow_each_other_and_the_hint_follows_them(tmp_path) -> None:
 def test_a_hint_that_lags_does_not_bring_back_an_old_version(tmp_path) -> None:
     catalog = directory(tmp_path)
     table = create(catalog)
-    made = catalog.swap(table.identifier, table.metadata_location, setting(table, "1"))
+    made = swapped(catalog, table, "1")
     (Path(made.location).parent / "version-hint.text").write_text("1")
-    assert isinstance(
-        catalog.swap(table.identifier, table.metadata_location, setting(table, "2")), Conflict
-    )
-    assert isinstance(catalog.swap(table.identifier, made.location, setting(table, "2")), Done)
+    assert isinstance(swapped(catalog, table, "2"), Conflict)
+    assert isinstance(swapped(catalog, table, "2", made.location), Done)
 
 
 @pytest.mark.parametrize("other", ["v2.metadata.json", "v2.gz.metadata.json"])
@@ -119,9 +113,7 @@ def test_a_version_that_appears_in_the_last_moment_is_not_replaced(
         return table.metadata_location
 
     monkeypatch.setattr("icesql.catalog.writes.directory.hinted_last", late)
-    assert isinstance(
-        catalog.swap(table.identifier, table.metadata_location, setting(table, "1")), Conflict
-    )
+    assert isinstance(swapped(catalog, table, "1"), Conflict)
     assert place.read_bytes() == theirs
 
 
@@ -134,7 +126,7 @@ def test_a_file_system_without_links_is_refused(tmp_path, monkeypatch) -> None:
 
     monkeypatch.setattr(os, "link", refuse)
     with pytest.raises(StorageError, match="hard link"):
-        catalog.swap(table.identifier, table.metadata_location, setting(table, "1"))
+        swapped(catalog, table, "1")
     assert catalog.load(table.identifier).metadata_location == table.metadata_location
 
 
@@ -148,18 +140,18 @@ def test_a_link_whose_answer_was_lost_counts(tmp_path, monkeypatch) -> None:
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "link", lost)
-    found = catalog.swap(table.identifier, table.metadata_location, setting(table, "1"))
+    found = swapped(catalog, table, "1")
     assert isinstance(found, Done)
-    assert catalog.load(table.identifier).metadata.properties["k"] == "1"
+    assert value_of(catalog) == "1"
 
 
 def test_files_that_a_catalog_named_are_for_that_catalog(tmp_path) -> None:
     through_sqlite = sqlite(tmp_path)
-    table = create(through_sqlite)
+    create(through_sqlite)
     folder = DirectoryCatalog(str(tmp_path / "wh"))
-    found = folder.load(("ns", "t"))
+    found = folder.load(TABLE)
     with pytest.raises(NotSupportedError, match="managed by another catalog"):
-        folder.swap(("ns", "t"), found.metadata_location, setting(table, "1"))
+        swapped(folder, found, "1")
 
 
 def test_a_table_of_a_folder_stays_in_it(tmp_path) -> None:
@@ -175,7 +167,7 @@ def test_a_table_of_a_folder_stays_in_it(tmp_path) -> None:
     with pytest.raises(NotSupportedError, match="another LOCATION"):
         stage_table(catalog, ("ns", "x"), SCHEMA, location="/elsewhere")
     with pytest.raises(NotSupportedError, match="renaming"):
-        catalog.rename(("ns", "t"), ("ns", "x"))
+        catalog.rename(TABLE, ("ns", "x"))
 
 
 @pytest.mark.parametrize("part", ["..", "", "a/b", ".hidden", "_private", "a\0b"])
@@ -205,26 +197,26 @@ def test_a_table_of_a_folder_is_dropped_with_its_files_or_not_at_all(tmp_path) -
     catalog = directory(tmp_path)
     table = create(catalog)
     with pytest.raises(NotSupportedError, match="PURGE"):
-        catalog.drop(("ns", "t"))
-    catalog.drop(("ns", "t"), purge=True)
+        catalog.drop(TABLE)
+    catalog.drop(TABLE, purge=True)
     assert not os.path.exists(table.metadata.location)
     with pytest.raises(TableNotFoundError):
-        catalog.drop(("ns", "t"), purge=True)
+        catalog.drop(TABLE, purge=True)
 
 
 def test_no_table_is_made_where_files_lie(catalog, tmp_path) -> None:
     (tmp_path / "wh/ns/t/metadata").mkdir(parents=True)  # what PURGE leaves is no file
-    stage_table(catalog, ("ns", "t"), SCHEMA)
+    stage_table(catalog, TABLE, SCHEMA)
     (tmp_path / "wh/ns/t/metadata/x").write_text("")
     place = str(tmp_path / "wh/ns/t")
     if catalog.kind == "directory":
         with pytest.raises(CatalogError, match="there are files at"):
-            stage_table(catalog, ("ns", "t"), SCHEMA)
+            stage_table(catalog, TABLE, SCHEMA)
         return
     with pytest.raises(CatalogError, match="there are files at"):
-        stage_table(catalog, ("ns", "t"), SCHEMA, location=place)
+        stage_table(catalog, TABLE, SCHEMA, location=place)
     # What a dropped table has left is no reason that its name cannot be used again.
-    beside = {stage_table(catalog, ("ns", "t"), SCHEMA).table.metadata.location for _ in "ab"}
+    beside = {stage_table(catalog, TABLE, SCHEMA).table.metadata.location for _ in "ab"}
     assert all(each.startswith(f"{place}-") for each in beside)
     assert len(beside) == 2
 
@@ -232,9 +224,12 @@ def test_no_table_is_made_where_files_lie(catalog, tmp_path) -> None:
 # ------------------------------------------------------------------ SQLite
 
 
-def rows(tmp_path, query="SELECT * FROM iceberg_tables"):
-    with closing(sqlite3.connect(tmp_path / "c.db")) as database:
-        return database.execute(query).fetchall()
+def rows(
+    tmp_path: Path, query: str = "SELECT * FROM iceberg_tables", *values: str
+) -> list[tuple[object, ...]]:
+    """What a statement gives in the file of the catalog, or changes there."""
+    with closing(sqlite3.connect(tmp_path / "c.db")) as database, database:
+        return database.execute(query, values).fetchall()
 
 
 def test_the_row_of_a_table_is_that_of_java(tmp_path) -> None:
@@ -243,58 +238,44 @@ def test_the_row_of_a_table_is_that_of_java(tmp_path) -> None:
     first = table.metadata_location
     assert first.rpartition("/")[2].startswith("00000-")
     assert rows(tmp_path) == [("c", "ns", "t", first, None, "TABLE")]
-    second = catalog.swap(table.identifier, first, setting(table, "1")).location
+    second = swapped(catalog, table, "1").location
     assert second.rpartition("/")[2].startswith("00001-")
     assert rows(tmp_path) == [("c", "ns", "t", second, first, "TABLE")]
 
 
-def old_schema(tmp_path) -> SqliteCatalog:
-    with closing(sqlite3.connect(tmp_path / "c.db")) as database:
-        database.execute(
-            "CREATE TABLE iceberg_tables (catalog_name TEXT, table_namespace TEXT, table_name TEXT,"
-            " metadata_location TEXT, previous_metadata_location TEXT,"
-            " PRIMARY KEY (catalog_name, table_namespace, table_name))"
-        )
-        database.commit()
-    (tmp_path / "wh").mkdir()
-    return SqliteCatalog(
-        str(tmp_path / "c.db"), "c", properties={"warehouse": str(tmp_path / "wh")}
-    )
-
-
 def test_the_older_schema_of_the_catalog_has_no_types(tmp_path) -> None:
-    catalog = old_schema(tmp_path)
+    columns = "table_namespace TEXT, table_name TEXT, metadata_location TEXT"
+    columns = f"catalog_name TEXT, {columns}, previous_metadata_location TEXT"
+    key = "PRIMARY KEY (catalog_name, table_namespace, table_name)"
+    rows(tmp_path, f"CREATE TABLE iceberg_tables ({columns}, {key})")
+    (tmp_path / "wh").mkdir()
+    properties = {"warehouse": str(tmp_path / "wh")}
+    catalog = SqliteCatalog(str(tmp_path / "c.db"), "c", properties=properties)
     catalog.create_namespace(("ns",))
     table = create(catalog)
-    assert isinstance(
-        catalog.swap(table.identifier, table.metadata_location, setting(table, "1")), Done
-    )
+    assert isinstance(swapped(catalog, table, "1"), Done)
     assert len(rows(tmp_path)[0]) == 5
-    catalog.drop(("ns", "t"))
+    catalog.drop(TABLE)
     assert rows(tmp_path) == []
 
 
 def test_a_view_of_the_name_is_left_alone(tmp_path) -> None:
     catalog = sqlite(tmp_path)
     table = create(catalog)
-    with closing(sqlite3.connect(tmp_path / "c.db")) as database:
-        database.execute("UPDATE iceberg_tables SET iceberg_type = 'VIEW'")
-        database.commit()
-    found = catalog.swap(table.identifier, table.metadata_location, setting(table, "1"))
+    rows(tmp_path, "UPDATE iceberg_tables SET iceberg_type = 'VIEW'")
+    found = swapped(catalog, table, "1")
     assert isinstance(found, Conflict)
     with pytest.raises(TableNotFoundError):
-        catalog.drop(("ns", "t"))
+        catalog.drop(TABLE)
 
 
 def test_a_row_in_another_spelling_is_found_and_kept_as_previous(tmp_path) -> None:
     catalog = sqlite(tmp_path)
     table = create(catalog)
     spelled = f"file://{table.metadata_location}"
-    with closing(sqlite3.connect(tmp_path / "c.db")) as database:
-        database.execute("UPDATE iceberg_tables SET metadata_location = ?", (spelled,))
-        database.commit()
-    loaded = catalog.load(("ns", "t"))
-    made = catalog.swap(("ns", "t"), loaded.metadata_location, setting(table, "1"))
+    rows(tmp_path, "UPDATE iceberg_tables SET metadata_location = ?", spelled)
+    loaded = catalog.load(TABLE)
+    made = swapped(catalog, loaded, "1")
     assert isinstance(made, Done)
     assert rows(tmp_path)[0][3:5] == (made.location, spelled)
 
@@ -305,7 +286,7 @@ def test_a_catalog_that_another_writer_holds_is_a_conflict(tmp_path, monkeypatch
     table = create(catalog)
     with closing(sqlite3.connect(tmp_path / "c.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        found = catalog.swap(table.identifier, table.metadata_location, setting(table, "1"))
+        found = swapped(catalog, table, "1")
     assert isinstance(found, Conflict)
     assert "locked" in found.reason
     assert catalog.load(table.identifier).metadata_location == table.metadata_location
@@ -318,7 +299,7 @@ def test_a_reader_that_keeps_the_commit_out_makes_it_a_conflict(tmp_path, monkey
     with closing(sqlite3.connect(tmp_path / "c.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM iceberg_tables").fetchall()
-        found = catalog.swap(table.identifier, table.metadata_location, setting(table, "1"))
+        found = swapped(catalog, table, "1")
     assert isinstance(found, Conflict)
     assert rows(tmp_path)[0][3] == table.metadata_location
     folder = Path(table.metadata_location).parent
@@ -337,8 +318,8 @@ def test_what_interrupts_the_end_of_a_transaction_keeps_the_file(tmp_path, monke
     table = create(catalog)
     monkeypatch.setattr(writes, "_committed", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        catalog.swap(table.identifier, table.metadata_location, setting(table, "1"))
-    assert catalog.load(table.identifier).metadata.properties["k"] == "1"
+        swapped(catalog, table, "1")
+    assert value_of(catalog) == "1"
 
 
 def test_namespaces_are_rows(tmp_path) -> None:
@@ -363,7 +344,7 @@ def test_namespaces_are_rows(tmp_path) -> None:
 def test_a_table_gets_another_name(tmp_path) -> None:
     catalog = sqlite(tmp_path)
     table = create(catalog)
-    catalog.rename(("ns", "t"), ("ns", "u"))
+    catalog.rename(TABLE, ("ns", "u"))
     assert catalog.tables() == [("ns", "u")]
     assert catalog.load(("ns", "u")).metadata_location == table.metadata_location
     create(catalog, name="v")
@@ -375,12 +356,8 @@ def test_a_table_gets_another_name(tmp_path) -> None:
 
 def test_a_new_table_lies_where_its_namespace_says(tmp_path) -> None:
     catalog = sqlite(tmp_path)
-    with closing(sqlite3.connect(tmp_path / "c.db")) as database:
-        database.execute(
-            "INSERT INTO iceberg_namespace_properties VALUES ('c', 'ns', 'location', ?)",
-            (str(tmp_path / "other"),),
-        )
-        database.commit()
+    insert = "INSERT INTO iceberg_namespace_properties VALUES ('c', 'ns', 'location', ?)"
+    rows(tmp_path, insert, str(tmp_path / "other"))
     assert create(catalog).metadata.location == str(tmp_path / "other/t")
     staged = stage_table(catalog, ("ns", "u"), SCHEMA, location=f"{tmp_path}/own/")
     assert create_table(catalog, staged).table.metadata.location == str(tmp_path / "own")
