@@ -8,11 +8,16 @@ A predicate joins comparisons such as ``x <= 5``, ``x IN [1, 2]``, ``x IS NULL``
 
 from __future__ import annotations
 
+import ast
 import json
 import operator
 import re
+from collections.abc import Callable
+from datetime import date, datetime, time
+from decimal import Decimal
 from functools import reduce
 from typing import Any
+from uuid import UUID
 
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
@@ -22,6 +27,7 @@ from icesql.iceberg.expressions.predicate import (
     Predicate,
     Term,
 )
+from icesql.iceberg.expressions.time_literals import EpochMicros, NanoTimestamp
 from icesql.iceberg.metadata.schema_json import parse_type
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.single_value import parse_single_value
@@ -32,6 +38,20 @@ CONSTANTS = {"true": ALWAYS_TRUE, "false": ALWAYS_FALSE}
 # Longer spellings come first: "<=" before "<".
 OPERATIONS = "|".join(sorted((each.value for each in Operation), key=len, reverse=True))
 LEAF = re.compile(rf"(?:(\S+)\((.+?)\)|(.+?)) ({OPERATIONS})(?: (.+))?")
+
+
+KINDS: dict[str, Callable[[str], Any]] = {
+    "Decimal": Decimal,
+    "float": float,
+    "bytes": bytes.fromhex,
+    "bytearray": bytearray.fromhex,
+    "UUID": UUID,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "datetime": datetime.fromisoformat,
+    "EpochMicros": lambda text: EpochMicros(int(text), zoned=False),
+    "NanoTimestamp": lambda text: NanoTimestamp(int(text), zoned=False),
+}
 
 
 def read_type(text: str) -> IcebergType:
@@ -53,9 +73,15 @@ def columns(*described: str) -> Schema:
     """A schema of columns like ``id long`` and ``d date required``, with ids from 1 on."""
     fields = []
     for number, text in enumerate(described, start=1):
-        name, kind, required = re.fullmatch(r"(\S+) (.+?)( required)?", text, re.S).groups()  # type: ignore[union-attr]
+        name, kind, required = re.fullmatch(r"(\S*) (.+?)( required)?", text, re.S).groups()  # type: ignore[union-attr]
         fields.append(NestedField(number, name, read_type(kind), required is not None))
     return Schema(tuple(fields))
+
+
+def read_python(text: str) -> Any:
+    """A value of Python: a literal, or the text of another value behind the name of its kind."""
+    kind, _, rest = text.partition(" ")
+    return KINDS[kind](rest) if kind in KINDS else ast.literal_eval(text)
 
 
 def read_predicate(text: str, schema: Schema) -> Predicate:

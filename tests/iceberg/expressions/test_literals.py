@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import operator
-from collections.abc import Callable
-from datetime import UTC, date, datetime, time, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 import duckdb
 import pytest
@@ -17,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icesql.iceberg.expressions.evaluate import evaluate
-from icesql.iceberg.expressions.literals import EpochMicros, NanoTimestamp, compare
+from icesql.iceberg.expressions.literals import NanoTimestamp, compare
 from icesql.iceberg.expressions.predicate import (
     Leaf,
     Operation,
@@ -36,7 +33,7 @@ from icesql.iceberg.types import (
     DecimalType,
     IcebergType,
 )
-from tests.iceberg.text_forms import columns, read_predicate, read_type
+from tests.iceberg.text_forms import columns, read_predicate, read_python, read_type
 from tests.tables import read_table
 
 O = Operation  # noqa: E741
@@ -57,27 +54,11 @@ def micros(text: str) -> int:
 MIDNIGHT = micros("2020-01-01")
 
 
-# Values of Python that are no literals of it.
-KINDS: dict[str, Callable[[str], Any]] = {
-    "Decimal": Decimal,
-    "float": float,
-    "bytearray": bytearray.fromhex,
-    "UUID": UUID,
-    "date": date.fromisoformat,
-    "time": time.fromisoformat,
-    "datetime": datetime.fromisoformat,
-    "EpochMicros": lambda text: EpochMicros(int(text), zoned=False),
-    "NanoTimestamp": lambda text: NanoTimestamp(int(text), zoned=False),
-}
-
-
 @pytest.mark.parametrize(
     ("operation", "column", "value", "expected"), read_table(__file__, "literals.tsv")
 )
 def test_adaptation(operation, column, value, expected):
-    kind, _, rest = value.partition(" ")
-    made = KINDS[kind](rest) if kind in KINDS else ast.literal_eval(value)
-    found = compare(Operation(operation), X, read_type(column), made)
+    found = compare(Operation(operation), X, read_type(column), read_python(value))
     assert found == read_predicate(expected, columns(f"x {column}"))
 
 
