@@ -37,6 +37,7 @@ from icesql.iceberg.types import (
     IcebergType,
     NestedField,
 )
+from tests.iceberg.random_predicates import predicates
 from tests.iceberg.text_forms import read_predicate, read_type
 from tests.tables import read_table
 
@@ -163,42 +164,18 @@ TRANSFORMS = {
     TIMESTAMP: ["identity", "year", "month", "day", "hour"],
     DOUBLE: ["identity"],
 }
-COMPARISONS = [O.LT, O.LT_EQ, O.GT, O.GT_EQ, O.EQ, O.NOT_EQ]
-
-
-@st.composite
-def leaves(draw: st.DrawFn, source: IcebergType) -> Leaf:
-    values = VALUES[source].filter(lambda value: value == value)
-    kinds = [*COMPARISONS, O.IN, O.NOT_IN, O.IS_NULL, O.NOT_NULL]
-    if source == STRING:
-        kinds += [O.STARTS_WITH, O.NOT_STARTS_WITH]
-    if source == DOUBLE:
-        kinds += [O.IS_NAN, O.NOT_NAN]
-    operation = draw(st.sampled_from(kinds))
-    if operation in (O.IN, O.NOT_IN):
-        return on(operation, draw(st.sets(values, min_size=2, max_size=4)))
-    if operation in (O.IS_NULL, O.NOT_NULL, O.IS_NAN, O.NOT_NAN):
-        return on(operation)
-    return on(operation, draw(values))
-
-
-@st.composite
-def predicates(draw: st.DrawFn, source: IcebergType) -> Predicate:
-    first: Predicate = draw(leaves(source))
-    match draw(st.sampled_from(["leaf", "and", "or"])):
-        case "and":
-            return first & draw(leaves(source))
-        case "or":
-            return first | draw(leaves(source))
-        case _:
-            return first
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[IcebergType, str, Predicate, Any]:
     source = draw(st.sampled_from(list(VALUES)))
     transform = draw(st.sampled_from(TRANSFORMS[source]))
-    return source, transform, draw(predicates(source)), draw(st.none() | VALUES[source])
+    return (
+        source,
+        transform,
+        draw(predicates(source, VALUES[source])),
+        draw(st.none() | VALUES[source]),
+    )
 
 
 def partition_of(value: Any, transform: str, source: IcebergType) -> Any:
@@ -224,7 +201,11 @@ def test_a_row_and_its_partition_agree(case):
         assert row
 
 
-@given(st.sampled_from(["year", "month", "day", "hour"]), predicates(TIMESTAMP), VALUES[TIMESTAMP])
+@given(
+    st.sampled_from(["year", "month", "day", "hour"]),
+    predicates(TIMESTAMP, VALUES[TIMESTAMP]),
+    VALUES[TIMESTAMP],
+)
 @settings(max_examples=300, deadline=None)
 def test_partitions_of_writers_that_rounded_to_zero_are_found(unit, predicate, value):
     spec, schema = through(TIMESTAMP, unit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -11,10 +12,7 @@ from hypothesis import strategies as st
 
 from icesql.iceberg.expressions.evaluate import evaluate
 from icesql.iceberg.expressions.predicate import (
-    ALWAYS_FALSE,
     ALWAYS_TRUE,
-    Leaf,
-    Operation,
     Predicate,
     Term,
 )
@@ -31,11 +29,11 @@ from icesql.iceberg.types import (
     NestedField,
 )
 from icesql.scan.pruning.residual import ResidualEvaluator
+from tests.iceberg.random_predicates import predicates
+from tests.iceberg.text_forms import columns, read_predicate
+from tests.tables import read_table
 
-O = Operation  # noqa: E741
-SCHEMA = Schema((NestedField(1, "dateint", INTEGER), NestedField(2, "hour", INTEGER)))
-DATEINT, HOUR = Term(1, "dateint"), Term(2, "hour")
-BY_DATEINT = PartitionSpec(0, (PartitionField((1,), 1000, "identity", "dateint"),))
+SCHEMA = columns("dateint int", "hour int")
 
 
 def residual_for(
@@ -44,70 +42,29 @@ def residual_for(
     return ResidualEvaluator(predicate, spec, schema).residual(partition)
 
 
-def date_of(operation: Operation, literal: Any = None) -> Leaf:
-    return Leaf(operation, DATEINT, literal)
+def by_dateint(transform: str) -> PartitionSpec:
+    return PartitionSpec(0, (PartitionField((1,), 1000, transform, "p"),))
 
 
 @pytest.mark.parametrize(
-    ("partition", "expected"),
-    [
-        (20170815, Leaf(O.LT, HOUR, 12)),
-        (20170801, Leaf(O.GT, HOUR, 11)),
-        (20170812, ALWAYS_TRUE),
-        (20170817, ALWAYS_FALSE),
-        (None, ALWAYS_FALSE),
-    ],
+    ("transform", "partition", "predicate", "expected"), read_table(__file__, "residuals.tsv")
 )
-def test_identity_partition_answers_its_own_comparisons(partition, expected):
-    predicate = (
-        (date_of(O.LT, 20170815) & date_of(O.GT, 20170801))
-        | (date_of(O.EQ, 20170815) & Leaf(O.LT, HOUR, 12))
-        | (date_of(O.EQ, 20170801) & Leaf(O.GT, HOUR, 11))
-    )
-    assert residual_for(predicate, BY_DATEINT, (partition,), SCHEMA) == expected
-
-
-@pytest.mark.parametrize(
-    ("partition", "expected"),
-    [(20170815, ALWAYS_TRUE), (20180815, ALWAYS_FALSE), (None, ALWAYS_FALSE)],
-)
-def test_in(partition, expected):
-    predicate = date_of(O.IN, frozenset({20170815, 20170816, 20170817}))
-    assert residual_for(predicate, BY_DATEINT, (partition,), SCHEMA) == expected
-
-
-@pytest.mark.parametrize("operation", [O.LT, O.LT_EQ, O.GT, O.GT_EQ, O.EQ, O.NOT_EQ])
-def test_null_partition_satisfies_no_comparison(operation):
-    assert residual_for(date_of(operation, 5), BY_DATEINT, (None,), SCHEMA) is ALWAYS_FALSE
-
-
-def test_null_partition_satisfies_is_null_alone():
-    assert residual_for(date_of(O.IS_NULL), BY_DATEINT, (None,), SCHEMA) is ALWAYS_TRUE
-    assert residual_for(date_of(O.NOT_NULL), BY_DATEINT, (None,), SCHEMA) is ALWAYS_FALSE
-    not_in = date_of(O.NOT_IN, frozenset({1, 2}))
-    assert residual_for(not_in, BY_DATEINT, (None,), SCHEMA) is ALWAYS_FALSE
+def test_residuals(transform, partition, predicate, expected):
+    given, values = read_predicate(predicate, SCHEMA), (json.loads(partition),)
+    found = residual_for(given, by_dateint(transform), values, SCHEMA)
+    assert found == read_predicate(expected, SCHEMA)
 
 
 def test_unpartitioned_residual_is_the_very_predicate():
-    predicate = date_of(O.LT, 5) & Leaf(O.GT, HOUR, 3)
+    predicate = read_predicate("dateint < 5 AND hour > 3", SCHEMA)
     assert residual_for(predicate, PartitionSpec(), (), SCHEMA) is predicate
 
 
-def test_bucket_decides_what_is_not_there_and_keeps_the_rest():
-    spec = PartitionSpec(0, (PartitionField((1,), 1000, "bucket[16]", "b"),))
-    predicate, bucket = date_of(O.EQ, 34), 2017239379 % 16
-    assert residual_for(predicate, spec, (bucket,), SCHEMA) is predicate
-    assert residual_for(predicate, spec, (bucket + 1,), SCHEMA) is ALWAYS_FALSE
-    assert residual_for(date_of(O.NOT_EQ, 34), spec, (bucket + 1,), SCHEMA) is ALWAYS_TRUE
-    # the term is a transform: the identity partition must not be compared with it
-    of_bucket = Leaf(O.EQ, Term(1, "dateint", "bucket[16]"), 3)
-    assert residual_for(of_bucket, BY_DATEINT, (3,), SCHEMA) is of_bucket
-
-
 def test_one_evaluator_serves_many_partitions():
-    evaluator = ResidualEvaluator(date_of(O.EQ, 1) | Leaf(O.EQ, HOUR, 2), BY_DATEINT, SCHEMA)
+    predicate = read_predicate("dateint = 1 OR hour = 2", SCHEMA)
+    evaluator = ResidualEvaluator(predicate, by_dateint("identity"), SCHEMA)
     assert evaluator.residual((1,)) is ALWAYS_TRUE
-    assert evaluator.residual((2,)) == Leaf(O.EQ, HOUR, 2)
+    assert evaluator.residual((2,)) == read_predicate("hour = 2", SCHEMA)
     assert evaluator.residual((1,)) is ALWAYS_TRUE
 
 
@@ -130,34 +87,8 @@ TRANSFORMS = {
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[IcebergType, list[str], Predicate, Any, Any]:
     column = draw(st.sampled_from(list(VALUES)))
-    literals = VALUES[column].filter(lambda value: value == value)
-
-    def leaf() -> Leaf:
-        kinds = [
-            O.LT,
-            O.LT_EQ,
-            O.GT,
-            O.GT_EQ,
-            O.EQ,
-            O.NOT_EQ,
-            O.IN,
-            O.NOT_IN,
-            O.IS_NULL,
-            O.NOT_NULL,
-        ]
-        kinds += [O.IS_NAN, O.NOT_NAN] if column == DOUBLE else []
-        kinds += [O.STARTS_WITH, O.NOT_STARTS_WITH] if column == STRING else []
-        operation = draw(st.sampled_from(kinds))
-        term = Term(draw(st.sampled_from([1, 2])), "x")
-        if operation in (O.IN, O.NOT_IN):
-            return Leaf(operation, term, draw(st.frozensets(literals, min_size=2, max_size=3)))
-        if operation in (O.IS_NULL, O.NOT_NULL, O.IS_NAN, O.NOT_NAN):
-            return Leaf(operation, term)
-        return Leaf(operation, term, draw(literals))
-
-    predicate: Predicate = leaf()
-    for _ in range(draw(st.integers(0, 3))):
-        predicate = (predicate & leaf()) if draw(st.booleans()) else (predicate | leaf())
+    columns_of_rows = Term(1, "x"), Term(2, "y")
+    predicate = draw(predicates(column, VALUES[column], *columns_of_rows, most=4))
     transforms = draw(st.lists(st.sampled_from(TRANSFORMS[column]), min_size=1, max_size=2))
     values = st.none() | VALUES[column]
     return column, transforms, predicate, draw(values), draw(values)
