@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,3 +40,20 @@ def spawned(
     )
     child.expect_exact(PROMPT)
     return child
+
+
+def talk(child: Any, *lines: Sequence[str]) -> None:
+    """Send keys, and wait for a pattern after each; without keys or a pattern, only the other.
+
+    ⏎ is Enter, ``^C`` and ``^D`` stand alone, ``EOF`` is the end of the shell.
+    """
+    for keys, shown in lines:
+        match keys:
+            case "^C":
+                child.sendintr()
+            case "^D":
+                child.sendeof()
+            case _:
+                child.send(keys.replace("⏎", "\r"))
+        if shown:
+            child.expect(pexpect.EOF if shown == "EOF" else shown)

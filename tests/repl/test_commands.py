@@ -11,48 +11,14 @@ from icesql.repl.commands import (
     parse_command,
     statement_of,
 )
+from tests.tables import read_table
 
 
-@pytest.mark.parametrize(
-    ("text", "command"),
-    [
-        ("\\d", Command("d")),
-        ("\\d sales.orders;", Command("d", "sales.orders")),
-        ("  \\snapshots  orders ", Command("snapshots", "orders")),
-        ("\\q", Command("q")),
-        ("\\quit", Command("q")),
-        ("\\help", Command("?")),
-        ("\\timing off", Command("timing", "off")),
-        ("\\!ls -l;", Command("!", "ls -l;")),
-        ("\\! ls", Command("!", "ls")),
-        ("\\set a 1", Command("set", "a 1")),
-        ("\\d\tsales.orders", Command("d", "sales.orders")),
-        ("\\h", Command("?")),
-    ],
-)
-def test_commands_are_read(text: str, command: Command) -> None:
-    assert parse_command(text) == command
-
-
-@pytest.mark.parametrize(
-    ("text", "command"),
-    [
-        ("exit", Command("q")),
-        ("quit;", Command("q")),
-        (".tables", Command("dt")),
-        (".schema sales.orders", Command("schema", "sales.orders")),
-        (".mode csv", Command("format", "csv")),
-        (".read a.sql", Command("i", "a.sql")),
-        (".5", None),
-        ("?", Command("?")),
-        ("help()", Command("?")),
-        ("help('merge');", Command("?", "merge")),
-        ("HELP orphan files", Command("?", "orphan files")),
-        ("exit_code", None),
-    ],
-)
-def test_words_of_other_shells_are_commands(text: str, command: Command | None) -> None:
-    assert in_words(text) == command
+@pytest.mark.parametrize(("typed", "name", "argument"), read_table(__file__, "commands.tsv"))
+def test_commands_are_read(typed: str, name: str, argument: str) -> None:
+    text = typed.replace("⇥", "\t")
+    read = parse_command if text.strip().startswith("\\") else in_words
+    assert read(text) == (None if name == "-" else Command(name, argument or None))
 
 
 @pytest.mark.parametrize(
@@ -75,21 +41,15 @@ def test_an_unknown_command_with_a_dot_is_no_sql() -> None:
         in_words(".nonsense")
 
 
-def test_commands_about_tables_are_statements() -> None:
-    assert statement_of(Command("d")) == "SHOW TABLES"
-    assert statement_of(Command("d", "a.b")) == "DESCRIBE a.b"
-    assert statement_of(Command("branches", "t")) == "SHOW BRANCHES FROM t"
-    assert statement_of(Command("dt", "or*")) == "SHOW TABLES LIKE 'or%'"
-    assert statement_of(Command("df", "it's")) == "SHOW FUNCTIONS LIKE '%it''s%'"
-    assert statement_of(Command("diff", "t audit 7")) == "DIFF t BETWEEN 'audit' AND 7"
-    assert statement_of(Command("diff", "t -1")) == "DIFF t BETWEEN -1 AND 'main'"
-    assert (
-        statement_of(Command("changes", "t v1 v2"))
-        == "SELECT * FROM t CHANGES FROM VERSION 'v1' TO VERSION 'v2'"
-    )
+@pytest.mark.parametrize(("typed", "statement"), read_table(__file__, "command_statements.tsv"))
+def test_commands_about_tables_are_statements(typed: str, statement: str) -> None:
+    found = statement_of(parse_command(typed))
+    assert found == (None if statement == "-" else statement)
+
+
+def test_a_comparison_needs_versions() -> None:
     with pytest.raises(ProgrammingError, match="needs a table and versions"):
         statement_of(Command("diff", "t"))
-    assert statement_of(Command("timing")) is None
 
 
 def test_help_names_every_command() -> None:

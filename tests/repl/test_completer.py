@@ -18,6 +18,8 @@ from icesql.repl.completing.prompt import SqlCompleter
 from icesql.repl.completing.source import ConnectionSource
 from icesql.repl.completing.suggest import quoted, suggestions, word_at
 from icesql.repl.prompt.typed import inputs, is_complete, runs_by_empty_line
+from tests.tables import read_table
+from tests.waits import wait_until
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = {"sales.orders": ["id", "region", "Total Amount"], "sales.customers": ["id", "name"]}
@@ -66,14 +68,10 @@ class Source:
 
 
 class Broken(Source):
-    def tables(self, catalog: str | None = None) -> list[str]:
+    def refuse(self, *_: object) -> list[str]:
         raise CatalogError("no answer")
 
-    def catalogs(self) -> list[str]:
-        raise CatalogError("no answer")
-
-    def columns(self, table: str) -> list[str]:
-        raise CatalogError("no answer")
+    tables = catalogs = columns = refuse
 
 
 def texts(text: str, kind: str | None = None, names: Names | None = None) -> list[str]:
@@ -81,94 +79,24 @@ def texts(text: str, kind: str | None = None, names: Names | None = None) -> lis
     return [each.text for each in found if kind in (None, each.kind)]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT * FROM ",
-        "SELECT * FROM sales.orders o JOIN ",
-        "SHOW SNAPSHOTS FROM ",
-        "DESCRIBE ",
-        "DIFF SUMMARY ",
-        "SELECT * FROM (BLAME ",
-    ],
-)
-def test_tables_come_where_a_table_may_stand(text: str) -> None:
-    assert texts(text) == ["sales.orders", "sales.customers", "here.", "archive."]
+@pytest.mark.parametrize(("text", "kind", "offered"), read_table(__file__, "completed.tsv"))
+def test_what_is_offered(text: str, kind: str, offered: str) -> None:
+    found = suggestions(text, Names(Source()))
+    wanted = {"any": lambda own: True, "no column": lambda own: own != "column"}
+    is_wanted = wanted.get(kind, lambda own: own == kind)
+    assert " ¦ ".join(each.text for each in found if is_wanted(each.kind)) == offered
 
 
-def test_a_table_is_found_by_its_last_part() -> None:
-    assert texts("SELECT * FROM sales.o") == ["sales.orders"]
-    assert texts("SELECT * FROM cust") == ["sales.customers"]
-
-
-def test_columns_of_the_named_tables_come_in_a_condition() -> None:
-    assert texts("SELECT * FROM sales.orders WHERE ", "column") == [
-        "id",
-        "region",
-        '"Total Amount"',
-    ]
-    assert texts("SELECT * FROM sales.orders WHERE re", "column") == ["region"]
-    assert texts("SELECT * FROM sales.orders WHERE total", "column") == ['"Total Amount"']
-
-
-def test_what_compares_a_table_knows_its_columns_and_words() -> None:
-    assert texts("BLAME sales.customers WHERE ", "column") == ["id", "name"]
-    assert "region" in texts("DIFF sales.orders BETWEEN 1 AND 2 WHERE reg", "column")
-    assert texts("DIFF su") == ["SUMMARY"]
+def test_keywords_are_among_what_is_offered() -> None:
     assert "KEYED" in texts("BLAME sales.orders ", "keyword")
-    assert texts("SELECT * FROM sales.orders CHANGES F", "keyword") == ["FROM"]
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("SELECT * FROM sales.orders VERSION AS OF ", ["'audit'", "'v1'", "7012"]),
-        ("SELECT * FROM sales.orders FOR VERSION AS OF 'a", ["'audit'"]),
-        ("SELECT * FROM sales.orders VERSION AS OF 70", ["7012"]),
-        ("SELECT * FROM nothing VERSION AS OF x", []),
-        ("SELECT * FROM sales.orders TIMESTAMP AS OF ", ["'2026-01-02 03:04:05'"]),
-        ("SELECT * FROM sales.orders FOR SYSTEM_TIME AS OF '2026", ["'2026-01-02 03:04:05'"]),
-        ("DIFF sales.orders BETWEEN 'v", ["'v1'"]),
-        ("DIFF SUMMARY sales.orders BETWEEN 'v1' AND ", ["'audit'", "'v1'", "7012"]),
-        ("SELECT * FROM sales.orders CHANGES FROM VERSION 'v1' TO VERSION 7", ["7012"]),
-        ("SET ", ["engine", "prune"]),
-        ("SELECT 1; RESET en", ["engine"]),
-        ("SET engine = ", ["local", "spark", "auto"]),
-        ("SET engine = s", ["spark"]),
-        ("SELECT * FROM sales.orders WHERE region = '", ["'eu'", "'us'"]),
-        ("SELECT * FROM sales.orders o WHERE id > 1 AND o.region = 'e", ["'eu'"]),
-        ("SELECT * FROM sales.orders.snap", ["sales.orders.snapshots"]),
-        ("CALL ", ["system.rewrite_data_files("]),
-        ("CALL system.rew", ["system.rewrite_data_files("]),
-        (
-            "CALL system.rewrite_data_files(",
-            ["table => ", "branch => ", "'sales.orders'", "'sales.customers'"],
-        ),
-        ("CALL system.rewrite_data_files('sales.orders', br", ["branch => "]),
-        ("SHOW TABLES IN ", ["sales", "web"]),
-        ("USE w", ["web"]),
-        ("\\x ", ["on", "off", "auto"]),
-        ("\\format js", ["json", "jsonl"]),
-        ("\\engine s", ["spark"]),
-        ("\\timing ", ["on", "off"]),
-        ("\\? mai", ["maintain"]),
-        ("help sq", ["sqlalchemy"]),
-        ("\\i rep", ["reports/", "reports/q 1.sql"]),
-        ("\\o reports/q 1", ["reports/q 1.sql"]),
-        ("\\at ", ["off", "'yesterday 12:00'", "audit", "v1"]),
-        ("\\at a", ["audit"]),
-        ("\\diff sales.orders ", ["'audit'", "'v1'", "7012"]),
-        ("\\changes sales.orders v1 7", ["7012"]),
-    ],
-)
-def test_values_come_where_a_value_may_stand(text: str, found: list[str]) -> None:
-    offered = [each for each in suggestions(text, Names(Source())) if each.kind != "column"]
-    assert [each.text for each in offered] == found
+    assert "SELECT" in texts("SELECT 1; SEL")
+    offered = texts("SELECT id FROM sales.orders W", "keyword")
+    assert "WHERE" in offered
+    assert all(word.startswith("W") for word in offered)
 
 
 def test_partition_values_come_before_the_columns() -> None:
     assert texts("SELECT * FROM sales.orders WHERE region = ")[:3] == ["'eu'", "'us'", "id"]
-    assert texts("SELECT * FROM sales.orders WHERE id = ", "value") == []
 
 
 def test_the_text_behind_the_cursor_is_read() -> None:
@@ -219,28 +147,6 @@ def test_the_word_at_the_cursor_is_on_its_line() -> None:
     assert word_at("SELECT id\nFR") == "FR"
 
 
-def test_a_qualifier_narrows_to_its_table() -> None:
-    sql = "SELECT * FROM sales.orders o JOIN sales.customers AS c ON o.id = c."
-    assert texts(sql, "column") == ["c.id", "c.name"]
-
-
-def test_keywords_are_those_the_grammar_expects() -> None:
-    offered = texts("SELECT id FROM sales.orders W", "keyword")
-    assert "WHERE" in offered
-    assert all(word.startswith("W") for word in offered)
-
-
-def test_text_before_a_semicolon_is_another_statement() -> None:
-    assert "SELECT" in texts("SELECT 1; SEL")
-
-
-def test_commands_and_their_tables_are_completed() -> None:
-    assert texts("\\sn") == ["\\snapshots"]
-    assert texts("\\snapshots sales.c") == ["sales.customers"]
-    assert texts("\\dn ") == []
-    assert texts("\\nonsense x") == []
-
-
 def test_names_are_asked_for_once_until_forgotten() -> None:
     source = Source()
     names = Names(source)
@@ -287,13 +193,6 @@ def test_names_are_quoted_where_they_must_be() -> None:
     ]
 
 
-def test_tables_of_another_catalog_come_behind_its_name() -> None:
-    assert texts("SELECT * FROM arch") == ["archive."]
-    assert texts("SELECT * FROM archive.") == ["archive.old.orders", "archive.old.events"]
-    assert texts("SELECT * FROM ARCHIVE.old.e") == ["archive.old.events"]
-    assert texts("SELECT * FROM t JOIN archive.old.o") == ["archive.old.orders"]
-
-
 def test_a_catalog_that_does_not_answer_is_not_waited_for() -> None:
     class Slow(Source):
         def __init__(self) -> None:
@@ -311,73 +210,52 @@ def test_a_catalog_that_does_not_answer_is_not_waited_for() -> None:
     assert suggestions("FROM sales.o", names) != []
     assert time.monotonic() - began < 25
     source.may_answer.set()
-    until = time.monotonic() + 60
-    while not (found := suggestions("FROM archive.", names)) and time.monotonic() < until:
-        time.sleep(0.01)
+    found = wait_until(lambda: suggestions("FROM archive.", names))
     assert [each.text for each in found] == ["archive.old.orders", "archive.old.events"]
     assert source.asked == 2
 
 
-def test_an_answer_that_comes_just_too_late_is_shown() -> None:
-    class Late(Source):
-        def tables(self, catalog: str | None = None) -> list[str]:
-            time.sleep(0.07)
-            return super().tables(catalog)
+class Late(Source):
+    """Its tables come after so many seconds."""
 
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def tables(self, catalog: str | None = None) -> list[str]:
+        time.sleep(self.seconds)
+        return super().tables(catalog)
+
+
+def completed_late(text: str, seconds: float) -> list[str]:
     async def found() -> list[str]:
-        completer = SqlCompleter(Names(Late(), patience=0.05))
-        document = Document("SELECT * FROM sales.o")
-        return [
-            each.text async for each in completer.get_completions_async(document, CompleteEvent())
-        ]
+        completer = SqlCompleter(Names(Late(seconds), patience=0.05))
+        completions = completer.get_completions_async(Document(text), CompleteEvent())
+        return [each.text async for each in completions]
 
-    assert asyncio.run(found()) == ["sales.orders"]
+    return asyncio.run(found())
+
+
+def test_an_answer_that_comes_just_too_late_is_shown() -> None:
+    assert completed_late("SELECT * FROM sales.o", 0.07) == ["sales.orders"]
 
 
 def test_what_comes_later_joins_what_is_shown() -> None:
-    class Halting(Source):
-        def tables(self, catalog: str | None = None) -> list[str]:
-            time.sleep(0.2)
-            return super().tables(catalog)
-
-    async def found() -> list[str]:
-        completer = SqlCompleter(Names(Halting(), patience=0.05))
-        document = Document("SELECT * FROM ")
-        return [
-            each.text async for each in completer.get_completions_async(document, CompleteEvent())
-        ]
-
-    shown = asyncio.run(found())
+    shown = completed_late("SELECT * FROM ", 0.2)
     # The catalogs answer at once, the tables after the first look.
     assert {"archive.", "sales.orders"} <= set(shown)
     assert len(shown) == len(set(shown))
 
 
 @pytest.mark.parametrize(
-    ("dialect", "name", "about"),
-    [
-        ("", "date_trunc", "(part VARCHAR, timestamp) · Truncate to specified precision"),
-        (
-            "",
-            "substring",
-            "(string VARCHAR, start BIGINT[, length BIGINT]) → VARCHAR · Extracts su…",
-        ),
-        ("", "lag", "(value[, offset[, default]]) OVER (…)"),
-        ("", "now", "() → TIMESTAMP WITH TIME ZONE · Returns the current timestamp"),
-        ("spark", "upper", "(string) → string"),
-        ("spark", "signum", "(double) → double"),
-        ("trino", "starts_with", "(text, text) → boolean"),
-    ],
+    ("dialect", "name", "about"), read_table(__file__, "offered_functions.tsv")
 )
 def test_functions_are_offered_with_their_arguments(dialect: str, name: str, about: str) -> None:
     with icesql.connect(dialect=dialect or None) as connection:
-        found = {
-            each.text: each.about for each in ConnectionSource(connection, dialect).functions()
-        }
-        assert found.get(name) == about
-        # Few are known by their names alone.
-        if not dialect:
-            assert sum(not each for each in found.values()) < len(found) / 10
+        functions = ConnectionSource(connection, dialect).functions()
+    found = {each.text: each.about for each in functions}
+    assert found.get(name) == about
+    # Few are known by their names alone.
+    assert dialect or sum(not each for each in found.values()) < len(found) / 10
 
 
 def test_macros_are_offered_with_their_arguments() -> None:

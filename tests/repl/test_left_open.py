@@ -5,14 +5,15 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import icesql
-from tests.repl.in_terminal import spawned
+from tests.repl.in_terminal import spawned, talk
+from tests.waits import wait_until
 from tests.warm import ROOT
 from tests.warm import icesql as command
 
@@ -50,11 +51,32 @@ def count(lake: Path) -> int:
     return int(row[0])
 
 
+def started(lake: Path, *arguments: str, program: Sequence[str] = ("-m", "icesql")) -> Any:
+    """The command in a process that goes on."""
+    command = [sys.executable, *program, "--warehouse", lake, *arguments]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=ROOT, text=True, **pipes)
+
+
+@pytest.fixture
+def child(lake: Path, tmp_path: Path) -> Iterator[Any]:
+    with spawned(tmp_path, "--warehouse", str(lake)) as made:
+        yield made
+
+
+@pytest.fixture
+def unchanged(lake: Path) -> Iterator[None]:
+    """The table and its folder are as they were in the end."""
+    before = files(lake)
+    yield
+    assert (count(lake), files(lake)) == (10, before)
+
+
+@pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("way", ["-c", "two -c", "-f", "query", "input", "goes on", "-o"])
 def test_the_end_of_a_script_commits_nothing(lake: Path, tmp_path: Path, way: str) -> None:
     script = tmp_path / "open.sql"
     script.write_text(f"{DELETES};\n-- no COMMIT\n")
-    before = files(lake)
     arguments: dict[str, list[str | Path]] = {
         "-c": ["-c", DELETES],
         "two -c": ["-c", "BEGIN", "-c", "DELETE FROM s.t WHERE id < 5;"],
@@ -68,8 +90,6 @@ def test_the_end_of_a_script_commits_nothing(lake: Path, tmp_path: Path, way: st
     done = command("--warehouse", lake, *arguments[way], stdin=stdin)
     assert done.returncode == 1
     assert LOST in done.stderr
-    assert count(lake) == 10
-    assert files(lake) == before
     assert not (tmp_path / "rows.csv").exists(), "its rows are nobody's"
 
 
@@ -95,15 +115,15 @@ def test_a_committed_one_is_not_rolled_back(lake: Path) -> None:
     assert (done.returncode, count(lake)) == (1, 5)
 
 
+@pytest.mark.usefixtures("unchanged")
 def test_an_error_of_a_script_rolls_back_and_says_both(lake: Path) -> None:
-    before = files(lake)
     done = command("--warehouse", lake, "-c", f"{DELETES}; SELECT nope FROM s.t; COMMIT")
     assert done.returncode == 1
     assert LOST in done.stderr
     assert "nope" in done.stderr
-    assert (count(lake), files(lake)) == (10, before)
 
 
+@pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize(
     "fails",
     [
@@ -118,7 +138,6 @@ def test_an_error_of_a_script_rolls_back_and_says_both(lake: Path) -> None:
     ],
 )
 def test_a_failed_statement_fails_the_transaction_of_a_script(lake: Path, fails: str) -> None:
-    before = files(lake)
     script = f"{DELETES}; {fails}; DELETE FROM s.t; SELECT 40 + 2; SET engine = 'local'; COMMIT"
     done = command("--warehouse", lake, "--continue-on-error", "-c", script)
     assert done.returncode == 1
@@ -127,7 +146,6 @@ def test_a_failed_statement_fails_the_transaction_of_a_script(lake: Path, fails:
         done.stderr
     )
     assert "42" not in done.stdout
-    assert (count(lake), files(lake)) == (10, before)
 
 
 def test_a_rollback_ends_a_failed_transaction(lake: Path) -> None:
@@ -143,12 +161,7 @@ def test_a_rollback_ends_a_failed_transaction(lake: Path) -> None:
 
 def test_a_reader_that_leaves_commits_nothing(lake: Path) -> None:
     script = f"{DELETES}; SELECT * FROM range(1000000); COMMIT"
-    running = subprocess.Popen(
-        [sys.executable, "-m", "icesql", "--warehouse", lake, "--format", "csv", "-c", script],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert running.stdout is not None
-    assert running.stderr is not None
+    running = started(lake, "--format", "csv", "-c", script)
     running.stdout.readline()
     running.stdout.close()
     assert LOST in running.stderr.read()
@@ -156,23 +169,16 @@ def test_a_reader_that_leaves_commits_nothing(lake: Path) -> None:
     assert (running.wait(60), count(lake)) == (1, 10)
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
-def test_a_signal_rolls_back(lake: Path, name: str) -> None:
-    number = getattr(signal, name)
-    before = files(lake)
-    running = subprocess.Popen(
-        [sys.executable, "-m", "icesql", "--warehouse", lake, "--format", "csv",
-         "-c", f"{DELETES}; {ENDLESS}; COMMIT"],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert running.stderr is not None
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_rolls_back(lake: Path, number: int) -> None:
+    running = started(lake, "--format", "csv", "-c", f"{DELETES}; {ENDLESS}; COMMIT")
     assert "not committed yet" in running.stderr.readline()
     running.send_signal(number)
     _, errors = running.communicate(timeout=60)
     assert running.returncode == -number
     assert LOST in errors
     assert "Traceback" not in errors
-    assert (count(lake), files(lake)) == (10, before)
 
 
 def test_nohup_goes_on_ignoring_sighup(lake: Path) -> None:
@@ -181,84 +187,51 @@ def test_nohup_goes_on_ignoring_sighup(lake: Path) -> None:
         "os.execv(sys.executable, [sys.executable, '-m', 'icesql', *sys.argv[1:]])"
     )
     slow = "SELECT sum(range) FROM range(300000000)"
-    script = f"{DELETES}; {slow}; COMMIT"
-    running = subprocess.Popen(
-        [sys.executable, "-c", program, "--warehouse", lake, "-c", script],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert running.stderr is not None
+    running = started(lake, "-c", f"{DELETES}; {slow}; COMMIT", program=("-c", program))
     running.stderr.readline()
     running.send_signal(signal.SIGHUP)
     running.communicate(timeout=60)
     assert (running.returncode, count(lake)) == (0, 5)
 
 
-@pytest.mark.parametrize("key", ["\x04", "\\q\r"])
-def test_leaving_the_shell_commits_nothing(lake: Path, tmp_path: Path, key: str) -> None:
-    before = files(lake)
-    child = spawned(tmp_path, "--warehouse", str(lake))
-    try:
-        child.send(f"{DELETES};\r")
-        child.expect_exact("not committed yet")
-        child.expect_exact("icesql*>")
-        child.send(key)
-        child.expect_exact(LOST)
-        child.wait()
-        assert child.exitstatus == 1
-    finally:
-        child.close(force=True)
-    assert (count(lake), files(lake)) == (10, before)
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("key", ["^D", "\\q⏎"])
+def test_leaving_the_shell_commits_nothing(child: Any, key: str) -> None:
+    talk(child, (f"{DELETES};⏎", "not committed yet"), ("", r"icesql\*>"), (key, LOST))
+    child.wait()
+    assert child.exitstatus == 1
 
 
+@pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_a_shell_rolls_back(lake: Path, tmp_path: Path, number: int) -> None:
-    before = files(lake)
-    child = spawned(tmp_path, "--warehouse", str(lake))
-    try:
-        child.send(f"{DELETES};\r")
-        child.expect_exact("icesql*>")
-        child.kill(number)
-        child.expect_exact(LOST)
-        until = time.monotonic() + 30
-        while child.isalive() and time.monotonic() < until:
-            time.sleep(0.05)
-        assert child.signalstatus == number
-    finally:
-        child.close(force=True)
-    assert (count(lake), files(lake)) == (10, before)
+def test_a_signal_to_a_shell_rolls_back(child: Any, number: int) -> None:
+    talk(child, (f"{DELETES};⏎", r"icesql\*>"))
+    child.kill(number)
+    child.expect_exact(LOST)
+    wait_until(lambda: not child.isalive())
+    assert child.signalstatus == number
 
 
-def test_the_shell_refuses_what_comes_behind_a_failed_statement(lake: Path, tmp_path: Path) -> None:
-    child = spawned(tmp_path, "--warehouse", str(lake))
-    try:
-        for typed, said in (
-            (f"{DELETES};", "icesql*>"),
-            ("\\d s.nothing", "icesql*>"),
-            ("\\nothing", "icesql*>"),
-            ("SELECT nope;", "icesql!>"),
-            ("SELECT 1;", "ROLLBACK ends it"),
-            ("COMMIT;", "so it was rolled back"),
-            ("SELECT count(*) + 30 FROM s.t;", "40"),
-        ):
-            child.send(f"{typed}\r")
-            child.expect_exact(said)
-        child.expect_exact("icesql>")
-        child.send("\x04")
-        child.wait()
-        assert child.exitstatus == 0
-    finally:
-        child.close(force=True)
-    assert count(lake) == 10
+def test_the_shell_refuses_what_comes_behind_a_failed_statement(lake: Path, child: Any) -> None:
+    talk(
+        child,
+        (f"{DELETES};⏎", r"icesql\*>"),
+        ("\\d s.nothing⏎", r"icesql\*>"),
+        ("\\nothing⏎", r"icesql\*>"),
+        ("SELECT nope;⏎", "icesql!>"),
+        ("SELECT 1;⏎", "ROLLBACK ends it"),
+        ("COMMIT;⏎", "so it was rolled back"),
+        ("SELECT count(*) + 30 FROM s.t;⏎", "40"),
+        ("", "icesql>"),
+        ("^D", ""),
+    )
+    child.wait()
+    assert (child.exitstatus, count(lake)) == (0, 10)
 
 
-def test_a_command_inside_of_a_statement_joins_no_lines(lake: Path, tmp_path: Path) -> None:
-    child = spawned(tmp_path, "--warehouse", str(lake))
-    try:
-        for typed in ("DELETE FROM s.t", "WHERE id < 5 -- some", "\\timing", "AND id = 3;"):
-            child.send(f"{typed}\r")
-        child.expect_exact("1 row, ")
-    finally:
-        child.close(force=True)
+def test_a_command_inside_of_a_statement_joins_no_lines(lake: Path, child: Any) -> None:
+    lines = ("DELETE FROM s.t", "WHERE id < 5 -- some", "\\timing", "AND id = 3;")
+    talk(child, *((f"{each}⏎", "") for each in lines), ("", "1 row, "))
     assert count(lake) == 9
 
 

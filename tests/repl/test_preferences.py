@@ -12,6 +12,7 @@ from icesql.errors import ProgrammingError
 from icesql.repl.preferences import _VALUES, ConfigFile, ShellPreferences, read_config
 from icesql.repl.results import TEXT_FORMATS
 from icesql.repl.variables import variable
+from tests.tables import read_table
 
 GOOD = """\
 warehouse = "/data"
@@ -52,30 +53,12 @@ def test_no_file_is_no_matter_unless_it_was_named(tmp_path: Path) -> None:
         read_config({"ICESQL_CONFIG": str(tmp_path / "nothing.toml")})
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("warehose = 'x'", 'unknown key "warehose"; did you mean warehouse?'),
-        ("[shell]\nkeys = 'nano'", '[shell] keys is "emacs" or "vi", not \'nano\''),
-        ("[shell]\nkeyz = 'vi'", 'unknown key "keyz" in [shell]; did you mean keys?'),
-        ("[shell]\ncolour = 1", 'unknown key "colour" in [shell]; there are: keys, format, '),
-        ("[shell]\npager = 1", "[shell] pager is true or false, not 1"),
-        ("[shell]\nrows = 0", "[shell] rows is a number above 0, not 0"),
-        ("[shell]\nformat = 'cvs'", '[shell] format is "table", "csv", '),
-        ("shell = 3", "shell is a table: [shell]"),
-        ("[settings]\nthreads = [1]", "[settings] threads is one value, not [1]"),
-        ("[settings]\nthread = 1", "did you mean threads?"),
-        ("[settings]\nthreads = 'many'", "threads"),
-        ("timezone = 7", "timezone is a text in quotes"),
-        ("a = ", "c.toml: "),
-        ("settings = 1", "is a table"),
-    ],
-)
+@pytest.mark.parametrize(("text", "told"), read_table(__file__, "wrong_preferences.tsv"))
 def test_what_a_file_says_wrong_is_an_error_with_its_name(
     tmp_path: Path, text: str, told: str
 ) -> None:
     with pytest.raises(ProgrammingError) as caught:
-        read(tmp_path, text)
+        read(tmp_path, text.replace("⏎", "\n"))
     assert told in str(caught.value)
     assert "c.toml" in str(caught.value)
 

@@ -9,9 +9,14 @@ from icesql.repl.progress.line import ProgressLine, progress_text
 from icesql.repl.progress.stopped import stopped_text
 
 
-def test_a_quick_answer_draws_nothing() -> None:
+def drawing() -> tuple[io.StringIO, list[float], ProgressLine]:
+    """A screen, the time, and a line that draws on one by the other."""
     out, now = io.StringIO(), [0.0]
-    line = ProgressLine(out, clock=lambda: now[0])
+    return out, now, ProgressLine(out, clock=lambda: now[0])
+
+
+def test_a_quick_answer_draws_nothing() -> None:
+    out, now, line = drawing()
     now[0] = 0.4
     line(Progress("reading", 1, 2))
     line.clear()
@@ -19,8 +24,7 @@ def test_a_quick_answer_draws_nothing() -> None:
 
 
 def test_a_slow_one_is_drawn_now_and_then_and_taken_away() -> None:
-    out, now = io.StringIO(), [0.0]
-    line = ProgressLine(out, clock=lambda: now[0])
+    out, now, line = drawing()
     for now[0] in (0.6, 0.61, 0.62, 0.8):
         line(Progress("reading", 1, 2))
     assert out.getvalue().count("reading 1/2") == 2
@@ -45,8 +49,7 @@ def test_rate_and_time_left_are_told_after_a_second() -> None:
 
 
 def test_rows_that_are_written_while_a_query_runs_are_one_line() -> None:
-    out, now = io.StringIO(), [0.0]
-    line = ProgressLine(out, clock=lambda: now[0])
+    _, now, line = drawing()
     line(Progress("running", 0, bytes_done=1 << 20, bytes_total=40 << 20))
     assert not line.wrote
     for now[0] in (1.0, 3.0, 5.0):
@@ -60,16 +63,14 @@ def test_rows_that_are_written_while_a_query_runs_are_one_line() -> None:
 
 def test_a_line_never_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
-    out, now = io.StringIO(), [0.0]
-    line = ProgressLine(out, clock=lambda: now[0])
+    out, now, line = drawing()
     now[0] = 1.0
     line(Progress("planning a name that is long", 1, 2))
     assert len(out.getvalue().removeprefix("\r\x1b[2K")) == 19
 
 
 def test_a_catalog_that_does_not_answer_is_said_to_be_waited_for() -> None:
-    out, now = io.StringIO(), [0.0]
-    line = ProgressLine(out, clock=lambda: now[0])
+    out, now, line = drawing()
     line.tick()
     assert out.getvalue() == ""
     now[0] = 3.0
@@ -85,8 +86,7 @@ def test_a_catalog_that_does_not_answer_is_said_to_be_waited_for() -> None:
 
 
 def test_nothing_is_drawn_over_rows_that_are_shown() -> None:
-    out, now = io.StringIO(), [0.0]
-    line = ProgressLine(out, clock=lambda: now[0])
+    out, now, line = drawing()
     line.hush()
     now[0] = 5.0
     line(Progress("reading", 1, 2))

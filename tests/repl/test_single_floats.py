@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 
 import duckdb
@@ -14,6 +15,7 @@ from icesql.dbapi.cursor import result_types
 from icesql.engine.result_schema import ResultType
 from icesql.repl.cells import json_of, text_of
 from icesql.repl.single_floats import as_written
+from tests.tables import read_table
 
 FLOAT = ResultType("float")
 
@@ -44,37 +46,14 @@ def test_the_value_is_that_of_the_engines_text(values):
 
 
 @pytest.mark.parametrize(
-    ("expression", "text"),
-    [
-        ("0.1::FLOAT", "0.1"),
-        ("3.4028235e38::FLOAT", "3.4028235e+38"),
-        ("1e-45::FLOAT", "1e-45"),
-        ("'-0.0'::FLOAT", "-0.0"),
-        ("16777216::FLOAT", "16777216.0"),
-        ("'nan'::FLOAT", "nan"),
-        ("'-inf'::FLOAT", "-inf"),
-        ("NULL::FLOAT", "NULL"),
-        ("0.1::DOUBLE", "0.1"),
-        ("0.1::FLOAT::DOUBLE", "0.10000000149011612"),
-        ("[0.1::FLOAT, NULL]", "[0.1, null]"),
-        ("{'a': 0.1::FLOAT, 'b': 0.1::FLOAT::DOUBLE}", '{"a": 0.1, "b": 0.10000000149011612}'),
-        ("(0.1::FLOAT, [(1, 0.3::FLOAT)])", "[0.1, [[1, 0.3]]]"),
-        ("MAP {0.1::FLOAT: [0.7::FLOAT]}", "[[0.1, [0.7]]]"),
-        ("NULL::FLOAT[]", "NULL"),
-        ("0.1::FLOAT::UNION(f FLOAT, t VARCHAR)", "0.1"),
-    ],
+    ("expression", "text", "as_json"), read_table(__file__, "shown_values.tsv")
 )
-def test_values_of_queries(expression, text):
-    with icesql.connect() as con:
+def test_values_of_queries(expression, text, as_json):
+    with icesql.connect(settings={"timezone": "UTC"}) as con:
         cursor = con.execute(f"SELECT {expression}, 1")
         ((value, one),) = as_written(cursor, result_types(cursor))
-    assert (text_of(value), one) == (text, 1)
-    if (
-        value is not None
-        and value == value
-        and abs(value if isinstance(value, float) else 0) < 1e39
-    ):
-        assert json_of(value) == text
+    assert (text_of(value), json_of(value), one) == (text, as_json, 1)
+    json.loads(as_json)
 
 
 def test_rows_without_floats_stay_as_they_are():

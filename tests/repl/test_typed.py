@@ -7,74 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icesql.repl.prompt.typed import inputs, is_complete, runs_by_empty_line
+from tests.tables import read_table
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT 1;",
-        "SELECT 1;  \n",
-        "SELECT 1; -- done",
-        "SELECT ';' ;",
-        "SELECT /* ; */ 1;",
-        "SELECT 'it''s';",
-        "\\d",
-        "",
-        "SELECT 1; /* end */",
-        "SELECT $$;$$;",
-        "SELECT $a_1$ ; $a_1$;",
-        "SELECT 1 /* /* ; */ ' */;",
-        "SELECT 1 -- delete it later\n",
-        "show tables",
-        "USE sales",
-        "describe sales.orders",
-        "SET engine = 'local'",
-        "?",
-        "SELECT 1\n",
-        "SELECT a\nFROM t\n  ",
-        "SELECT 1; SELECT 2\n",
-        "SELECT a\n\\q",
-        "SELECT a\nexit",
-        "SELECT a\n\\! echo it's\n;",
-    ],
-)
-def test_finished_statements_run_on_enter(text: str) -> None:
-    assert is_complete(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT 1",
-        "SELECT ';",
-        'SELECT "a;',
-        "SELECT 1 -- ;",
-        "SELECT 1 /* ;",
-        "SELECT 1; SELECT 2",
-        "SELECT '\n;\n",
-        "SELECT (1\n",
-        "SELECT $a$ ; $b$;",
-        "SELECT 1 /* /* */ ;",
-        "DELETE FROM t\n",
-        "EXPLAIN ANALYZE DELETE FROM t\n",
-        "WITH a AS (SELECT 1) INSERT INTO t FROM a\n",
-        "SHOW SNAPSHOTS\nFROM t",
-        "\\timing\nDELETE FROM t",
-        "exit\nDELETE FROM t",
-        "DESCRIBE SELECT 1",
-        "SELECT '\nexit",
-    ],
-)
-def test_unfinished_statements_go_on(text: str) -> None:
-    assert not is_complete(text)
-
-
-def test_a_backslash_escapes_a_quote_where_the_dialect_says_so() -> None:
-    assert is_complete("SELECT 'it\\'s; ';", dialect="spark")
-    assert is_complete("SELECT 'it\\'s; ';", dialect="snowflake")
-    assert not is_complete("SELECT 'it\\'s; ';", dialect="trino")
-    assert not is_complete("SELECT 'it\\'s; ';")
-    assert is_complete("SELECT '\\\\';", dialect="spark")
+@pytest.mark.parametrize(("dialect", "text", "then"), read_table(__file__, "entered.tsv"))
+def test_what_enter_does(dialect: str, text: str, then: str) -> None:
+    typed = text.replace("⏎", "\n")
+    assert is_complete(typed, dialect=dialect or None) is (then == "runs")
 
 
 def test_an_empty_line_runs_queries_and_nothing_that_changes_a_table() -> None:
@@ -84,25 +23,10 @@ def test_an_empty_line_runs_queries_and_nothing_that_changes_a_table() -> None:
     assert not runs_by_empty_line("")
 
 
-@pytest.mark.parametrize(
-    ("text", "found", "unfinished"),
-    [
-        ("SELECT 1;", ["SELECT 1;"], ""),
-        ("SELECT 1\n\\dt", ["\\dt"], "SELECT 1\n"),
-        ("SELECT 1 -- one\n  a\n\\dt  ", ["\\dt"], "SELECT 1 -- one\n  a\n"),
-        ("SELECT 1 -- one\n\\dt\n;", ["\\dt", "SELECT 1 -- one\n;"], ""),
-        ("SELECT 1 --\u2028\\dt\n;", ["SELECT 1 --\u2028\\dt\n;"], ""),
-        ("SELECT\nhelp\nFROM t;", ["SELECT\nhelp\nFROM t;"], ""),
-        ("SELECT a,\nhelp", ["help"], "SELECT a,\n"),
-        ("help\nSELECT 1;", ["help", "SELECT 1;"], ""),
-        ("SELECT 1;\n\\dt\n\\dn\nSELECT 2;", ["SELECT 1;", "\\dt", "\\dn", "SELECT 2;"], ""),
-        ("SELECT '\nexit\n';", ["SELECT '\nexit\n';"], ""),
-        ("  exit  ", ["exit"], ""),
-        (" \n", [], ""),
-    ],
-)
-def test_commands_stand_on_lines_of_their_own(text: str, found: list[str], unfinished: str) -> None:
-    assert inputs(text) == (found, unfinished)
+@pytest.mark.parametrize(("text", "found", "unfinished"), read_table(__file__, "inputs.tsv"))
+def test_commands_stand_on_lines_of_their_own(text: str, found: str, unfinished: str) -> None:
+    text, found, unfinished = (each.replace("⏎", "\n") for each in (text, found, unfinished))
+    assert inputs(text) == (found.split(" ¦ ") if found else [], unfinished)
 
 
 # Lines, and whether each is a command where no quote or comment is open.
