@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from icesql.errors import ColumnNotFoundError, ProgrammingError, TypeMismatchError
+from icesql import errors
+from icesql.errors import ProgrammingError, TypeMismatchError
 from icesql.iceberg import types as t
 from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
 from icesql.iceberg.evolution.schema_rules import check_schema, least_format
 from icesql.iceberg.new_spec import PartitionRequest, SortRequest, new_sort_order, new_spec
 from icesql.iceberg.schema import Schema
+from tests.iceberg.text_forms import columns
+from tests.tables import read_table
 
 F = t.NestedField
 
@@ -76,27 +81,10 @@ def test_a_spec_is_numbered_from_1000_and_named_by_its_transforms() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("requests", "error", "told"),
-    [
-        ([PartitionRequest("nope")], ColumnNotFoundError, "nope"),
-        ([PartitionRequest("id", "days")], ProgrammingError, "no partition transform 'days'"),
-        ([PartitionRequest("id", "bucket[0]")], ProgrammingError, "no partition transform"),
-        ([PartitionRequest("name", "day")], TypeMismatchError, "day does not take column"),
-        ([PartitionRequest("Day", "hour")], TypeMismatchError, "hour does not take"),
-        ([PartitionRequest("p.d", "bucket[2]")], TypeMismatchError, "bucket"),
-        ([PartitionRequest("p")], TypeMismatchError, "identity does not take"),
-        ([PartitionRequest("l.element")], TypeMismatchError, "inside a list or map"),
-        ([PartitionRequest("ts", "day", "name")], ProgrammingError, "name of a column"),
-        ([PartitionRequest("ts", "day"), PartitionRequest("ts", "hour")], ProgrammingError, "redundant"),
-        ([PartitionRequest("id"), PartitionRequest("id", "identity", "b")], ProgrammingError, "redundant"),
-        ([PartitionRequest("id", "bucket[2]", "b"), PartitionRequest("name", "bucket[2]", "B")],
-         ProgrammingError, "two partition fields"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("requests", "error", "told"), read_table(__file__, "refused_specs.tsv"))
 def test_a_spec_that_no_table_can_have_is_refused(requests, error, told) -> None:
-    with pytest.raises(error, match=told):
-        new_spec(SCHEMA, requests)
+    with pytest.raises(getattr(errors, error), match=told):
+        new_spec(SCHEMA, [PartitionRequest(*each) for each in json.loads(requests)])
 
 
 def test_fixed_bytes_are_partitioned_by_buckets_only() -> None:
@@ -124,25 +112,12 @@ def test_a_sort_order_puts_nulls_where_java_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "identifiers", "told"),
-    [
-        ([F(1, "a", t.LONG), F(2, "a", t.LONG)], (), '"a" is there twice'),
-        ([F(1, "a", t.LONG), F(2, "A", t.LONG)], (), "beside a"),
-        ([F(1, "", t.LONG)], (), "needs a name"),
-        ([F(1, "_row_id", t.LONG)], (), "metadata column"),
-        ([F(1, "_change_type", t.LONG)], (), "metadata column"),
-        ([F(1, "s", t.StructType((F(2, "x", t.LONG), F(3, "x", t.LONG))))], (), '"s.x" is there twice'),
-        ([F(1, "a", t.LONG)], (1,), "can be NULL"),
-        ([F(1, "a", t.DOUBLE, True)], (1,), "floating-point"),
-        ([F(1, "a", t.LONG)], (7,), "is not a column"),
-        ([F(1, "l", t.ListType(2, t.LONG, True), True)], (2,), "inside a list"),
-        ([F(1, "s", t.StructType((F(2, "x", t.LONG, True),)))], (2,), "can be NULL"),
-        ([F(1, "s", t.StructType((F(2, "x", t.LONG, True),)), True)], (1,), "it is a struct"),
-    ],
-)  # fmt: skip
-def test_a_schema_that_no_table_can_have_is_refused(fields, identifiers, told) -> None:
+    ("described", "identifiers", "told"), read_table(__file__, "refused_schemas.tsv")
+)
+def test_a_schema_that_no_table_can_have_is_refused(described, identifiers, told) -> None:
+    fields = columns(*described.split("; ")).fields
     with pytest.raises(ProgrammingError, match=told):
-        check_schema(Schema(tuple(fields), 0, identifiers), 3)
+        check_schema(Schema(fields, 0, tuple(json.loads(identifiers))), 3)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from icesql.iceberg.metadata.json_fields import Malformed
@@ -14,6 +16,8 @@ from icesql.iceberg.partitioning import (
 )
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import DATE, INTEGER, STRING, TIMESTAMP, UNKNOWN, NestedField, StructType
+from tests.iceberg.text_forms import read_type
+from tests.tables import read_table
 
 SCHEMA = Schema(
     (
@@ -64,24 +68,13 @@ def test_transforms_of_several_columns_keep_all_of_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("transform", "source", "expected"),
-    [
-        ("identity", 99, UNKNOWN),
-        ("truncate[4]", 99, UNKNOWN),
-        ("void", 99, UNKNOWN),
-        ("hour", 99, INTEGER),
-        ("day", 99, DATE),
-        ("truncate[4]", 2, STRING),
-        ("Truncate[4]", 2, STRING),
-        ("void", 1, TIMESTAMP),
-        ("hilbert", 1, UNKNOWN),
-    ],
+    ("transform", "source", "expected"), read_table(__file__, "partition_types.tsv")
 )
 def test_types_where_the_source_is_dropped_or_the_transform_unknown(
-    transform: str, source: int, expected: object
+    transform: str, source: str, expected: str
 ) -> None:
-    spec = PartitionSpec(0, (PartitionField((source,), 1000, transform, "p"),))
-    assert partition_types(spec, SCHEMA) == (expected,)
+    spec = PartitionSpec(0, (PartitionField((int(source),), 1000, transform, "p"),))
+    assert partition_types(spec, SCHEMA) == (read_type(expected),)
 
 
 def test_only_void_transforms_leave_a_spec_unpartitioned() -> None:
@@ -89,19 +82,7 @@ def test_only_void_transforms_leave_a_spec_unpartitioned() -> None:
     assert not PartitionSpec(1, (PartitionField((1,), 1000, "year", "p"),)).is_unpartitioned
 
 
-@pytest.mark.parametrize(
-    "json",
-    [
-        [],
-        {"fields": []},
-        {"spec-id": "one", "fields": []},
-        {"spec-id": 1, "fields": {}},
-        {"spec-id": 1, "fields": [1]},
-        {"spec-id": 1, "fields": [{"source-id": 1, "name": "x"}]},
-        {"spec-id": 1, "fields": [{"source-ids": [], "name": "x", "transform": "year"}]},
-        {"spec-id": 1, "fields": [{"source-id": True, "name": "x", "transform": "year"}]},
-    ],
-)
-def test_malformed_specs_are_refused(json: object) -> None:
+@pytest.mark.parametrize("form", [form for (form,) in read_table(__file__, "malformed_specs.tsv")])
+def test_malformed_specs_are_refused(form: str) -> None:
     with pytest.raises(Malformed):
-        parse_spec(json)
+        parse_spec(json.loads(form))

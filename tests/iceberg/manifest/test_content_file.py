@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -13,6 +14,7 @@ from icesql.iceberg.manifest.content_file import ContentFile, data_file
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
+from tests.tables import read_table
 
 SPEC = PartitionSpec(
     3,
@@ -56,18 +58,7 @@ def test_numbers_that_json_does_not_have_come_as_text(value: str) -> None:
     assert found == float(value) or (math.isnan(found) and value == "NaN")
 
 
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
-        ({"partition": ["x", None]}, "'x' is not a value of type double"),
-        ({"partition": [None, "NaN"]}, "is not a value of type date"),
-        ({"partition": [1.0]}, "a partition of 1 values, where spec 3 has 2"),
-        ({"partition": {"7": 1}}, "other fields than those of spec 3"),
-        ({"content": "manifest"}, "no content of a file"),
-        ({"file-size-in-bytes": -1}, "a file of -1 bytes"),
-        ({"column-sizes": {"keys": [1], "values": []}}, "another number of columns"),
-    ],
-)
-def test_what_is_no_file_is_told(changed: dict[str, Any], told: str) -> None:
+@pytest.mark.parametrize(("changed", "told"), read_table(__file__, "wrong_files.tsv"))
+def test_what_is_no_file_is_told(changed: str, told: str) -> None:
     with pytest.raises(Malformed, match=told):
-        read(**changed)
+        read(**json.loads(changed))

@@ -4,58 +4,20 @@ from __future__ import annotations
 
 import json
 import pickle
+from pathlib import Path
 
 import pytest
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.metadata.name_mapping import parse_name_mapping
+from tests.tables import read_table
 
-MAPPING = json.dumps(
-    [
-        {"field-id": 1, "names": ["id", "record_id"]},
-        {"field-id": 2, "names": ["a.b"]},
-        {"names": ["ignored"]},
-        {
-            "field-id": 3,
-            "names": ["location"],
-            "fields": [
-                {"field-id": 4, "names": ["latitude", "lat"]},
-                {
-                    "field-id": 5,
-                    "names": ["tags"],
-                    "fields": [
-                        {"field-id": 6, "names": ["key"]},
-                        {
-                            "field-id": 7,
-                            "names": ["value"],
-                            "fields": [{"field-id": 8, "names": ["element"]}],
-                        },
-                    ],
-                },
-            ],
-        },
-    ]
-)
+MAPPING = Path(__file__).with_name("name_mapping.json").read_text()
 
 
-@pytest.mark.parametrize(
-    ("path", "field_id"),
-    [
-        (("id",), 1),
-        (("record_id",), 1),
-        (("ID",), None),
-        (("a.b",), 2),
-        (("a", "b"), None),
-        (("ignored",), None),
-        (("location", "lat"), 4),
-        (("location", "tags", "key"), 6),
-        (("location", "tags", "value", "element"), 8),
-        (("latitude",), None),
-        ((), None),
-    ],
-)
-def test_fields_are_found_by_a_name_per_level(path: tuple[str, ...], field_id: int | None) -> None:
-    assert parse_name_mapping(MAPPING).find(path) == field_id
+@pytest.mark.parametrize(("path", "field_id"), read_table(__file__, "mapped_names.tsv"))
+def test_fields_are_found_by_a_name_per_level(path: str, field_id: str) -> None:
+    assert parse_name_mapping(MAPPING).find(tuple(json.loads(path))) == json.loads(field_id)
 
 
 def test_mappings_travel_to_other_processes() -> None:

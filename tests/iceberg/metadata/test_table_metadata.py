@@ -16,6 +16,7 @@ from icesql.iceberg.metadata.snapshot import SnapshotLogEntry, SnapshotRef
 from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_metadata
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.types import INTEGER, LONG, MISSING, STRING
+from tests.tables import read_table
 
 PATH = "s3://bucket/t/metadata/v1.metadata.json"
 
@@ -42,40 +43,12 @@ def snapshot(snapshot_id: int, timestamp_ms: int, **more: Any) -> dict[str, Any]
     }
 
 
+def document(name: str) -> Any:
+    return json.loads(Path(__file__).with_name(name).read_text())
+
+
 def v2(**changes: Any) -> dict[str, Any]:
-    node = {
-        "format-version": 2,
-        "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
-        "location": "s3://bucket/t/",
-        "last-sequence-number": 2,
-        "last-updated-ms": 2000,
-        "last-column-id": 3,
-        "schemas": [
-            schema(1, (2, "name", "string"), (1, "id", "long")),
-            schema(0, (1, "id", "int"), (3, "old", "string")),
-        ],
-        "current-schema-id": 1,
-        "partition-specs": [
-            {"spec-id": 0, "fields": []},
-            {
-                "spec-id": 1,
-                "fields": [
-                    {"source-id": 3, "field-id": 1000, "name": "o", "transform": "identity"}
-                ],
-            },
-        ],
-        "default-spec-id": 0,
-        "sort-orders": [{"order-id": 0, "fields": []}],
-        "default-sort-order-id": 0,
-        "properties": {"a": "b"},
-        "current-snapshot-id": 20,
-        "snapshots": [snapshot(10, 1000, **{"schema-id": 0}), snapshot(20, 2000)],
-        "snapshot-log": [
-            {"timestamp-ms": 1000, "snapshot-id": 10},
-            {"timestamp-ms": 2000, "snapshot-id": 20},
-        ],
-    }
-    node.update(changes)
+    node = document("v2.metadata.json") | changes
     return {key: value for key, value in node.items() if value is not ...}
 
 
@@ -151,18 +124,7 @@ def test_an_expired_snapshot_in_the_log_is_no_snapshot() -> None:
     assert parse(v2(**{"snapshot-log": log})).snapshot_as_of(600) is None
 
 
-V1 = {
-    "format-version": 1,
-    "location": "/t",
-    "last-updated-ms": 1000,
-    "last-column-id": 1,
-    "schema": {
-        "type": "struct",
-        "fields": [{"id": 1, "name": "x", "type": "long", "required": True}],
-    },
-    "partition-spec": [{"name": "b", "transform": "bucket[4]", "source-id": 1}],
-    "current-snapshot-id": -1,
-}
+V1 = document("v1.metadata.json")
 
 
 def test_the_oldest_v1_metadata_reads() -> None:
@@ -271,52 +233,17 @@ def _nested(depth: int) -> Any:
     return type_
 
 
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"format-version": ...}, "format-version"),
-        ({"format-version": "two"}, "format-version"),
-        ({"format-version": 0}, "format-version"),
-        ({"location": ...}, "location"),
-        ({"location": 5}, "location"),
-        ({"last-updated-ms": "now"}, "last-updated-ms"),
-        ({"schemas": ...}, "schema"),
-        ({"schemas": {}}, "schemas"),
-        ({"schemas": [5]}, "schemas"),
-        ({"current-schema-id": 9}, "current-schema-id"),
-        ({"default-spec-id": 9}, "default-spec-id"),
-        ({"partition-specs": ...}, "partition-spec"),
-        ({"current-snapshot-id": 99}, "current-snapshot-id"),
-        ({"current-snapshot-id": "x20"}, "current-snapshot-id"),
-        (
-            {"current-snapshot-id": 10, "refs": {"main": {"snapshot-id": 20, "type": "branch"}}},
-            "main",
-        ),
-        (
-            {"current-snapshot-id": -1, "refs": {"main": {"snapshot-id": 20, "type": "branch"}}},
-            "main",
-        ),
-        ({"current-snapshot-id": ...}, "not set"),
-        ({"current-snapshot-id": 1 << 70}, "not among"),
-        ({"last-sequence-number": 1 << 70}, "64 bits"),
-        ({"snapshots": [{"timestamp-ms": 1}]}, "snapshot-id"),
-        ({"snapshots": [[]]}, "snapshots"),
-        ({"refs": []}, "refs"),
-        ({"refs": {"b": {"snapshot-id": 1, "type": "twig"}}}, "twig"),
-        ({"snapshot-log": [{"timestamp-ms": 1}]}, "snapshot-log"),
-        ({"properties": []}, "properties"),
-        ({"schemas": [schema(1, (1, "a", "int"), (1, "b", "int"))]}, "share id 1"),
-        ({"schemas": [schema(1, (1, "a", _nested(200)))]}, "nested too deeply"),
-        ({"schemas": [schema(1, (1, "a", {"type": "list"}))]}, "element-id"),
-        ({"schemas": [schema(1, (1, "a", 5))]}, "type"),
-    ],
-)
-def test_what_is_missing_or_of_another_kind_is_a_corrupt_file(
-    changes: dict[str, Any], problem: str
-) -> None:
+@pytest.mark.parametrize(("changes", "problem"), read_table(__file__, "corrupt_metadata.tsv"))
+def test_what_is_missing_or_of_another_kind_is_a_corrupt_file(changes: str, problem: str) -> None:
+    made = {k: ... if v is None else v for k, v in json.loads(changes).items()}
     with pytest.raises(CorruptFileError, match=problem) as caught:
-        parse(v2(**changes))
+        parse(v2(**made))
     assert caught.value.path == PATH
+
+
+def test_types_nested_too_deeply_are_corrupt() -> None:
+    with pytest.raises(CorruptFileError, match="nested too deeply"):
+        parse(v2(schemas=[schema(1, (1, "a", _nested(200)))]))
 
 
 def test_a_malformed_snapshot_closes_itself_and_not_the_table() -> None:
