@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import fastavro
 
-IDS = {
-    "column_sizes": (108, 117, 118, "long"),
-    "value_counts": (109, 119, 120, "long"),
-    "null_value_counts": (110, 121, 122, "long"),
-    "nan_value_counts": (137, 138, 139, "long"),
-    "lower_bounds": (125, 126, 127, "bytes"),
-    "upper_bounds": (128, 129, 130, "bytes"),
-}
+# Fields of the schemas in the order of the specification, and what a row has of its own accord.
+SCHEMAS = json.loads(Path(__file__).with_name("manifest_schemas.json").read_text())
+# The fields of a data file that are maps from the ids of columns.
+IDS = [each["name"] for each in SCHEMAS["data_file"] if "map" in str(each["type"])]
 Node = dict[str, Any]
 
 
@@ -30,60 +28,31 @@ def optional(name: str, field_id: int | None, type_: Any, *, null_first: bool = 
     return field(name, field_id, [type_, "null"])
 
 
-def map_type(key_id: int, value_id: int, value: str) -> Node:
-    return {
-        "type": "array",
-        "logicalType": "map",
-        "items": {
-            "type": "record",
-            "name": f"k{key_id}_v{value_id}",
-            "fields": [field("key", key_id, "int"), field("value", value_id, value)],
-        },
-    }
-
-
 def partition_field(name: str, field_id: int, type_: Any) -> Node:
     return optional(name, field_id, type_)
 
 
-def data_file_fields(*partition: Node, null_first: bool = True) -> list[Node]:
-    def option(name: str, field_id: int, type_: Any) -> Node:
-        return optional(name, field_id, type_, null_first=null_first)
+def _fields(name: str, null_first: bool) -> list[Node]:
+    """The fields of a schema; "null" comes last in unions unless ``null_first``."""
+    fields: list[Node] = copy.deepcopy(SCHEMAS[name])
+    for each in fields:
+        if "default" in each and not null_first:
+            del each["default"]
+            each["type"].reverse()
+    return fields
 
-    return [
-        field("content", 134, "int"),
-        field("file_path", 100, "string"),
-        field("file_format", 101, "string"),
-        field("partition", 102, {"type": "record", "name": "r102", "fields": list(partition)}),
-        field("record_count", 103, "long"),
-        field("file_size_in_bytes", 104, "long"),
-        *(option(name, ids[0], map_type(*ids[1:])) for name, ids in IDS.items()),
-        option("key_metadata", 131, "bytes"),
-        option("split_offsets", 132, {"type": "array", "items": "long", "element-id": 133}),
-        option("equality_ids", 135, {"type": "array", "items": "int", "element-id": 136}),
-        option("sort_order_id", 140, "int"),
-        option("first_row_id", 142, "long"),
-        option("referenced_data_file", 143, "string"),
-        option("content_offset", 144, "long"),
-        option("content_size_in_bytes", 145, "long"),
-    ]
+
+def data_file_fields(*partition: Node, null_first: bool = True) -> list[Node]:
+    fields = _fields("data_file", null_first)
+    (record,) = (each["type"] for each in fields if each["name"] == "partition")
+    record["fields"] = list(partition)
+    return fields
 
 
 def entry_schema(fields: list[Node], *, null_first: bool = True) -> Node:
-    def option(name: str, field_id: int) -> Node:
-        return optional(name, field_id, "long", null_first=null_first)
-
-    return {
-        "type": "record",
-        "name": "manifest_entry",
-        "fields": [
-            field("status", 0, "int"),
-            option("snapshot_id", 1),
-            option("sequence_number", 3),
-            option("file_sequence_number", 4),
-            field("data_file", 2, {"type": "record", "name": "r2", "fields": fields}),
-        ],
-    }
+    own = _fields("entry", null_first)
+    own[-1]["type"]["fields"] = fields
+    return {"type": "record", "name": "manifest_entry", "fields": own}
 
 
 def pairs(values: dict[int, Any] | None) -> list[Node] | None:
@@ -92,21 +61,8 @@ def pairs(values: dict[int, Any] | None) -> list[Node] | None:
 
 def entry(path: str = "s3://b/f.parquet", status: int = 1, **changes: Any) -> Node:
     """An entry; ``changes`` go to the data file, or to the entry for its own fields."""
-    row: Node = {"status": status, "snapshot_id": None, "sequence_number": None}
-    row["file_sequence_number"] = None
-    file: Node = {
-        "content": 0,
-        "file_path": path,
-        "file_format": "PARQUET",
-        "partition": {},
-        "record_count": 10,
-        "file_size_in_bytes": 1000,
-    }
-    file.update(dict.fromkeys(IDS))
-    for name in ("key_metadata", "split_offsets", "equality_ids", "sort_order_id", "first_row_id"):
-        file[name] = None
-    for name in ("referenced_data_file", "content_offset", "content_size_in_bytes"):
-        file[name] = None
+    row = {"status": status, **SCHEMAS["written"]["entry"]}
+    file = {"file_path": path, **copy.deepcopy(SCHEMAS["written"]["data_file"])}
     for name, value in changes.items():
         if name in row:
             row[name] = value
@@ -159,56 +115,11 @@ def write_contradicting(written: Node, declared: Node, rows: list[Node]) -> byte
     )
 
 
-SUMMARY: Node = {
-    "type": "record",
-    "name": "r508",
-    "fields": [
-        field("contains_null", 509, "boolean"),
-        optional("contains_nan", 518, "boolean"),
-        optional("lower_bound", 510, "bytes"),
-        optional("upper_bound", 511, "bytes"),
-    ],
-}
-LIST_FIELDS: list[Node] = [
-    field("manifest_path", 500, "string"),
-    field("manifest_length", 501, "long"),
-    field("partition_spec_id", 502, "int"),
-    field("content", 517, "int"),
-    field("sequence_number", 515, "long"),
-    field("min_sequence_number", 516, "long"),
-    field("added_snapshot_id", 503, "long"),
-    field("added_files_count", 504, "int"),
-    field("existing_files_count", 505, "int"),
-    field("deleted_files_count", 506, "int"),
-    field("added_rows_count", 512, "long"),
-    field("existing_rows_count", 513, "long"),
-    field("deleted_rows_count", 514, "long"),
-    optional("partitions", 507, {"type": "array", "items": SUMMARY, "element-id": 508}),
-    optional("key_metadata", 519, "bytes"),
-    optional("first_row_id", 520, "long"),
-]
+LIST_FIELDS: list[Node] = SCHEMAS["manifest_list"]
 
 
 def list_row(**changes: Any) -> Node:
-    row = {
-        "manifest_path": "s3://b/m1.avro",
-        "manifest_length": 100,
-        "partition_spec_id": 0,
-        "content": 0,
-        "sequence_number": 3,
-        "min_sequence_number": 1,
-        "added_snapshot_id": 77,
-        "added_files_count": 1,
-        "existing_files_count": 2,
-        "deleted_files_count": 3,
-        "added_rows_count": 10,
-        "existing_rows_count": 20,
-        "deleted_rows_count": 30,
-        "partitions": None,
-        "key_metadata": None,
-        "first_row_id": None,
-    }
-    return {**row, **changes}
+    return {**SCHEMAS["written"]["manifest_list"], **changes}
 
 
 def write_manifest_list(

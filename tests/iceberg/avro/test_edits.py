@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -15,40 +16,7 @@ from icesql.iceberg.avro.container import AvroFile, read_avro_file
 from icesql.iceberg.avro.edits import edited, find_fields
 from icesql.iceberg.avro.schema import OddSchema, parse_avro_schema
 
-SCHEMA: dict[str, Any] = {
-    "type": "record",
-    "name": "r",
-    "fields": [
-        {"name": "a", "type": ["null", "string"], "field-id": 1},
-        {"name": "n", "type": "null"},
-        {"name": "flag", "type": "boolean"},
-        {"name": "i", "type": "long", "field-id": 2},
-        {"name": "f", "type": "float"},
-        {"name": "d", "type": ["double", "null"]},
-        {"name": "x", "type": {"type": "fixed", "name": "x8", "size": 3}},
-        {"name": "e", "type": {"type": "enum", "name": "e3", "symbols": ["A", "B", "C"]}},
-        {"name": "m", "type": {"type": "map", "values": "bytes"}},
-        {
-            "name": "pairs",
-            "field-id": 3,
-            "type": [
-                "null",
-                {
-                    "type": "array",
-                    "items": {
-                        "type": "record",
-                        "name": "p",
-                        "fields": [
-                            {"name": "key", "type": "int"},
-                            {"name": "value", "type": "bytes"},
-                        ],
-                    },
-                },
-            ],
-        },
-        {"name": "last", "type": "string", "field-id": 4},
-    ],
-}
+SCHEMA = json.loads(Path(__file__).with_name("edited.avsc").read_text())
 RECORDS = [
     {
         "a": text, "n": None, "flag": number % 2 == 0, "i": number * 10**12, "f": 0.5,

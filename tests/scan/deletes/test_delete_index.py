@@ -14,6 +14,7 @@ from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import LONG, STRING, NestedField
 from icesql.scan.deletes.delete_index import DeleteIndex, partition_key
+from tests.tables import read_table
 
 PATH_ID = 2147483546
 SCHEMA = Schema((NestedField(1, "id", LONG), NestedField(2, "region", STRING)))
@@ -71,17 +72,48 @@ def applying(
     return [delete.path for delete in index.deletes_of(data_file)]
 
 
-# ------------------------------------------------------------------ sequence numbers
+LONG_PATH = "s3://bucket/warehouse/t/data/region=eu/d.parquet"
 
 
-def test_position_deletes_reach_their_own_commit_and_equality_deletes_do_not() -> None:
-    deletes = [positions(f"p{n}", n) for n in (4, 5, 6)] + [keys(f"e{n}", n) for n in (4, 5, 6)]
-    assert applying(deletes, data(sequence_number=5)) == ["e6", "p5", "p6"]
+def read(text: str) -> DataFile:
+    """A file as the table describes it."""
+    kind, path, number, *described = text.split()
+    given = dict(each.split("=", 1) for each in described)
+    others: dict[str, Any] = {
+        f"{end}_bounds": {PATH_ID: named(given[end]).encode()}
+        for end in ("lower", "upper") if end in given
+    }  # fmt: skip
+    if "of" in given or kind == "vector":
+        others["referenced_data_file"] = named(given.get("of"))
+    if "ids" in given:
+        others["equality_ids"] = tuple(map(int, given["ids"])) or None
+    others["spec_id"] = int(given.get("spec", 1))
+    others["partition"] = (given.get("partition", "eu") or None,)
+    return KINDS[kind](named(path), int(number), **others)
 
 
-def test_deletes_of_equal_sequence_numbers_all_apply() -> None:
-    deletes = [positions("p1", 5), keys("e1", 6), positions("p2", 5), keys("e2", 6)]
-    assert applying(deletes, data(sequence_number=5)) == ["e1", "e2", "p1", "p2"]
+def named(path: Any) -> Any:
+    return LONG_PATH if path == "L" else path
+
+
+KINDS: dict[str, Callable[..., DataFile]] = {
+    "data": data,
+    "positions": positions,
+    "keys": keys,
+    "vector": lambda path, number, **others: positions(
+        path, number, file_format="PUFFIN", **others
+    ),
+}
+
+
+@pytest.mark.parametrize(("deletes", "data_file", "expected"), read_table(__file__, "applying.tsv"))
+def test_what_applies(deletes: str, data_file: str, expected: str) -> None:
+    made, found = [read(each) for each in deletes.split("; ")], read(f"data {data_file}")
+    if expected.startswith("! "):
+        with pytest.raises(CorruptFileError, match=expected[2:]):
+            applying(made, found)
+    else:
+        assert " ".join(applying(made, found)) == expected.strip("-")
 
 
 def test_files_of_one_commit_share_their_deletes() -> None:
@@ -89,36 +121,6 @@ def test_files_of_one_commit_share_their_deletes() -> None:
     first, second = (index.deletes_of(data(f"d{n}", 5)) for n in range(2))
     assert [each.path for each in first] == ["e6", "e7"]
     assert first is second
-
-
-# ------------------------------------------------------------------ scopes
-
-
-def test_deletes_in_another_partition_do_not_apply() -> None:
-    other = {"partition": ("us",)}
-    assert applying([positions("p", 9, **other), keys("e", 9, **other)], data()) == []
-
-
-def test_the_same_partition_of_another_spec_is_another_partition() -> None:
-    assert applying([positions("p", 9, spec_id=3), keys("e", 9, spec_id=3)], data()) == []
-
-
-def test_null_partitions_are_equal() -> None:
-    null = {"partition": (None,)}
-    assert applying([positions("p", 9, **null)], data(**null)) == ["p"]
-
-
-@pytest.mark.parametrize("spec_id", [0, 2], ids=["no fields", "all void"])
-def test_unpartitioned_equality_deletes_are_global_and_position_deletes_are_not(
-    spec_id: int,
-) -> None:
-    deletes = [keys("e", 9, spec_id=spec_id), positions("p", 9, spec_id=spec_id)]
-    assert applying(deletes, data()) == ["e"]
-    assert applying(deletes, data(spec_id=spec_id)) == ["e", "p"]
-
-
-def test_partitioned_equality_deletes_do_not_reach_unpartitioned_files() -> None:
-    assert applying([keys("e", 9)], data(spec_id=0)) == []
 
 
 def test_partition_keys_tell_zeros_apart_and_nan_is_itself() -> None:
@@ -130,42 +132,6 @@ def test_partition_keys_tell_zeros_apart_and_nan_is_itself() -> None:
 
 
 # ------------------------------------------------------------------ paths
-
-
-LONG_PATH = "s3://bucket/warehouse/t/data/region=eu/d.parquet"
-
-
-def bounded(path: str, lower: str, upper: str) -> DataFile:
-    return positions(
-        path,
-        9,
-        lower_bounds={PATH_ID: lower.encode()},
-        upper_bounds={PATH_ID: upper.encode()},
-    )
-
-
-def test_a_named_data_file_is_the_only_one_reached() -> None:
-    deletes = [positions("p", 9, referenced_data_file=LONG_PATH)]
-    assert applying(deletes, data(LONG_PATH)) == ["p"]
-    assert applying(deletes, data(LONG_PATH.replace("d.p", "other.p"))) == []
-    assert applying(deletes, data("s3://bucket/warehouse/t/data/d.parquet")) == []
-    assert applying(deletes, data(LONG_PATH, 10)) == []
-
-
-def test_equal_path_bounds_name_a_data_file() -> None:
-    deletes = [bounded("p", LONG_PATH, LONG_PATH)]
-    assert applying(deletes, data(LONG_PATH)) == ["p"]
-    assert applying(deletes, data("s3://bucket/elsewhere/e.parquet")) == []
-
-
-def test_different_path_bounds_reach_the_whole_partition() -> None:
-    deletes = [bounded("p", LONG_PATH, LONG_PATH + "x")]
-    assert applying(deletes, data("s3://bucket/elsewhere/e.parquet")) == ["p"]
-
-
-def test_equal_bounds_that_were_cut_reach_the_whole_partition() -> None:
-    cut = LONG_PATH[:16]
-    assert applying([bounded("p", cut, cut)], data(LONG_PATH)) == ["p"]
 
 
 def without_scheme(path: str) -> str:
@@ -197,77 +163,13 @@ def test_verbatim_paths_are_matched_without_asking_the_file_system() -> None:
     assert applying(deletes, data("/t/other.parquet"), never) == []
 
 
-@pytest.mark.parametrize("elsewhere", [{"partition": ("us",)}, {"spec_id": 3}])
-def test_a_position_delete_of_this_file_applies_from_any_partition(elsewhere: Any) -> None:
-    delete = positions("p", 9, referenced_data_file=LONG_PATH, **elsewhere)
-    assert applying([delete], data(LONG_PATH)) == ["p"]
-    assert applying([delete], data("/t/other.parquet")) == []
-
-
-# ------------------------------------------------------------------ deletion vectors
-
-
-def test_a_deletion_vector_stands_for_all_position_deletes_but_no_equality_deletes() -> None:
-    deletes = [
-        positions("by partition", 9),
-        positions("by path", 9, referenced_data_file=LONG_PATH),
-        keys("equality", 9),
-        vector("vector", 7, LONG_PATH),
-    ]
-    assert applying(deletes, data(LONG_PATH)) == ["equality", "vector"]
-    assert applying(deletes, data("other")) == ["equality", "by partition"]
-
-
-def test_two_deletion_vectors_of_one_file_are_corrupt() -> None:
-    with pytest.raises(CorruptFileError, match=r"v2: a second deletion vector for .*v1"):
-        applying([vector("v1", 7, LONG_PATH), vector("v2", 8, LONG_PATH)], data(LONG_PATH))
-
-
 def test_vectors_of_two_files_in_one_puffin_file_are_told_apart() -> None:
     deletes = [vector("v", 7, LONG_PATH, content_offset=4), vector("v", 7, "/o", content_offset=50)]
     index = DeleteIndex(deletes, SPECS, SCHEMA, str)
     assert [each.content_offset for each in index.deletes_of(data("/o"))] == [50]
 
 
-@pytest.mark.parametrize(
-    ("delete", "message"),
-    [
-        (vector("v", 4, LONG_PATH), "older than the file's 5"),
-        (vector("v", 9, LONG_PATH, partition=("us",)), "but is in partition"),
-        (vector("v", 9, LONG_PATH, spec_id=3), "of spec 3"),
-    ],
-)
-def test_a_deletion_vector_that_cannot_be_its_files_is_corrupt(
-    delete: DataFile, message: str
-) -> None:
-    with pytest.raises(CorruptFileError, match=message):
-        applying([delete], data(LONG_PATH))
-
-
-def test_a_deletion_vector_of_no_file_is_corrupt() -> None:
-    with pytest.raises(CorruptFileError, match="names no data file"):
-        applying([vector("v", 9, None)], data())
-
-
-def test_equality_deletes_without_columns_are_corrupt() -> None:
-    with pytest.raises(CorruptFileError, match="without equality ids"):
-        applying([keys("e", 9, equality_ids=None)], data())
-
-
 # ------------------------------------------------------------------ order and size
-
-
-def test_global_equality_deletes_come_first_then_the_partitions_then_positions() -> None:
-    deletes = [
-        positions("path", 9, referenced_data_file=LONG_PATH),
-        positions("partition", 9),
-        keys("equality", 9),
-        keys("global", 9, spec_id=0),
-        keys("two columns", 9, equality_ids=(2, 1)),
-    ]
-    assert applying(deletes, data(LONG_PATH)) == [
-        "global", "equality", "two columns", "partition", "path",
-    ]  # fmt: skip
 
 
 def long_bounds(low: int, high: int) -> dict[str, Any]:

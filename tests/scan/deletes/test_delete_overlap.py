@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import pytest
@@ -14,16 +13,15 @@ from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import (
     DOUBLE,
     LONG,
-    STRING,
-    TIMESTAMP,
-    UUID,
-    FixedType,
     IcebergType,
     ListType,
     NestedField,
     StructType,
 )
 from icesql.scan.deletes.delete_overlap import Overlap
+from tests.iceberg.text_forms import columns
+from tests.scan.pruning.files import read_bound
+from tests.tables import read_table
 from tests.writer.bounds import encode_bound
 
 
@@ -52,11 +50,8 @@ def between(value_type: IcebergType, low: Any, high: Any, **others: Any) -> Data
     )
 
 
-def kept(
-    value_type: IcebergType, delete: DataFile, data: DataFile, *, required: bool = False
-) -> bool:
-    schema = Schema((NestedField(1, "key", value_type, required=required),))
-    (column,) = Overlap(schema).columns_of([1], [delete])
+def kept(kind: str, delete: DataFile, data: DataFile) -> bool:
+    (column,) = Overlap(columns(f"key {kind}")).columns_of([1], [delete])
     facts = column.facts_of(data)
     found = column.overlapping(facts, [0]) == [0]
     # The test for all deletes at once may only say yes where each one of them stays.
@@ -64,94 +59,47 @@ def kept(
     return found
 
 
-def test_disjoint_bounds_exclude_and_touching_ones_do_not() -> None:
-    data = between(LONG, 10, 20)
-    assert not kept(LONG, between(LONG, 0, 9), data)
-    assert not kept(LONG, between(LONG, 21, 30), data)
-    assert kept(LONG, between(LONG, 0, 10), data)
-    assert kept(LONG, between(LONG, 20, 30), data)
+def read(kind: str, lower: str, upper: str, nulls: str, nans: str) -> DataFile:
+    """A file as a row of the table describes it."""
+    type_ = columns(f"key {kind}").type_of(1)
+    counts = {name: None if text == "-" else int(text) for name, text in
+              (("nulls", nulls), ("nans", nans))}  # fmt: skip
+    return described(lower=read_bound(type_, lower), upper=read_bound(type_, upper), **counts)
 
 
-@pytest.mark.parametrize("nulls", [1, None], ids=["some nulls", "unknown"])
-def test_nulls_on_both_sides_keep_the_delete(nulls: int | None) -> None:
-    far = between(LONG, 100, 200, nulls=nulls)
-    assert kept(LONG, far, between(LONG, 1, 2, nulls=nulls))
-    assert not kept(LONG, far, between(LONG, 1, 2, nulls=0))
-    assert not kept(LONG, between(LONG, 100, 200), between(LONG, 1, 2, nulls=nulls))
+@pytest.mark.parametrize("row", read_table(__file__, "overlaps.tsv"), ids="-".join)
+def test_a_delete_is_kept_where_it_may_hold_a_key_of_the_file(row: list[str]) -> None:
+    kind, delete, data = row[0], row[1:5], row[5:9]
+    assert str(kept(kind, read(kind, *delete), read(kind, *data))) == row[9]
 
 
-def test_a_required_column_has_no_nulls_whatever_counts_are_missing() -> None:
-    far, near = between(LONG, 100, 200, nulls=None), between(LONG, 1, 2, nulls=None)
-    assert not kept(LONG, far, near, required=True)
-    assert kept(LONG, far, near, required=False)
+def test_files_without_counts_or_metrics_keep_the_delete() -> None:
+    assert kept("long", described(nulls=10), described(nulls=None, values=None))
+    nothing = DataFile(FileContent.DATA, "f", "PARQUET", 0, (), 10, 100)
+    assert kept("long", between(LONG, 100, 200), nothing)
 
 
-def test_only_nulls_on_one_side_and_none_on_the_other_exclude() -> None:
-    only_nulls = described(nulls=10)
-    without = between(LONG, 1, 2)
-    assert not kept(LONG, only_nulls, without)
-    assert not kept(LONG, without, only_nulls)
-    assert kept(LONG, only_nulls, between(LONG, 1, 2, nulls=1))
-    assert kept(LONG, only_nulls, described(nulls=None, values=None))
-
-
-def test_missing_bounds_keep_the_delete() -> None:
-    whole = between(LONG, 100, 200)
-    assert kept(LONG, whole, described(lower=encode_bound(LONG, 1)))
-    assert kept(LONG, described(upper=encode_bound(LONG, 1)), whole)
-    assert kept(LONG, whole, DataFile(FileContent.DATA, "f", "PARQUET", 0, (), 10, 100))
-
-
-def test_nan_equals_nan_outside_all_bounds() -> None:
-    near, far = (1.0, 2.0), (5.0, 6.0)
-    for nans in (1, None):
-        data = between(DOUBLE, *near, nans=nans)
-        assert kept(DOUBLE, between(DOUBLE, *far, nans=nans), data)
-        assert not kept(DOUBLE, between(DOUBLE, *far, nans=0), data)
-    assert not kept(DOUBLE, between(DOUBLE, *far, nans=3), between(DOUBLE, *near, nans=0))
-
-
-def test_the_two_zeros_are_not_held_apart() -> None:
-    assert kept(DOUBLE, between(DOUBLE, -0.0, -0.0, nans=0), between(DOUBLE, 0.0, 0.0, nans=0))
-
-
-def test_nan_in_a_bound_keeps_the_delete() -> None:
-    spoilt = described(lower=struct.pack("<d", float("nan")), upper=struct.pack("<d", 2.0), nans=0)
-    assert kept(DOUBLE, between(DOUBLE, 5.0, 6.0, nans=0), spoilt)
-
-
-def test_bounds_written_before_a_promotion_are_read_by_their_length() -> None:
-    as_int = described(lower=struct.pack("<i", 1), upper=struct.pack("<i", 2))
-    assert not kept(LONG, between(LONG, 5, 6), as_int)
-    assert kept(LONG, between(LONG, 2, 6), as_int)
-    as_float = described(lower=struct.pack("<f", 1), upper=struct.pack("<f", 2), nans=0)
-    assert not kept(DOUBLE, between(DOUBLE, 5.0, 6.0, nans=0), as_float)
-    as_date = described(lower=struct.pack("<i", 1), upper=struct.pack("<i", 2))
-    day = 86_400_000_000
-    assert kept(TIMESTAMP, between(TIMESTAMP, day, day), as_date)
-    assert not kept(TIMESTAMP, between(TIMESTAMP, 3 * day, 4 * day), as_date)
-
-
-def test_text_bounds_that_were_cut_still_enclose() -> None:
-    data = described(lower=b"customer-0000001", upper=b"customer-0000002")
-    assert kept(STRING, described(lower=b"customer-0000001-x", upper=b"d"), data)
-    assert not kept(STRING, described(lower=b"d", upper=b"e"), data)
-    assert not kept(STRING, described(lower=b"", upper=b"a"), data)
-
-
-def test_bounds_in_an_order_of_their_own_say_nothing() -> None:
-    high, low = b"\xf0" + bytes(15), b"\x10" + bytes(15)
-    signed = described(lower=high, upper=low)  # Java orders UUIDs as signed numbers
-    assert kept(UUID, described(lower=b"\x80" + bytes(15), upper=b"\x81" + bytes(15)), signed)
+@pytest.mark.parametrize(
+    ("kind", "written", "delete", "expected"),
+    [
+        ("long", "int", ("5", "6"), False),
+        ("long", "int", ("2", "6"), True),
+        ("double", "float", ("5.0", "6.0"), False),
+        ("timestamp", "date", ('"1970-01-02T00:00:00"',) * 2, True),
+        ("timestamp", "date", ('"1970-01-04T00:00:00"', '"1970-01-05T00:00:00"'), False),
+    ],
+)
+def test_bounds_written_before_a_promotion_are_read_by_their_length(
+    kind: str, written: str, delete: tuple[str, str], expected: bool
+) -> None:
+    data = read(written, *(("1.0", "2.0") if written == "float" else ("1", "2")), "0", "0")
+    assert kept(kind, read(kind, *delete, "0", "0"), data) is expected
 
 
 def test_cut_bounds_of_fixed_values_say_nothing() -> None:
-    fixed = FixedType(4)
-    cut = described(lower=b"ab", upper=b"ab")
-    assert kept(fixed, described(lower=b"abcc", upper=b"abcd"), cut)
-    assert not kept(
-        fixed, described(lower=b"abcc", upper=b"abcd"), described(lower=b"aaaa", upper=b"aaab")
-    )
+    delete = described(lower=b"abcc", upper=b"abcd")
+    assert kept("fixed[4]", delete, described(lower=b"ab", upper=b"ab"))
+    assert not kept("fixed[4]", delete, described(lower=b"aaaa", upper=b"aaab"))
 
 
 def test_a_required_child_of_an_optional_struct_may_be_null() -> None:
