@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from icesql.file_format import FileFormat
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
-    from icesql.write.write_task import WriteResult, WriteTask
+    from icesql.write.write_task import WriteTask
+    from icesql.write.written import Written
 
 T = TypeVar("T")
 
@@ -79,7 +80,7 @@ class WritableResult(Result, Protocol):
 class TableWritingResult(Result, Protocol):
     """A result whose engine can write the data files of a table itself."""
 
-    def write_files(self, task: WriteTask) -> WriteResult | None:
+    def write_files(self, task: WriteTask) -> Written | None:
         """Write all rows as data files; None where it cannot, and then nothing was read."""
 
 

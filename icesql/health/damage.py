@@ -22,7 +22,7 @@ from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH
-from icesql.maintain.convert.run import CONVERTED
+from icesql.maintain.deletes.run import CONVERTED
 from icesql.maintain.rewrite.meanwhile import APPLIED_EQUALITY_DELETES
 from icesql.scan.deletes.delete_index import DeleteIndex
 

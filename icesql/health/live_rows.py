@@ -15,7 +15,7 @@ from icesql.errors import Error, QueryCancelledError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
-from icesql.maintain.convert.task import divide
+from icesql.maintain.deletes.task import divide
 from icesql.maintain.rewrite.task import read_live_rows
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.plan import scan_context

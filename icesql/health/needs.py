@@ -20,8 +20,8 @@ from icesql.health.need import Instant, Need
 from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
-from icesql.maintain.convert.plan import plan_conversion
-from icesql.maintain.delete_files import DeleteOptions, delete_granularity, plan_delete_files
+from icesql.maintain.deletes.options import DeleteOptions, delete_granularity, plan_delete_files
+from icesql.maintain.deletes.plan import plan_conversion
 from icesql.maintain.expiry_plan import plan_expiry
 from icesql.maintain.rewrite.grouping import known_deleted
 from icesql.maintain.rewrite.options import RewriteOptions

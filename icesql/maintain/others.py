@@ -1,12 +1,13 @@
 """Other writers' changes of a table's files since a statement read them; whether it can follow.
 
-Maintenance that goes on beside writers asks it at each attempt to commit: ``rewrite`` and the
-conversion of equality deletes.
+Maintenance that goes on beside writers asks it at each attempt to commit: ``rewrite`` and
+``deletes``. What it has to delete then is written here, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import Final, NoReturn
 
 import numpy as np
@@ -22,12 +23,17 @@ from icesql.errors import CommitConflictError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.deletes.vectors import Positions
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import typed_specs
 from icesql.scan.tasks.task import FileScanTask, ScanContext
+from icesql.storage.open import Storage
+from icesql.storage.uncommitted import Uncommitted
+from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
+from icesql.write.position_deletes import write_position_deletes
 
 # Rows of a file that are gone through, a byte each, to show that none of them lives again.
 _MOST_SHOWN: Final = 1 << 28
@@ -197,3 +203,38 @@ class Others:
 def equality_deletes(task: FileScanTask) -> list[DataFile]:
     """The equality deletes that apply to a file."""
     return [each for each in task.deletes if each.content is FileContent.EQUALITY_DELETES]
+
+
+def write_deletes(
+    metadata: TableMetadata,
+    storage: Storage,
+    file: DataFile,
+    rows: Positions,
+    operation: str | None = None,
+    number: int = 0,
+) -> DataFile:
+    """Write the position deletes of sorted ``rows`` of a file, a vector in format version 3."""
+    if metadata.format_version > 2:
+        return write_deletion_vector(
+            metadata, storage, file, as_bitmap(rows), operation=operation, number=number
+        )
+    return write_position_deletes(metadata, storage, file, rows, operation=operation, number=number)
+
+
+class NewDeletes:
+    """Each is written once for all attempts that want the same rows of the same file deleted."""
+
+    def __init__(self, new: Uncommitted) -> None:
+        self._new = new
+        # By the data file and a digest of the rows, which may be many.
+        self._written: dict[tuple[str, int, bytes], DataFile] = {}
+
+    def of(self, base: Table, file: DataFile, rows: Positions) -> DataFile:
+        """The position deletes of sorted ``rows`` of a file, a vector in format version 3."""
+        version = base.metadata.format_version
+        key = file.path, version, blake2b(rows.tobytes(), digest_size=20).digest()
+        if key not in self._written:
+            made = write_deletes(base.metadata, base.storage, file, rows)
+            self._new.take([made.path])
+            self._written[key] = made
+        return self._written[key]

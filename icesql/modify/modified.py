@@ -8,7 +8,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from icesql.engine.protocol import Result
-    from icesql.write.write_task import WriteResult
+    from icesql.write.written import Written
 
 
 PENDING: Final = "not committed yet"
@@ -34,7 +34,7 @@ class Modified(Struct, frozen=True):
     evolved: bool = False
 
     @classmethod
-    def of(cls, written: WriteResult, snapshot_id: int | None) -> Modified:
+    def of(cls, written: Written, snapshot_id: int | None) -> Modified:
         """The outcome of the commit of written rows."""
         return cls(written.rows, len(written.files), written.bytes, snapshot_id)
 

@@ -21,11 +21,11 @@ class Uncommitted:
     A commit that is given files removes them itself if it fails, so that they are handed over
     before it begins: where it is not known whether it was applied, nothing of it may go. Files that
     others write are below ``folder`` and have ``mark`` in their names, which no other files have;
-    those that nobody reported are removed, too, after an error or where a try was ``lost``.
+    those that nobody reported are removed, too, where there may be such, as one was ``lost``.
     """
 
     def __init__(self, storage: Storage, folder: str = "", mark: str = "") -> None:
-        self._storage, self._folder, self.mark = storage, folder, mark
+        self.storage, self.folder, self.mark = storage, folder, mark
         self._own: dict[str, None] = {}
         self._handed_over: set[str] = set()
         self.lost = False
@@ -37,7 +37,7 @@ class Uncommitted:
     def report(self, paths: Iterable[str]) -> None:
         """Files that a task says that it wrote. Raises InternalError where it cannot have."""
         for each in paths:
-            if each in self._own or self.mark not in each or not each.startswith(self._folder):
+            if each in self._own or self.mark not in each or not each.startswith(self.folder):
                 raise InternalError("a task reported files that it cannot have written")
             self._own[each] = None
 
@@ -49,18 +49,17 @@ class Uncommitted:
         """Remove some now, unless they are another's."""
         for each in {*paths} - self._handed_over:
             self._own.pop(each, None)
-            remove_file(self._storage, each)
+            remove_file(self.storage, each)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self.mark and (self.lost or error is not None):
-            kept = {each.rpartition("/")[2] for each in self._handed_over}
-            _remove_leftovers(self._storage, self._folder, self.mark, kept)
-            return
-        # Their names are known: the folder, which may be large, is not listed.
+    def __exit__(self, *_: object) -> None:
         self.remove(self._own)
+        # The folder may be large: it is not listed where all names are known.
+        if self.mark and self.lost:
+            kept = {each.rpartition("/")[2] for each in self._handed_over}
+            _remove_leftovers(self.storage, self.folder, self.mark, kept)
 
 
 def _remove_leftovers(storage: Storage, folder: str, mark: str, kept: Collection[str]) -> None:

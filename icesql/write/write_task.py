@@ -35,6 +35,7 @@ from icesql.write.parquet_schema import parquet_schema
 from icesql.write.partition.clustering import Clusters, divide, partition_columns
 from icesql.write.partition.sorting import SortKey, sort_keys, sorted_rows
 from icesql.write.row_origins import FIELDS, EncodedOrigins, OriginsInOrder, with_origins
+from icesql.write.written import Written
 
 # Rows that are handed to a writing thread at once, those that are sorted at once, and what waits in
 # memory for all partitions together: twice as much takes 150 MB more and no less time.
@@ -80,19 +81,6 @@ class WriteTask(Struct, frozen=True):
     def schema(self) -> Schema:
         """The table's schema."""
         return self.assignment.schema
-
-
-class WriteResult(Struct, frozen=True):
-    """The files of one task: their rows and bytes in all.
-
-    ``origins`` are those of each file's rows, where these were carried.
-    """
-
-    files: tuple[DataFile, ...] = ()
-    rows: int = 0
-    bytes: int = 0
-    spilled_bytes: int = 0
-    origins: tuple[EncodedOrigins, ...] = ()
 
 
 def write_task_for(
@@ -151,7 +139,7 @@ def write_task(
     batches: Iterable[pa.RecordBatch],
     query: QueryContext | None = None,
     schema: pa.Schema | None = None,
-) -> WriteResult:
+) -> Written:
     """Write all rows of ``batches`` and describe the files that came of them.
 
     ``schema`` is theirs, checked before a row is read. Batches in the very schema of the files are
@@ -194,7 +182,7 @@ class _Writing:
         self._writers = ParallelWriters(parallel_files, self._files_of, query)
         self._read = 0
 
-    def run(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema | None) -> WriteResult:
+    def run(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema | None) -> Written:
         with self._pool:
             try:
                 if schema is not None:
@@ -205,12 +193,11 @@ class _Writing:
                 self._writers.abandon()
                 raise
         files = tuple(self._data_file(number, each) for number, each in written)
-        return WriteResult(
+        return Written(
             files,
-            self._read,
-            sum(each.file_size_in_bytes for each in files),
-            spilled,
-            self._origins_of([each for _, each in written]),
+            rows=self._read,
+            spilled_bytes=spilled,
+            origins=self._origins_of([each for _, each in written]),
         )
 
     def _origins_of(self, files: Sequence[WrittenFile]) -> tuple[EncodedOrigins, ...]:

@@ -17,6 +17,7 @@ from icesql.engine.spark.error_transport import decode_error, new_mark
 from icesql.engine.spark.task_memory import TaskMemory
 from icesql.engine.spark.worker import pack
 from icesql.engine.spark.writing import job as job_module
+from icesql.engine.spark.writing.frame import collect_written
 from icesql.engine.spark.writing.job import (
     PartitionJob,
     WriteJob,
@@ -24,13 +25,12 @@ from icesql.engine.spark.writing.job import (
     run_jobs,
     write_batches,
 )
-from icesql.engine.spark.writing.results import collect_results
 from icesql.errors import DataError, InternalError
 from icesql.iceberg import types as t
 from icesql.storage.uncommitted import Uncommitted
 from icesql.write.assignment import Assignment
-from icesql.write.described_files import decode_result, encode_result
-from icesql.write.write_task import WriteResult, WriteTask
+from icesql.write.write_task import WriteTask
+from icesql.write.written import Written, decode_written, encode_written
 from tests.write.test_write_task import metadata, task_of
 
 MARK = new_mark()
@@ -64,7 +64,7 @@ def written(task: WriteTask, *batches: pa.RecordBatch) -> tuple[bytes, bool]:
 def test_rows_of_spark_become_files_of_the_table(tmp_path: Path) -> None:
     given = task(tmp_path)
     described = written(given, spark_rows(*range(50)), spark_rows(*range(50, 100)))
-    found = collect_results(given, [described])
+    found = collect_written(given, [described])
     assert (found.rows, {each.partition for each in found.files}) == (
         100,
         {(0,), (1,), (2,), (3,)},
@@ -77,7 +77,7 @@ def test_rows_of_spark_become_files_of_the_table(tmp_path: Path) -> None:
 
 def test_a_task_without_rows_writes_no_file(tmp_path: Path) -> None:
     given = task(tmp_path)
-    assert collect_results(given, [written(given)]) == WriteResult()
+    assert collect_written(given, [written(given)]) == Written()
 
 
 def test_a_lost_try_is_not_part_of_the_table_and_shares_no_name(
@@ -85,9 +85,9 @@ def test_a_lost_try_is_not_part_of_the_table_and_shares_no_name(
 ) -> None:
     given = task(tmp_path)
     monkeypatch.setattr(job_module, "task_numbers", lambda: (3, 41))
-    lost = collect_results(given, [written(given, spark_rows(*range(9)))])
+    lost = collect_written(given, [written(given, spark_rows(*range(9)))])
     monkeypatch.setattr(job_module, "task_numbers", lambda: (3, 42))
-    found = collect_results(given, [written(given, spark_rows(*range(9)))])
+    found = collect_written(given, [written(given, spark_rows(*range(9)))])
     names = [Path(each.path).name for each in (*lost.files, *found.files)]
     assert len(set(names)) == len(names)
     assert all(name.startswith(("00003-41-", "00003-42-")) for name in names)
@@ -100,7 +100,7 @@ def test_what_a_lost_try_has_written_goes_once_all_is_well(
     written(given, spark_rows(*range(9)))
     monkeypatch.setattr(job_module, "task_numbers", lambda: (0, 1))
     monkeypatch.setattr(job_module, "is_repeated", lambda: True)
-    found = collect_results(given, [written(given, spark_rows(*range(9)))])
+    found = collect_written(given, [written(given, spark_rows(*range(9)))])
     left = {str(each) for each in Path(given.locations.folder).rglob("*") if each.is_file()}
     assert left == {each.path for each in found.files}
 
@@ -117,9 +117,9 @@ def test_what_fails_leaves_no_file_of_any_task(tmp_path: Path) -> None:
     written(given, spark_rows(3))
     (Path(given.locations.folder) / f".00001-9-{given.operation}-00001.parquet.ab.part").touch()
     with pytest.raises(DataError, match="a task failed"):
-        collect_results(given, described())
+        collect_written(given, described())
     left = {str(each) for each in Path(given.locations.folder).rglob("*") if each.is_file()}
-    assert left == {each.path for each in decode_result(kept[0], [t.INTEGER]).files}
+    assert left == {each.path for each in decode_written(kept[0], lambda _: [t.INTEGER]).files}
 
 
 @pytest.mark.parametrize("what", ["twice", "foreign", "elsewhere"])
@@ -127,12 +127,12 @@ def test_files_that_a_task_cannot_have_written_are_refused(tmp_path: Path, what:
     given = task(tmp_path)
     described, _ = written(given, spark_rows(1))
     if what != "twice":
-        result = decode_result(described, [t.INTEGER])
+        result = decode_written(described, lambda _: [t.INTEGER])
         path = result.files[0].path
         path = path.replace(given.operation, "x") if what == "foreign" else f"/etc/{path}"
-        described = encode_result(replace(result, files=(replace(result.files[0], path=path),)))
+        described = encode_written(replace(result, data=(replace(result.files[0], path=path),)))
     with pytest.raises(InternalError):
-        collect_results(given, [(described, False)] * (2 if what == "twice" else 1))
+        collect_written(given, [(described, False)] * (2 if what == "twice" else 1))
 
 
 def test_leftovers_that_cannot_be_listed_are_no_error(tmp_path: Path) -> None:

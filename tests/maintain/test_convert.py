@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,9 @@ import pytest
 import icesql
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
-from icesql.maintain.convert.local import run_locally
-from icesql.maintain.convert.plan import plan_conversion
-from icesql.maintain.convert.run import Converted, convert
-from icesql.maintain.convert.task import ConversionResult
+from icesql.maintain.deletes.plan import plan_conversion
+from icesql.maintain.deletes.run import Converted, convert
+from icesql.work.run import run_here
 from tests.maintain.rewrite.tables import (
     BY_P,
     catalog_of,
@@ -32,14 +31,14 @@ CALL = "CALL system.convert_equality_deletes('ns.t')"
 
 
 def converted(
-    catalog: Any, *others: Callable[[], Any], run: Any = run_locally, **named: Any
+    catalog: Any, *others: Callable[[], Any], run: Any = run_here, **named: Any
 ) -> Converted:
     """A conversion; what ``others`` do comes between its reading and its commit."""
     query = QueryContext()
     conversion = plan_conversion(catalog.load(("ns", "t")), query, **named)
 
-    def and_others(tasks: Any, query: QueryContext) -> Iterator[ConversionResult]:
-        yield from run(tasks, query)
+    def and_others(work: Any) -> Any:
+        yield from run(work)
         for each in others:
             each()
 

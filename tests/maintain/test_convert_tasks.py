@@ -8,20 +8,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import icesql
 from icesql.context import QueryContext
 from icesql.errors import DataError, InternalError, OperationalError
-from icesql.maintain import new_deletes
-from icesql.maintain.convert import on_spark, task
-from icesql.maintain.convert.local import run_locally
-from icesql.maintain.convert.on_spark import run_on_spark
-from icesql.maintain.convert.plan import ConversionPlan, plan_conversion
-from icesql.maintain.convert.run import convert
-from icesql.maintain.convert.task import divide, tasks_of
+from icesql.maintain import others
+from icesql.maintain.deletes import task
+from icesql.maintain.deletes.plan import DeletesPlan, plan_conversion
+from icesql.maintain.deletes.run import convert
+from icesql.maintain.deletes.task import DeletesTask, divide, tasks_of
 from icesql.read.deletes.equality_keys import EqualityGroup
+from icesql.work.run import run_here, run_in_spark
 from tests.maintain.rewrite.tables import catalog_of, everything, new_table, read, rows
 from tests.maintain.rewrite.test_meanwhile import execute, set_merge_on_read
 from tests.maintain.rewrite.test_on_spark import Workers
@@ -40,7 +41,7 @@ def files_below(table: Any) -> set[str]:
     return {str(each) for each in Path(table.folder, "data").rglob("*") if each.is_file()}
 
 
-def plan_of(catalog: Any) -> ConversionPlan:
+def plan_of(catalog: Any) -> DeletesPlan:
     return plan_conversion(catalog.load(("ns", "t")), QueryContext())
 
 
@@ -61,7 +62,7 @@ def test_workers_convert_what_this_machine_does(
     before = everything(here, version)
     old = files_below(tables[1])
     workers: Any = Workers(lambda number: True)  # each first try is lost, with what it wrote
-    local, remote = converted(here), converted(there, run=run_on_spark(workers))
+    local, remote = converted(here), converted(there, run=run_in_spark(workers))
     assert sum(workers.chunks) == 2
     for each in ("removed", "added", "rows", "left"):
         assert getattr(local, each) == getattr(remote, each)
@@ -84,7 +85,7 @@ def test_what_others_delete_while_workers_read_is_united(
         catalog,
         lambda: execute(catalog, "DELETE FROM ns.t WHERE id % 7 = 1 OR id IN (4, 24)"),
         lambda: expected.extend(everything(catalog, version)),
-        run=run_on_spark(workers),
+        run=run_in_spark(workers),
     )
     assert workers.chunks == [2, 1]
     assert (done.removed, done.left) == (1, 0)
@@ -114,7 +115,7 @@ def test_a_task_that_fails_leaves_no_file(
     catalog, old = catalog_of(table), files_below(table)
     before = everything(catalog, 2)
     workers: Any = Workers()
-    run = run_locally if runner == "local" else run_on_spark(workers)
+    run = run_here if runner == "local" else run_in_spark(workers)
     with pytest.raises(DataError, match="not this one"):
         converted(catalog, run=run)
     assert files_below(table) == old
@@ -124,14 +125,14 @@ def test_a_task_that_fails_leaves_no_file(
 def test_one_file_of_many_that_fails_takes_the_others_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = new_deletes.write_position_deletes
+    real = others.write_position_deletes
 
     def failing(*given: Any, number: int, **named: Any) -> Any:
         if number == 3:
             raise OperationalError("the disk is full")
         return real(*given, number=number, **named)
 
-    monkeypatch.setattr(new_deletes, "write_position_deletes", failing)
+    monkeypatch.setattr(others, "write_position_deletes", failing)
     table = with_deletes(tmp_path, 2)
     catalog, old = catalog_of(table), files_below(table)
     with pytest.raises(OperationalError, match="full"):
@@ -150,43 +151,45 @@ def test_what_nobody_was_told_of_is_removed(tmp_path: Path, one_file_a_task: Non
 
     workers: Any = Workers(dies)
     with pytest.raises(OperationalError, match="Spark has ended"):
-        converted(catalog, run=run_on_spark(workers))
+        converted(catalog, run=run_in_spark(workers))
     assert files_below(table) == old
 
 
-@pytest.mark.parametrize("change", ["path", "file", "twice", "bytes", "reference"])
+@pytest.mark.parametrize("change", ["path", "file", "twice", "bytes", "notes", "reference"])
 def test_a_result_that_cannot_be_is_refused(
     tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from msgspec.structs import replace
+    real = DeletesTask.run
 
-    real = on_spark.run_conversion_task
-
-    def other(*given: Any, **named: Any) -> Any:
-        done = real(*given, **named)
+    def other(*given: Any) -> Any:
+        done = real(*given)
         if not done.deletes:
             return done
-        first, *rest = done.deletes
+        (delete, *deletes), (note, *notes) = done.deletes, done.notes
+        numbers, rows = msgspec.msgpack.decode(note)
         if change == "path":
-            first = replace(first, delete=replace(first.delete, path="/etc/passwd"))
+            delete = replace(delete, path="/etc/passwd")
         elif change == "file":
-            first = replace(first, files=(77,))
+            numbers = [77]
         elif change == "twice":
-            rest.append(first)
+            again = replace(delete, path=delete.path.replace("00001-0-", "00009-0-"))
+            deletes, notes = [*deletes, again], [*notes, note]
         elif change == "reference":
-            delete = replace(first.delete, referenced_data_file="x")
-            first = replace(first, delete=delete)
+            delete = replace(delete, referenced_data_file="x")
+        elif change == "notes":
+            notes = []
         else:
-            first = replace(first, rows="many")
-        return replace(done, deletes=(first, *rest))
+            rows = "many"
+        note = msgspec.msgpack.encode((numbers, rows))
+        return replace(done, deletes=(delete, *deletes), notes=(note, *notes))
 
-    monkeypatch.setattr(on_spark, "run_conversion_task", other)
+    monkeypatch.setattr(DeletesTask, "run", other)
     table = with_deletes(tmp_path, 2)
     catalog = catalog_of(table)
     before = everything(catalog, 2)
     workers: Any = Workers()
     with pytest.raises(InternalError):
-        converted(catalog, run=run_on_spark(workers))
+        converted(catalog, run=run_in_spark(workers))
     assert everything(catalog, 2) == before
 
 
@@ -194,7 +197,13 @@ def test_files_that_no_task_read_are_noticed(tmp_path: Path) -> None:
     catalog = catalog_of(with_deletes(tmp_path, 2))
     before = everything(catalog, 2)
     with pytest.raises(InternalError, match="read 0 of 3 data files"):
-        convert(catalog, plan_of(catalog), QueryContext(), summary={}, run=lambda *_: iter(()))
+        convert(
+            catalog,
+            plan_of(catalog),
+            QueryContext(),
+            summary={},
+            run=lambda work: (each for each in ()),
+        )
     assert everything(catalog, 2) == before
 
 
@@ -343,7 +352,7 @@ def test_random_streams(tmp_path: Path, version: int, seed: int, one_file_a_task
     catalog = catalog_of(table)
     before = plainly(catalog)
     workers: Any = Workers(lambda number: number % 3 == 0)
-    done = converted(catalog, run=run_on_spark(workers) if seed else run_locally)
+    done = converted(catalog, run=run_in_spark(workers) if seed else run_here)
     assert done.left == 0
     assert plainly(catalog) == read(catalog) == before
 

@@ -16,7 +16,7 @@ from icesql.catalog.table import CatalogPlan
 from icesql.catalog.targets import table_to_change
 from icesql.commit.rows import commit_row_delta
 from icesql.context import QueryContext
-from icesql.maintain.delete_files import (
+from icesql.maintain.deletes.options import (
     DeleteOptions,
     plan_delete_files,
     rewrite_delete_files,
@@ -205,7 +205,7 @@ def test_others_are_followed(
     version: str,
 ) -> None:
     """Rows are what the other commit left, and no delete file stays that was to go."""
-    from icesql.maintain.convert import run as room
+    from icesql.maintain.deletes import run as room
 
     filled(con, 2, **{"write.delete.granularity": granularity})
     con.execute("DELETE FROM s.t WHERE i = 11 OR i = 1")
@@ -239,7 +239,7 @@ def test_others_are_followed(
 def test_deletes_that_were_taken_back_are_a_conflict(
     con: icesql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icesql.maintain.convert import run as room
+    from icesql.maintain.deletes import run as room
 
     filled(con, 2)
     first = con.execute(

@@ -15,11 +15,10 @@ from icesql.context import QueryContext
 from icesql.engine.spark.engine import SparkEngine
 from icesql.engine.spark.writing import task_runs
 from icesql.engine.spark.writing.functions import runner_of_jobs, writer_of_rows
-from icesql.maintain.convert import on_spark
-from icesql.maintain.convert.plan import plan_conversion
-from icesql.maintain.convert.run import convert
-from icesql.maintain.rewrite.on_spark import run_on_spark
+from icesql.maintain.deletes.plan import plan_conversion
+from icesql.maintain.deletes.run import convert
 from icesql.maintain.rewrite.run import rewrite
+from icesql.work.run import run_in_spark
 from tests.maintain.rewrite.tables import catalog_of, everything, files_below, planned
 from tests.maintain.rewrite.test_run import ORDERS, with_deletes
 
@@ -41,7 +40,7 @@ def test_rows_and_their_lineage_stay(
     catalog, old = catalog_of(table), files_below(table)
     before = everything(catalog, version)
     plan = planned(catalog, strategy, ORDERS[strategy], rewrite_all=True)
-    done = rewrite(catalog, plan, QueryContext(), run=run_on_spark(engine))
+    done = rewrite(catalog, plan, QueryContext(), run=run_in_spark(engine))
     assert done.rewritten_data_files_count == 7
     assert everything(catalog, version) == before
     assert len(files_below(table) - old) == done.added_data_files_count
@@ -88,11 +87,11 @@ def test_a_worker_that_is_killed_loses_nothing(
     monkeypatch.setattr(task_runs, "runner_of_jobs", killed_where_armed(armed))
     plan = planned(catalog, rewrite_all=True)
     if kills == 1:
-        done = rewrite(catalog, plan, QueryContext(), run=run_on_spark(engine))
+        done = rewrite(catalog, plan, QueryContext(), run=run_in_spark(engine))
         assert len(files_below(table) - old) == done.added_data_files_count == 3
     else:
         with pytest.raises(icesql.OperationalError, match="Python worker"):
-            rewrite(catalog, plan, QueryContext(), run=run_on_spark(engine))
+            rewrite(catalog, plan, QueryContext(), run=run_in_spark(engine))
         assert files_below(table) == old
     assert not [*armed.iterdir()]
     assert everything(catalog, 2) == before
@@ -152,7 +151,7 @@ def test_equality_deletes_are_converted(
         (armed / "0").touch()
     monkeypatch.setattr(task_runs, "runner_of_jobs", killed_where_armed(armed))
     planned = plan_conversion(catalog.load(("ns", "t")), QueryContext())
-    runner = on_spark.run_on_spark(engine)
+    runner = run_in_spark(engine)
     done = convert(catalog, planned, QueryContext(), summary={}, run=runner)
     assert (done.removed, done.added, done.rows, done.left) == (3, 3, 3, 0)
     assert everything(catalog, version) == before

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from icesql.engine.spark.writing.task_runs import Numbered, TaskOutcome
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
-    from icesql.write.write_task import WriteResult, WriteTask
+    from icesql.write.write_task import WriteTask
+    from icesql.write.written import Written
 
 _FETCH_ROWS: Final = 2_048
 _CLOSE_SECONDS: Final = 0.5
@@ -301,13 +302,12 @@ class SparkResult(ReadResult):
 
     # ------------------------------------------------------------------ files
 
-    def write_files(self, task: WriteTask) -> WriteResult | None:
+    def write_files(self, task: WriteTask) -> Written | None:
         """See ``protocol.TableWritingResult``.
 
         None where few rows are put together here, and on Connect where rows are to be spread.
         """
-        from icesql.engine.spark.writing.frame import written_frame
-        from icesql.engine.spark.writing.results import collect_results
+        from icesql.engine.spark.writing.frame import collect_written, written_frame
 
         if self._open.scans is None or self._open.scans.rest is not None:
             return None
@@ -318,7 +318,7 @@ class SparkResult(ReadResult):
         self._run(self._open.scans.check_grand_totals)
         written = self._in_tasks(
             lambda: written_frame(self._frame, self.columns, task, self._mark),
-            lambda described: collect_results(task, described),
+            lambda described: collect_written(task, described),
         )
         self._check_rows(written.rows)
         return written

@@ -20,12 +20,10 @@ from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, InternalError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.maintain.new_deletes import NewDeletes
-from icesql.maintain.others import Deleted, Others, equality_deletes
+from icesql.maintain.others import Deleted, NewDeletes, Others, equality_deletes
 from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.maintain.rewrite.origins import Origins
 from icesql.maintain.rewrite.plan import RewritePlan
-from icesql.maintain.rewrite.task import RewriteResult
 from icesql.scan.deletes.vectors import Positions
 from icesql.scan.tasks.task import FileScanTask
 from icesql.storage.uncommitted import Uncommitted
@@ -40,26 +38,22 @@ APPLIED_EQUALITY_DELETES = "applied-equality-deletes"
 class FollowedGroups:
     """The groups of one commit, and what each attempt makes of them; see ``commit_rewrite``.
 
-    ``results`` are by the number of a group. ``left_out`` says, of the last attempt, which groups
-    are no part of it and why. ``was_left_out``: some group was in some attempt.
+    ``files`` are the new ones by the number of a group. ``left_out`` says, of the last attempt,
+    which groups are no part of it and why. ``was_left_out``: some group was in some attempt.
     """
 
     def __init__(
         self,
         plan: RewritePlan,
         groups: Sequence[FileGroup],
-        results: Mapping[int, Sequence[RewriteResult]],
+        files: Mapping[int, Sequence[DataFile]],
         origins: Origins,
         own: Mapping[int, int | None],
         query: QueryContext,
         new: Uncommitted,
     ) -> None:
         self._plan, self._groups, self._own, self._query = plan, groups, own, query
-        self._origins = origins
-        self._results = {
-            each.number: sorted(results[each.number], key=lambda result: result.number)
-            for each in groups
-        }
+        self._files, self._origins = files, origins
         self._uncommitted, self._new = new, NewDeletes(new)
         self.left_out: dict[int, str] = {}
         self.was_left_out = False
@@ -82,7 +76,7 @@ class FollowedGroups:
             except CommitConflictError as error:
                 self.left_out[group.number] = str(error)
                 continue
-            added += [*self._files(group), *deletes]
+            added += [*self._files[group.number], *deletes]
             removed += [*(each.data_file for each in group.files), *vectors]
             rows += sum(each.record_count for each in deletes)
             keys |= {
@@ -97,15 +91,12 @@ class FollowedGroups:
         summary = {name: str(count) for name, count in counts.items() if count}
         return RewrittenFiles(tuple(added), tuple(removed), summary)
 
-    def _files(self, group: FileGroup) -> list[DataFile]:
-        return [file for result in self._results[group.number] for file in result.files]
-
     def _followed(self, group: FileGroup, others: Others) -> tuple[list[DataFile], list[DataFile]]:
         """The deletes that a group's new files get, and the vectors that go with its old ones."""
         others.check_files(group.files)
         version = self._plan.table.metadata.format_version
         keeps_age = self._plan.request.options.use_starting_sequence_number and version > 1
-        others.check_equality(group.files, self._files(group), keeps_age=keeps_age)
+        others.check_equality(group.files, self._files[group.number], keeps_age=keeps_age)
         touched = {number: each for number, each in enumerate(group.files) if others.touch(each)}
         vectors = [
             delete
@@ -116,7 +107,7 @@ class FollowedGroups:
         if not touched:
             return [], vectors
         new = others.deleted_positions(touched, self._plan.context)
-        origins = _GroupOrigins(self._results[group.number], self._origins)
+        origins = _GroupOrigins(self._files[group.number], self._origins)
         if not origins.are_known:
             others.refuse(
                 f"rows of {next(iter(touched.values())).data_file.path}, which it rewrites, were "
@@ -162,16 +153,16 @@ class FollowedGroups:
 class _GroupOrigins:
     """Where the rows of a group's new files come from."""
 
-    def __init__(self, results: Sequence[RewriteResult], origins: Origins) -> None:
-        self._results, self._origins = results, origins
+    def __init__(self, files: Sequence[DataFile], origins: Origins) -> None:
+        self._files, self._origins = files, origins
 
     @property
     def are_known(self) -> bool:
-        return all(map(self._origins.has, self._results))
+        return self._origins.has(self._files)
 
     def files(self) -> Iterator[tuple[DataFile, RowOrigins]]:
-        for each in self._results:
-            yield from self._origins.files(each)
+        for each in self._files:
+            yield each, self._origins.of(each)
 
     def live_positions(self, number: int) -> Positions:
         """The positions of a source whose rows are in the new files, sorted."""

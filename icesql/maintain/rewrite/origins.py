@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import IO, Final
 
 from msgspec.structs import replace
 
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.maintain.rewrite.task import RewriteResult
 from icesql.storage.temporary import make_temporary_folder, spilling_to
 from icesql.write.row_origins import EncodedOrigins, RowOrigins, decode_origins
+from icesql.write.written import Written
 
 _MOST_IN_MEMORY: Final = 32 << 20
 
@@ -24,19 +24,19 @@ class Origins:
 
     def __init__(self, folder: str, most_in_memory: int = _MOST_IN_MEMORY) -> None:
         self._folder, self._most, self._bytes = folder, most_in_memory, 0
-        self._held: dict[tuple[int, int], tuple[EncodedOrigins | _Spilled, ...]] = {}
+        self._held: dict[str, EncodedOrigins | _Spilled] = {}
         self._file: IO[bytes] | None = None
 
-    def take(self, result: RewriteResult) -> RewriteResult:
-        """The result of a task without its origins, which are kept here."""
-        size = sum(len(part) for each in result.origins for part in each)
-        held: tuple[EncodedOrigins | _Spilled, ...] = result.origins
+    def take(self, written: Written) -> Written:
+        """What a task wrote without its origins, which are kept here."""
+        size = sum(len(part) for each in written.origins for part in each)
+        held: tuple[EncodedOrigins | _Spilled, ...] = written.origins
         if self._bytes + size > self._most:
-            held = tuple(self._spilled(each) for each in result.origins)
+            held = tuple(self._spilled(each) for each in written.origins)
         else:
             self._bytes += size
-        self._held[result.group, result.number] = held
-        return replace(result, origins=())
+        self._held |= dict(zip((each.path for each in written.data), held, strict=False))
+        return replace(written, origins=())
 
     def _spilled(self, origins: EncodedOrigins) -> _Spilled:
         if self._file is None:
@@ -54,17 +54,16 @@ class Origins:
                 position += len(each)
         return _Spilled(places)
 
-    def has(self, result: RewriteResult) -> bool:
-        """Whether it is known where the rows of a task come from."""
-        return len(self._held[result.group, result.number]) == len(result.files)
+    def has(self, files: Iterable[DataFile]) -> bool:
+        """Whether it is known where the rows of all these files come from."""
+        return self._held.keys() >= {each.path for each in files}
 
-    def files(self, result: RewriteResult) -> Iterator[tuple[DataFile, RowOrigins]]:
-        """The files of a task, each with what is known of its rows."""
-        held = self._held[result.group, result.number]
-        for file, origins in zip(result.files, held, strict=True):
-            if isinstance(origins, _Spilled):
-                origins = tuple(self._read(*place) for place in origins.places)
-            yield file, decode_origins(origins)
+    def of(self, file: DataFile) -> RowOrigins:
+        """Where the rows of a file come from."""
+        held = self._held[file.path]
+        if isinstance(held, _Spilled):
+            held = tuple(self._read(*place) for place in held.places)
+        return decode_origins(held)
 
     def _read(self, position: int, length: int) -> bytes:
         assert self._file is not None
@@ -72,12 +71,12 @@ class Origins:
             self._file.seek(position)
             return self._file.read(length)
 
-    def forget(self, group: int) -> None:
-        """A group needs no more of it."""
-        for key in [each for each in self._held if each[0] == group]:
-            for each in self._held.pop(key):
-                if not isinstance(each, _Spilled):
-                    self._bytes -= sum(map(len, each))
+    def forget(self, files: Iterable[DataFile]) -> None:
+        """These files need no more of it."""
+        for each in files:
+            held = self._held.pop(each.path, ())
+            if not isinstance(held, _Spilled):
+                self._bytes -= sum(map(len, held))
 
     def close(self) -> None:
         """Give the disk back. Harmless when repeated."""

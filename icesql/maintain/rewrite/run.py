@@ -5,7 +5,7 @@ Source: Java ``RewriteDataFilesSparkAction`` and ``RewriteDataFilesCommitManager
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Final
 
@@ -26,19 +26,14 @@ from icesql.errors import (
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.maintain.rewrite.dangling import dangling_deletes
 from icesql.maintain.rewrite.grouping import FileGroup
-from icesql.maintain.rewrite.local import run_locally
 from icesql.maintain.rewrite.meanwhile import CARRIED_ROWS, FollowedGroups
 from icesql.maintain.rewrite.origins import Origins
 from icesql.maintain.rewrite.plan import RewritePlan
-from icesql.maintain.rewrite.task import (
-    RewriteResult,
-    RewriteTask,
-    Runner,
-    TaskFailure,
-    tasks_of,
-)
+from icesql.maintain.rewrite.task import RewriteTask, tasks_of
 from icesql.scan.deletes.vectors import rows_of_vector
 from icesql.storage.uncommitted import Uncommitted
+from icesql.work.run import Runner, Work, files_of_tasks, run_here
+from icesql.write.written import Written
 
 NOTHING: Final[Mapping[str, str]] = {}
 
@@ -66,7 +61,7 @@ def rewrite(
     plan: RewritePlan,
     query: QueryContext,
     *,
-    run: Runner | None = None,
+    run: Runner[RewriteTask] = run_here,
     summary: Mapping[str, str] = NOTHING,
 ) -> Rewritten:
     """Rewrite the groups of a plan, in one commit, or in several with partial progress.
@@ -76,31 +71,19 @@ def rewrite(
     files; groups that cannot follow them stay as they are (``meanwhile``). Raises what tasks and
     commits do: CommitConflictError where no group of a commit can follow.
     """
-    with Uncommitted(plan.table.storage) as new:
+    with files_of_tasks(plan.table.metadata, plan.table.storage) as new:
         work = _Rewrite(catalog, plan, query, summary, new)
         if not plan.groups:
             return work.done()
         try:
-            with closing(_closed((run or run_locally)(work.tasks(), query))) as results:
-                for each in results:
-                    work.take(each)
+            with closing(run(work.of_tasks())) as results:
+                for task, made in results:
+                    work.take(task, made)
                     query.check()
             work.finish()
         finally:
             work.close()
     return work.done()
-
-
-def _closed(
-    results: Iterator[RewriteResult | TaskFailure],
-) -> Generator[RewriteResult | TaskFailure, None, None]:
-    """``results`` as a generator that closes them with itself."""
-    try:
-        yield from results
-    finally:
-        close = getattr(results, "close", None)
-        if close is not None:
-            close()
 
 
 class _Rewrite:
@@ -118,7 +101,7 @@ class _Rewrite:
         self._options = plan.request.options
         self._groups = {each.number: each for each in plan.groups}
         self._open: dict[int, int] = {}  # tasks of each group that have not ended
-        self._results: dict[int, list[RewriteResult]] = {}
+        self._written: dict[int, dict[int, Written]] = {}  # of tasks by their groups and numbers
         self._failed: dict[int, str] = {}
         self._ready: list[int] = []
         self._committed: list[tuple[int, ...]] = []
@@ -133,28 +116,32 @@ class _Rewrite:
         if self._options.partial_progress_enabled:
             self._at_once = -(-len(plan.groups) // most)
 
-    def tasks(self) -> Iterator[RewriteTask]:
+    def of_tasks(self) -> Work[RewriteTask]:
         """The tasks of all groups, in the order of the work."""
+        most = self._options.max_concurrent_file_group_rewrites
+        metadata = self._plan.table.metadata
+        return Work(lambda slots: self._tasks(), metadata, self._new, self._query, most)
+
+    def _tasks(self) -> Iterator[RewriteTask]:
         number = 0
         for group in self._plan.groups:
-            found = tasks_of(self._plan, group, number)
+            found = tasks_of(self._plan, group, number, self._new.mark)
             number += len(found)
             self._open[group.number] = len(found)
             yield from found
 
-    def take(self, result: RewriteResult | TaskFailure) -> None:
+    def take(self, task: RewriteTask, made: Written | Exception) -> None:
         """One task has ended."""
-        number = result.group
-        if isinstance(result, RewriteResult):
-            # First of all, so that they can be removed.
-            self._new.take(each.path for each in result.files)
+        number = task.group
         self._open[number] -= 1
-        if isinstance(result, TaskFailure):
-            if not self._options.partial_progress_enabled or _ends_all(result.error):
-                raise result.error
-            self._failed.setdefault(number, str(result.error))
+        if isinstance(made, Exception):
+            if not self._options.partial_progress_enabled or _ends_all(made):
+                raise made
+            self._failed.setdefault(number, str(made))
         else:
-            self._results.setdefault(number, []).append(self._origins.take(result))
+            # First of all, so that they can be removed.
+            self._new.take(made.paths)
+            self._written.setdefault(number, {})[task.number] = self._origins.take(made)
         if self._open[number]:
             return
         self._ended += 1
@@ -162,7 +149,7 @@ class _Rewrite:
             self._remove(number)
             return
         try:
-            rows = sum(each.rows for each in self._results[number])
+            rows = sum(each.rows for each in self._written[number].values())
             check_rows(self._groups[number], rows, self._table)
         except InternalError as error:
             if not self._options.partial_progress_enabled:
@@ -171,7 +158,7 @@ class _Rewrite:
             self._remove(number)
             return
         self._ready.append(number)
-        written = sum(each.bytes for found in self._results.values() for each in found)
+        written = sum(each.bytes for some in self._written.values() for each in some.values())
         self._query.report(
             Progress("rewriting file groups", self._ended, len(self._groups), written)
         )
@@ -196,16 +183,12 @@ class _Rewrite:
         numbers, self._ready = self._ready, []
         numbers.sort()
         groups = [self._groups[each] for each in numbers]
-        added = [
-            file
-            for each in numbers
-            for result in sorted(self._results[each], key=lambda found: found.number)
-            for file in result.files
-        ]
+        files = {each: self._files(each) for each in numbers}
+        added = [file for some in files.values() for file in some]
         removed = [task.data_file for group in groups for task in group.files]
         vectors = vectors_of(groups)
         followed = FollowedGroups(
-            self._plan, groups, self._results, self._origins, self._own, self._query, self._new
+            self._plan, groups, files, self._origins, self._own, self._query, self._new
         )
         assert self._plan.start is not None
         # The commit removes them, unless they are part of the table or may be.
@@ -231,13 +214,20 @@ class _Rewrite:
             self._failed |= dict.fromkeys(numbers, str(error))
         else:
             self._table = done.table
-            self._note(done, groups, followed)
-        for each in numbers:
-            del self._results[each]
-            self._origins.forget(each)
+            self._note(done, groups, followed, files)
+        self._origins.forget(added)
+
+    def _files(self, number: int) -> list[DataFile]:
+        """The new files of a group, in the order of its tasks."""
+        found = sorted(self._written.pop(number, {}).items())
+        return [file for _, written in found for file in written.files]
 
     def _note(
-        self, done: CommitResult, groups: Sequence[FileGroup], followed: FollowedGroups
+        self,
+        done: CommitResult,
+        groups: Sequence[FileGroup],
+        followed: FollowedGroups,
+        new: Mapping[int, Sequence[DataFile]],
     ) -> None:
         """Count what a commit did. Groups that it left out are failed ones, their files gone."""
         snapshot = (
@@ -258,12 +248,7 @@ class _Rewrite:
             }
         self._failed |= left_out
         committed = [each for each in groups if each.number not in left_out]
-        files = [
-            file
-            for each in committed
-            for result in self._results[each.number]
-            for file in result.files
-        ]
+        files = [file for each in committed for file in new[each.number]]
         self._added += len(files)
         self._added_bytes += sum(each.file_size_in_bytes for each in files)
         self._removed_deletes += len(vectors_of(committed))
@@ -295,9 +280,9 @@ class _Rewrite:
 
     def _remove(self, number: int) -> None:
         """Remove the files of a group that failed."""
-        self._origins.forget(number)
-        results = self._results.pop(number, ())
-        self._new.remove(file.path for result in results for file in result.files)
+        files = self._files(number)
+        self._origins.forget(files)
+        self._new.remove(each.path for each in files)
 
     def close(self) -> None:
         """Give the temporary disk back."""

@@ -6,7 +6,7 @@ Picklable, and the same on this machine and in a worker on another one.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.iceberg import types as t
-from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata_columns import POS, SNAPSHOT_ID
 from icesql.iceberg.types import walk
 from icesql.maintain.rewrite.grouping import FileGroup
@@ -27,8 +26,9 @@ from icesql.scan.tasks.split import merge_adjacent, split_file
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metrics
 from icesql.write.assignment import Assignment
 from icesql.write.parquet_schema import parquet_schema, stored_fields, with_binary_variants
-from icesql.write.row_origins import FIELDS, EncodedOrigins, with_origins
+from icesql.write.row_origins import FIELDS, with_origins
 from icesql.write.write_task import WriteTask, write_task, write_task_for
+from icesql.write.written import Written
 
 _LOOKBACK: Final = 1
 # Where a row was before: the number of its file in the group, and its position there.
@@ -36,52 +36,35 @@ _ORIGIN: Final = (SNAPSHOT_ID, POS)
 
 
 class RewriteTask(Struct, frozen=True):
-    """Some rows of a group; ``number`` is its own among all tasks of the rewrite.
-
-    ``groups_at_once`` is how many groups may be worked on side by side.
-    """
+    """Some rows of a group; ``number`` is its own among all tasks of the rewrite."""
 
     group: int
     number: int
     scan: CombinedScanTask
     write: WriteTask
     order: RowOrder | None = None
-    groups_at_once: int = 5
 
     @property
     def bytes(self) -> int:
         """Of the data files, or the parts of them, that are read."""
         return sum(each.length for each in self.scan.tasks)
 
+    def run(self, query: QueryContext, attempt: int) -> Written:
+        """See ``work.run.Task``: read the live rows and write them.
 
-class RewriteResult(Struct, frozen=True):
-    """The files that a task wrote, with their rows and bytes.
-
-    ``origins`` say of each file which rows of the group's files it has: the number of a file in the
-    group, and the position in it. See ``write.row_origins``.
-    """
-
-    group: int
-    number: int
-    files: tuple[DataFile, ...] = ()
-    rows: int = 0
-    bytes: int = 0
-    origins: tuple[EncodedOrigins, ...] = ()
+        Origins say of each file which rows of the group's files it has: the number of a file in the
+        group, and the position in it. See ``write.row_origins``.
+        """
+        write = replace(self.write, attempt=attempt)
+        if self.order is None:
+            return write_task(write, read_live_rows(self.scan, query), query)
+        stored = replace(write, assignment=_of_stored(write.assignment))
+        return write_task(stored, _ordered(self, self.order, query), query)
 
 
-class TaskFailure(Struct, frozen=True):
-    """A task that did not end well, and left no file."""
-
-    group: int
-    number: int
-    error: Exception
-
-
-# Runs tasks and gives their results in any order; closing it ends those that still run.
-Runner = Callable[[Iterable[RewriteTask], QueryContext], Iterator[RewriteResult | TaskFailure]]
-
-
-def tasks_of(plan: RewritePlan, group: FileGroup, first_number: int) -> tuple[RewriteTask, ...]:
+def tasks_of(
+    plan: RewritePlan, group: FileGroup, first_number: int, operation: str
+) -> tuple[RewriteTask, ...]:
     """The tasks of a group: together they read every row of its files once.
 
     One for each expected file, that holds neighbours; rows that are ordered are one task's, since
@@ -101,9 +84,8 @@ def tasks_of(plan: RewritePlan, group: FileGroup, first_number: int) -> tuple[Re
             group.number,
             first_number + index,
             CombinedScanTask(tuple(files), context),
-            replace(write, number=first_number + index),
+            replace(write, number=first_number + index, operation=operation),
             order,
-            plan.request.options.max_concurrent_file_group_rewrites,
         )
         for index, files in enumerate(divided)
     )
@@ -145,28 +127,6 @@ def _write_task(plan: RewritePlan, group: FileGroup) -> WriteTask:
         # One file after the other: each has rows that are neighbours.
         parallel_files=1,
         origins=True,
-    )
-
-
-def run_rewrite_task(task: RewriteTask, query: QueryContext, *, attempt: int = 0) -> RewriteResult:
-    """Read the live rows of a task and write them; what fails leaves no file.
-
-    ``attempt`` is another for each repetition of a task whose end is not known. Raises what
-    reading and writing do.
-    """
-    # Without the progress of parts, which several tasks would mix up.
-    quiet = QueryContext(
-        query.settings, query.cancel, query.deadline, query.now, None, query.tables
-    )
-    write = replace(task.write, attempt=attempt)
-    if task.order is None:
-        rows = read_live_rows(task.scan, quiet)
-    else:
-        rows = _ordered(task, task.order, quiet)
-        write = replace(write, assignment=_of_stored(write.assignment))
-    written = write_task(write, rows, quiet)
-    return RewriteResult(
-        task.group, task.number, written.files, written.rows, written.bytes, written.origins
     )
 
 

@@ -31,7 +31,6 @@ from icesql.modify.merge.source import SourcePart, SourceRows, read_source
 from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import NewRows
 from icesql.modify.rows.commit import ChangedRows, change_rows, commit_files
-from icesql.modify.rows.new_files import ChangedFiles
 from icesql.modify.rows.stored_variants import StoredVariants, planned_files
 from icesql.modify.rows.target import RowTarget, check_row_names, check_same_columns, row_target
 from icesql.modify.services import StatementServices
@@ -48,6 +47,7 @@ from icesql.storage.new_file import check_writable
 from icesql.storage.uncommitted import Uncommitted
 from icesql.write.options import check_table
 from icesql.write.parquet_schema import stored_fields
+from icesql.write.written import Written
 
 if TYPE_CHECKING:
     from icesql.engine.protocol import Result
@@ -286,14 +286,14 @@ class _Merge:
         target = self._target(place, division.bound.scans)
         # Planned before a task runs: both read other tables as they are now.
         insertion = self._insertion(source) if size else None
-        changed, inserted, matches = ChangedFiles(), ChangedFiles(), list[bytes]()
+        changed = inserted = Written()
         with TaskRun(target, services, source.sent) as run:
             if division.files:
                 with relation.text.placing():
-                    changed, matches = self._changed(run, division, relation, target, source)
+                    changed = self._changed(run, division, relation, target, source)
             if insertion is not None:
                 own, divided = insertion
-                gone = all_matches(matches)
+                gone = all_matches(changed.notes)
 
                 def parts(slots: int, few: bool) -> list[SourcePart]:
                     left = source.table.data.num_rows - len(gone)
@@ -303,7 +303,7 @@ class _Merge:
                 with own.text.placing():
                     inserted = run.insert(divided, self._rows(own, source), parts)
         done = commit_files(target, changed + inserted, services)
-        return self._modified(done, done.gone + inserted.added, target)
+        return self._modified(done, done.gone + inserted.rows, target)
 
     def _changed(
         self,
@@ -312,8 +312,8 @@ class _Merge:
         relation: Relation,
         target: RowTarget,
         source: SourceRows,
-    ) -> tuple[ChangedFiles, list[bytes]]:
-        """The changed files of the table, and the matches of the tasks."""
+    ) -> Written:
+        """The changed files of the table, noting the matches of the tasks."""
         try:
             return run.change(division, self._rows(relation, source))
         except ProgrammingError as error:

@@ -13,7 +13,7 @@ from icesql.iceberg.schema import Schema
 from icesql.modify.engine_name import SUMMARY
 from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import GoneRows, NewRows, RowBatch
-from icesql.modify.rows.new_files import ChangedFiles, FileNames, RowFiles
+from icesql.modify.rows.new_files import FileNames, RowFiles
 from icesql.modify.rows.target import RowTarget
 from icesql.modify.services import StatementServices
 from icesql.scan.planner import plan
@@ -21,6 +21,7 @@ from icesql.scan.repeated_files import refuse_repeated
 from icesql.scan.table_scan import TableScan
 from icesql.storage.new_file import check_writable
 from icesql.write.options import check_table
+from icesql.write.written import Written
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -115,9 +116,7 @@ def files_of(
     return found, planned.context
 
 
-def commit_files(
-    target: RowTarget, changed: ChangedFiles, services: StatementServices
-) -> ChangedRows:
+def commit_files(target: RowTarget, changed: Written, services: StatementServices) -> ChangedRows:
     """Commit new files, which are gone where that fails. Raises what the commit does."""
     if target.merges_on_read:
         done = commit_row_delta(
@@ -133,7 +132,7 @@ def commit_files(
             isolation=target.isolation,
             branch=target.branch,
             summary=SUMMARY,
-            rows=changed.added - changed.gone,
+            rows=changed.rows - changed.gone,
             schema=target.schema,
             query=services.query,
         )
@@ -148,9 +147,9 @@ def commit_files(
             isolation=target.isolation,
             branch=target.branch,
             summary=SUMMARY,
-            rows=changed.added - changed.gone,
+            rows=changed.rows - changed.gone,
             schema=target.schema,
             query=services.query,
         )
-    count = len(changed.data) + len(changed.deletes)
-    return ChangedRows(changed.gone, changed.added, count, changed.bytes, done.snapshot_id)
+    count = len(changed.files)
+    return ChangedRows(changed.gone, changed.rows, count, changed.bytes, done.snapshot_id)

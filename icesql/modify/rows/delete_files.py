@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, wait
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
@@ -19,6 +18,7 @@ from icesql.storage.open import Storage
 from icesql.storage.uncommitted import Uncommitted
 from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
 from icesql.write.position_deletes import write_position_deletes
+from icesql.write.written import Written
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -29,23 +29,6 @@ if TYPE_CHECKING:
 _WRITERS: Final = 16
 
 
-class DeleteFiles(Struct, frozen=True):
-    """``added`` delete files or vectors; ``removed`` are those whose positions they contain.
-
-    Data files of which no row is left are among ``removed`` instead, with their vectors;
-    ``referenced`` are the paths of the others.
-    """
-
-    added: tuple[DataFile, ...] = ()
-    removed: tuple[DataFile, ...] = ()
-    referenced: tuple[str, ...] = ()
-
-    @property
-    def bytes(self) -> int:
-        """The size of the new files."""
-        return sum(each.file_size_in_bytes for each in self.added)
-
-
 def write_delete_files(
     metadata: TableMetadata,
     storage: Storage,
@@ -54,12 +37,13 @@ def write_delete_files(
     gone: GoneRows,
     query: QueryContext,
     operation: str,
-) -> DeleteFiles:
+) -> Written:
     """One delete file (v2) or vector (v3) for each data file that loses rows and keeps some.
 
-    A vector contains all positions that were deleted before, a delete file those of earlier ones
-    that are of this data file alone. ``operation`` is a word that no other files have in their
-    names. If anything fails, no file is left.
+    Deletes whose positions they contain are removed; so are data files of which no row is left,
+    with their vectors. A vector contains all positions that were deleted before, a delete file
+    those of earlier ones that are of this data file alone. ``operation`` is a word that no other
+    files have in their names. If anything fails, no file is left.
     """
     # The threads end before their files go.
     with Uncommitted(storage) as new, thread_pool(_WRITERS, "icesql-deletes") as pool:
@@ -69,13 +53,9 @@ def write_delete_files(
             query.check()
             if any(each.done() and each.exception() for each in made):
                 break
-        parts = [each.result() for each in made]
+        written = sum((each.result() for each in made), Written())
         new.hand_over()
-    return DeleteFiles(
-        tuple(file for each in parts for file in each.added),
-        tuple(file for each in parts for file in each.removed),
-        tuple(path for each in parts for path in each.referenced),
-    )
+    return written
 
 
 class _Writing:
@@ -93,7 +73,7 @@ class _Writing:
         self._new = new
         self._context, self._gone, self._query = context, gone, query
 
-    def of_file(self, number: int, task: FileScanTask) -> DeleteFiles:
+    def of_file(self, number: int, task: FileScanTask) -> Written:
         """The deletes of one data file."""
         self._query.check()
         file = task.data_file
@@ -105,7 +85,7 @@ class _Writing:
         if known:
             positions = positions | self._read(task, known)
         if len(positions) == file.record_count:
-            return DeleteFiles(removed=(file, *replaced))
+            return Written(removed=(file, *replaced))
         number += 1
         metadata, storage = self._metadata, self._storage
         if vectors:
@@ -122,7 +102,7 @@ class _Writing:
                 number=number,
             )
         self._new.take([made.path])
-        return DeleteFiles((made,), replaced, (file.path,))
+        return Written(deletes=(made,), removed=replaced, referenced=(file.path,))
 
     def _read(self, task: FileScanTask, deletes: Sequence[DataFile]) -> BitMap64:
         """The positions that were deleted before."""

@@ -19,14 +19,15 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID
 from icesql.iceberg.schema import Schema
 from icesql.modify.rows.changes import GoneRows, NewRows, Positions, RowBatch
-from icesql.modify.rows.delete_files import DeleteFiles, write_delete_files
+from icesql.modify.rows.delete_files import write_delete_files
 from icesql.read.task import read_file
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 from icesql.storage.open import Storage
 from icesql.storage.uncommitted import Uncommitted
 from icesql.write.assignment import Assignment
 from icesql.write.parquet_schema import with_binary_variants
-from icesql.write.write_task import WriteResult, write_task, write_task_for
+from icesql.write.write_task import write_task, write_task_for
+from icesql.write.written import Written
 
 # The files of these paths with all their deletes, in order, to be read in the columns of a schema.
 FilesOf = Callable[[Schema, set[str]], tuple[Sequence[FileScanTask], ScanContext]]
@@ -54,42 +55,6 @@ class FileNames(Struct, frozen=True):
         if not self.number and not self.attempt:
             return self.operation
         return f"{self.operation}-{self.number}-{self.attempt}"
-
-
-class ChangedFiles(Struct, frozen=True):
-    """New files for changed rows, that no commit has yet.
-
-    ``data`` are those of rows, ``deletes`` of rows that are gone; ``removed`` data and delete
-    files go, ``referenced`` are the paths of the data files that get deletes. ``gone`` and
-    ``added`` count rows; an updated one is in both.
-    """
-
-    data: tuple[DataFile, ...] = ()
-    deletes: tuple[DataFile, ...] = ()
-    removed: tuple[DataFile, ...] = ()
-    referenced: tuple[str, ...] = ()
-    gone: int = 0
-    added: int = 0
-
-    @property
-    def new(self) -> tuple[DataFile, ...]:
-        """The new files, data and deletes."""
-        return (*self.data, *self.deletes)
-
-    @property
-    def bytes(self) -> int:
-        """The size of the new files."""
-        return sum(each.file_size_in_bytes for each in self.new)
-
-    def __add__(self, other: ChangedFiles) -> ChangedFiles:
-        return ChangedFiles(
-            self.data + other.data,
-            self.deletes + other.deletes,
-            self.removed + other.removed,
-            self.referenced + other.referenced,
-            self.gone + other.gone,
-            self.added + other.added,
-        )
 
 
 class RowFiles:
@@ -122,7 +87,7 @@ class RowFiles:
         self._added = 0
         self._replaced: list[DataFile] = []
 
-    def write(self, batches: Iterable[RowBatch], *, by_deletes: bool) -> ChangedFiles:
+    def write(self, batches: Iterable[RowBatch], *, by_deletes: bool) -> Written:
         """Rows that come are written while they are read; what is kept of rows that go are their
         positions. Then ``by_deletes`` their files get deletes (merge-on-read), else they are
         written anew without them, and the rows that stay keep their lineage (copy-on-write).
@@ -134,7 +99,7 @@ class RowFiles:
 
     # ------------------------------------------------------------------ the rows that come
 
-    def _written(self, batches: Iterator[pa.RecordBatch]) -> WriteResult:
+    def _written(self, batches: Iterator[pa.RecordBatch]) -> Written:
         names = self._names
         task = write_task_for(
             self._metadata,
@@ -182,14 +147,14 @@ class RowFiles:
 
     # ------------------------------------------------------------------ copy-on-write
 
-    def _by_new_files(self, batches: Iterable[RowBatch]) -> ChangedFiles:
+    def _by_new_files(self, batches: Iterable[RowBatch]) -> Written:
         def all_rows() -> Iterator[pa.RecordBatch]:
             yield from self._coming(batches)
             if self._gone.paths:
                 yield from self._staying()
 
         written = self._written(all_rows())
-        return self._changed(written, DeleteFiles(removed=tuple(self._replaced)))
+        return self._changed(written, Written(removed=tuple(self._replaced)))
 
     def _staying(self) -> Iterator[pa.RecordBatch]:
         """The rows that stay of files which lose some."""
@@ -211,17 +176,17 @@ class RowFiles:
 
     # ------------------------------------------------------------------ merge-on-read
 
-    def _by_deletes(self, batches: Iterable[RowBatch]) -> ChangedFiles:
+    def _by_deletes(self, batches: Iterable[RowBatch]) -> Written:
         coming = self._coming(batches)
         if self._new is not None:
             written = self._written(coming)
         else:
-            written = WriteResult()
+            written = Written()
             for _ in coming:
                 raise AssertionError("rows come and their columns are not told")
         with Uncommitted(self._storage) as new:
-            new.take(each.path for each in written.files)
-            deletes = DeleteFiles()
+            new.take(written.paths)
+            deletes = Written()
             if self._gone.paths:
                 tasks, context = self._files_of(self._stored, self._gone.paths)
                 deletes = write_delete_files(
@@ -236,15 +201,9 @@ class RowFiles:
             new.hand_over()
         return self._changed(written, deletes)
 
-    def _changed(self, written: WriteResult, deletes: DeleteFiles) -> ChangedFiles:
-        return ChangedFiles(
-            written.files,
-            deletes.added,
-            deletes.removed,
-            deletes.referenced,
-            self._gone.count,
-            self._added,
-        )
+    def _changed(self, written: Written, deletes: Written) -> Written:
+        # Rows that stay come to new files, too.
+        return deletes + replace(written, rows=self._added, gone=self._gone.count)
 
 
 def _kept(places: Positions, gone: Positions) -> npt.NDArray[np.bool_]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from icesql.write.write_task import WriteResult, WriteTask, write_task
+from icesql.write.write_task import WriteTask, write_task
+from icesql.write.written import Written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +24,7 @@ def write_files(
     task: WriteTask,
     query: QueryContext,
     reader: pa.RecordBatchReader | None = None,
-) -> WriteResult:
+) -> Written:
     """Write all rows of ``result``; if anything fails, no file is left.
 
     Spark writes in its tasks and no row comes here; those of other engines are written here, in

@@ -18,13 +18,13 @@ from icesql.iceberg.schema import Schema
 from icesql.modify.rows.changes import GoneRows, NewRows, RowBatch
 from icesql.modify.rows.new_files import FileNames, RowFiles
 from icesql.modify.tasks.broadcast import BroadcastTable
-from icesql.modify.tasks.task_result import encode_changed
 from icesql.query.bound import BoundQuery
 from icesql.query.views.temporary import TemporaryTable
 from icesql.scan.plan import ScanPlan
 from icesql.scan.repeated_files import refuse_repeated
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 from icesql.storage.open import Storage
+from icesql.write.written import Written, encode_written
 
 if TYPE_CHECKING:
     from icesql.engine.duckdb.engine import LocalEngine
@@ -96,11 +96,10 @@ class ChangeWork(Struct, frozen=True):
         names: FileNames,
         query: QueryContext,
         tables: Sequence[TemporaryTable] = (),
-    ) -> bytes:
-        """Change rows ``found`` of these files, with all their deletes.
+    ) -> Written:
+        """Change rows ``found`` of these files, with all their deletes; notes are the matches.
 
-        What was done comes back encoded by ``task_result``. Raises what writing raises, and then no
-        file is left.
+        Raises what writing raises, and then no file is left.
         """
 
         def files_of(projection: Schema, paths: set[str]) -> tuple[list[FileScanTask], ScanContext]:
@@ -124,7 +123,7 @@ class ChangeWork(Struct, frozen=True):
             query=query,
         )
         changed = writing.write(rows.batches(found), by_deletes=self.by_deletes)
-        return encode_changed(changed, rows.matches())
+        return replace(changed, notes=(rows.matches(),))
 
 
 class SharedWork(Struct, frozen=True):
@@ -135,7 +134,7 @@ class SharedWork(Struct, frozen=True):
     change: ChangeWork
 
 
-class ChangeJob(Struct, frozen=True):
+class ChangeTask(Struct, frozen=True):
     """``files`` with all their deletes are those of the table that are changed here.
 
     ``plans`` say what the query reads: of that table these files, of others all. ``part`` is what
@@ -148,8 +147,13 @@ class ChangeJob(Struct, frozen=True):
     names: FileNames
     part: TablePart | None = None
 
-    def __call__(self, query: QueryContext, attempt: int) -> bytes:
-        """The outcome, see ``ChangeWork``. Raises the query's errors, too."""
+    @property
+    def number(self) -> int:
+        """See ``work.run.Task``."""
+        return self.names.number
+
+    def run(self, query: QueryContext, attempt: int) -> Written:
+        """See ``work.run.Task``. Raises the query's errors, too."""
         shared, change = self.shared, self.shared.change
         own = change.context_of(query)
         folder = own.settings.temp_directory
@@ -179,10 +183,11 @@ class FoundRowsJob(Struct, frozen=True):
         query: QueryContext,
         numbers: tuple[int, int],
     ) -> bytes:
-        """The outcome, see ``ChangeWork``."""
+        """See ``engine.protocol.RowsJob``, ``ChangeWork``."""
         number, attempt = numbers
         names = replace(self.names, number=number, attempt=attempt)
-        return self.change.write(batches, schema, self.files, names, self.change.context_of(query))
+        own = self.change.context_of(query)
+        return encode_written(self.change.write(batches, schema, self.files, names, own))
 
 
 @functools.cache

@@ -2,52 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Final, Self, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from icesql.commit.files import FileKey, file_key
 from icesql.context import Progress
 from icesql.engine.result_schema import arrow_schema
-from icesql.errors import Error, InternalError
+from icesql.errors import Error
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.modify.rows.commit import check_target, files_of, repeated
-from icesql.modify.rows.new_files import ChangedFiles, FileNames
+from icesql.modify.rows.new_files import FileNames
 from icesql.modify.rows.target import RowTarget
 from icesql.modify.services import StatementServices
 from icesql.modify.tasks.broadcast import BroadcastTable, broadcast
 from icesql.modify.tasks.division import Division, light, parts_of
 from icesql.modify.tasks.job import (
-    ChangeJob,
+    ChangeTask,
     ChangeWork,
     FoundRowsJob,
     QueryRows,
     SharedWork,
     TablePart,
 )
-from icesql.modify.tasks.task_result import Key, decode_changed, key_of
 from icesql.scan.planner import plan
 from icesql.scan.repeated_files import refuse_repeated
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, without_metrics
-from icesql.storage.uncommitted import Uncommitted
+from icesql.work.run import Work, files_of_tasks, run_in_spark
 from icesql.write.distribution import distribution
 from icesql.write.locations import data_locations
+from icesql.write.written import Written, decoding, reported, types_of
 
 if TYPE_CHECKING:
     from icesql.engine.protocol import Result, RowsResult
-    from icesql.engine.spark.writing.task_runs import Numbered
-    from icesql.iceberg.manifest.data_file import DataFile
     from icesql.query.views.temporary import TemporaryTable
     from icesql.scan.plan import ScanPlan
 
 # What every task is told of that finds rows of any: some hundred bytes each.
 _MOST_FILES: Final = 50_000
-Part = TypeVar("Part")
 
 
-class Work(Struct, frozen=True):
+class Part(Struct, frozen=True):
     """The input of one task: files that it may change, the same as its query reads them, and the
     part of a table in memory that it reads, None for all of that."""
 
@@ -58,15 +58,15 @@ class Work(Struct, frozen=True):
 
 def change_in_tasks(
     target: RowTarget, division: Division, rows: QueryRows, services: StatementServices
-) -> ChangedFiles:
+) -> Written:
     """The files that the tasks wrote, for the driver to commit; raises as ``TaskRun``."""
     with TaskRun(target, services) as run:
-        return run.change(division, rows)[0]
+        return run.change(division, rows)
 
 
 def change_found_in_tasks(
     target: RowTarget, result: Result, rows: QueryRows, services: StatementServices
-) -> ChangedFiles | None:
+) -> Written | None:
     """The same for the rows of a query; None where they come to this process."""
     if not hasattr(result, "run_over_rows"):
         return None
@@ -91,11 +91,11 @@ class TaskRun:
         self._target, self._services = target, services
         self._by_deletes = check_target(target)
         self._locations = data_locations(target.metadata)
-        self._names = FileNames.new()
         self._storage = target.table.storage
+        self._new = files_of_tasks(target.metadata, self._storage)
+        self._names = FileNames(self._new.mark)
         self._sent = {} if sent is None else {sent.name: sent}
-        self._new = Uncommitted(self._storage, self._locations.folder, self._names.operation)
-        self._changed, self._removed = ChangedFiles(), set[Key]()
+        self._changed, self._known = Written(), dict[FileKey, DataFile]()
         self._ended = self._begun = 0
 
     def __enter__(self) -> Self:
@@ -103,35 +103,35 @@ class TaskRun:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
-            self._new.hand_over(each.path for each in self._changed.new)
+            self._new.hand_over(self._changed.paths)
         self._new.__exit__(kind, error, trace)
 
-    def change(self, division: Division, rows: QueryRows) -> tuple[ChangedFiles, list[bytes]]:
-        """Change the rows of the files of a table; also the matches of each task.
+    def change(self, division: Division, rows: QueryRows) -> Written:
+        """Change the rows of the files of a table; notes are the matches of each task.
 
         Raises ProgrammingError where one of the files is listed more than once.
         """
         # Two tasks may have one each.
         refuse_repeated(division.files, self._target.table.name)
         files = self._files(division)
-        known = {key_of(each): each for task in files for each in (task.data_file, *task.deletes)}
         residuals = {each.data_file.path: each.residual for each in division.files}
 
-        def work(part: Sequence[FileScanTask]) -> Work:
+        def part(given: Sequence[FileScanTask]) -> Part:
             bare = tuple(
                 replace(e, data_file=without_metrics(e.data_file), residual=ALWAYS_TRUE)
-                for e in part
+                for e in given
             )
-            return Work(bare, tuple(replace(e, residual=residuals[e.data_file.path]) for e in bare))
+            return Part(bare, tuple(replace(e, residual=residuals[e.data_file.path]) for e in bare))
 
-        return self._run(division, rows, lambda slots: parts_of(files, slots), work, known)
+        self._know(files)
+        return self._run(division, rows, lambda slots: map(part, parts_of(files, slots)))
 
     def insert(
         self,
         division: Division,
         rows: QueryRows,
         parts: Callable[[int, bool], Sequence[TablePart]],
-    ) -> ChangedFiles:
+    ) -> Written:
         """Insert what a query over a table in memory gives of its parts, which need no file.
 
         ``parts`` is given how many tasks run at once, and whether few large ones are better, as
@@ -139,12 +139,11 @@ class TaskRun:
         """
         metadata = self._target.metadata
         few = distribution(metadata.properties, metadata.spec, is_sorted=False) != "none"
-        found = self._run(
-            division, rows, lambda slots: parts(slots, few), lambda part: Work(part=part), {}
+        return self._run(
+            division, rows, lambda slots: (Part(part=each) for each in parts(slots, few))
         )
-        return found[0]
 
-    def change_found(self, result: RowsResult, rows: QueryRows) -> ChangedFiles | None:
+    def change_found(self, result: RowsResult, rows: QueryRows) -> Written | None:
         """Change the rows of a query of Spark, whose first column is their files.
 
         None where they come to this process, or the table has too many files for each task to know.
@@ -154,61 +153,45 @@ class TaskRun:
         planned = plan(TableScan(target.table, target.snapshot, schema, schema), query)
         if len(planned.files) > _MOST_FILES:
             return None
-        known = {
-            key_of(each): each for task in planned.files for each in (task.data_file, *task.deletes)
-        }
+        self._know(planned.files)
         own = light(planned)
         job = FoundRowsJob(self._change(own, rows), own.files, self._names)
         # Also without rows: values of some types can never be stored.
         job.change.write((), arrow_schema(result.columns), own.files, self._names, query)
 
-        def collect(described: Iterable[tuple[bytes, bool]]) -> ChangedFiles:
-            changed = ChangedFiles()
-            lost, self._new.lost = self._new.lost, True  # where it is tried again, this left files
-            for data, again in described:
-                lost = lost or again
-                changed += decode_changed(data, target.metadata, known)[0]
-            self._new.lost = lost
-            return changed
-
-        found = result.run_over_rows(job, collect, together=0)
-        if found is not None:
-            self._take(found)
-        return found
+        types = types_of(target.metadata)
+        found = result.run_over_rows(
+            job, lambda told: sum(reported(told, types, self._new), Written()), together=0
+        )
+        return None if found is None else self._take(found)
 
     def _run(
         self,
         division: Division,
         rows: QueryRows,
-        parts: Callable[[int], Sequence[Part]],
-        work: Callable[[Part], Work],
-        known: Mapping[Key, DataFile],
-    ) -> tuple[ChangedFiles, list[bytes]]:
-        """Run a task for the ``work`` of each part, and check what it reports.
-
-        ``known`` are the files that tasks may remove.
-        """
-        changed, matches = ChangedFiles(), list[bytes]()
+        parts: Callable[[int], Iterable[Part]],
+    ) -> Written:
+        """Run a task for each part, and check what it reports."""
+        target, query, written = self._target, self._services.query, Written()
         try:
             shared = self._shared(division, rows)
-            results = self._services.engines.spark().run_jobs(
-                lambda slots: self._jobs(division, shared, parts(slots), work),
-                self._services.query,
+            work = Work(
+                lambda slots: self._tasks(division, shared, parts(slots)),
+                target.metadata,
+                self._new,
+                query,
             )
-            try:
-                for outcome in results:
-                    if outcome.error is not None:
-                        raise outcome.error
-                    self._new.lost = self._new.lost or outcome.lost
-                    part, matched = decode_changed(outcome.result, self._target.metadata, known)
-                    changed += part
-                    matches.append(matched)
-                    self._report(part)
-            finally:
-                results.close()
+            with closing(run_in_spark(self._services.engines.spark())(work)) as results:
+                for _, made in results:
+                    if isinstance(made, Exception):
+                        raise made
+                    written += self._take(made)
+                    self._ended += 1
+                    size = self._changed.bytes
+                    query.report(Progress("changing files", self._ended, self._begun, size))
         except Error as error:
             raise division.bound.placed(error) from error.__cause__
-        return changed, matches
+        return written
 
     def _files(self, division: Division) -> Sequence[FileScanTask]:
         """The files that the query reads, with all their deletes."""
@@ -261,36 +244,32 @@ class TaskRun:
             self._new.take(each.paths)
         return tuple(self._sent[each.name] for each in tables)
 
-    def _jobs(
-        self,
-        division: Division,
-        shared: SharedWork,
-        parts: Sequence[Part],
-        work: Callable[[Part], Work],
-    ) -> Iterator[Numbered]:
+    def _tasks(
+        self, division: Division, shared: SharedWork, parts: Iterable[Part]
+    ) -> Iterator[ChangeTask]:
         index = division.index
         plans = [light(each) for each in division.plans]
+        given = [*parts]
         first = self._begun
-        self._begun += len(parts)
-
-        for number, part in enumerate(parts, first):
-            own = work(part)
-            plans[index] = replace(plans[index], files=own.read, rows_read=None)
+        self._begun += len(given)
+        for number, part in enumerate(given, first):
+            plans[index] = replace(plans[index], files=part.read, rows_read=None)
             names = replace(self._names, number=number)
-            yield number, ChangeJob(shared, tuple(plans), own.files, names, own.part)
+            yield ChangeTask(shared, tuple(plans), part.files, names, part.part)
 
-    def _report(self, part: ChangedFiles) -> None:
-        self._take(part)
-        self._ended += 1
-        self._services.query.report(
-            Progress("changing files", self._ended, self._begun, self._changed.bytes)
-        )
+    def _know(self, tasks: Iterable[FileScanTask]) -> None:
+        """Tasks may remove these files."""
+        self._known |= {
+            file_key(each): each for task in tasks for each in (task.data_file, *task.deletes)
+        }
 
-    def _take(self, part: ChangedFiles) -> None:
-        """Raise InternalError for files that were reported twice, or are not of this statement."""
-        self._new.report(each.path for each in part.new)
-        self._changed += part
-        for each in map(key_of, part.removed):
-            if each in self._removed:
-                raise InternalError(f"two tasks removed {each[0]}")
-            self._removed.add(each)
+    def _take(self, written: Written) -> Written:
+        """The same with the files that it removes as they are known here.
+
+        Raises InternalError for others, and for one that was removed before.
+        """
+        with decoding():
+            removed = tuple(self._known.pop(file_key(each)) for each in written.removed)
+        written = replace(written, removed=removed)
+        self._changed += written
+        return written

@@ -5,34 +5,22 @@ They are asked for once, and none comes to the driver: it maps the files as the 
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
-import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
 from icesql.context import QueryContext
 from icesql.modify.tasks.broadcast import write_rows
 from icesql.storage.open import Storage
-from icesql.storage.uncommitted import Uncommitted
-from icesql.write.described_files import decoding
+from icesql.work.run import files_of_tasks
 from icesql.write.locations import DataLocations, data_locations
+from icesql.write.written import Written, encode_written, reported, types_of
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Table
     from icesql.engine.protocol import Result, RowsResult
-
-
-class StagedFile(Struct, frozen=True):
-    """The rows of the part of a result that has a number."""
-
-    number: int
-    path: str
-
-
-_DECODER: Final = msgspec.msgpack.Decoder(StagedFile)
 
 
 class StageJob(Struct, frozen=True):
@@ -49,13 +37,13 @@ class StageJob(Struct, frozen=True):
         query: QueryContext,
         numbers: tuple[int, int],
     ) -> bytes:
-        """The file; nothing where there is no row. See ``engine.protocol.RowsJob``."""
+        """The file; none where there is no row. See ``engine.protocol.RowsJob``."""
         rows = (each for each in batches if each.num_rows)
         first = next(rows, None)
         if first is None:
-            return b""
+            return encode_written(Written())
         number, attempt = numbers
-        path = self.locations.path(f"rows-{self.operation}-{number:05d}-{attempt}.arrow")
+        path = self.locations.path(f"rows-{self.operation}-{number:010d}-{attempt}.arrow")
 
         def all_rows() -> Iterator[pa.RecordBatch]:
             yield first
@@ -64,7 +52,7 @@ class StageJob(Struct, frozen=True):
                 yield each
 
         write_rows(all_rows(), schema, self.storage, path)
-        return msgspec.msgpack.encode(StagedFile(number, path))
+        return encode_written(Written(apart=(path,)))
 
 
 def stage(result: Result, table: Table) -> tuple[str, ...] | None:
@@ -75,28 +63,15 @@ def stage(result: Result, table: Table) -> tuple[str, ...] | None:
     """
     if not hasattr(result, "run_over_rows"):
         return None
-    storage, locations = table.storage, data_locations(table.metadata)
-    operation = str(uuid.uuid4())
-    new = Uncommitted(storage, locations.folder, operation)
-
-    def collect(described: Iterable[tuple[bytes, bool]]) -> list[StagedFile]:
-        before, new.lost = new.lost, True  # where it is tried again, this left files
-        found = []
-        for data, repeated in described:
-            before = before or repeated
-            if data:
-                with decoding():
-                    found.append(_DECODER.decode(data))
-        new.lost = before
-        return found
-
-    with new:
-        files = cast("RowsResult", result).run_over_rows(
-            StageJob(storage, locations, operation), collect
+    metadata, storage = table.metadata, table.storage
+    types = types_of(metadata)
+    with files_of_tasks(metadata, storage) as new:
+        written = cast("RowsResult", result).run_over_rows(
+            StageJob(storage, data_locations(metadata), new.mark),
+            lambda described: sum(reported(described, types, new), Written()),
         )
-        if files is None:
+        if written is None:
             return None
-        paths = tuple(each.path for each in sorted(files, key=lambda each: each.number))
-        new.report(paths)
-        new.hand_over()
-    return paths
+        new.hand_over(written.apart)
+    # Their names begin alike, and then come the numbers of the parts.
+    return tuple(sorted(written.apart, key=lambda each: each.rpartition("/")[2]))

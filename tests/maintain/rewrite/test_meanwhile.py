@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 import icesql
 from icesql.catalog.writes.change import Done, Unknown
@@ -17,16 +19,18 @@ from icesql.errors import (
     CommitConflictError,
     InternalError,
 )
-from icesql.maintain.rewrite import meanwhile, on_spark
-from icesql.maintain.rewrite.local import run_locally
-from icesql.maintain.rewrite.on_spark import run_on_spark
+from icesql.maintain.rewrite import meanwhile
 from icesql.maintain.rewrite.origins import Origins
 from icesql.maintain.rewrite.row_order import RowOrder
 from icesql.maintain.rewrite.run import rewrite
-from icesql.maintain.rewrite.task import RewriteResult, tasks_of
+from icesql.maintain.rewrite.task import tasks_of
 from icesql.modify.procedures.system import rewrite_data_files
+from icesql.storage.new_file import NewFile
+from icesql.work import run as machine
+from icesql.work.run import Results, Work, run_here, run_in_spark
 from icesql.write.partition.sorting import SortKey
 from icesql.write.row_origins import OriginsInOrder, RowOrigins, decode_origins, encode_origins
+from icesql.write.written import Written
 from tests.maintain.rewrite.tables import (
     BY_P,
     catalog_of,
@@ -53,11 +57,11 @@ def execute(catalog: Any, *statements: str) -> None:
             con.execute(each)
 
 
-def after_reading(*actions: Any, runner: Any = run_locally) -> Any:
+def after_reading(*actions: Any, runner: Any = run_here) -> Any:
     """A runner whose last result comes after others have acted."""
 
-    def run_all(tasks: Any, query: QueryContext) -> Any:
-        results = [*runner(tasks, query)]
+    def run_all(work: Any) -> Any:
+        results = [*runner(work)]
         for each in actions:
             each()
         yield from results
@@ -250,14 +254,11 @@ def test_rows_that_are_nowhere_in_the_new_files_are_noticed(tmp_path: Path) -> N
     catalog = catalog_of(table)
     plan = planned(catalog, rewrite_all=True)
 
-    def wrongly(tasks: Any, query: QueryContext) -> Any:
-        for each in run_locally(tasks, query):
-            assert isinstance(each, RewriteResult)
+    def wrongly(work: Work[Any]) -> Results[Any]:
+        for task, made in run_here(work):
+            assert isinstance(made, Written)
             origins = RowOrigins(*(np.array([value]) for value in (0, 0, 5)))
-            yield RewriteResult(
-                each.group, each.number, each.files, each.rows, each.bytes,
-                ((encode_origins(origins),),),
-            )  # fmt: skip
+            yield task, replace(made, origins=((encode_origins(origins),),))
         execute(catalog, "DELETE FROM ns.t WHERE id IN (2, 7)")
 
     with pytest.raises(InternalError, match=r"2 rows of .* were deleted meanwhile, and 1 of them"):
@@ -357,7 +358,7 @@ def test_tasks_of_spark_say_where_rows_went(
 ) -> None:
     pytest.importorskip("pyspark", reason="a worker asks PySpark for the number of its task")
     monkeypatch.setattr("icesql.engine.spark.writing.job.task_numbers", lambda: (0, 0))
-    monkeypatch.setattr(on_spark, "_MOST_ORIGINS", most)
+    monkeypatch.setattr(machine, "_MOST_BYTES", most)
     table = with_deletes(tmp_path, 3)
     catalog = catalog_of(table)
     set_merge_on_read(catalog)
@@ -365,18 +366,21 @@ def test_tasks_of_spark_say_where_rows_went(
     workers: Any = Workers()
     deleted = after_reading(
         lambda: execute(catalog, "DELETE FROM ns.t WHERE id % 7 = 1"),
-        runner=run_on_spark(workers),
+        runner=run_in_spark(workers),
     )
     written: list[str] = []
-    real = on_spark._write_origins
-    monkeypatch.setattr(
-        on_spark, "_write_origins", lambda *given: written.append(real(*given)) or written[-1]
-    )
+    real = NewFile.finish
+
+    def finish(file: NewFile) -> int:
+        written.append(file.path)
+        return real(file)
+
+    monkeypatch.setattr(NewFile, "finish", finish)
     done = rewrite(catalog, plan, QueryContext(), run=deleted)
     assert done.carried_rows > 2
     # Many of them lie in a file meanwhile.
-    assert len(written) == (most == 1)
-    assert [*Path(table.folder).rglob("origins-*")] == []
+    assert len([each for each in written if each.endswith(".bin")]) == (most == 1)
+    assert [*Path(table.folder).rglob("*.bin")] == []
     assert [each for each in read(catalog, "id") if each[0] % 7 == 1] == []
 
 
@@ -392,15 +396,13 @@ def test_other_bytes_are_no_origins() -> None:
 def test_origins_that_are_many_wait_on_disk(tmp_path: Path) -> None:
     made = [RowOrigins(*(np.array(values) for values in ([n], [n * 5], [7]))) for n in range(4)]
     with_file = Origins(str(tmp_path / "temp"), most_in_memory=1)
-    results = [
-        RewriteResult(0, n, (object(), object()), 0, 0, ((encode_origins(each),), ()))  # type: ignore[arg-type]
-        for n, each in enumerate(made)
-    ]
-    kept = [with_file.take(each) for each in results]
-    assert all(each.origins == () for each in kept)
-    for each, wanted in zip(kept, made, strict=True):
-        (_, first), (_, second) = with_file.files(each)
-        assert first.of_source(int(wanted.sources[0]))[0].tolist() == wanted.positions.tolist()
+    for n, each in enumerate(made):
+        files: Any = tuple(SimpleNamespace(path=f"{n} {place}") for place in range(2))
+        kept = with_file.take(Written(files, origins=((encode_origins(each),), ())))
+        assert kept == Written(files)
+        assert with_file.has(files)
+        first, second = map(with_file.of, files)
+        assert first.of_source(int(each.sources[0]))[0].tolist() == each.positions.tolist()
         assert second.rows == 0
     assert [*(tmp_path / "temp").iterdir()] == []
     with_file.close()
@@ -442,7 +444,7 @@ def test_parts_of_large_files_are_followed(tmp_path: Path, version: int) -> None
         max_file_size_bytes=40_000,
     )  # fmt: skip
     (group,) = plan.groups
-    tasks = tasks_of(plan, group, 0)
+    tasks = tasks_of(plan, group, 0, "x")
     assert len(tasks) > 2
     assert any(each.start > 4 for task in tasks for each in task.scan.tasks)
     expected: list[Any] = []

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 import icesql
 from icesql.context import QueryContext
@@ -17,9 +18,12 @@ from icesql.engine.spark.worker import pack
 from icesql.engine.spark.writing.job import run_jobs
 from icesql.engine.spark.writing.task_runs import Numbered, TaskOutcome, chunks_of
 from icesql.errors import DataError, OperationalError
-from icesql.maintain.rewrite import on_spark
-from icesql.maintain.rewrite.on_spark import run_on_spark
 from icesql.maintain.rewrite.run import rewrite
+from icesql.maintain.rewrite.task import RewriteTask
+from icesql.storage.new_file import NewFile
+from icesql.work import run as machine
+from icesql.work.run import run_in_spark
+from icesql.write.written import Written
 from tests.maintain.rewrite.tables import catalog_of, everything, files_below, new_table, planned
 from tests.maintain.rewrite.test_run import ORDERS, with_deletes
 
@@ -75,7 +79,7 @@ def test_rows_and_their_lineage_stay(
     before = everything(catalog, version)
     plan = planned(catalog, strategy, ORDERS[strategy], rewrite_all=True)
     workers: Any = Workers()
-    done = rewrite(catalog, plan, QueryContext(), run=run_on_spark(workers))
+    done = rewrite(catalog, plan, QueryContext(), run=run_in_spark(workers))
     assert done.rewritten_data_files_count == 7
     assert everything(catalog, version) == before
     assert workers.chunks == ([2, 1] if partitioned else [1])
@@ -87,7 +91,7 @@ def test_what_lost_tries_wrote_is_removed(tmp_path: Path) -> None:
     before = everything(catalog, 2)
     workers: Any = Workers(lambda number: number != 1)
     plan = planned(catalog, rewrite_all=True)
-    done = rewrite(catalog, plan, QueryContext(), run=run_on_spark(workers))
+    done = rewrite(catalog, plan, QueryContext(), run=run_in_spark(workers))
     assert everything(catalog, 2) == before
     assert len(files_below(table) - old) == done.added_data_files_count == 3
 
@@ -96,25 +100,25 @@ def test_what_lost_tries_wrote_is_removed(tmp_path: Path) -> None:
 def test_a_task_that_fails_fails_its_group(
     tmp_path: Path, partial: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = on_spark.run_rewrite_task
+    real = RewriteTask.run
 
-    def failing(task: Any, query: QueryContext, *, attempt: int = 0) -> Any:
+    def failing(task: Any, *given: Any) -> Any:
         if task.number == 1:
             raise DataError("not this one")
-        return real(task, query, attempt=attempt)
+        return real(task, *given)
 
-    monkeypatch.setattr(on_spark, "run_rewrite_task", failing)
+    monkeypatch.setattr(RewriteTask, "run", failing)
     table = with_deletes(tmp_path, 2, partitioned=True)
     catalog, old = catalog_of(table), files_below(table)
     before = everything(catalog, 2)
     workers: Any = Workers()
     plan = planned(catalog, rewrite_all=True, partial_progress__enabled=partial)
     if partial:
-        done = rewrite(catalog, plan, QueryContext(), run=run_on_spark(workers))
+        done = rewrite(catalog, plan, QueryContext(), run=run_in_spark(workers))
         assert (done.failures, done.added_data_files_count) == (("not this one",), 2)
     else:
         with pytest.raises(DataError, match="not this one"):
-            rewrite(catalog, plan, QueryContext(), run=run_on_spark(workers))
+            rewrite(catalog, plan, QueryContext(), run=run_in_spark(workers))
         assert files_below(table) == old
     assert everything(catalog, 2) == before
 
@@ -131,26 +135,30 @@ def test_what_nobody_was_told_of_is_removed(tmp_path: Path) -> None:
     workers: Any = Workers(dies)
     plan = planned(catalog, rewrite_all=True)
     with pytest.raises(OperationalError, match="Spark has ended"):
-        rewrite(catalog, plan, QueryContext(), run=run_on_spark(workers))
+        rewrite(catalog, plan, QueryContext(), run=run_in_spark(workers))
     assert files_below(table) == old
 
 
 @pytest.mark.parametrize("broken", ["lost", "elsewhere", "bytes", "full"])
-def test_many_origins_leave_no_file(
+def test_long_descriptions_leave_no_file(
     tmp_path: Path, broken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(on_spark, "_MOST_ORIGINS", 1)
-    real = on_spark._write_origins
+    monkeypatch.setattr(machine, "_MOST_BYTES", 1)
+    real, encode = NewFile.write, machine.encode_written
 
-    def write(*given: Any) -> str:
-        path = real(*given)
-        if broken == "full":
+    def write(file: NewFile, data: Any) -> int:
+        is_ours = file.path.endswith(".bin")
+        if broken == "full" and is_ours:
             raise OperationalError("the disk is full")
-        if broken == "bytes":
-            Path(path.removeprefix("file://")).write_bytes(b"no origins")
-        return str(tmp_path / "elsewhere") if broken == "elsewhere" else path
+        return real(file, b"no description" if broken == "bytes" and is_ours else data)
 
-    monkeypatch.setattr(on_spark, "_write_origins", write)
+    def elsewhere(written: Written) -> bytes:
+        if broken == "elsewhere" and written.apart:
+            written = replace(written, apart=(str(tmp_path / "elsewhere"),))
+        return encode(written)
+
+    monkeypatch.setattr(NewFile, "write", write)
+    monkeypatch.setattr(machine, "encode_written", elsewhere)
     table = with_deletes(tmp_path, 2, partitioned=True)
     catalog = catalog_of(table)
     folder = Path(table.folder, "data")
@@ -158,14 +166,13 @@ def test_many_origins_leave_no_file(
     workers: Any = Workers(lambda number: broken == "lost")
     plan = planned(catalog, rewrite_all=True)
     if broken == "lost":
-        done = rewrite(catalog, plan, QueryContext(), run=run_on_spark(workers))
+        done = rewrite(catalog, plan, QueryContext(), run=run_in_spark(workers))
         assert len({*folder.rglob("*.*")} - old) == done.added_data_files_count
     else:
         errors = {"bytes": "cannot be decoded", "full": "the disk is full"}
         with pytest.raises(icesql.Error, match=errors.get(broken, "cannot have written")):
-            rewrite(catalog, plan, QueryContext(), run=run_on_spark(workers))
-        left = {each.name for each in {*folder.rglob("*.*")} - old}
-        assert {each for each in left if not (broken == "full" and "origins" in each)} == set()
+            rewrite(catalog, plan, QueryContext(), run=run_in_spark(workers))
+        assert {*folder.rglob("*.*")} == old
     assert everything(catalog, 2) == before
 
 
@@ -174,5 +181,5 @@ def test_nothing_to_rewrite_starts_no_spark(tmp_path: Path) -> None:
     table.commit([table.data_file([{"id": 1}])])
     catalog = catalog_of(table)
     none: Any = None
-    done = rewrite(catalog, planned(catalog), QueryContext(), run=run_on_spark(none))
+    done = rewrite(catalog, planned(catalog), QueryContext(), run=run_in_spark(none))
     assert done.rewritten_data_files_count == 0

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import icesql
 from icesql.catalog.directory import DirectoryCatalog
@@ -17,7 +18,7 @@ from icesql.errors import CommitConflictError, InternalError, QueryCancelledErro
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.maintain.rewrite.row_order import RowOrder, check_z_columns
 from icesql.maintain.rewrite.run import rewrite
-from icesql.maintain.rewrite.task import RewriteResult, TaskFailure, run_rewrite_task, tasks_of
+from icesql.maintain.rewrite.task import tasks_of
 from icesql.write.partition.sorting import SortKey
 from tests.maintain.rewrite.tables import (
     catalog_of,
@@ -102,7 +103,7 @@ def test_rows_and_their_lineage_stay(tmp_path, version, partitioned, strategy):
 def test_a_task_is_read_in_parts(tmp_path, monkeypatch, version):
     catalog = catalog_of(with_deletes(tmp_path, version))
     plan = planned(catalog, rewrite_all=True)
-    task = tasks_of(plan, plan.groups[0], 0)[0]
+    task = tasks_of(plan, plan.groups[0], 0, "x")[0]
 
     # The engine opens a cursor for each part, and promises no order where rows are deleted.
     opened: list[int] = []
@@ -156,14 +157,14 @@ def test_tasks_are_picklable_and_split_large_groups(tmp_path):
     size = Path(next(iter(files_below(table)))).stat().st_size
     plan = planned(catalog, rewrite_all=True, target_file_size_bytes=2 * size)
     (group,) = plan.groups
-    tasks = tasks_of(plan, group, 5)
+    tasks = tasks_of(plan, group, 5, "x")
     assert len(tasks) == 3
     assert [each.number for each in tasks] == [5, 6, 7]
     assert [len(each.scan.tasks) for each in tasks] == [2, 2, 2]
 
-    def elsewhere(given, query):
-        for each in [pickle.loads(pickle.dumps(task)) for task in given][::-1]:
-            yield pickle.loads(pickle.dumps(run_rewrite_task(each, query, attempt=7)))
+    def elsewhere(work):
+        for each in [pickle.loads(pickle.dumps(task)) for task in work.tasks(1)][::-1]:
+            yield each, pickle.loads(pickle.dumps(each.run(work.query, 7)))
 
     done = rewrite(catalog, plan, QueryContext(), run=elsewhere)
     assert done.added_data_files_count == 3
@@ -250,12 +251,10 @@ def test_without_partial_progress_a_failure_leaves_nothing(tmp_path):
     before, known = read(catalog), files_below(table)
     plan = planned(catalog, rewrite_all=True)
 
-    def failing(given, query):
-        for each in given:
-            if each.group == 1:
-                yield TaskFailure(each.group, each.number, CommitConflictError("a disk is full"))
-            else:
-                yield run_rewrite_task(each, query)
+    def failing(work):
+        for each in work.tasks(1):
+            fails = each.group == 1
+            yield each, CommitConflictError("a disk is full") if fails else each.run(work.query, 0)
 
     with pytest.raises(CommitConflictError, match="a disk is full"):
         rewrite(catalog, plan, QueryContext(), run=failing)
@@ -309,10 +308,10 @@ def test_rows_that_are_lost_are_noticed(tmp_path):
     catalog = catalog_of(table)
     before, known = read(catalog), files_below(table)
 
-    def careless(given, query):
-        for each in given:
-            done = run_rewrite_task(each, query)
-            yield RewriteResult(done.group, done.number, done.files, done.rows - 1, done.bytes)
+    def careless(work):
+        for each in work.tasks(1):
+            done = each.run(work.query, 0)
+            yield each, replace(done, rows=done.rows - 1)
 
     with pytest.raises(InternalError, match=r"19 rows where their metadata says 20"):
         rewrite(catalog, planned(catalog, rewrite_all=True), QueryContext(), run=careless)
@@ -453,9 +452,9 @@ def test_a_cancelled_rewrite_leaves_nothing(tmp_path):
     known = files_below(table)
     query = QueryContext()
 
-    def cancelled(given, own):
-        for each in given:
-            yield run_rewrite_task(each, own)
+    def cancelled(work):
+        for each in work.tasks(1):
+            yield each, each.run(work.query, 0)
             query.cancel.set()
 
     with pytest.raises(QueryCancelledError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,8 +19,11 @@ from icesql.engine.spark.writing.functions import (
     writer_of_rows,
 )
 from icesql.engine.spark.writing.job import PartitionJob, RowsTask, WriteJob
+from icesql.iceberg.partitioning import partition_types
 from icesql.iceberg.transforms import parse_transform
+from icesql.storage.uncommitted import Uncommitted
 from icesql.write.write_task import WriteTask
+from icesql.write.written import Written, reported
 
 _WRITTEN = "written BINARY, repeated BOOLEAN"
 _PARTITION = "icesql_partition"
@@ -29,7 +32,7 @@ _PARTITION = "icesql_partition"
 def written_frame(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, mark: str) -> Any:
     """The rows of ``frame``, columns c0, c1, …, written by as many tasks as it has partitions.
 
-    A row comes out for each task: ``written``, see ``write.described_files``, and whether the task
+    A row comes out for each task: ``written``, see ``write.written``, and whether the task
     was begun before.
     """
     names = [f"c{place}" for place in range(len(columns))]
@@ -37,6 +40,20 @@ def written_frame(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, 
     with without_warnings():
         spread = _distributed(frame, columns, task, mark).select(*names)
         return spread.mapInArrow(writer_of_rows(pack((mark, job))), _WRITTEN)
+
+
+def collect_written(task: WriteTask, described: Iterable[tuple[bytes, bool]]) -> Written:
+    """What all tasks wrote, in their order, out of the rows of ``written_frame``.
+
+    Files of tries that were lost are removed. If anything fails, so are those that tasks have
+    finished until then, also those of tasks whose description never came. One that still runs may
+    leave a file that no table has.
+    """
+    types = {task.spec.spec_id: partition_types(task.spec, task.schema)}
+    with Uncommitted(task.storage, task.locations.folder, task.operation) as new:
+        written = sum(reported(described, types.__getitem__, new), Written())
+        new.hand_over()
+    return written
 
 
 def told_frame(

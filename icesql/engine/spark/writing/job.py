@@ -21,9 +21,9 @@ from icesql.engine.spark.worker import run, unpack
 from icesql.errors import Error
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.write.assignment import Assignment
-from icesql.write.described_files import encode_result
 from icesql.write.partition.clustering import divide, partition_columns
 from icesql.write.write_task import WriteTask, write_task
+from icesql.write.written import encode_written
 
 
 def worker_query(memory: TaskMemory) -> QueryContext:
@@ -61,7 +61,7 @@ class WriteJob(Struct, frozen=True):
         assignment = replace(self.task.assignment, numbered=False)
         task = replace(self.task, number=number, attempt=attempt, assignment=assignment)
         rows = (declared_batch(each, self.columns) for each in batches)
-        yield _answer(encode_result(write_task(task, rows, worker_query(self.memory))))
+        yield _answer(encode_written(write_task(task, rows, worker_query(self.memory))))
 
 
 class RowsTask(Struct, frozen=True):

@@ -10,8 +10,8 @@ from icesql.modify.procedures.procedure import BRANCH, TABLE, WHERE, procedure
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from icesql.maintain.convert.plan import ConversionPlan
-    from icesql.maintain.convert.run import Converted
+    from icesql.maintain.deletes.plan import DeletesPlan
+    from icesql.maintain.deletes.run import Converted
     from icesql.modify.procedures.call import Call
 
 
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
 def convert_equality_deletes(call: Call) -> Plan:
     """The data files of which equality deletes may take rows."""
     from icesql.engine.engines import engine_for, engine_note
-    from icesql.maintain.convert.local import run_locally
-    from icesql.maintain.convert.on_spark import run_on_spark
-    from icesql.maintain.convert.plan import plan_conversion
-    from icesql.maintain.convert.run import convert
+    from icesql.maintain.deletes.plan import plan_conversion
+    from icesql.maintain.deletes.run import convert
     from icesql.modify.engine_name import SUMMARY
     from icesql.modify.procedures.conditions import files_condition
+    from icesql.work.run import run_here, run_in_spark
 
     catalog, table, branch = call.named_branch()
     query = call.services.query
@@ -40,7 +39,7 @@ def convert_equality_deletes(call: Call) -> Plan:
 
     def run() -> Rows:
         on_spark = bool(planned.tasks) and choice.name == "spark"
-        runner = run_on_spark(call.services.engines.spark()) if on_spark else run_locally
+        runner = run_in_spark(call.services.engines.spark()) if on_spark else run_here
         done = convert(catalog, planned, query, summary=SUMMARY, run=runner)
         return Rows(
             [(done.removed, done.added, done.rows, done.left)],
@@ -68,7 +67,7 @@ def _note(done: Converted) -> str:
     return ""
 
 
-def _steps(planned: ConversionPlan) -> Iterator[Step]:
+def _steps(planned: DeletesPlan) -> Iterator[Step]:
     for task in planned.tasks:
         file = task.data_file
         yield Step(

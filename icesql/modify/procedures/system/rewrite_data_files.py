@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from icesql.maintain.rewrite.plan import RewritePlan, RewriteRequest
     from icesql.maintain.rewrite.row_order import RowOrder
     from icesql.maintain.rewrite.run import Rewritten
-    from icesql.maintain.rewrite.task import Runner
+    from icesql.maintain.rewrite.task import RewriteTask
     from icesql.modify.procedures.call import Call
     from icesql.modify.services import StatementServices
     from icesql.sql.writes.procedures.sort_orders import SortText
+    from icesql.work.run import Runner
 
 
 @procedure(
@@ -57,14 +58,13 @@ def rewrite_data_files(call: Call) -> Plan:
     return Plan(_steps(planned), run, _summary(planned) + _where(call.services, planned))
 
 
-def runner_for(services: StatementServices, planned: RewritePlan) -> Runner:
+def runner_for(services: StatementServices, planned: RewritePlan) -> Runner[RewriteTask]:
     """The runner of a plan's tasks: this machine, or Spark by the setting ``engine``."""
-    from icesql.maintain.rewrite.local import run_locally
-    from icesql.maintain.rewrite.on_spark import run_on_spark
+    from icesql.work.run import run_here, run_in_spark
 
     if not planned.groups or _engine(services, planned).name != "spark":
-        return run_locally
-    return run_on_spark(services.engines.spark())
+        return run_here
+    return run_in_spark(services.engines.spark())
 
 
 def _engine(services: StatementServices, planned: RewritePlan) -> EngineChoice:

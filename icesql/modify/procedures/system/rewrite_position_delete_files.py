@@ -11,7 +11,7 @@ from icesql.modify.procedures.procedure import OPTIONS, TABLE, WHERE, procedure
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from icesql.maintain.delete_files import DeleteGroup
+    from icesql.maintain.deletes.options import DeleteGroup
     from icesql.modify.procedures.call import Call
 
 
@@ -28,12 +28,12 @@ def rewrite_position_delete_files(call: Call) -> Plan:
 
     With partial progress they come in several commits: those before one that fails stay.
     """
-    from icesql.maintain.convert.run import Converted
-    from icesql.maintain.delete_files import (
+    from icesql.maintain.deletes.options import (
         DeleteOptions,
         plan_delete_files,
         rewrite_delete_files,
     )
+    from icesql.maintain.deletes.run import Converted
     from icesql.modify.engine_name import SUMMARY
     from icesql.modify.procedures.conditions import files_condition
 

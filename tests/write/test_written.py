@@ -15,8 +15,7 @@ import pytest
 from icesql.errors import InternalError
 from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.write.described_files import decode_result, encode_result
-from icesql.write.write_task import WriteResult
+from icesql.write.written import Written, decode_written, encode_written
 
 VALUES: list[tuple[t.IcebergType, Any]] = [
     (t.BOOLEAN, True),
@@ -36,7 +35,7 @@ VALUES: list[tuple[t.IcebergType, Any]] = [
 ]
 
 
-def described(partition: tuple[Any, ...] = ()) -> WriteResult:
+def described(partition: tuple[Any, ...] = ()) -> Written:
     file = DataFile(
         FileContent.DATA,
         "s3://b/t/data/f.parquet",
@@ -54,18 +53,22 @@ def described(partition: tuple[Any, ...] = ()) -> WriteResult:
         split_offsets=(4, 2**33),
         sort_order_id=1,
     )
-    return WriteResult((file,), 3, 2**40, 9)
+    return Written((file,), rows=3, spilled_bytes=9)
+
+
+def decoded(data: bytes, *types: t.IcebergType) -> Written:
+    return decode_written(data, {7: types}.__getitem__)
 
 
 def test_every_value_comes_back_as_it_was() -> None:
     given = described(tuple(value for _, value in VALUES))
-    found = decode_result(encode_result(given), [type for type, _ in VALUES])
+    found = decoded(encode_written(given), *(type for type, _ in VALUES))
     assert found == given
     assert repr(found) == repr(given)
 
 
 def test_nan_is_a_partition_too() -> None:
-    found = decode_result(encode_result(described((math.nan,))), [t.DOUBLE])
+    found = decoded(encode_written(described((math.nan,))), t.DOUBLE)
     assert math.isnan(found.files[0].partition[0])
 
 
@@ -80,7 +83,7 @@ class Touch:
 def test_a_pickle_is_not_unpickled(tmp_path: Path) -> None:
     payload = pickle.dumps(Touch(tmp_path / "canary"))
     with pytest.raises(InternalError):
-        decode_result(payload, [])
+        decoded(payload)
     assert not (tmp_path / "canary").exists()
     pickle.loads(payload)
     assert (tmp_path / "canary").exists(), "the payload works, so that the test proves something"
@@ -100,7 +103,7 @@ def test_a_pickle_is_not_unpickled(tmp_path: Path) -> None:
 )
 def test_a_value_of_another_type_is_refused(type: t.IcebergType, value: Any) -> None:
     with pytest.raises(InternalError):
-        decode_result(encode_result(described((value,))), [type])
+        decoded(encode_written(described((value,))), type)
 
 
 @pytest.mark.parametrize(
@@ -108,16 +111,17 @@ def test_a_value_of_another_type_is_refused(type: t.IcebergType, value: Any) -> 
     [
         b"",
         b"\xc1",
-        msgspec.msgpack.encode({"files": [{"path": 1}]}),
-        msgspec.msgpack.encode({"files": "f", "rows": 1, "bytes": 1}),
+        msgspec.msgpack.encode({"data": [{"path": 1}]}),
+        msgspec.msgpack.encode({"data": "f", "rows": 1}),
+        msgspec.msgpack.encode({"other": 1}),
         msgspec.msgpack.encode(msgspec.msgpack.Ext(1, b"x")),
     ],
 )
 def test_malformed_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(InternalError):
-        decode_result(data, [])
+        decoded(data)
 
 
 def test_a_tuple_of_another_length_is_refused() -> None:
     with pytest.raises(InternalError):
-        decode_result(encode_result(described((1,))), [t.INTEGER, t.INTEGER])
+        decoded(encode_written(described((1,))), t.INTEGER, t.INTEGER)

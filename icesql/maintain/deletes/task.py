@@ -12,27 +12,26 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
-from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.engine.threads.pool import thread_pool
 from icesql.errors import InternalError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.maintain.convert.plan import ConversionPlan
-from icesql.maintain.new_deletes import write_deletes
+from icesql.maintain.deletes.plan import DeletesPlan
+from icesql.maintain.others import write_deletes
 from icesql.maintain.rewrite.task import numbered_file, read_live_rows
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.deletes.vectors import Positions
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, content_bytes
-from icesql.storage.open import Storage
 from icesql.storage.uncommitted import Uncommitted
-from icesql.write.locations import data_locations
 from icesql.write.position_deletes import write_partition_deletes
+from icesql.write.written import Written, decoding
 
 # Rows whose files are read together: a byte each, and eight for those that are to be deleted.
 _MOST_ROWS: Final = 1 << 26
@@ -45,7 +44,7 @@ _WRITERS: Final = 16
 _MOST_WAITING: Final = 1 << 22
 
 
-class ConversionTask(Struct, frozen=True):
+class DeletesTask(Struct, frozen=True):
     """Some data files with their deletes: those that have the numbers ``files`` in the plan.
 
     ``number`` is that of this task among all of the conversion, ``operation`` a word that no other
@@ -61,46 +60,66 @@ class ConversionTask(Struct, frozen=True):
     keys: bool = True
     groups: tuple[int, ...] = ()
 
-    @property
-    def storage(self) -> Storage:
-        """Where the new files go."""
-        return self.scan.context.storage
+    def run(self, query: QueryContext, attempt: int) -> Written:
+        """See ``work.run.Task``: find the rows of the files, and write their deletes.
 
-    @property
-    def folder(self) -> str:
-        """The folder that they are in, or below."""
-        return data_locations(self.metadata).folder
+        Raises InternalError for a file with rows that its metadata does not count, too.
+        """
+        made: list[Future[Written]] = []
+        # The threads end before their files go.
+        with (
+            Uncommitted(self.scan.context.storage) as new,
+            thread_pool(_WRITERS, "icesql-deletes") as pool,
+        ):
+            waiting: deque[tuple[int, Future[Written]]] = deque()
+            held = 0
+            of_groups: dict[int, list[tuple[int, Positions]]] = {}
+            for place, taken, rows in _found(self, query):
+                if self.groups:
+                    of_groups.setdefault(self.groups[place], []).append((place, rows))
+                    continue
+                while waiting and held + len(rows) > _MOST_WAITING:
+                    count, oldest = waiting.popleft()
+                    oldest.result()
+                    held -= count
+                made.append(pool.submit(_written, self, [(place, rows)], taken, attempt, new))
+                waiting.append((len(rows), made[-1]))
+                held += len(rows)
+            for part in of_groups.values():
+                count = sum(len(rows) for _, rows in part)
+                made += [pool.submit(_written, self, part, count, attempt, new)]
+            written = sum((each.result() for each in made), Written())
+            new.hand_over()
+        return written
 
 
-class NewDelete(Struct, frozen=True):
-    """The new position deletes or vector of the data files with these numbers in the plan.
+# Of new deletes: the numbers of their data files in the plan, and how many rows equality deletes
+# alone took. A vector has those of older position deletes besides.
+_Note = tuple[tuple[int, ...], int]
+_NOTES: Final = msgspec.msgpack.Decoder(_Note)
 
-    A file without keys may have several. ``rows`` are those that equality deletes alone took; a
-    vector has those of older position deletes besides.
+
+def found_by(task: DeletesTask, written: Written) -> dict[int, tuple[DataFile, int]]:
+    """The new deletes of each data file of a task, by its number, and the rows of its note.
+
+    Raises InternalError for deletes that are of no file of the task, or of another's.
     """
-
-    files: tuple[int, ...]
-    delete: DataFile
-    rows: int
-
-
-class ConversionResult(Struct, frozen=True):
-    """The delete files of a task, and the number of data files that it read."""
-
-    number: int
-    files: int
-    deletes: tuple[NewDelete, ...] = ()
-
-
-# Makes the tasks for so many that run at once.
-Tasks = Callable[[int], Iterator[ConversionTask]]
-# Runs tasks and gives their results in any order; closing it ends those that still run.
-Runner = Callable[[Tasks, QueryContext], Iterator[ConversionResult]]
+    found: dict[int, tuple[DataFile, int]] = {}
+    with decoding():
+        for delete, note in zip(written.deletes, written.notes, strict=True):
+            numbers, rows = _NOTES.decode(note)
+            files = [task.scan.tasks[task.files.index(each)].data_file.path for each in numbers]
+            if delete.referenced_data_file != (files[0] if len(files) == 1 else None):
+                raise ValueError(f"{delete.path} is not of {files[0]}")
+            if not found.keys().isdisjoint(numbers):
+                raise ValueError(f"{files[0]} has two delete files")
+            found |= dict.fromkeys(numbers, (delete, rows))
+    return found
 
 
 def tasks_of(
-    plan: ConversionPlan, operation: str, query: QueryContext, slots: int
-) -> Iterator[ConversionTask]:
+    plan: DeletesPlan, operation: str, query: QueryContext, slots: int
+) -> Iterator[DeletesTask]:
     """The tasks of a plan: each file is in one, neighbours in partitions together."""
     metadata = plan.table.metadata.without_history()
     most = min(_MOST_ROWS, max(_FEWEST_ROWS, query.settings.memory_limit // _PART_OF_MEMORY))
@@ -112,7 +131,7 @@ def tasks_of(
         files = [numbered_file(place, plan.tasks[each]) for place, each in enumerate(part)]
         scan = CombinedScanTask(tuple(files), plan.context)
         groups = tuple(plan.groups[each] for each in part) if plan.one_file else ()
-        yield ConversionTask(number, tuple(part), scan, metadata, operation, plan.keys, groups)
+        yield DeletesTask(number, tuple(part), scan, metadata, operation, plan.keys, groups)
 
 
 def _rows(task: FileScanTask) -> int:
@@ -167,48 +186,11 @@ def divide(
         yield part
 
 
-def run_conversion_task(
-    task: ConversionTask, query: QueryContext, *, attempt: int = 0
-) -> ConversionResult:
-    """Find the rows of a task's files, and write their deletes; what fails leaves no file.
-
-    ``attempt`` is another for each repetition of a task whose end is not known. Raises what
-    reading and writing do, InternalError for a file with rows that its metadata does not count.
-    """
-    # Without the progress of parts, which several tasks would mix up.
-    quiet = QueryContext(
-        query.settings, query.cancel, query.deadline, query.now, None, query.tables
-    )
-    made: list[Future[NewDelete]] = []
-    # The threads end before their files go.
-    with Uncommitted(task.storage) as new, thread_pool(_WRITERS, "icesql-deletes") as pool:
-        waiting: deque[tuple[int, Future[NewDelete]]] = deque()
-        held = 0
-        of_groups: dict[int, list[tuple[int, Positions]]] = {}
-        for place, taken, rows in _found(task, quiet):
-            if task.groups:
-                of_groups.setdefault(task.groups[place], []).append((place, rows))
-                continue
-            while waiting and held + len(rows) > _MOST_WAITING:
-                count, oldest = waiting.popleft()
-                oldest.result()
-                held -= count
-            made.append(pool.submit(_written, task, [(place, rows)], taken, attempt, new))
-            waiting.append((len(rows), made[-1]))
-            held += len(rows)
-        for part in of_groups.values():
-            count = sum(len(rows) for _, rows in part)
-            made += [pool.submit(_written, task, part, count, attempt, new)]
-        deletes = tuple(each.result() for each in made)
-        new.hand_over()
-    return ConversionResult(task.number, len(task.files), deletes)
-
-
-def _vectors(task: ConversionTask) -> bool:
+def _vectors(task: DeletesTask) -> bool:
     return task.metadata.format_version > 2
 
 
-def _found(task: ConversionTask, query: QueryContext) -> Iterator[tuple[int, int, Positions]]:
+def _found(task: DeletesTask, query: QueryContext) -> Iterator[tuple[int, int, Positions]]:
     """Of each file that loses rows its place, how many, and their sorted positions.
 
     With keys a vector has those of its position deletes besides, which are not counted.
@@ -261,27 +243,23 @@ def _check_positions(
 
 
 def _written(
-    task: ConversionTask,
+    task: DeletesTask,
     part: Sequence[tuple[int, Positions]],
     taken: int,
     attempt: int,
     new: Uncommitted,
-) -> NewDelete:
+) -> Written:
     """The delete file or vector of one data file, or the delete file of several."""
-    place, rows = part[0]
+    storage, (place, rows) = task.scan.context.storage, part[0]
     file, number = task.scan.tasks[place].data_file, task.files[place]
     operation = f"{task.operation}-{attempt}" if attempt else task.operation
     if len(part) > 1:
         several = [(task.scan.tasks[place].data_file, rows) for place, rows in part]
         made = write_partition_deletes(
-            task.metadata, task.storage, several, operation=operation, number=number + 1
+            task.metadata, storage, several, operation=operation, number=number + 1
         )
     else:
-        made = write_deletes(task.metadata, task.storage, file, rows, operation, number + 1)
+        made = write_deletes(task.metadata, storage, file, rows, operation, number + 1)
     new.take([made.path])
-    return NewDelete(tuple(task.files[place] for place, _ in part), made, taken)
-
-
-def as_of(delete: DataFile, file: DataFile) -> DataFile:
-    """A delete that came without its partition, with that of its data file."""
-    return replace(delete, spec_id=file.spec_id, partition=file.partition)
+    note = tuple(task.files[place] for place, _ in part), taken
+    return Written(deletes=(made,), notes=(msgspec.msgpack.encode(note),))

@@ -12,8 +12,8 @@ Source: Iceberg spec, "Scan Planning" and "Row-level Deletes"; Java
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Final
 
 import numpy as np
@@ -29,17 +29,16 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.maintain.convert.local import run_locally
-from icesql.maintain.convert.plan import ConversionPlan
-from icesql.maintain.convert.task import ConversionTask, NewDelete, Runner, tasks_of
-from icesql.maintain.new_deletes import NewDeletes
-from icesql.maintain.others import Deleted, Others, equality_deletes
+from icesql.maintain.deletes.plan import DeletesPlan
+from icesql.maintain.deletes.task import DeletesTask, found_by, tasks_of
+from icesql.maintain.others import Deleted, NewDeletes, Others, equality_deletes
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import typed_specs
 from icesql.scan.tasks.task import FileScanTask
 from icesql.storage.uncommitted import Uncommitted
+from icesql.work.run import Runner, Work, files_of_tasks, run_here
 
 # In the summary of a conversion: so many delete files were looked up.
 CONVERTED: Final = "converted-equality-deletes"
@@ -73,11 +72,11 @@ class Converted(Struct, frozen=True):
 
 def convert(
     catalog: Catalog,
-    planned: ConversionPlan,
+    planned: DeletesPlan,
     query: QueryContext,
     *,
     summary: Mapping[str, str],
-    run: Runner | None = None,
+    run: Runner[DeletesTask] = run_here,
 ) -> Converted:
     """Carry a plan out, in one commit. Rows are the same before and after.
 
@@ -86,12 +85,13 @@ def convert(
     """
     if planned.start is None:
         return Converted(planned.table)
-    with Uncommitted(planned.table.storage) as new:
+    table = planned.table
+    with files_of_tasks(table.metadata, table.storage) as new:
         work = _Conversion(planned, query, new)
-        work.find(run or run_locally)
+        work.find(run)
         done = commit_rewrite(
             catalog,
-            planned.table,
+            table,
             added=(),
             removed=planned.deletes,
             start_id=planned.start.snapshot_id,
@@ -110,40 +110,38 @@ def convert(
 class _Conversion:
     """The deletes that tasks wrote, and what each attempt to commit makes of them."""
 
-    def __init__(self, planned: ConversionPlan, query: QueryContext, new: Uncommitted) -> None:
+    def __init__(self, planned: DeletesPlan, query: QueryContext, new: Uncommitted) -> None:
         self._plan, self._query, self._new = planned, query, new
         self._key_of = planned.table.storage.same_file_key
         self._version = planned.table.metadata.format_version
-        self._found: dict[int, NewDelete] = {}
+        self._found: dict[int, tuple[DataFile, int]] = {}
         self._again = NewDeletes(new)
         self.replaced: tuple[DataFile, ...] = ()
         self.written: tuple[DataFile, ...] = ()
         self.rows = self.left = 0
 
-    def find(self, run: Runner) -> None:
+    def find(self, run: Runner[DeletesTask]) -> None:
         """Have tasks find the deleted rows of each file, and write them."""
         if not self._plan.tasks:
             return
-        operation = str(uuid.uuid4())
-
-        def tasks(slots: int) -> Iterator[ConversionTask]:
-            return tasks_of(self._plan, operation, self._query, slots)
-
-        files = 0
-        results = run(tasks, self._query)
-        try:
-            for each in results:
+        plan, query, files = self._plan, self._query, 0
+        work = Work(
+            lambda slots: tasks_of(plan, self._new.mark, query, slots),
+            plan.table.metadata,
+            self._new,
+            query,
+        )
+        what = "looking deletes up" if plan.keys else "rewriting"
+        with closing(run(work)) as results:
+            for task, made in results:
+                if isinstance(made, Exception):
+                    raise made
                 # First of all its files are known, so that they can be removed.
-                self._new.take(made.delete.path for made in each.deletes)
-                self._found |= {file: made for made in each.deletes for file in made.files}
-                files += each.files
-                what = "looking deletes up" if self._plan.keys else "rewriting"
-                self._query.report(Progress(what, files, len(self._plan.tasks)))
-                self._query.check()
-        finally:
-            close = getattr(results, "close", None)
-            if close is not None:
-                close()
+                self._new.take(made.paths)
+                self._found |= found_by(task, made)
+                files += len(task.files)
+                query.report(Progress(what, files, len(plan.tasks)))
+                query.check()
         if files != len(self._plan.tasks):
             raise InternalError(
                 f"tasks read {files:,} of {len(self._plan.tasks):,} data files; nothing was "
@@ -180,8 +178,9 @@ class _Conversion:
             if base.metadata.format_version != self._version or others.touch(task):
                 touched[number] = task
             elif number in self._found:
-                added.append(self._found[number].delete)
-                rows += self._found[number].rows
+                delete, count = self._found[number]
+                added.append(delete)
+                rows += count
                 removed += [each for each in task.deletes if each.is_deletion_vector]
         for part in _parts(touched):
             deleted = others.deleted_positions(part, self._plan.context)
@@ -211,7 +210,7 @@ class _Conversion:
                 touched[number] = task
             if number in self._found and not of_vector and len(lost) < len(task.deletes):
                 # It has rows of other data files, or of deletes that are there still.
-                made = self._found[number].delete
+                made, _ = self._found[number]
                 added[made.path], ages[made.path] = made, self._plan.ages[number]
         for part in _parts(touched):
             for number, deleted in others.deleted_positions(part, self._plan.context).items():
@@ -252,7 +251,7 @@ class _Conversion:
             others.refuse(f"deletes of {task.data_file.path} were taken back")
         if number not in self._found:
             return 0
-        own = replace(task, deletes=(self._found[number].delete,))
+        own = replace(task, deletes=(self._found[number][0],))
         found = PositionDeletes(self._plan.context, (own,), self._query).positions(own)
         if found is None:
             return 0

@@ -20,8 +20,8 @@ from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
-from icesql.maintain.convert.plan import ConversionPlan
-from icesql.maintain.convert.run import Converted, convert
+from icesql.maintain.deletes.plan import DeletesPlan
+from icesql.maintain.deletes.run import Converted, convert
 from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.planner import plan
@@ -216,7 +216,7 @@ def rewrite_delete_files(
     return convert(catalog, _planned(table, groups, query), query, summary=summary)
 
 
-def _planned(table: Table, groups: Sequence[DeleteGroup], query: QueryContext) -> ConversionPlan:
+def _planned(table: Table, groups: Sequence[DeleteGroup], query: QueryContext) -> DeletesPlan:
     """The data files of main to which delete files of the groups apply.
 
     Files of several groups of a partition may tell of one data file: each keeps its own.
@@ -244,7 +244,7 @@ def _planned(table: Table, groups: Sequence[DeleteGroup], query: QueryContext) -
             of_group = tuple(each for each in own if chosen.get(each.path) == number)
             tasks[path, number] = replace(task, deletes=of_group)
             ages[path, number] = max(each.sequence_number for each in groups[number].files)
-    return ConversionPlan(
+    return DeletesPlan(
         table,
         MAIN,
         start,

@@ -29,7 +29,7 @@ from icesql.storage.new_file import check_writable
 _BYTES_OF_ROW: Final = 16
 
 
-class ConversionPlan(Struct, frozen=True):
+class DeletesPlan(Struct, frozen=True):
     """The data files of a branch's head with the deletes that are written anew.
 
     With ``keys`` these are equality deletes. ``looked_at`` are the keys of all data files that the
@@ -71,7 +71,7 @@ class ConversionPlan(Struct, frozen=True):
 
 def plan_conversion(
     table: Table, query: QueryContext, *, branch: str = MAIN, row_filter: Predicate = ALWAYS_TRUE
-) -> ConversionPlan:
+) -> DeletesPlan:
     """The files that may hold a row of ``row_filter``, which names fields of the current schema.
 
     A file that does not say how many rows it has is read. Raises ProgrammingError for a branch that
@@ -105,7 +105,7 @@ def plan_conversion(
             )
     key_of = table.storage.same_file_key
     looked_at = frozenset(key_of(each.data_file.path) for each in files)
-    return ConversionPlan(table, branch, start, context, tasks, looked_at)
+    return DeletesPlan(table, branch, start, context, tasks, looked_at)
 
 
 def _counted(task: FileScanTask, context: ScanContext, query: QueryContext) -> FileScanTask:
