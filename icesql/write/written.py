@@ -76,7 +76,7 @@ def encode_written(written: Written) -> bytes:
 
 
 def decode_written(data: bytes, types: Types) -> Written:
-    """What these bytes describe; ``types`` are for the partition values of new files.
+    """The files that these bytes describe; ``types`` are for the partition values of new files.
 
     Those of removed ones are as they were sent. Raises InternalError for bytes that
     ``encode_written`` did not make.
@@ -98,7 +98,7 @@ def types_of(metadata: TableMetadata) -> Types:
 def reported(
     described: Iterable[tuple[bytes, bool]], types: Types, new: Uncommitted
 ) -> Iterator[Written]:
-    """What tasks elsewhere wrote, as their descriptions come; ``new`` gets the files.
+    """The writing of tasks elsewhere, as their descriptions come; ``new`` gets the files.
 
     With each comes whether others may be left, of a try that was lost. Before all have come, files
     may be left of any. Raises InternalError for files that a task cannot have written.

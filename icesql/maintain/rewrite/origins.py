@@ -28,7 +28,7 @@ class Origins:
         self._file: IO[bytes] | None = None
 
     def take(self, written: Written) -> Written:
-        """What a task wrote without its origins, which are kept here."""
+        """The same without origins, which are kept here."""
         size = sum(len(part) for each in written.origins for part in each)
         held: tuple[EncodedOrigins | _Spilled, ...] = written.origins
         if self._bytes + size > self._most:

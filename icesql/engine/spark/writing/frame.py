@@ -43,7 +43,7 @@ def written_frame(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, 
 
 
 def collect_written(task: WriteTask, described: Iterable[tuple[bytes, bool]]) -> Written:
-    """What all tasks wrote, in their order, out of the rows of ``written_frame``.
+    """All that tasks wrote, in their order, out of the rows of ``written_frame``.
 
     Files of tries that were lost are removed. If anything fails, so are those that tasks have
     finished until then, also those of tasks whose description never came. One that still runs may
