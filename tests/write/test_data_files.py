@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from datetime import date, datetime, timedelta
-from decimal import Decimal
+from ast import literal_eval
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,41 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import icesql.write
-from icesql.iceberg import types as t
 from icesql.iceberg.bounds import decode_bound
-from icesql.iceberg.manifest.data_file import DataFile
 from icesql.write.parquet_schema import parquet_schema
-from tests.write.test_write_task import column, metadata, written
+from tests.columns import array, type_of
+from tests.tables import read_table
+from tests.write.test_write_task import metadata, written
 
-LONG = "日本" * 200
-FAR = datetime(9999, 12, 31, 23, 59, 59, 999999)
-DAY = timedelta(days=1)
-TYPES = {
-    str(each): each
-    for each in (
-        t.BOOLEAN, t.INTEGER, t.LONG, t.FLOAT, t.DOUBLE, t.DecimalType(9, 2), t.DecimalType(18, 2),
-        t.DecimalType(20, 2), t.DecimalType(38, 2), t.DATE, t.TIME, t.TIMESTAMP, t.TIMESTAMPTZ,
-        t.TIMESTAMP_NS, t.TIMESTAMPTZ_NS, t.STRING, t.BINARY, t.FixedType(5), t.UUID,
-    )
-}  # fmt: skip
-# Three rows of each type with its least and greatest values; the second is NULL.
-ROWS: dict[str, tuple[Any, Any]] = {
-    "boolean": (False, True),
-    "int": (-(2**31), 2**31 - 1),
-    "long": (-(2**63), 2**63 - 1),
-    "float": (0.0, math.nan),
-    "double": (-0.0, math.nan),
-    "date": (date(1, 1, 1), date(9999, 12, 31)),
-    "time": (0, 86_399_999_999),
-    "timestamp": (datetime(1, 1, 1), FAR),
-    "timestamptz": (datetime(1, 1, 1), FAR),
-    "timestamp_ns": (-(2**63) + 10**9, 2**63 - 10**9),
-    "timestamptz_ns": (-(2**63) + 10**9, 2**63 - 10**9),
-    "string": ("", LONG),
-    "binary": (b"", b"\xfe" * 400),
-    "fixed[5]": (b"\0" * 5, b"\xff" * 5),
-    "uuid": (b"\0" * 16, b"\xff" * 16),
-}
+# Three rows of each type; the second is NULL.
+TYPES = {name: rest for name, *rest in read_table(__file__, "types.tsv")}
 
 
 def page() -> dict[str, list[str]]:
@@ -64,21 +36,9 @@ def page() -> dict[str, list[str]]:
     return found
 
 
-def table_of(type: t.IcebergType) -> pa.Table:
-    name = str(type)
-    if isinstance(type, t.DecimalType):
-        # Not by a minus sign, which rounds to 28 digits.
-        least, greatest = (Decimal((n, (9,) * type.precision, -type.scale)) for n in (1, 0))
-    else:
-        least, greatest = ROWS[name]
-    (field,) = parquet_schema(metadata(Path(), column(1, "c", type)).schema)
-    kind = pa.int64() if isinstance(least, int) and pa.types.is_temporal(field.type) else field.type
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
-    values = pa.array([least, None, greatest], kind)
-    if isinstance(field.type, pa.BaseExtensionType):
-        values = pa.ExtensionArray.from_storage(field.type, values)
-    return pa.Table.from_arrays([values.cast(field.type)], schema=pa.schema([field]))
+def table_of(name: str) -> pa.Table:
+    schema = parquet_schema(metadata(Path(), f"1 c {name}").schema)
+    return pa.Table.from_arrays([array(name, literal_eval(TYPES[name][0]))], schema=schema)
 
 
 def cells(path: str) -> tuple[str, str, Any]:
@@ -90,20 +50,14 @@ def cells(path: str) -> tuple[str, str, Any]:
     return physical, {"None": "-"}.get(logical, logical), chunk
 
 
-def bounds(type: t.IcebergType, file: DataFile) -> tuple[Any, Any]:
-    return decode_bound(type, file.lower_bounds[1]), decode_bound(type, file.upper_bounds[1])
-
-
 def test_the_page_has_every_type() -> None:
     assert set(page()) == {*TYPES, "geometry", "variant"}
 
 
 @pytest.mark.parametrize("name", TYPES)
 def test_a_column_is_what_the_page_says(tmp_path: Path, name: str) -> None:
-    type = TYPES[name]
     physical, logical, limits, *_ = page()[name]
-    rows = table_of(type)
-    (file,) = written(metadata(tmp_path, column(1, "c", type)), rows)
+    (file,) = written(metadata(tmp_path, f"1 c {name}"), table_of(name))
     found = cells(file.path)
     assert found[:2] == (physical, logical)
     chunk = found[2]
@@ -116,42 +70,11 @@ def test_a_column_is_what_the_page_says(tmp_path: Path, name: str) -> None:
     assert file.nan_value_counts == ({1: 1} if limits == "without NaN" else {})
     assert file.column_sizes[1] == chunk.total_compressed_size
     assert (file.split_offsets, file.sort_order_id) == ((4,), 0)
-    low, high = bounds(type, file)
-    match limits:
-        case "without NaN":
-            # The zero of the rows is the other one for each of the two types.
-            assert [math.copysign(1, each) for each in (low, high)] == [-1, 1]
-            assert low == high == 0
-        case "cut" if name == "string":
-            assert (low, high) == ("", LONG[:15] + chr(ord(LONG[15]) + 1))
-        case "cut":
-            assert (low, high) == (b"", b"\xfe" * 15 + b"\xff")
-        case "values" if name.endswith("_ns"):
-            assert (low, high) == ROWS[name]
-        case "values":
-            assert [low, high] == [internal(rows["c"][n].as_py(), type) for n in (0, 2)]
-        case _:
-            raise AssertionError(limits)
-
-
-def internal(value: Any, type: t.IcebergType) -> Any:
-    """A value of Arrow's as bounds have it."""
-    match type:
-        case t.DateType():
-            return (value - date(1970, 1, 1)).days
-        case t.TimeType():
-            since = timedelta(
-                hours=value.hour, minutes=value.minute, seconds=value.second,
-                microseconds=value.microsecond,
-            )  # fmt: skip
-            return since // timedelta(microseconds=1)
-        case t.TimestampType() | t.TimestamptzType():
-            plain = value.replace(tzinfo=None)
-            return (plain - datetime(1970, 1, 1)) // timedelta(microseconds=1)
-        case t.UUIDType():
-            return value.bytes
-        case _:
-            return value
+    found_bounds = [
+        repr(decode_bound(type_of(name), each[1]))
+        for each in (file.lower_bounds, file.upper_bounds)
+    ]
+    assert [limits, *found_bounds] == TYPES[name][1:]
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -159,7 +82,7 @@ def test_copy_differs_where_the_page_says(tmp_path: Path, name: str) -> None:
     own_physical, own_logical, _, physical, logical, limits = page()[name]
     path = str(tmp_path / "x.parquet")
     with duckdb.connect() as con:
-        con.register("rows", table_of(TYPES[name]))
+        con.register("rows", table_of(name))
         con.execute(f"COPY (SELECT * FROM rows) TO '{path}' (FIELD_IDS {{c: 1}})")
     found = cells(path)
     assert found[0] == (own_physical if physical == "=" else physical)
@@ -171,22 +94,18 @@ def test_copy_differs_where_the_page_says(tmp_path: Path, name: str) -> None:
 
 
 def test_what_is_nested_has_counts_unless_it_repeats(tmp_path: Path) -> None:
-    inner = t.StructType((column(2, "d", t.DOUBLE, required=True), column(3, "t", t.STRING)))
-    fields = (
-        column(1, "s", inner),
-        column(4, "l", t.ListType(5, t.DOUBLE, True)),
-        column(6, "m", t.MapType(7, t.STRING, 8, t.LONG)),
-        column(9, "n", t.UNKNOWN),
-        column(10, "i", t.INTEGER, required=True),
+    table = metadata(
+        tmp_path,
+        "1 s struct<2 d double!, 3 t string>, 4 l list<5 double!>, 6 m map<7 string, 8 long>, "
+        "9 n unknown, 10 i int!",
     )
-    table = metadata(tmp_path, *fields)
     rows = pa.table(
         {
-            "s": pa.array([{"d": math.nan, "t": "x"}, None], pa.struct([("d", pa.float64()), ("t", pa.string())])),
-            "l": pa.array([[math.nan], []], pa.list_(pa.float64())),
-            "m": pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64())),
-            "n": pa.nulls(2),
-            "i": pa.array([1, 2], pa.int32()),
+            "s": [{"d": math.nan, "t": "x"}, None],
+            "l": [[math.nan], []],
+            "m": array("map<1 string, 2 long>", [[("k", 1)], None]),
+            "n": [None, None],
+            "i": [1, 2],
         }
     )  # fmt: skip
     (file,) = written(table, rows)
@@ -203,12 +122,12 @@ def test_what_is_nested_has_counts_unless_it_repeats(tmp_path: Path) -> None:
 
 
 def test_geometries_and_variants_are_what_the_page_says(tmp_path: Path) -> None:
-    fields = (column(1, "g", t.GeometryType("OGC:CRS84")), column(2, "v", t.VariantType()))
+    fields = "1 g geometry, 2 v variant"
     point = struct.pack("<BIdd", 1, 1, 3.0, -4.0)
     rows = pa.table(
         {"g": pa.array([point, None], pa.binary()), "v": pa.array(['{"a": 1}', None], pa.string())}
     )
-    (file,) = written(metadata(tmp_path, *fields), rows)
+    (file,) = written(metadata(tmp_path, fields), rows)
     physical, logical, limits, *_ = page()["geometry"]
     found = cells(file.path)
     assert found[:2] == (physical, logical)

@@ -7,34 +7,18 @@ import pytest
 from icesql.errors import UnsupportedTableError
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.write.distribution import distribution
-
-BY_KEY = PartitionSpec(0, (PartitionField((1,), 1000, "identity", "k"),))
-VOID = PartitionSpec(0, (PartitionField((1,), 1000, "void", "k"),))
-NONE = PartitionSpec()
+from tests.tables import read_table
 
 
 @pytest.mark.parametrize(
-    ("mode", "spec", "is_sorted", "expected"),
-    [
-        (None, NONE, False, "none"),
-        (None, BY_KEY, False, "hash"),
-        (None, VOID, False, "none"),
-        (None, NONE, True, "range"),
-        (None, BY_KEY, True, "range"),
-        ("none", BY_KEY, True, "none"),
-        ("hash", NONE, False, "none"),
-        ("hash", NONE, True, "none"),
-        ("HASH", BY_KEY, True, "hash"),
-        ("range", NONE, False, "none"),
-        ("range", BY_KEY, False, "hash"),
-        ("range", NONE, True, "range"),
-    ],
+    ("mode", "transform", "order", "expected"), read_table(__file__, "distribution.tsv")
 )
-def test_modes(mode: str | None, spec: PartitionSpec, is_sorted: bool, expected: str) -> None:
-    properties = {} if mode is None else {"write.distribution-mode": mode}
-    assert distribution(properties, spec, is_sorted) == expected
+def test_modes(mode: str, transform: str, order: str, expected: str) -> None:
+    properties = {"write.distribution-mode": mode} if mode else {}
+    fields = [PartitionField((1,), 1000, transform, "k")] if transform else []
+    assert distribution(properties, PartitionSpec(0, tuple(fields)), bool(order)) == expected
 
 
 def test_an_unknown_mode_is_refused() -> None:
     with pytest.raises(UnsupportedTableError, match=r"write\.distribution-mode = 'both'"):
-        distribution({"write.distribution-mode": "both"}, NONE, False)
+        distribution({"write.distribution-mode": "both"}, PartitionSpec(), False)

@@ -5,25 +5,16 @@ from __future__ import annotations
 import pytest
 
 from icesql.write.options import write_options
+from tests.tables import read_table
 
 CODEC, LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
 
 
-@pytest.mark.parametrize(
-    ("properties", "codec", "level"),
-    [
-        ({}, "gzip", 6),
-        ({CODEC: "GZIP"}, "gzip", 6),
-        ({CODEC: "gzip", LEVEL: "9"}, "gzip", 9),
-        ({CODEC: "zstd"}, "zstd", None),
-        ({CODEC: "zstd", LEVEL: "3"}, "zstd", 3),
-        ({CODEC: "snappy", LEVEL: "3"}, "snappy", None),
-    ],
-)
-def test_levels_of_compression(properties: dict[str, str], codec: str, level: int | None) -> None:
+@pytest.mark.parametrize(("codec", "level", "expected"), read_table(__file__, "compression.tsv"))
+def test_levels_of_compression(codec: str, level: str, expected: str) -> None:
     """gzip's is Java's where none is named, not pyarrow's 9."""
-    options = write_options(properties)
-    assert (options.codec, options.level) == (codec, level)
+    options = write_options({k: v for k, v in ((CODEC, codec), (LEVEL, level)) if v})
+    assert f"{options.codec} {options.level}" == expected
 
 
 def test_delete_files_have_a_level_of_their_own() -> None:

@@ -6,13 +6,13 @@ import base64
 import math
 import pickle
 import random
+from ast import literal_eval
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,36 +29,48 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.storage.open import Storage
+from icesql.write.parquet_schema import parquet_schema
 from icesql.write.write_task import WriteTask, write_task, write_task_for
+from tests.columns import array, columns
+from tests.tables import read_table
 
 DAY = timedelta(days=1)
 
 
 def metadata(
     tmp_path: Path,
-    *fields: t.NestedField,
-    spec: Sequence[tuple[int, str, str]] = (),
-    order: Sequence[SortField] = (),
+    *fields: t.NestedField | str,
+    spec: str = "",
+    order: str = "",
     **properties: str,
 ) -> TableMetadata:
     parts = tuple(
-        PartitionField((source,), 1000 + place, transform, name)
-        for place, (source, transform, name) in enumerate(spec)
+        PartitionField((int(source),), 1000 + place, transform, name)
+        for place, (source, transform, name) in enumerate(_words(spec))
     )
+    sorting = tuple(SortField((int(source),), *rest) for source, *rest in _words(order))
+    found = [
+        field for each in fields for field in (columns(each) if isinstance(each, str) else [each])
+    ]
     return TableMetadata(
         format_version=2,
         table_uuid="u",
         location=str(tmp_path / "db/t"),
         last_updated_ms=0,
         last_sequence_number=0,
-        schemas={0: Schema(fields)},
+        schemas={0: Schema(tuple(found))},
         current_schema_id=0,
         specs={0: PartitionSpec(0, parts)},
         default_spec_id=0,
-        sort_orders={0: SortOrder(), 1: SortOrder(1, tuple(order))},
+        sort_orders={0: SortOrder(), 1: SortOrder(1, sorting)},
         default_sort_order_id=1 if order else 0,
         properties={key.replace("__", "-"): value for key, value in properties.items()},
     )
+
+
+def _words(text: str) -> list[list[str]]:
+    """The words of each part, such as ``1 identity p, 2 bucket[4] b``."""
+    return [each.split() for each in text.split(", ") if each]
 
 
 def column(field_id: int, name: str, type: t.IcebergType, **more: Any) -> t.NestedField:
@@ -97,27 +109,17 @@ def all_files(tmp_path: Path) -> list[Path]:
 
 def test_the_schema_of_a_file(tmp_path: Path) -> None:
     struct = t.StructType((column(20, "in side", t.STRING), column(21, "gone", t.UNKNOWN)))
-    fields = (
-        column(1, "i", t.INTEGER, required=True),
-        column(2, "small", t.DecimalType(9, 2)),
-        column(3, "middle", t.DecimalType(18, 2)),
-        column(4, "wide", t.DecimalType(19, 2)),
-        column(5, "time", t.TIME),
-        column(6, "ts", t.TIMESTAMP),
-        column(7, "tz", t.TIMESTAMPTZ),
-        column(8, "ns", t.TIMESTAMPTZ_NS),
-        column(9, "u", t.UUID),
-        column(10, "f", t.FixedType(3)),
+    table = metadata(
+        tmp_path,
+        "1 i int!, 2 small decimal(9, 2), 3 middle decimal(18, 2), 4 wide decimal(19, 2), "
+        "5 time time, 6 ts timestamp, 7 tz timestamptz, 8 ns timestamptz_ns, 9 u uuid, 10 f fixed[3]",
         column(11, "9.x", struct),
-        column(12, "l", t.ListType(30, t.LONG, True)),
-        column(13, "m", t.MapType(31, t.STRING, 32, t.DATE)),
-        column(14, "nothing", t.UNKNOWN),
+        "12 l list<30 long!>, 13 m map<31 string, 32 date>, 14 nothing unknown",
     )
-    table = metadata(tmp_path, *fields)
     kinds = [pa.int32()] + [pa.null()] * 13
     rows = pa.table(
         [pa.array([1] if kind == pa.int32() else [None], kind) for kind in kinds],
-        names=[f.name for f in fields],
+        names=[f.name for f in table.schema.fields],
     )
     (file,) = written(table, rows)
     shown = str(pq.ParquetFile(file.path).schema)
@@ -148,7 +150,7 @@ def test_the_schema_of_a_file(tmp_path: Path) -> None:
 
 
 def test_types_that_are_not_written(tmp_path: Path) -> None:
-    table = metadata(tmp_path, column(1, "x", t.ListType(2, t.UNKNOWN)))
+    table = metadata(tmp_path, "1 x list<2 unknown>")
     with pytest.raises(UnsupportedTableError, match="writing column x"):
         write_task(task_of(table), [])
 
@@ -157,7 +159,7 @@ def test_files_roll_at_the_target_size(tmp_path: Path) -> None:
     draw = random.Random(1)
     rows = pa.table({"i": [draw.randrange(2**62) for _ in range(60_000)]})
     table = metadata(
-        tmp_path, column(1, "i", t.LONG), **{"write.target-file-size-bytes": "100000",
+        tmp_path, "1 i long", **{"write.target-file-size-bytes": "100000",
         "write.parquet.row-group-size-bytes": "40000"},
     )  # fmt: skip
     files = written(table, rows, threads=1)
@@ -178,7 +180,7 @@ def test_files_roll_at_the_target_size(tmp_path: Path) -> None:
 
 
 def test_small_writes_make_one_file(tmp_path: Path) -> None:
-    table = metadata(tmp_path, column(1, "i", t.LONG))
+    table = metadata(tmp_path, "1 i long")
     (file,) = written(table, pa.table({"i": range(10)}), size=1, threads=4)
     assert file.path.startswith(f"{table.location}/data/00000-0-")
     assert file.path.endswith("-00001.parquet")
@@ -193,13 +195,13 @@ def test_properties_are_kept(tmp_path: Path) -> None:
         "write.parquet.dict-encoding-enabled.column.s": "false",
         "write.data.path": f"{tmp_path}/elsewhere/",
     }
-    table = metadata(tmp_path, column(1, "s", t.STRING), **properties)
+    table = metadata(tmp_path, "1 s string", **properties)
     (file,) = written(table, pa.table({"s": ["a", "b"]}))
     assert file.path.startswith(f"{tmp_path}/elsewhere/00000-0-")
     chunk = pq.read_metadata(file.path).row_group(0).column(0)
     assert chunk.compression == "SNAPPY"
     assert not chunk.has_dictionary_page
-    default = metadata(tmp_path, column(1, "s", t.STRING))
+    default = metadata(tmp_path, "1 s string")
     (file,) = written(default, pa.table({"s": ["a"]}))
     assert pq.read_metadata(file.path).row_group(0).column(0).compression == "GZIP"
 
@@ -218,105 +220,40 @@ def test_properties_are_kept(tmp_path: Path) -> None:
 )
 def test_properties_that_cannot_be_kept(tmp_path: Path, key: str, value: str) -> None:
     with pytest.raises(UnsupportedTableError):
-        task_of(metadata(tmp_path, column(1, "s", t.STRING), **{key: value}))
+        task_of(metadata(tmp_path, "1 s string", **{key: value}))
 
 
 # ------------------------------------------------------------------ metrics
 
 
-def test_metrics_are_those_of_the_rows(tmp_path: Path) -> None:
-    draw = random.Random(3)
-    nan = math.nan
-    struct = t.StructType((column(20, "d", t.DOUBLE), column(21, "s", t.STRING)))
-    kinds: dict[str, tuple[t.IcebergType, list[Any]]] = {
-        "b": (t.BOOLEAN, [True, False]),
-        "i": (t.INTEGER, [-5, 3, 2**31 - 1]),
-        "l": (t.LONG, [-(2**63), 7]),
-        "f": (t.FLOAT, [nan, 1.5, -0.0, 0.0]),
-        "d": (t.DOUBLE, [nan, -math.inf, 3.5]),
-        "n": (t.DOUBLE, [nan]),
-        "p": (t.DecimalType(9, 2), [Decimal("-1.28"), Decimal("0.01")]),
-        "q": (t.DecimalType(38, 2), [Decimal("-1.28"), Decimal(10) ** 30 / 100]),
-        "day": (t.DATE, [date(1969, 12, 31), date(2026, 1, 1)]),
-        "ts": (t.TIMESTAMP, [datetime(1960, 1, 1), datetime(2026, 1, 1)]),
-        "s": (t.STRING, ["abcdefghijklmnopqrstuvwxyz", "é", "", "\U0010ffff" * 20]),
-        "x": (t.BINARY, [b"\xff" * 20, b"\x00", b"a" * 17]),
-        "u": (t.UUID, [UUID(int=1), UUID(int=2**127 + 5)]),
-        "k": (t.FixedType(3), [b"\xff\xff\xff", b"abc"]),
-        "st": (struct, [{"d": nan, "s": None}, {"d": 1.0, "s": "q"}]),
-        "z": (t.STRING, [None]),
-    }
-    fields = [column(place, name, type) for place, (name, (type, _)) in enumerate(kinds.items(), 1)]
-    given = {
-        name: [draw.choice([*values, None]) for _ in range(300)]
-        for name, (_, values) in kinds.items()
-    }
-    arrays = {
-        name: pa.array(
-            [v.bytes if isinstance(v, UUID) else v for v in values],
-            pa.binary(16) if name == "u" else pa.decimal128(38, 2) if name == "q" else None,
-        )
-        for name, values in given.items()
-    }
-    small = {
-        "write.parquet.row-group-size-bytes": "1000",
-        "write.metadata.metrics.column.z": "full",
-    }
-    table = metadata(tmp_path, *fields, **small)
-    (file,) = written(table, pa.table(arrays), threads=1)
-    assert pq.read_metadata(file.path).num_row_groups == 1
-    leaves = {f.field_id: given[f.name] for f in fields if f.name != "st"}
-    leaves[20] = [None if v is None else v["d"] for v in given["st"]]
-    leaves[21] = [None if v is None else v["s"] for v in given["st"]]
-    by_id = {**{f.field_id: f.type for f in fields}, 20: t.DOUBLE, 21: t.STRING}
-    for field_id, values in leaves.items():
-        there = [v for v in values if v is not None]
-        nans = [v for v in there if v != v]
-        assert file.value_counts[field_id] == 300
-        assert file.null_value_counts[field_id] == 300 - len(there)
-        assert file.nan_value_counts.get(field_id) == (
-            len(nans) if t.is_floating(by_id[field_id]) else None
-        )
-        rest = [v for v in there if v == v]
-        lower, upper = file.lower_bounds.get(field_id), file.upper_bounds.get(field_id)
-        if not rest:
-            assert lower is upper is None
-            continue
-        assert lower is not None
-        low = decode_bound(by_id[field_id], lower)
-        high = None if upper is None else decode_bound(by_id[field_id], upper)
-        for value in rest:
-            plain = _internal(value)
-            assert low <= plain, field_id
-            assert high is None or plain <= high, field_id
-        if by_id[field_id] not in (t.STRING, t.BINARY):
-            assert (low, high) == (min(map(_internal, rest)), max(map(_internal, rest)))
-    names = {f.name: f.field_id for f in fields}
-    assert file.lower_bounds[names["s"]] == b""
-    assert names["s"] not in file.upper_bounds  # nothing is above U+10FFFF
-    assert names["x"] not in file.upper_bounds
-    assert file.upper_bounds[names["f"]] == bytes.fromhex("0000c03f")
-    assert file.lower_bounds[names["f"]] == bytes.fromhex("00000080")  # -0.0
-    assert names["n"] not in file.lower_bounds
+def metrics_of(file: DataFile, field_id: int, type: t.IcebergType) -> str:
+    counts = (file.value_counts, file.null_value_counts, file.nan_value_counts)
+    bounds = [each.get(field_id) for each in (file.lower_bounds, file.upper_bounds)]
+    decoded = [None if each is None else decode_bound(type, each) for each in bounds]
+    return repr((*(each.get(field_id) for each in counts), *decoded))
 
 
-def _internal(value: Any) -> Any:
-    match value:
-        case datetime():
-            return (value - datetime(1970, 1, 1)) // timedelta(microseconds=1)
-        case date():
-            return (value - date(1970, 1, 1)).days
-        case UUID():
-            return value.bytes
-        case _:
-            return value
+@pytest.mark.parametrize(
+    ("schema", "mode", "values", "field_id", "metrics"), read_table(__file__, "metrics.tsv")
+)
+def test_metrics_are_those_of_the_rows(
+    tmp_path: Path, schema: str, mode: str, values: str, field_id: str, metrics: str
+) -> None:
+    kind, number = schema.partition(" c ")[2], int(field_id)
+    rows = pa.table({"c": array(kind, literal_eval(values))})
+    for key in ("default", "column.c"):
+        properties = {f"write.metadata.metrics.{key}": mode} if mode else {}
+        table = metadata(tmp_path, schema, **properties)
+        (file,) = written(table, rows)
+        assert metrics_of(file, number, table.schema.type_of(number)) == metrics
+        assert (number in file.column_sizes) is (mode != "none")
 
 
 def test_bounds_of_several_row_groups(tmp_path: Path) -> None:
     """Neither the last group's alone, nor those of decimals compared as bytes."""
     wide = t.DecimalType(38, 0)
     table = metadata(
-        tmp_path, column(1, "q", wide), column(2, "s", t.STRING), column(3, "d", t.DOUBLE),
+        tmp_path, column(1, "q", wide), "2 s string, 3 d double",
         **{"write.parquet.row-group-size-bytes": "1000"},
     )  # fmt: skip
     count = 9000
@@ -340,51 +277,20 @@ def test_bounds_of_several_row_groups(tmp_path: Path) -> None:
 
 
 def test_values_too_long_for_the_footer_have_counts_alone(tmp_path: Path) -> None:
-    table = metadata(tmp_path, column(1, "s", t.STRING))
+    table = metadata(tmp_path, "1 s string")
     (file,) = written(table, pa.table({"s": ["x" * 10_000, "a", None]}))
     assert file.null_value_counts == {1: 1}
     assert file.value_counts == {1: 3}
     assert 1 not in file.lower_bounds or file.lower_bounds[1] == b"a"
 
 
-@pytest.mark.parametrize(
-    ("mode", "counts", "lower", "upper"),
-    [
-        ("none", False, None, None),
-        ("counts", True, None, None),
-        ("truncate(3)", True, b"abc", b"abd"),
-        ("full", True, b"abcdefghijklmnopqrst", b"abcdefghijklmnopqrst"),
-        ("nonsense", True, b"abcdefghijklmnop", b"abcdefghijklmnoq"),
-    ],
-)
-def test_modes(tmp_path: Path, mode: str, counts: bool, lower: Any, upper: Any) -> None:
-    rows = pa.table({"s": ["abcdefghijklmnopqrst"]})
-    for key in ("default", "column.s"):
-        table = metadata(
-            tmp_path, column(1, "s", t.STRING), **{f"write.metadata.metrics.{key}": mode}
-        )
-        (file,) = written(table, rows)
-        assert (1 in file.value_counts) is (1 in file.column_sizes) is counts
-        assert (file.lower_bounds.get(1), file.upper_bounds.get(1)) == (lower, upper)
-
-
 # ------------------------------------------------------------------ partitions
 
 
 def test_partitions(tmp_path: Path) -> None:
-    fields = (
-        column(1, "ts", t.TIMESTAMPTZ),
-        column(2, "s", t.STRING),
-        column(3, "i", t.LONG),
-        column(4, "st", t.StructType((column(5, "d", t.DATE),))),
-    )
-    spec = [
-        (1, "day", "ts_day"),
-        (2, "identity", "data#1"),
-        (3, "bucket[4]", "i_bucket"),
-        (5, "month", "d_month"),
-    ]
-    table = metadata(tmp_path, *fields, spec=spec)
+    fields = "1 ts timestamptz, 2 s string, 3 i long, 4 st struct<5 d date>"
+    spec = "1 day ts_day, 2 identity data#1, 3 bucket[4] i_bucket, 5 month d_month"
+    table = metadata(tmp_path, fields, spec=spec)
     start = datetime(2026, 1, 1)
     draw = random.Random(5)
     rows = [
@@ -396,15 +302,7 @@ def test_partitions(tmp_path: Path) -> None:
         }
         for _ in range(400)
     ]
-    kinds = pa.schema(
-        [
-            ("ts", pa.timestamp("us", "UTC")),
-            ("s", pa.string()),
-            ("i", pa.int64()),
-            ("st", pa.struct([("d", pa.date32())])),
-        ]
-    )
-    files = written(table, pa.Table.from_pylist(rows, kinds), size=37)
+    files = written(table, pa.Table.from_pylist(rows, parquet_schema(table.schema)), size=37)
     assert len({each.partition for each in files}) == len(files)
     from mmh3 import hash as murmur3
 
@@ -438,7 +336,7 @@ def test_partitions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["z" * 400, "\u00e9" * 60, "\u4f60" * 200, "a%" * 150])
 def test_a_partition_of_a_text_longer_than_names_of_folders(tmp_path: Path, text: str) -> None:
-    table = metadata(tmp_path, column(1, "s", t.STRING), spec=[(1, "identity", "s")])
+    table = metadata(tmp_path, "1 s string", spec="1 identity s")
     other = text + "!"
     files = written(table, pa.table({"s": [text, other, text]}))
     assert {each.partition: each.record_count for each in files} == {(text,): 2, (other,): 1}
@@ -450,9 +348,9 @@ def test_a_partition_of_a_text_longer_than_names_of_folders(tmp_path: Path, text
 
 
 def test_partitions_of_odd_values(tmp_path: Path) -> None:
-    fields = (column(1, "d", t.DOUBLE), column(2, "x", t.BINARY), column(3, "b", t.BOOLEAN))
-    spec = [(1, "identity", "d"), (2, "identity", "x"), (3, "void", "b")]
-    table = metadata(tmp_path, *fields, spec=spec)
+    fields = "1 d double, 2 x binary, 3 b boolean"
+    spec = "1 identity d, 2 identity x, 3 void b"
+    table = metadata(tmp_path, fields, spec=spec)
     rows = pa.table(
         {"d": [math.nan, math.nan, 1.0, None], "x": [b"\xff", b"\xff", None, None], "b": [True] * 4}
     )
@@ -465,7 +363,7 @@ def test_partitions_of_odd_values(tmp_path: Path) -> None:
 
 def test_partitions_of_both_zeros(tmp_path: Path) -> None:
     """Java reads a column of an identity partition from the tuple, so the signs stay apart."""
-    table = metadata(tmp_path, column(1, "d", t.DOUBLE), spec=[(1, "identity", "d")])
+    table = metadata(tmp_path, "1 d double", spec="1 identity d")
     rows = pa.table({"d": [0.0, -0.0, 0.0, math.nan, -0.0, math.nan]})
     for size in (1, 1 << 20):
         files = written(table, rows, size=size)
@@ -478,9 +376,7 @@ def test_partitions_of_both_zeros(tmp_path: Path) -> None:
 def test_more_partitions_than_memory(tmp_path: Path) -> None:
     """What does not fit waits on disk, and nothing of that is left."""
     draw = random.Random(9)
-    table = metadata(
-        tmp_path, column(1, "p", t.INTEGER), column(2, "s", t.STRING), spec=[(1, "identity", "p")]
-    )
+    table = metadata(tmp_path, "1 p int, 2 s string", spec="1 identity p")
     count = 40_000
     rows = pa.table(
         {"p": [draw.randrange(50) for _ in range(count)], "s": [f"{n:0200}" for n in range(count)]}
@@ -501,11 +397,8 @@ def test_more_partitions_than_memory(tmp_path: Path) -> None:
 
 def test_sorted_rows(tmp_path: Path) -> None:
     nan = math.nan
-    order = [
-        SortField((1,), "truncate[2]", "asc", "nulls-last"),
-        SortField((2,), "identity", "desc", "nulls-last"),
-    ]
-    table = metadata(tmp_path, column(1, "s", t.STRING), column(2, "d", t.DOUBLE), order=order)
+    order = "1 truncate[2] asc nulls-last, 2 identity desc nulls-last"
+    table = metadata(tmp_path, "1 s string, 2 d double", order=order)
     rows = pa.table({
         "s": ["b1", None, "aax", "aa", "aa", "aa", "aay", "aa"],
         "d": [1.0, 2.0, nan, -0.0, 0.0, None, -1.0, math.inf],
@@ -521,8 +414,8 @@ def test_sorted_rows(tmp_path: Path) -> None:
 
 def test_each_sorted_file_is_sorted_whole(tmp_path: Path) -> None:
     draw = random.Random(2)
-    order = [SortField((1,), "identity", "asc", "nulls-first")]
-    table = metadata(tmp_path, column(1, "i", t.LONG), column(2, "s", t.STRING), order=order)
+    order = "1 identity asc nulls-first"
+    table = metadata(tmp_path, "1 i long, 2 s string", order=order)
     rows = pa.table(
         {"i": [draw.choice([None, *range(1000)]) for _ in range(30_000)], "s": ["x" * 200] * 30_000}
     )
@@ -536,8 +429,8 @@ def test_each_sorted_file_is_sorted_whole(tmp_path: Path) -> None:
 
 
 def test_an_order_by_an_unknown_transform_is_not_claimed(tmp_path: Path) -> None:
-    order = [SortField((1,), "zorder", "asc", "nulls-first")]
-    table = metadata(tmp_path, column(1, "i", t.LONG), order=order)
+    order = "1 zorder asc nulls-first"
+    table = metadata(tmp_path, "1 i long", order=order)
     (file,) = written(table, pa.table({"i": [2, 1]}))
     assert file.sort_order_id == 0
 
@@ -546,17 +439,17 @@ def test_object_storage_folders(tmp_path: Path) -> None:
     import re
 
     properties = {"write.object-storage.enabled": "true"}
-    table = metadata(tmp_path, column(1, "p", t.STRING), spec=[(1, "identity", "p")], **properties)
+    table = metadata(tmp_path, "1 p string", spec="1 identity p", **properties)
     (file,) = written(table, pa.table({"p": ["a"]}))
     inner = file.path.removeprefix(f"{table.location}/data/")
     assert re.fullmatch(r"[01]{4}/[01]{4}/[01]{4}/[01]{8}/p=a/00000-0-[\w-]+-00001\.parquet", inner)
     plain = {**properties, "write.object-storage.partitioned-paths": "false"}
-    table = metadata(tmp_path, column(1, "p", t.STRING), spec=[(1, "identity", "p")], **plain)
+    table = metadata(tmp_path, "1 p string", spec="1 identity p", **plain)
     (file,) = written(table, pa.table({"p": ["a"]}))
     inner = file.path.removeprefix(f"{table.location}/data/")
     assert re.fullmatch(r"[01]{4}/[01]{4}/[01]{4}/[01]{8}-00000-0-[\w-]+-00001\.parquet", inner)
     away = {**properties, "write.data.path": f"{tmp_path}/bucket"}
-    table = metadata(tmp_path, column(1, "p", t.STRING), **away)
+    table = metadata(tmp_path, "1 p string", **away)
     (file,) = written(table, pa.table({"p": ["a"]}))
     assert re.match(
         rf"{tmp_path}/bucket/[01]{{4}}/[01]{{4}}/[01]{{4}}/[01]{{8}}/db/t/00000-", file.path
@@ -566,11 +459,9 @@ def test_object_storage_folders(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ failures
 
 
-@pytest.mark.parametrize("spec", [[], [(1, "truncate[10000]", "p")]], ids=["plain", "partitioned"])
+@pytest.mark.parametrize("spec", ["", "1 truncate[10000] p"], ids=["plain", "partitioned"])
 def test_a_failure_leaves_no_file(tmp_path: Path, spec: Any) -> None:
-    table = metadata(
-        tmp_path, column(1, "i", t.INTEGER), spec=spec, **{"write.target-file-size-bytes": "5000"}
-    )
+    table = metadata(tmp_path, "1 i int", spec=spec, **{"write.target-file-size-bytes": "5000"})
     good = pa.table({"i": range(50_000)}).to_batches(max_chunksize=5000)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -583,7 +474,7 @@ def test_a_failure_leaves_no_file(tmp_path: Path, spec: Any) -> None:
 
 
 def test_a_cancelled_write_leaves_no_file(tmp_path: Path) -> None:
-    table = metadata(tmp_path, column(1, "i", t.LONG), **{"write.target-file-size-bytes": "5000"})
+    table = metadata(tmp_path, "1 i long", **{"write.target-file-size-bytes": "5000"})
     query = QueryContext()
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -598,7 +489,7 @@ def test_a_cancelled_write_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    table = metadata(tmp_path, column(1, "i", t.LONG))
+    table = metadata(tmp_path, "1 i long")
     Path(table.location).parent.mkdir(parents=True)
     Path(table.location).write_text("a file, no folder")
     with pytest.raises(OperationalError, match=r"cannot write .*: cannot make its folder: "):
@@ -606,7 +497,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_task_crosses_to_other_processes(tmp_path: Path) -> None:
-    table = metadata(tmp_path, column(1, "i", t.LONG), spec=[(1, "bucket[3]", "b")])
+    table = metadata(tmp_path, "1 i long", spec="1 bucket[3] b")
     task = pickle.loads(pickle.dumps(task_of(table)))
     result = pickle.loads(pickle.dumps(write_task(task, [pa.record_batch({"i": range(100)})])))
     assert sum(each.record_count for each in result.files) == 100

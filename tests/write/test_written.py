@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import pickle
+from ast import literal_eval
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,22 +17,26 @@ from icesql.errors import InternalError
 from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.write.written import Written, decode_written, encode_written
+from tests.columns import type_of
+from tests.tables import read_table
 
-VALUES: list[tuple[t.IcebergType, Any]] = [
-    (t.BOOLEAN, True),
-    (t.INTEGER, -(2**31)),
-    (t.LONG, 2**63 - 1),
-    (t.FLOAT, 1.5),
-    (t.DOUBLE, -0.0),
-    (t.DOUBLE, math.inf),
-    (t.DecimalType(38, 2), Decimal("-1234567890123456789012345678901234.50")),
-    (t.DecimalType(9, 2), Decimal("0.10")),
-    (t.DATE, -5),
-    (t.TIMESTAMPTZ, 1),
-    (t.STRING, "é/=\x00"),
-    (t.UUID, bytes(range(16))),
-    (t.BINARY, b"\xff\x00"),
-    (t.STRING, None),
+
+def value(kind: str, text: str) -> Any:
+    """The value of a cell: decimals and what Python has no literal of are written as texts."""
+    found = literal_eval(text)
+    is_text = isinstance(found, str)
+    return (
+        Decimal(found)
+        if is_text and "decimal" in kind
+        else float(found)
+        if is_text and kind == "double"
+        else found
+    )
+
+
+VALUES = [
+    (type_of(kind), value(kind, text))
+    for kind, text in read_table(__file__, "partition_values.tsv")
 ]
 
 
@@ -90,20 +95,15 @@ def test_a_pickle_is_not_unpickled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("type", "value"),
+    ("kind", "other"),
     [
-        (t.INTEGER, "1"),
-        (t.STRING, 1),
-        (t.DecimalType(9, 2), "NaN.5"),
-        (t.DecimalType(9, 2), 1.5),
-        (t.UUID, "x"),
-        (t.DOUBLE, 1),
-        (t.LONG, [1]),
+        ("int", "1"), ("string", 1), ("decimal(9, 2)", "NaN.5"), ("decimal(9, 2)", 1.5),
+        ("uuid", "x"), ("double", 1), ("long", [1]),
     ],
-)
-def test_a_value_of_another_type_is_refused(type: t.IcebergType, value: Any) -> None:
+)  # fmt: skip
+def test_a_value_of_another_type_is_refused(kind: str, other: Any) -> None:
     with pytest.raises(InternalError):
-        decoded(encode_written(described((value,))), type)
+        decoded(encode_written(described((other,))), type_of(kind))
 
 
 @pytest.mark.parametrize(

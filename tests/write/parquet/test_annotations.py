@@ -17,6 +17,7 @@ from icesql.storage.open import Storage
 from icesql.write.options import WriteOptions
 from icesql.write.parquet.annotations import annotated, logical_types
 from icesql.write.parquet_file import FileShape, ParquetFile
+from tests.columns import columns, type_of
 
 # Footers up to their number of rows: a time (field 1) and a struct (2) with a time (3).
 BY_PYARROW_21 = (
@@ -30,8 +31,8 @@ BY_PYARROW_26 = (
 # And a UUID (1).
 UUID_BY_PYARROW_18 = "1504192c35001806736368656d61150200150e15201502180175550200160000"
 UUID_BY_PYARROW_26 = "1504192c35001806736368656d61150200150e1520150218017555021cec000000160000"
-TIMES = logical_types([t.NestedField(1, "t", t.TIME), t.NestedField(3, "u", t.TIME)])
-UUIDS = logical_types([t.NestedField(1, "u", t.UUID)])
+TIMES = logical_types(columns("1 t time, 3 u time"))
+UUIDS = logical_types(columns("1 u uuid"))
 
 
 def end_of_file(footer: str) -> bytes:
@@ -57,7 +58,7 @@ def test_releases_of_pyarrow_write_one_footer(
 
 
 def test_another_reader_finds_the_types_of_the_specification(tmp_path: Path) -> None:
-    inner = t.StructType((t.NestedField(4, "u", t.TIME),))
+    inner = type_of("struct<4 u time>")
     fields = (
         t.NestedField(1, "t", t.TIME), t.NestedField(2, "s", inner), t.NestedField(3, "v", t.UUID),
     )  # fmt: skip
@@ -77,7 +78,7 @@ def test_another_reader_finds_the_types_of_the_specification(tmp_path: Path) -> 
 
 def test_a_variant_needs_a_newer_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pa, "__version__", "21.0.0")
-    inner = t.StructType((t.NestedField(2, "v", t.VariantType()),))
+    inner = type_of("struct<2 v variant>")
     with pytest.raises(UnsupportedTableError, match=r"variant v with pyarrow 21.*'pyarrow>=22'"):
         FileShape.of(Schema((t.NestedField(1, "s", inner),)), {}, WriteOptions(codec="zstd"))
 

@@ -9,29 +9,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.storage.open import Storage
 from icesql.write.metrics_config import metrics_modes
 from icesql.write.options import BloomFilter, WriteOptions
 from icesql.write.parquet.rolling_files import Encoders, RollingFiles
 from icesql.write.parquet_file import FileShape, ParquetFile, writer_arguments
+from tests.columns import columns
 
 SCHEMA = Schema(
-    (
-        t.NestedField(1, "id", t.LongType(), required=True),
-        t.NestedField(2, "name", t.StringType()),
-        t.NestedField(3, "price", t.DecimalType(30, 3)),
-        t.NestedField(4, "share", t.DoubleType()),
-        t.NestedField(5, "tags", t.ListType(6, t.StringType(), False)),
-        t.NestedField(7, "nothing", t.IntegerType()),
-        t.NestedField(
-            8,
-            "point",
-            t.StructType(
-                (t.NestedField(9, "x", t.FloatType()), t.NestedField(10, "y", t.DateType()))
-            ),
-        ),
+    columns(
+        "1 id long!, 2 name string, 3 price decimal(30, 3), 4 share double, 5 tags list<6 string>, 7 nothing int, 8 point struct<9 x float, 10 y date>"
     )
 )
 SHAPES = {

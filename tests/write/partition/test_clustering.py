@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 
 from icesql.errors import DataError
-from icesql.iceberg import types as t
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.write.parquet_schema import parquet_schema
 from icesql.write.partition import clustering
 from icesql.write.partition.clustering import Clusters, Piece, divide
+from tests.columns import columns
 
-SCHEMA = Schema((t.NestedField(1, "k", t.LongType()), t.NestedField(2, "n", t.LongType())))
+SCHEMA = Schema(columns("1 k long, 2 n long"))
 IDENTITY = PartitionSpec(0, (PartitionField((1,), 1000, "identity", "k"),))
 TRUNCATED = PartitionSpec(0, (PartitionField((1,), 1000, "truncate[10]", "k"),))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from ast import literal_eval
 from decimal import Decimal
 from typing import Any
 
@@ -16,27 +17,12 @@ from icesql.iceberg.transforms import parse_transform
 from icesql.read.columns.arrow_schema import arrow_type
 from icesql.write.partition.hashing import hash_bytes, hash_longs
 from icesql.write.partition.partition_values import internal_array, partition_array
+from tests.columns import type_of
+from tests.tables import read_table
 
-DECIMAL, WIDE, FIXED = t.DecimalType(9, 2), t.DecimalType(38, 3), t.FixedType(5)
-DAY = 86_400_000_000
-VALUES: dict[t.IcebergType, list[Any]] = {
-    t.INTEGER: [0, 1, -1, 34, -7, 2**31 - 1, -(2**31) + 60, 100],
-    t.LONG: [0, -1, 34, 2**63 - 1, -(2**63) + 60, 10**12],
-    t.DATE: [0, -1, 17501, -719162, 2932896, 31, -365],
-    t.TIME: [0, 1, DAY - 1],
-    t.TIMESTAMP: [0, -1, DAY - 1, -DAY, 1510871468 * 10**6, -(10**15), 253402300799999999],
-    t.TIMESTAMPTZ: [0, -1, -DAY - 1, 1510871468 * 10**6],
-    t.TIMESTAMP_NS: [0, -1, -999, -1000, 1510871468 * 10**9, 2**62],
-    t.TIMESTAMPTZ_NS: [0, -1, 1510871468000000001],
-    t.STRING: ["", "a", "iceberg", "日本語日本", "😀😀😀", "x" * 37, "ab", "abc", "abcd"],
-    t.BINARY: [b"", b"\x00\x01\x02\x03", b"\xff" * 9, b"abc"],
-    t.UUID: [bytes(range(16)), b"\xff" * 16],
-    FIXED: [b"abcde", b"\x00" * 5],
-    DECIMAL: [Decimal("14.20"), Decimal("-0.05"), Decimal("0.00"), Decimal("9999999.99")],
-    WIDE: [Decimal("-12345678901234567890123456789012345.678"), Decimal("0.001")],
-    t.BOOLEAN: [True, False],
-    t.FLOAT: [1.5, -0.0],
-    t.DOUBLE: [1.5, 0.1],
+VALUES = {
+    type_of(kind): [Decimal(each) if "decimal" in kind else each for each in literal_eval(values)]
+    for kind, values in read_table(__file__, "values.tsv")
 }
 TRANSFORMS = (
     "identity", "void", "year", "month", "day", "hour", "bucket[16]", "bucket[1]", "bucket[97]",
