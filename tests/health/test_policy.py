@@ -18,6 +18,7 @@ from icesql.health.policy import (
     read_policy,
     with_actions,
 )
+from tests.tables import read_table
 
 WHOLE = """
 actions = ["expire", "compact"]
@@ -69,36 +70,10 @@ def test_without_a_policy_nothing_is_lost() -> None:
     assert not plain.asks_expiry
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("retension = '7 days'", "p.toml:1: unknown key 'retension'; did you mean retention?"),
-        ("\nretention = 7", 'p.toml:2: retention is a duration in quotes such as "7 days", not 7'),
-        ("retention = '7 lightyears'", "is not a duration"),
-        ("retention = '0 days'", "p.toml: retention is less than a day: the snapshots"),
-        ("retention = '23h'\nshort_retention = false", "retention is less than a day"),
-        ("[[tables]]\nmatch = 'a'\nretention = '1h'", "1: retention is less than a day"),
-        ("actions = 'compact'", "actions is a list of convert, compact"),
-        ("actions = ['vacuum']", "'vacuum' is no action"),
-        ("actions = ['orphan']", "did you mean orphans?"),
-        ("orphan_age = '2 days'", "less than 3 days"),
-        ("target_file_size = '1kB'", "less than 1MB"),
-        ("min_snapshots = 0", "min_snapshots is a number from 1 on, not 0"),
-        ("min_snapshots = true", "min_snapshots is a number from 1 on"),
-        ("skip = 1", "skip is true or false"),
-        ("windows = ['22-6']", "is not a window"),
-        ("windows = ['25:00-26:00']", "is not a window"),
-        ("history = 3", "history is the path"),
-        ("a = = 1", "line 1"),
-        ("tables = 1", "[[tables]]"),
-        ("[[tables]]\nskip = true", "[[tables]] 1: match is a pattern"),
-        ("[[tables]]\nmatch = 'a'\nskp = true", "p.toml:3: [[tables]] 1: unknown key 'skp'"),
-        ("compact_options = { a = [1] }", "compact_options is a table of options"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), read_table(__file__, "policies.tsv"))
 def test_what_cannot_be_meant_is_told(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(ProgrammingError) as caught:
-        read(tmp_path, text)
+        read(tmp_path, text.replace("\\n", "\n"))
     assert said in str(caught.value)
     assert "p.toml" in str(caught.value)
 

@@ -16,7 +16,6 @@ import sqlglot
 import icesql
 from icesql.config import Settings
 from icesql.context import QueryContext
-from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import Predicate
 from icesql.iceberg.expressions.projection import inclusive, strict
 from icesql.iceberg.expressions.render import render_predicate
@@ -27,6 +26,7 @@ from icesql.query.pushdown.complement import complement
 from icesql.query.pushdown.computed.reading import expression_of
 from icesql.scan.pruning.residual import ResidualEvaluator
 from icesql.scan.tasks.task import FileScanTask
+from tests.columns import columns
 from tests.query.pushdown.translation import translate
 
 PACKAGE = Path(icesql.__file__).parent
@@ -39,17 +39,11 @@ MODULES = [
     and path.relative_to(PACKAGE).as_posix() not in NEED_A_WAREHOUSE
 ]
 COLUMNS = Schema(
-    tuple(
-        t.NestedField(number, name, column_type)
-        for number, (name, column_type) in enumerate(
-            {
-                "i": t.INTEGER, "l": t.LONG, "x": t.DOUBLE, "price": t.DecimalType(10, 2),
-                "name": t.STRING, "day": t.DATE, "ts": t.TIMESTAMP, "at": t.TIMESTAMPTZ,
-            }.items(),
-            start=1,
-        )
+    columns(
+        "1 i int, 2 l long, 3 x double, 4 price decimal(10, 2), 5 name string, 6 day date, "
+        "7 ts timestamp, 8 at timestamptz"
     )
-)  # fmt: skip
+)
 
 
 def query(zone: str) -> QueryContext:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import pickle
-from typing import Any
+from ast import literal_eval
 
 import pytest
 
 from icesql import errors
+from tests.tables import read_table
 
 CLASSES = [
     value
@@ -16,29 +17,10 @@ CLASSES = [
     if inspect.isclass(value) and issubclass(value, errors.Error)
 ]
 
-ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
-    "SqlSyntaxError": (
-        ("unexpected FORM",),
-        {"position": (1, 10), "expected": ["FROM", "WHERE"], "sql": "SELECT a FORM t"},
-    ),
-    "TableNotFoundError": (("ordres",), {"similar": ["orders"], "hint": "see SHOW TABLES"}),
-    "ColumnNotFoundError": (("regoin",), {"table": "sales.orders", "similar": ["region"]}),
-    "AmbiguousColumnError": (("id",), {"candidates": ["a.id", "b.id"]}),
-    "AmbiguousTableError": (("t",), {"offset": 17}),
-    "AccessDeniedError": (("no table may be read by this path",), {"argument": "tables_by_path"}),
-    "SnapshotNotFoundError": (
-        ("snapshot 7",),
-        {"table": "t", "similar": ["8"], "oldest": "2026-01-01", "newest": "2026-02-01"},
-    ),
-    "UnsupportedSqlError": (("PIVOT",), {"position": (2, 3), "hint": "use CASE"}),
-    "UnsupportedTableError": (("ORC data files",), {"table": "t", "path": "a.orc"}),
-    "CorruptFileError": (("m0.avro", "not an Avro file"), {"offset": 12}),
-    "CommitStateUnknownError": (
-        ("the commit to t was sent",),
-        {"snapshot_ids": [7], "files": [f"/t/{number}.parquet" for number in range(12)]},
-    ),
-    "StorageError": (("s3://b/k", "access denied"), {}),
-    "MissingExtraError": (("pyspark",), {"extra": "spark"}),
+
+ARGUMENTS = {
+    name: (literal_eval(arguments), literal_eval(keywords))
+    for name, arguments, keywords in read_table(__file__, "errors.tsv")
 }
 
 

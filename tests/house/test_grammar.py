@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import re
+from ast import literal_eval
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from icesql.query.snapshot_selection import at_instant
 from icesql.sql import grammar
 from icesql.sql.lexer import reading, tokenize
 from icesql.sql.parse import parse, split_statements
+from tests.tables import read_table
 
 SLT = Path(__file__).parents[1] / "slt"
 STATEMENT = re.compile(r"(?ms)^(?:query|statement ok)[^\n]*\n(.*?)(?=\n----|\n\n|\Z)")
@@ -84,26 +86,7 @@ def test_the_files_are_not_empty() -> None:
 
 
 _COMMENT = " -- x\n"
-_CHOICES = {
-    "IDENTIFIER": [" a ", " b ", " c1 ", " region ", " d_2 "],
-    "QUOTED_NAME": [' "x y" ', ' "Order" '],
-    "STRING": [" '2026-01-31 12:00:00' "],
-    "PERIOD": [" '1 day' ", " '2 hours' "],
-    "AMOUNT": [" '3' "],
-    "BYTES": [" x'00ff' "],
-    "INTEGER": [" 0 ", " 1 ", " 42 "],
-    "NUMBER": [" 1.5 ", " .5 ", " 2e3 "],
-    "PARAMETER": [" ? "],
-    "UNIT": [" day ", " HOUR "],
-    "TYPE_NAME": [" INTEGER ", " varchar ", " DATE "],
-    "COMPARISON": [" < ", " <> ", " >= "],
-    "SHARE": [" / ", " % ", " // "],
-    "LIST_OF": ["[]"],
-    "CHANGES_OPTION": [" computeUpdates = true ", " deduplicationMode = netChanges "],
-    "SPACE": [" "],
-    "LINE_COMMENT": [_COMMENT],
-    "BLOCK_COMMENT": [" /* x */ "],
-}
+_CHOICES = {name: literal_eval(words) for name, words in read_table(__file__, "terminals.tsv")}
 _WORDS = {
     **{name: st.sampled_from(words) for name, words in _CHOICES.items()},
     **{name: st.just(f" {name} ") for name in grammar.keywords()},

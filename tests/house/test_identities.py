@@ -1,8 +1,8 @@
 """An ``id()`` is a key only where its object is held: an address that is freed is used again.
 
 The number says nothing once its object is gone, and the next object at that address is taken for
-it. So whatever keeps an ``id()`` keeps the object beside it, where this test sees it, or is in the
-list below, where someone has looked at who holds it.
+it. So whatever keeps an ``id()`` keeps the object beside it, where this test sees it, or is in
+the table beside this file, where someone has looked at who holds it.
 """
 
 from __future__ import annotations
@@ -11,39 +11,12 @@ import ast
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.tables import read_table
+
 ROOT = Path(__file__).parents[2] / "icesql"
 
-TREE = "the tree of the statement, which nobody changes meanwhile"
-FIELDS = "the schema of a manifest that is being looked at"
-# What holds the objects of these functions for as long as the numbers are kept.
-HELD = {
-    "engine/duckdb/relations/relation_builder.py:RelationBuilder.changes": "the groups of the plan",
-    "engine/duckdb/sql/nanosecond_types.py:_Adapter._shift": "the tree of the reading",
-    "engine/duckdb/sql/read_text.py:TextReading.__init__": "the pairs and the tree, which it keeps",
-    "engine/duckdb/sql/read_text.py:TextReading.expressions": "the pairs, which it keeps",
-    "engine/duckdb/sql/read_text.py:TextReading.mark": "the tree, in which the expression is",
-    "iceberg/manifest/compiled_walk.py:_WalkGenerator.data_file": FIELDS,
-    "iceberg/manifest/compiled_walk.py:_WalkGenerator.entry": FIELDS,
-    "iceberg/manifest/compiled_walk.py:_WalkGenerator.partition": FIELDS,
-    "iceberg/manifest/entry_shape.py:_Learner.data_file": FIELDS,
-    "iceberg/manifest/schema.py:partition_fields": FIELDS,
-    "maintain/rewrite/grouping.py:_of_partition": "the list of candidates",
-    "query/names.py:_Builder.visit": TREE,
-    "query/names.py:_Builder._visit_operation": TREE,
-    "query/nullability.py:nullable_columns": "the scope",
-    "query/pushdown/joins.py:OuterJoins._nullable_before": "the scope",
-    "query/pushdown/push_down.py:push_down": TREE,
-    "query/pushdown/push_down.py:_Pusher.push": TREE,
-    "query/pushdown/push_down.py:_Pusher._substitute": TREE,
-    "query/pushdown/push_down.py:_Pusher._through": TREE,
-    "query/pushdown/select_keys.py:with_aliases": TREE,
-    "query/pushdown/transitive.py:_only": "the scope",
-    "query/pushdown/transitive.py:implied": "the equalities that are given and the condition",
-    "scan/tasks/task.py:distinct_deletes": "the tasks; in the end each number has its file",
-    "sql/parser/writing.py:_shorten": "the list of all nodes, and the tree what takes their places",
-    "sql/references.py:_own_aliases": TREE,
-    "sql/references.py:take_references": TREE,
-}
+
+HELD = {function for function, _ in read_table(__file__, "identities.tsv")}
 
 
 def test_whatever_keeps_an_id_keeps_the_object() -> None:
@@ -52,8 +25,8 @@ def test_whatever_keeps_an_id_keeps_the_object() -> None:
         for source in sorted(ROOT.rglob("*.py"))
         for name in _keepers(ast.parse(source.read_text(encoding="utf-8")))
     }
-    assert sorted(found - HELD.keys()) == []
-    assert sorted(HELD.keys() - found) == [], "no longer needed"
+    assert sorted(found - HELD) == []
+    assert sorted(HELD - found) == [], "no longer needed"
 
 
 def test_the_test_sees_who_keeps_only_the_number() -> None:
