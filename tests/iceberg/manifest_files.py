@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import fastavro
 
-# Fields of the schemas in the order of the specification, and what a row has of its own accord.
-SCHEMAS = json.loads(Path(__file__).with_name("manifest_schemas.json").read_text())
+from tests.writer.manifests import SCHEMAS
+
 # The fields of a data file that are maps from the ids of columns.
 IDS = [each["name"] for each in SCHEMAS["data_file"] if "map" in str(each["type"])]
 Node = dict[str, Any]

@@ -5,44 +5,67 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from itertools import groupby
 
 MAGIC = b"\xd1\xd3\x39\x64"
 
 
-def _bitmap32(values):
-    """A 32-bit roaring bitmap of array and bitmap containers, without runs."""
-    containers = {}
+def _runs(values):
+    found = []
     for value in values:
-        containers.setdefault(value >> 16, []).append(value & 0xFFFF)
-    header = struct.pack("<II", 12346, len(containers))
-    keys, bodies = b"", []
-    for key, low in sorted(containers.items()):
-        keys += struct.pack("<HH", key, len(low) - 1)
-        if len(low) <= 4096:
-            bodies.append(struct.pack(f"<{len(low)}H", *sorted(low)))
+        if found and found[-1][1] + 1 == value:
+            found[-1] = (found[-1][0], value)
         else:
-            bits = bytearray(8192)
-            for value in low:
-                bits[value >> 3] |= 1 << (value & 7)
-            bodies.append(bytes(bits))
-    position = len(header) + len(keys) + 4 * len(containers)
-    offsets = b""
-    for body in bodies:
-        offsets += struct.pack("<I", position)
-        position += len(body)
-    return header + keys + offsets + b"".join(bodies)
+            found.append((value, value))
+    return found
 
 
-def deletion_vector(positions):
-    """The blob ``deletion-vector-v1`` of row positions."""
-    high = {}
-    for position in sorted(set(positions)):
-        high.setdefault(position >> 32, []).append(position & 0xFFFFFFFF)
-    vector = struct.pack("<Q", len(high))
-    for key, low in sorted(high.items()):
-        vector += struct.pack("<I", key) + _bitmap32(low)
-    body = MAGIC + vector
+def bitmap(values, *, with_runs=False):
+    """A 32-bit roaring bitmap in the portable format; with containers of runs where they are smaller."""
+    groups = [
+        (key, [v & 0xFFFF for v in group])
+        for key, group in groupby(sorted(values), lambda v: v >> 16)
+    ]
+    bodies, flags = [], 0
+    for index, (_, low) in enumerate(groups):
+        if with_runs and len(_runs(low)) * 4 < min(2 * len(low), 8192):
+            flags |= 1 << index
+            pairs = b"".join(struct.pack("<HH", a, b - a) for a, b in _runs(low))
+            bodies.append(struct.pack("<H", len(_runs(low))) + pairs)
+        elif len(low) > 4096:
+            bodies.append(sum(1 << v for v in low).to_bytes(8192, "little"))
+        else:
+            bodies.append(struct.pack(f"<{len(low)}H", *low))
+    header = b"".join(struct.pack("<HH", key, len(low) - 1) for key, low in groups)
+    if flags:
+        start = struct.pack("<I", 12347 | (len(groups) - 1) << 16)
+        start += flags.to_bytes((len(groups) + 7) // 8, "little")
+    else:
+        start = struct.pack("<II", 12346, len(groups))
+    if not flags or len(groups) >= 4:
+        at = len(start) + len(header) + 4 * len(groups)
+        for body in bodies:
+            header += struct.pack("<I", at)
+            at += len(body)
+    return start + header + b"".join(bodies)
+
+
+def frame(payload):
+    """The blob around a 64-bit roaring bitmap: its length, a mark and a checksum."""
+    body = MAGIC + payload
     return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def deletion_vector(positions, *, with_runs=False):
+    """The blob ``deletion-vector-v1`` of row positions."""
+    groups = [
+        (key, [position & 0xFFFFFFFF for position in group])
+        for key, group in groupby(sorted(set(positions)), lambda position: position >> 32)
+    ]
+    payload = struct.pack("<Q", len(groups))
+    for key, low in groups:
+        payload += struct.pack("<I", key) + bitmap(low, with_runs=with_runs)
+    return frame(payload)
 
 
 def write_puffin(path, blobs):

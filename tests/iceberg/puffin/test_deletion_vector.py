@@ -1,12 +1,10 @@
-"""Deletion vectors against a writer of the Roaring format made here from its specification."""
+"""Deletion vectors against a writer of the Roaring format made from its specification."""
 
 from __future__ import annotations
 
 import random
 import struct
 import zlib
-from collections.abc import Iterable
-from itertools import groupby
 
 import pytest
 from hypothesis import given
@@ -14,63 +12,8 @@ from hypothesis import strategies as st
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.puffin.deletion_vector import read_deletion_vector
-
-MAGIC = bytes.fromhex("d1d33964")
-
-
-def runs(values: list[int]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for value in values:
-        if found and found[-1][1] + 1 == value:
-            found[-1] = (found[-1][0], value)
-        else:
-            found.append((value, value))
-    return found
-
-
-def bitmap(values: Iterable[int], *, with_runs: bool = False) -> bytes:
-    """A 32-bit Roaring bitmap in the portable format."""
-    groups = [
-        (key, [v & 0xFFFF for v in group])
-        for key, group in groupby(sorted(values), lambda v: v >> 16)
-    ]
-    bodies, flags = [], 0
-    for index, (_, low) in enumerate(groups):
-        if with_runs and len(runs(low)) * 4 < min(2 * len(low), 8192):
-            flags |= 1 << index
-            pairs = b"".join(struct.pack("<HH", a, b - a) for a, b in runs(low))
-            bodies.append(struct.pack("<H", len(runs(low))) + pairs)
-        elif len(low) > 4096:
-            bodies.append(sum(1 << v for v in low).to_bytes(8192, "little"))
-        else:
-            bodies.append(struct.pack(f"<{len(low)}H", *low))
-    header = b"".join(struct.pack("<HH", key, len(low) - 1) for key, low in groups)
-    if flags:
-        start = struct.pack("<I", 12347 | (len(groups) - 1) << 16)
-        start += flags.to_bytes((len(groups) + 7) // 8, "little")
-    else:
-        start = struct.pack("<II", 12346, len(groups))
-    if not flags or len(groups) >= 4:
-        at = len(start) + len(header) + 4 * len(groups)
-        for body in bodies:
-            header += struct.pack("<I", at)
-            at += len(body)
-    return start + header + b"".join(bodies)
-
-
-def frame(payload: bytes) -> bytes:
-    body = MAGIC + payload
-    return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
-
-
-def vector(positions: Iterable[int], *, with_runs: bool = False) -> bytes:
-    groups = [(key, list(group)) for key, group in groupby(sorted(positions), lambda p: p >> 32)]
-    payload = struct.pack("<Q", len(groups))
-    for key, group in groups:
-        payload += struct.pack("<I", key)
-        payload += bitmap((p & 0xFFFFFFFF for p in group), with_runs=with_runs)
-    return frame(payload)
-
+from tests.writer.roaring import MAGIC, bitmap, frame
+from tests.writer.roaring import deletion_vector as vector
 
 DENSE = [*range(0, 130_000, 2), *range(200_000, 300_000)]
 
