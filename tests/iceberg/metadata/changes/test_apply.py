@@ -26,21 +26,19 @@ ORDER = SortOrder(1, (SortField((1,), "identity", "asc", "nulls-first"),))
 
 
 def created(version=2, spec=BY_ID, order=UNSORTED, schema=ONE, properties=None, now=1000):
-    return apply_updates(
+    return after(
         None,
-        [
-            u.AssignUuid(UUID),
-            u.UpgradeFormatVersion(version),
-            u.AddSchema(schema),
-            u.SetCurrentSchema(),
-            u.AddPartitionSpec(spec),
-            u.SetDefaultSpec(),
-            u.AddSortOrder(order),
-            u.SetDefaultSortOrder(),
-            u.SetLocation("file:/w/t/"),
-            u.SetProperties(properties or {}),
-        ],
-        now_ms=now,
+        u.AssignUuid(UUID),
+        u.UpgradeFormatVersion(version),
+        u.AddSchema(schema),
+        u.SetCurrentSchema(),
+        u.AddPartitionSpec(spec),
+        u.SetDefaultSpec(),
+        u.AddSortOrder(order),
+        u.SetDefaultSortOrder(),
+        u.SetLocation("file:/w/t/"),
+        u.SetProperties(properties or {}),
+        now=now,
     )
 
 
@@ -65,6 +63,11 @@ def appended(base, number, parent=None, ref="main", now=None):
         now_ms=now or 1000 + number,
         base_location=f"file:/w/t/metadata/{number - 1:05}-x.metadata.json",
     )
+
+
+def after(base, *updates, now=2):
+    """The document after updates."""
+    return apply_updates(base, updates, now_ms=now)
 
 
 def read_by_pyiceberg(document):
@@ -165,16 +168,16 @@ def test_a_snapshot_of_stale_metadata_is_a_conflict() -> None:
     with pytest.raises(CommitConflictError, match="has a snapshot 5 already"):
         appended(base, 5)
     with pytest.raises(CommitConflictError, match="has no snapshot 77"):
-        apply_updates(base, [u.SetSnapshotRef("main", SnapshotRef(77))], now_ms=1)
+        after(base, u.SetSnapshotRef("main", SnapshotRef(77)))
     third = appended(created(3), 1)
     late = snapshot(2, 1, {**third, "next-row-id": 3})
     with pytest.raises(CommitConflictError, match="row ids from 3 on are taken up to 10"):
-        apply_updates(third, [u.AddSnapshot(late)], now_ms=1)
+        after(third, u.AddSnapshot(late))
 
 
 def test_after_a_rollback_sequence_numbers_go_on() -> None:
     base = appended(appended(created(), 1), 2, parent=1)
-    back = apply_updates(base, [u.SetSnapshotRef("main", SnapshotRef(1))], now_ms=3000)
+    back = after(base, u.SetSnapshotRef("main", SnapshotRef(1)), now=3000)
     assert back["current-snapshot-id"] == 1
     assert back["last-sequence-number"] == 2
     assert back["snapshot-log"][-1] == {"timestamp-ms": 3000, "snapshot-id": 1}
@@ -183,15 +186,13 @@ def test_after_a_rollback_sequence_numbers_go_on() -> None:
 
 def test_only_the_last_snapshot_of_one_change_is_logged() -> None:
     base = created()
-    made = apply_updates(
+    made = after(
         base,
-        [
-            u.AddSnapshot(snapshot(1)),
-            u.SetSnapshotRef("main", SnapshotRef(1)),
-            u.AddSnapshot(snapshot(2, 1)),
-            u.SetSnapshotRef("main", SnapshotRef(2)),
-        ],
-        now_ms=2000,
+        u.AddSnapshot(snapshot(1)),
+        u.SetSnapshotRef("main", SnapshotRef(1)),
+        u.AddSnapshot(snapshot(2, 1)),
+        u.SetSnapshotRef("main", SnapshotRef(2)),
+        now=2000,
     )
     assert [each["snapshot-id"] for each in made["snapshot-log"]] == [2]
     assert len(made["snapshots"]) == 2
@@ -202,20 +203,20 @@ def test_a_snapshot_that_is_removed_takes_the_log_before_it_along() -> None:
     for number in range(1, 6):
         base = appended(base, number, parent=number - 1 or None)
     base["statistics"] = [{"snapshot-id": 2, "statistics-path": "s"}]
-    made = apply_updates(base, [u.RemoveSnapshots((3,))], now_ms=9000)
+    made = after(base, u.RemoveSnapshots((3,)), now=9000)
     assert [each["snapshot-id"] for each in made["snapshot-log"]] == [4, 5]
     assert [each["snapshot-id"] for each in made["snapshots"]] == [1, 2, 4, 5]
     assert made["snapshots"][2]["parent-snapshot-id"] == 3, "history is not rewritten"
-    made = apply_updates(base, [u.RemoveSnapshots((2,))], now_ms=9000)
+    made = after(base, u.RemoveSnapshots((2,)), now=9000)
     assert made["statistics"] == []
 
 
 def test_refs_go_with_their_snapshot_and_main_leaves_no_log_entry() -> None:
     base = appended(appended(created(), 1), 2, parent=1)
-    tagged = apply_updates(base, [u.SetSnapshotRef("v1", SnapshotRef(1, "tag"))], now_ms=3000)
-    made = apply_updates(tagged, [u.RemoveSnapshots((1,))], now_ms=4000)
+    tagged = after(base, u.SetSnapshotRef("v1", SnapshotRef(1, "tag")), now=3000)
+    made = after(tagged, u.RemoveSnapshots((1,)), now=4000)
     assert list(made["refs"]) == ["main"]
-    empty = apply_updates(base, [u.RemoveSnapshotRef("main")], now_ms=4000)
+    empty = after(base, u.RemoveSnapshotRef("main"), now=4000)
     assert empty["current-snapshot-id"] == -1
     assert empty["snapshot-log"] == base["snapshot-log"]
 
@@ -223,39 +224,39 @@ def test_refs_go_with_their_snapshot_and_main_leaves_no_log_entry() -> None:
 def test_a_ref_keeps_only_what_is_set_of_its_retention() -> None:
     base = appended(created(), 1)
     ref = SnapshotRef(1, "branch", max_ref_age_ms=7, min_snapshots_to_keep=2)
-    made = apply_updates(base, [u.SetSnapshotRef("b", ref)], now_ms=1)
+    made = after(base, u.SetSnapshotRef("b", ref))
     assert made["refs"]["b"] == {
         "snapshot-id": 1, "type": "branch", "max-ref-age-ms": 7, "min-snapshots-to-keep": 2,
     }  # fmt: skip
     with pytest.raises(ProgrammingError, match="cannot be a tag"):
-        apply_updates(base, [u.SetSnapshotRef("main", SnapshotRef(1, "tag"))], now_ms=1)
+        after(base, u.SetSnapshotRef("main", SnapshotRef(1, "tag")))
 
 
 def test_schemas_that_are_there_are_used_again() -> None:
     base = created()
-    two = apply_updates(base, [u.AddSchema(TWO), u.SetCurrentSchema()], now_ms=2)
+    two = after(base, u.AddSchema(TWO), u.SetCurrentSchema())
     assert (two["current-schema-id"], two["last-column-id"]) == (1, 3)
-    back = apply_updates(two, [u.AddSchema(ONE), u.SetCurrentSchema()], now_ms=3)
+    back = after(two, u.AddSchema(ONE), u.SetCurrentSchema())
     assert (back["current-schema-id"], len(back["schemas"])) == (0, 2)
     assert back["last-column-id"] == 3, "ids are never given away twice"
 
 
 def test_specs_and_orders_that_are_there_are_used_again() -> None:
     base = created()
-    none = apply_updates(base, [u.AddPartitionSpec(PartitionSpec()), u.SetDefaultSpec()], now_ms=2)
+    none = after(base, u.AddPartitionSpec(PartitionSpec()), u.SetDefaultSpec())
     assert (none["default-spec-id"], none["last-partition-id"]) == (1, 1000)
-    back = apply_updates(none, [u.AddPartitionSpec(BY_ID), u.SetDefaultSpec()], now_ms=3)
+    back = after(none, u.AddPartitionSpec(BY_ID), u.SetDefaultSpec())
     assert (back["default-spec-id"], len(back["partition-specs"])) == (0, 2)
-    ordered = apply_updates(base, [u.AddSortOrder(ORDER), u.SetDefaultSortOrder()], now_ms=2)
+    ordered = after(base, u.AddSortOrder(ORDER), u.SetDefaultSortOrder())
     assert ordered["default-sort-order-id"] == 1
-    plain = apply_updates(ordered, [u.AddSortOrder(UNSORTED), u.SetDefaultSortOrder()], now_ms=2)
+    plain = after(ordered, u.AddSortOrder(UNSORTED), u.SetDefaultSortOrder())
     assert (plain["default-sort-order-id"], len(plain["sort-orders"])) == (0, 2)
-    again = apply_updates(plain, [u.AddSortOrder(ORDER), u.SetDefaultSortOrder()], now_ms=2)
+    again = after(plain, u.AddSortOrder(ORDER), u.SetDefaultSortOrder())
     assert (again["default-sort-order-id"], len(again["sort-orders"])) == (1, 2)
 
 
 def test_version_1_keeps_copies_of_the_current_schema_and_spec() -> None:
-    made = apply_updates(created(1), [u.AddSchema(TWO), u.SetCurrentSchema()], now_ms=2)
+    made = after(created(1), u.AddSchema(TWO), u.SetCurrentSchema())
     assert made["schema"] == made["schemas"][1]
     assert made["partition-spec"] == made["partition-specs"][0]["fields"]
 
@@ -278,7 +279,7 @@ def test_old_version_1_metadata_gets_what_it_lacks() -> None:
     assert made["partition-specs"][0]["fields"][0]["field-id"] == 1000
     assert made["last-partition-id"] == 1000
     assert made["refs"]["main"]["snapshot-id"] == 3
-    second = apply_updates(made, [u.UpgradeFormatVersion(2)], now_ms=9)
+    second = after(made, u.UpgradeFormatVersion(2))
     assert "schema" not in second
     assert "partition-spec" not in second
     assert second["last-sequence-number"] == 0
@@ -287,14 +288,14 @@ def test_old_version_1_metadata_gets_what_it_lacks() -> None:
 
 def test_a_format_only_goes_up() -> None:
     base = appended(created(2), 1)
-    third = apply_updates(base, [u.UpgradeFormatVersion(3)], now_ms=2)
+    third = after(base, u.UpgradeFormatVersion(3))
     assert third["next-row-id"] == 0
     assert "first-row-id" not in third["snapshots"][0], "old snapshots have none"
     with pytest.raises(ProgrammingError, match="cannot go back to 2"):
-        apply_updates(third, [u.UpgradeFormatVersion(2)], now_ms=3)
+        after(third, u.UpgradeFormatVersion(2))
     with pytest.raises(ProgrammingError, match="format version 4"):
-        apply_updates(third, [u.UpgradeFormatVersion(4)], now_ms=3)
-    empty = apply_updates(created(2), [u.UpgradeFormatVersion(3)], now_ms=2)
+        after(third, u.UpgradeFormatVersion(4))
+    empty = after(created(2), u.UpgradeFormatVersion(3))
     assert empty["current-snapshot-id"] is None
 
 
@@ -327,12 +328,10 @@ def test_the_metadata_log_is_cut_by_the_new_properties(most, kept) -> None:
 
 def test_properties_are_set_and_removed_but_not_the_reserved_ones() -> None:
     base = created(properties={"a": "1", "b": "2"})
-    made = apply_updates(
-        base, [u.SetProperties({"b": "3"}), u.RemoveProperties(("a", "z"))], now_ms=2
-    )
+    made = after(base, u.SetProperties({"b": "3"}), u.RemoveProperties(("a", "z")))
     assert made["properties"] == {"b": "3"}
     with pytest.raises(ProgrammingError, match="format-version is not one that can be set"):
-        apply_updates(base, [u.SetProperties({"format-version": "3"})], now_ms=2)
+        after(base, u.SetProperties({"format-version": "3"}))
 
 
 def test_what_changes_nothing_is_seen() -> None:
@@ -345,24 +344,24 @@ def test_what_changes_nothing_is_seen() -> None:
 
 def test_the_uuid_of_a_table_stays() -> None:
     with pytest.raises(ProgrammingError, match="it cannot change"):
-        apply_updates(created(), [u.AssignUuid("other")], now_ms=2)
+        after(created(), u.AssignUuid("other"))
 
 
 def test_specs_and_schemas_in_use_are_not_removed() -> None:
-    base = apply_updates(created(), [u.AddSchema(TWO), u.SetCurrentSchema()], now_ms=2)
-    made = apply_updates(base, [u.RemoveSchemas((0,))], now_ms=3)
+    base = after(created(), u.AddSchema(TWO), u.SetCurrentSchema())
+    made = after(base, u.RemoveSchemas((0,)))
     assert [each["schema-id"] for each in made["schemas"]] == [1]
     with pytest.raises(ProgrammingError, match="schema-id 1 is in use"):
-        apply_updates(base, [u.RemoveSchemas((1,))], now_ms=3)
+        after(base, u.RemoveSchemas((1,)))
     with pytest.raises(ProgrammingError, match="spec-id 0 is in use"):
-        apply_updates(base, [u.RemovePartitionSpecs((0,))], now_ms=3)
+        after(base, u.RemovePartitionSpecs((0,)))
 
 
 def test_statistics_are_one_for_a_snapshot() -> None:
     base = appended(created(), 1)
     one = {"snapshot-id": 1, "statistics-path": "a"}
-    made = apply_updates(base, [u.SetStatistics(one), u.SetPartitionStatistics(one)], now_ms=2)
-    made = apply_updates(made, [u.SetStatistics({**one, "statistics-path": "b"})], now_ms=2)
+    made = after(base, u.SetStatistics(one), u.SetPartitionStatistics(one))
+    made = after(made, u.SetStatistics({**one, "statistics-path": "b"}))
     assert [each["statistics-path"] for each in made["statistics"]] == ["b"]
-    made = apply_updates(made, [u.RemoveStatistics(1), u.RemovePartitionStatistics(1)], now_ms=2)
+    made = after(made, u.RemoveStatistics(1), u.RemovePartitionStatistics(1))
     assert (made["statistics"], made["partition-statistics"]) == ([], [])
