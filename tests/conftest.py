@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from ast import literal_eval
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -126,44 +127,22 @@ def _write_warehouse(folder: Path) -> None:
     from pyiceberg.catalog.sql import SqlCatalog
     from pyiceberg.expressions import EqualTo
     from pyiceberg.partitioning import PartitionField, PartitionSpec
-    from pyiceberg.schema import Schema
     from pyiceberg.transforms import IdentityTransform
-    from pyiceberg.types import (
-        DateType,
-        DecimalType,
-        LongType,
-        NestedField,
-        StringType,
-        TimestamptzType,
-    )
 
     catalog = SqlCatalog("shop", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
     catalog.create_namespace("shop")
     orders = catalog.create_table(
         "shop.orders",
-        Schema(
-            NestedField(1, "id", LongType(), required=True),
-            NestedField(2, "region", StringType()),
-            NestedField(3, "amount", DecimalType(10, 2)),
-            NestedField(4, "ordered_at", TimestamptzType()),
-            NestedField(5, "customer_id", LongType()),
-            NestedField(6, "ordered_on", DateType()),
+        _schema(
+            "1 id long!, 2 region string, 3 amount decimal(10, 2), 4 ordered_at timestamptz, "
+            "5 customer_id long, 6 ordered_on date"
         ),
         partition_spec=PartitionSpec(
             PartitionField(6, 1000, IdentityTransform(), "ordered_on"),
             PartitionField(2, 1001, IdentityTransform(), "region"),
         ),
     )
-    schema = pa.schema(
-        [
-            pa.field("id", pa.int64(), nullable=False),
-            ("region", pa.string()),
-            ("amount", pa.decimal128(10, 2)),
-            ("ordered_at", pa.timestamp("us", tz="UTC")),
-            ("customer_id", pa.int64()),
-            ("ordered_on", pa.date32()),
-        ]
-    )
+    schema = orders.schema().as_arrow()
     for batch in range(3):
         rows = [
             {
@@ -185,79 +164,31 @@ def _write_warehouse(folder: Path) -> None:
             ).commit()
     orders.delete(EqualTo("region", "us"))
 
-    customers = catalog.create_table(
-        "shop.customers",
-        Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType())),
-    )
+    customers = catalog.create_table("shop.customers", _schema("1 id long, 2 name string"))
     names = ["Ada", "Grace", "Edsger", "Barbara"]
     customers.append(pa.table({"id": pa.array(range(4), pa.int64()), "name": names}))
 
     _write_types(catalog)
 
 
-def _write_types(catalog: Any) -> None:
-    import uuid
-
-    import pyarrow as pa
-    from pyiceberg import types
+def _schema(text: str) -> Any:
+    """PyIceberg's schema of the columns of a line."""
     from pyiceberg.schema import Schema
 
-    columns: list[tuple[str, Any, Any, Any]] = [
-        ("flag", types.BooleanType(), pa.bool_(), True),
-        ("small", types.IntegerType(), pa.int32(), -7),
-        ("big", types.LongType(), pa.int64(), 2**40),
-        ("single", types.FloatType(), pa.float32(), 1.5),
-        ("double", types.DoubleType(), pa.float64(), float("inf")),
-        ("price", types.DecimalType(9, 2), pa.decimal128(9, 2), Decimal("12.30")),
-        ("day", types.DateType(), pa.date32(), date(2026, 1, 31)),
-        ("clock", types.TimeType(), pa.time64("us"), time(12, 30, 0, 5)),
-        ("moment", types.TimestampType(), pa.timestamp("us"), datetime(2026, 1, 31, 12, 30)),
-        (
-            "instant",
-            types.TimestamptzType(),
-            pa.timestamp("us", tz="UTC"),
-            datetime(2026, 1, 31, 12, 30, tzinfo=UTC),
-        ),
-        ("text", types.StringType(), pa.string(), "naïve, \"quoted\"\nand 'cut'"),
-        ("key", types.UUIDType(), pa.uuid(), uuid.UUID(int=5).bytes),
-        ("code", types.FixedType(3), pa.binary(3), b"abc"),
-        ("blob", types.BinaryType(), pa.binary(), b"\x00\xff"),
-        (
-            "tags",
-            types.ListType(100, types.StringType(), element_required=False),
-            pa.list_(pa.string()),
-            ["a", None],
-        ),
-        (
-            "place",
-            types.StructType(
-                types.NestedField(101, "lat", types.DoubleType()),
-                types.NestedField(102, "name", types.StringType()),
-            ),
-            pa.struct([("lat", pa.float64()), ("name", pa.string())]),
-            {"lat": 47.5, "name": "Basel"},
-        ),
-        (
-            "counts",
-            types.MapType(103, types.StringType(), 104, types.IntegerType(), value_required=False),
-            pa.map_(pa.string(), pa.int32()),
-            [("x", 1), ("y", None)],
-        ),
-    ]
-    table = catalog.create_table(
-        "shop.types",
-        Schema(
-            *(
-                types.NestedField(number, name, kind, required=False)
-                for number, (name, kind, _, _) in enumerate(columns, start=1)
-            )
-        ),
-    )
-    arrays = {}
-    for name, _, arrow, value in columns:
-        if name == "key":
-            storage = pa.array([value, None], pa.binary(16))
-            arrays[name] = pa.ExtensionArray.from_storage(pa.uuid(), storage)
-        else:
-            arrays[name] = pa.array([value, None], arrow)
+    from icesql.iceberg.types import StructType, type_to_json
+    from tests.columns import columns
+
+    return Schema.model_validate(type_to_json(StructType(columns(text))))
+
+
+def _write_types(catalog: Any) -> None:
+    import pyarrow as pa
+
+    from tests.columns import array
+    from tests.tables import read_table
+
+    rows = read_table(__file__, "warehouse_types.tsv")
+    text = ", ".join(f"{number} {row[0]} {row[1]}" for number, row in enumerate(rows, start=1))
+    table = catalog.create_table("shop.types", _schema(text))
+    arrays = {name: array(type, [literal_eval(value), None]) for name, type, value in rows}
     table.append(pa.table(arrays))
