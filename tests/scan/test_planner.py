@@ -79,6 +79,11 @@ def remembering(table: Table) -> tuple[Table, list[str]]:
 
 
 @pytest.fixture
+def built(tmp_path: Path) -> MetadataOnly:
+    return MetadataOnly(tmp_path)
+
+
+@pytest.fixture
 def regions(tmp_path: Path) -> tuple[MetadataOnly, dict[str, str]]:
     """Two manifests by region: eu and us, and only us."""
     built = MetadataOnly(tmp_path, specs={0: BY_REGION})
@@ -97,8 +102,7 @@ def regions(tmp_path: Path) -> tuple[MetadataOnly, dict[str, str]]:
 # ------------------------------------------------------------------ pruning
 
 
-def test_without_a_filter_every_live_file_is_planned_in_manifest_order(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_without_a_filter_every_live_file_is_planned_in_manifest_order(built: MetadataOnly) -> None:
     built.manifest(
         data_file("b"), data_file("gone", status=DELETED, sequence_number=1), data_file("a")
     )
@@ -165,8 +169,7 @@ def test_a_table_without_a_snapshot_has_no_files(tmp_path: Path) -> None:
     assert (found.files, found.tasks, found.report.snapshot_id) == ((), (), None)
 
 
-def test_manifests_without_live_files_are_not_opened(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_manifests_without_live_files_are_not_opened(built: MetadataOnly) -> None:
     dead = built.manifest(data_file("gone", status=DELETED))
     built.manifest(data_file("a"))
     table, read = remembering(built.table())
@@ -206,8 +209,7 @@ def test_a_spec_whose_column_was_dropped_still_opens(tmp_path: Path) -> None:
         assert found.files[0].residual == id_is(5)
 
 
-def test_time_travel_prunes_by_the_schema_of_the_scan(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_time_travel_prunes_by_the_schema_of_the_scan(built: MetadataOnly) -> None:
     four = {"lower_bounds": {1: b"\x05\0\0\0"}, "upper_bounds": {1: b"\x09\0\0\0"}}
     built.manifest(data_file("a", **four))
     table = built.table()
@@ -219,8 +221,7 @@ def test_time_travel_prunes_by_the_schema_of_the_scan(tmp_path: Path) -> None:
     assert planned(table, schema=old).report.projected_field_names == ("number",)
 
 
-def test_an_unknown_spec_is_corrupt(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_an_unknown_spec_is_corrupt(built: MetadataOnly) -> None:
     built.manifest(data_file("a"), partition_spec_id=8)
     with pytest.raises(CorruptFileError, match="partition spec 8"):
         planned(built.table())
@@ -229,8 +230,7 @@ def test_an_unknown_spec_is_corrupt(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ deletes
 
 
-def test_delete_manifests_are_read_only_when_a_data_file_is_left(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_delete_manifests_are_read_only_when_a_data_file_is_left(built: MetadataOnly) -> None:
     built.manifest(data_file("a", **id_bounds(1, 9)))
     deletes = built.manifest(equality_deletes("e", [1]), sequence_number=2)
     table, read = remembering(built.table())
@@ -288,11 +288,12 @@ def test_deletes_of_pruned_partitions_are_skipped(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_an_equality_delete_is_skipped_by_its_keys_but_not_by_other_columns(tmp_path: Path) -> None:
+def test_an_equality_delete_is_skipped_by_its_keys_but_not_by_other_columns(
+    built: MetadataOnly,
+) -> None:
     region_bounds = {"lower_bounds": {2: b"us"}, "upper_bounds": {2: b"us"}}
     keyed = id_bounds(100, 200)
     both = {**keyed, **{name: {**keyed[name], **region_bounds[name]} for name in region_bounds}}
-    built = MetadataOnly(tmp_path)
     built.manifest(data_file("a"))
     # The region stored beside the key is that of another version of the row.
     built.manifest(equality_deletes("e", [1], **both), sequence_number=2)
@@ -320,8 +321,7 @@ def test_deletes_of_void_specs_reach_every_partition(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ limit
 
 
-def test_a_limit_stops_the_walk_once_the_files_hold_enough_rows(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_a_limit_stops_the_walk_once_the_files_hold_enough_rows(built: MetadataOnly) -> None:
     built.manifest(data_file("a"), data_file("unknown", record_count=-1), data_file("b"))
     second = built.manifest(data_file("c"), data_file("d"))
     third = built.manifest(data_file("e"))
@@ -335,8 +335,7 @@ def test_a_limit_stops_the_walk_once_the_files_hold_enough_rows(tmp_path: Path) 
     assert not planned(table, limit=1000).report.limit_reached
 
 
-def test_a_limit_does_not_stop_a_walk_with_deletes_or_a_filter(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_a_limit_does_not_stop_a_walk_with_deletes_or_a_filter(built: MetadataOnly) -> None:
     built.manifest(*(data_file(name, **id_bounds(1, 9)) for name in "abc"))
     assert paths(planned(built.table(), id_is(5), limit=1)) == ["a", "b", "c"]
     built.manifest(position_deletes("p"), sequence_number=2)
@@ -346,8 +345,7 @@ def test_a_limit_does_not_stop_a_walk_with_deletes_or_a_filter(tmp_path: Path) -
 # ------------------------------------------------------------------ refusals and cancellation
 
 
-def test_encrypted_files_that_would_be_read_are_refused(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_encrypted_files_that_would_be_read_are_refused(built: MetadataOnly) -> None:
     built.manifest(
         data_file("secret", key_metadata=b"k", **id_bounds(1, 9)),
         data_file("open", **id_bounds(11, 19)),
@@ -357,16 +355,14 @@ def test_encrypted_files_that_would_be_read_are_refused(tmp_path: Path) -> None:
     assert paths(planned(built.table(), id_is(15))) == ["open"]
 
 
-def test_encrypted_delete_files_are_refused(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_encrypted_delete_files_are_refused(built: MetadataOnly) -> None:
     built.manifest(data_file("a"))
     built.manifest(position_deletes("p", key_metadata=b"k"), sequence_number=2)
     with pytest.raises(UnsupportedTableError, match=r"encryption.*p"):
         planned(built.table())
 
 
-def test_an_encrypted_manifest_list_is_refused(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_an_encrypted_manifest_list_is_refused(built: MetadataOnly) -> None:
     built.manifest(data_file("a"))
     table = built.table()
     snapshot = table.metadata.current_snapshot
@@ -376,10 +372,9 @@ def test_an_encrypted_manifest_list_is_refused(tmp_path: Path) -> None:
         plan(scan, QueryContext())
 
 
-def test_a_missing_manifest_is_named(tmp_path: Path) -> None:
+def test_a_missing_manifest_is_named(built: MetadataOnly) -> None:
     from icesql.errors import StorageError
 
-    built = MetadataOnly(tmp_path)
     path = built.manifest(data_file("a"))
     table = built.table()
     Path(path).unlink()
@@ -387,8 +382,7 @@ def test_a_missing_manifest_is_named(tmp_path: Path) -> None:
         planned(table)
 
 
-def test_planning_is_cancelled_between_manifests(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_planning_is_cancelled_between_manifests(built: MetadataOnly) -> None:
     for name in "abc":
         built.manifest(data_file(name))
     seen: list[int] = []
@@ -421,8 +415,7 @@ class Remote(ReadPaths):
         return super().read(path, **how)
 
 
-def test_remote_manifests_are_read_ahead_in_order(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_remote_manifests_are_read_ahead_in_order(built: MetadataOnly) -> None:
     for number in range(40):
         built.manifest(data_file(f"f{number}"))
     table = built.table()
@@ -446,9 +439,8 @@ class OnDisk(Remote):
 
 @pytest.mark.parametrize("evicted", [(), ("-m1.avro", "-m4.avro")])
 def test_manifests_on_disk_are_read_without_a_request_or_a_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evicted: tuple[str, ...]
+    built: MetadataOnly, monkeypatch: pytest.MonkeyPatch, evicted: tuple[str, ...]
 ) -> None:
-    built = MetadataOnly(tmp_path)
     for number in range(6):
         built.manifest(data_file(f"f{number}"))
     table = built.table()
@@ -462,8 +454,7 @@ def test_manifests_on_disk_are_read_without_a_request_or_a_thread(
     assert [path[-8:] for path in storage.paths] == list(evicted)
 
 
-def test_a_limit_reads_ahead_only_so_far(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_a_limit_reads_ahead_only_so_far(built: MetadataOnly) -> None:
     for number in range(60):
         built.manifest(data_file(f"f{number}"))
     table = built.table()
@@ -472,8 +463,7 @@ def test_a_limit_reads_ahead_only_so_far(tmp_path: Path) -> None:
     assert len(storage.paths) <= 1 + 17
 
 
-def test_a_cancelled_walk_does_not_wait_for_the_store(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_a_cancelled_walk_does_not_wait_for_the_store(built: MetadataOnly) -> None:
     built.manifest(data_file("a"))
     built.manifest(data_file("b"))
     table = built.table()
@@ -493,8 +483,7 @@ def test_a_cancelled_walk_does_not_wait_for_the_store(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ cache
 
 
-def test_kept_manifests_are_not_read_again_and_changed_ones_are(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_kept_manifests_are_not_read_again_and_changed_ones_are(built: MetadataOnly) -> None:
     path = built.manifest(data_file("a"))
     table = built.table()
     storage = ReadPaths({}, table.storage.reroot, cache=BoundedCache())
@@ -528,8 +517,7 @@ def test_explain_says_why_each_file_is_skipped(
     assert planned(built.table(), id_is(5)).skipped == ()
 
 
-def test_explain_says_why_deletes_are_skipped(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_explain_says_why_deletes_are_skipped(built: MetadataOnly) -> None:
     built.manifest(data_file("a"))
     built.manifest(equality_deletes("e", [1], **id_bounds(100, 200)), sequence_number=2)
     (skip,) = planned(built.table(), id_is(5), explain=True).skipped
@@ -548,8 +536,7 @@ def test_a_plans_tasks_can_travel(regions: tuple[MetadataOnly, dict[str, str]]) 
     assert copy.context.specs == found.context.specs
 
 
-def test_the_deletes_of_a_plan_are_without_metrics(tmp_path: Path) -> None:
-    built = MetadataOnly(tmp_path)
+def test_the_deletes_of_a_plan_are_without_metrics(built: MetadataOnly) -> None:
     built.manifest(data_file("a"))
     built.manifest(equality_deletes("e", [1], **id_bounds(1, 9)), sequence_number=2)
     (delete,) = planned(built.table()).files[0].deletes
@@ -592,36 +579,34 @@ print(json.dumps(sorted(sys.modules)))
 # ------------------------------------------------------------------ listed twice
 
 
-def test_a_file_that_is_listed_twice_is_read_twice_and_told(tmp_path: Path) -> None:
+def test_a_file_that_is_listed_twice_is_read_twice_and_told(built: MetadataOnly) -> None:
     """In two manifests, and in one; Java reads it as often."""
-    table = MetadataOnly(tmp_path)
-    table.manifest(data_file("a"), data_file("b"), data_file("b"))
-    table.manifest(data_file("c"), data_file("a", status=EXISTING, sequence_number=1))
-    found = planned(table.table())
+    built.manifest(data_file("a"), data_file("b"), data_file("b"))
+    built.manifest(data_file("c"), data_file("a", status=EXISTING, sequence_number=1))
+    found = planned(built.table())
     assert [task.data_file.path for task in found.files] == ["a", "b", "b", "c", "a"]
     assert found.repeated == ("b", "a")
 
 
-def test_an_entry_that_the_list_does_not_count_is_no_second_listing(tmp_path: Path) -> None:
-    table = MetadataOnly(tmp_path)
-    path = table.manifest(data_file("a"), data_file("b"), data_file("a"), added_files_count=2)
+def test_an_entry_that_the_list_does_not_count_is_no_second_listing(built: MetadataOnly) -> None:
+    path = built.manifest(data_file("a"), data_file("b"), data_file("a"), added_files_count=2)
     with pytest.raises(CorruptFileError, match="lists the live file a again") as caught:
-        planned(table.table())
+        planned(built.table())
     assert caught.value.path == path
 
 
-def test_a_removed_file_may_be_added_again(tmp_path: Path) -> None:
-    table = MetadataOnly(tmp_path)
-    table.manifest(data_file("a", status=DELETED, sequence_number=1), data_file("b"))
-    table.manifest(data_file("a"))
-    assert [task.data_file.path for task in planned(table.table()).files] == ["b", "a"]
+def test_a_removed_file_may_be_added_again(built: MetadataOnly) -> None:
+    built.manifest(data_file("a", status=DELETED, sequence_number=1), data_file("b"))
+    built.manifest(data_file("a"))
+    assert [task.data_file.path for task in planned(built.table()).files] == ["b", "a"]
 
 
 @pytest.mark.parametrize("times", [2, 300, 20_000])
-def test_a_manifest_listed_again_is_refused_before_it_is_read(tmp_path: Path, times: int) -> None:
-    table = MetadataOnly(tmp_path)
-    path = table.manifest(data_file("a"))
+def test_a_manifest_listed_again_is_refused_before_it_is_read(
+    built: MetadataOnly, times: int
+) -> None:
+    path = built.manifest(data_file("a"))
     Path(path).unlink()
-    table.manifests *= times
+    built.manifests *= times
     with pytest.raises(CorruptFileError, match=r"m0\.avro is listed twice, as entries 1 and 2"):
-        planned(table.table())
+        planned(built.table())

@@ -31,7 +31,6 @@ from icesql.iceberg.types import (
     TIMESTAMP_NS,
     TIMESTAMPTZ,
     DecimalType,
-    IcebergType,
 )
 from tests.iceberg.text_forms import columns, read_predicate, read_python, read_type
 from tests.tables import read_table
@@ -93,36 +92,16 @@ def test_datetimes_at_the_ends_of_the_calendar_are_adapted():
 
 PYTHON = {O.LT: operator.lt, O.LT_EQ: operator.le, O.GT: operator.gt, O.GT_EQ: operator.ge,
           O.EQ: operator.eq, O.NOT_EQ: operator.ne}  # fmt: skip
-NUMBERS = ["0", "1", "-1", "5", "16777216", "16777217", "-16777217", "9007199254740992",
-           "9007199254740993", "2147483647", "-2147483648", "4611686018427387905"]  # fmt: skip
-FRACTIONS = [*NUMBERS[:7], "0.1", "0.5", "1.5", "-2.25", "0.3", "123456.78", "-0.0"]
-COLUMNS: list[tuple[IcebergType, str, list[str]]] = [
-    (INTEGER, "INTEGER", [n for n in NUMBERS if abs(int(n)) < 2**31 or n == "-2147483648"]),
-    (LONG, "BIGINT", NUMBERS),
-    (DecimalType(9, 2), "DECIMAL(9, 2)", ["0", "0.10", "1.50", "-2.25", "0.30", "5", "123456.78"]),
-    (DecimalType(38, 10), "DECIMAL(38, 10)", [*NUMBERS, "0.1", "0.3000000001", "1.5"]),
-    (FLOAT, "FLOAT", [*FRACTIONS, "'inf'", "'nan'"]),
-    (DOUBLE, "DOUBLE", [*FRACTIONS, "'inf'", "'-inf'", "'nan'"]),
-]
-EXACT_LITERALS = [*NUMBERS, "0.1", "0.5", "1.5", "-2.25", "0.3", "5.0", "16777217.0", "123456.78",
-                  "5000000000", "-5000000000", "0.30000000000000004", "0.10000000149011612",
-                  "0.1000000000000000055511151231257827", "9223372036854775807"]  # fmt: skip
-DOUBLE_LITERALS = ["0e0", "1e0", "5e0", "16777216e0", "16777217e0", "9007199254740992e0", "0.1e0",
-                   "0.5e0", "1.5e0", "-2.25e0", "0.3e0", "4611686018427387905e0", "1e39",
-                   "0.10000000149011612e0"]  # fmt: skip
 
 
-@pytest.mark.parametrize(("column", "sql_type", "values"), COLUMNS, ids=lambda each: str(each)[:20])
-def test_rows_that_duckdb_finds_satisfy_the_predicate(column, sql_type, values):
-    literals = [(text, Decimal(text)) for text in EXACT_LITERALS if "." in text]
-    literals += [(text, int(text)) for text in EXACT_LITERALS if "." not in text]
-    literals += [(text, float(text)) for text in DOUBLE_LITERALS]
-    literals += [(f"CAST({text} AS FLOAT)", float32(text)) for text in ("0.1", "16777217", "1.5")]
-    connection = duckdb.connect()
-    rows = ", ".join(f"(CAST({value} AS {sql_type}))" for value in values)
+@pytest.mark.parametrize(("kind", "sql_type", "values"), read_table(__file__, "duckdb_columns.tsv"))
+def test_rows_that_duckdb_finds_satisfy_the_predicate(kind, sql_type, values):
+    column, connection = read_type(kind), duckdb.connect()
+    rows = ", ".join(f"(CAST({value} AS {sql_type}))" for value in values.split())
     connection.execute(f"CREATE TABLE t AS SELECT x FROM (VALUES {rows}) AS v(x)")
     missed = []
-    for text, literal in literals:
+    for text, written in read_table(__file__, "duckdb_literals.tsv"):
+        literal = read_python(written)
         for operation in ORDERED:
             try:
                 sql = f"SELECT x FROM t WHERE x {operation.value} {text}"
@@ -139,13 +118,6 @@ def test_rows_that_duckdb_finds_satisfy_the_predicate(column, sql_type, values):
             ]
     connection.close()
     assert missed == []
-
-
-def float32(text: str) -> float:
-    import struct
-
-    value: float = struct.unpack("<f", struct.pack("<f", float(text)))[0]
-    return value
 
 
 numbers = (

@@ -193,25 +193,28 @@ def test_v1_snapshots_name_their_manifests_themselves() -> None:
 
 
 def test_an_entry_reads_in_full() -> None:
+    own = {"snapshot_id": -3, "sequence_number": 2, "file_sequence_number": 1}
+    counts = {
+        "record_count": 300,
+        "file_size_in_bytes": 1 << 40,
+        "column_sizes": {1: 10, 200: 1 << 50},
+        "value_counts": {1: 300},
+        "null_value_counts": {1: 0},
+        "nan_value_counts": {},
+        "lower_bounds": {1: b"", 2: b"x" * 100},
+        "upper_bounds": {1: b"\x00\x02"},
+        "equality_ids": None,
+        "sort_order_id": 1,
+        "key_metadata": b"k",
+    }
     row = entry(
         "s3://b/ü.parquet",
         EXISTING,
-        snapshot_id=-3,
-        sequence_number=2,
-        file_sequence_number=1,
         file_format="parquet",
         partition={"d": 19000, "s": None},
-        record_count=300,
-        file_size_in_bytes=1 << 40,
-        column_sizes={1: 10, 200: 1 << 50},
-        value_counts={1: 300},
-        null_value_counts={1: 0},
-        nan_value_counts={},
-        lower_bounds={1: b"", 2: b"x" * 100},
-        upper_bounds={1: b"\x00\x02"},
         split_offsets=[4, 1 << 33],
-        sort_order_id=1,
-        key_metadata=b"k",
+        **own,
+        **counts,
     )
     partition = (
         partition_field("d", 1000, {"type": "int", "logicalType": "date"}),
@@ -220,18 +223,15 @@ def test_an_entry_reads_in_full() -> None:
     entries = decode(write_manifest([row], *partition), types=(DATE, STRING))
     assert entries.count == len(entries) == 1
     file = entries.data_file(0)
-    assert file.path == "s3://b/ü.parquet"
-    assert file.file_format == "PARQUET"
-    assert file.partition == (19000, None)
-    assert (file.snapshot_id, file.sequence_number, file.file_sequence_number) == (-3, 2, 1)
-    assert (file.record_count, file.file_size_in_bytes) == (300, 1 << 40)
-    assert file.column_sizes == {1: 10, 200: 1 << 50}
-    assert file.nan_value_counts == {}
-    assert file.lower_bounds == {1: b"", 2: b"x" * 100}
-    assert file.split_offsets == (4, 1 << 33)
-    assert file.equality_ids is None
-    assert file.sort_order_id == 1
-    assert file.key_metadata == b"k"
+    expected = {
+        "path": "s3://b/ü.parquet",
+        "file_format": "PARQUET",
+        "partition": (19000, None),
+        "split_offsets": (4, 1 << 33),
+        **own,
+        **counts,
+    }
+    assert {name: getattr(file, name) for name in expected} == expected
     assert entries.lower_bound(2) == [b"x" * 100]
     assert entries.upper_bound(1) == [b"\x00\x02"]
     assert entries.upper_bound(2) == [None]
@@ -456,70 +456,53 @@ def test_partition_values_that_cannot_be_told_apart_are_refused() -> None:
 # ------------------------------------------------------------------ contradictions
 
 
-def test_a_manifest_cut_between_blocks_is_missed_by_its_list() -> None:
-    rows = [entry(f"f{index}") for index in range(4)]
-    data = write_manifest(rows, block_bytes=1)
-    sync = data[-16:]
-    shorter = data[: data.rindex(sync, 0, -16) + 16]
-    assert decode(shorter).count == 3
+FOUR, ONE, TWO = (
+    write_manifest([entry(name, snapshot_id=77) for name in names], block_bytes=1)
+    for names in ("abcd", "a", "ab")
+)
+CUT = FOUR[: FOUR.rindex(FOUR[-16:], 0, -16) + 16]
+OTHER = write_manifest([entry("another", snapshot_id=78, record_count=11)])
+
+
+@pytest.mark.parametrize(
+    ("data", "length", "added", "deleted", "rows", "problem"),
+    [
+        (FOUR, len(FOUR), 4, 0, None, None),
+        (CUT, len(FOUR), 4, 0, None, "3 entries where the manifest list says 4"),
+        (ONE, len(ONE), 1, 0, 10, None),
+        # another manifest in its place
+        (OTHER, len(ONE), 1, 0, 10, "snapshot 77 by the manifest list, found .* snapshot 78"),
+        # one wrong figure is forgiven
+        (ONE, len(ONE) + 40, None, None, 10, None),
+        (ONE, len(ONE), None, None, 0, None),
+        # a careless list of a table that was moved
+        (TWO, len(TWO) + 40, 1, 1, 0, None),
+    ],
+    ids=range(7),
+)
+def test_what_contradicts_a_list_is_noticed(
+    data: bytes,
+    length: int,
+    added: int | None,
+    deleted: int | None,
+    rows: int | None,
+    problem: str | None,
+) -> None:
     listed = ManifestFile(
         "m",
-        len(data),
-        sequence_number=5,
-        added_files_count=4,
-        existing_files_count=0,
-        deleted_files_count=0,
-    )
-    assert decode(data, listed).count == 4
-    with pytest.raises(CorruptFileError, match="3 entries where the manifest list says 4"):
-        decode(shorter, listed)
-
-
-def test_another_manifest_in_its_place_is_noticed() -> None:
-    data = write_manifest([entry("a", snapshot_id=77)])
-    other = write_manifest([entry("another", snapshot_id=78, record_count=11)])
-    listed = ManifestFile(
-        "m",
-        len(data),
-        sequence_number=5,
-        added_snapshot_id=77,
-        added_files_count=1,
-        existing_files_count=0,
-        deleted_files_count=0,
-        added_rows_count=10,
-    )
-    assert decode(data, listed).path == ["a"]
-    with pytest.raises(
-        CorruptFileError, match=r"snapshot 77 by the manifest list, found .* snapshot 78"
-    ):
-        decode(other, listed)
-
-
-def test_one_wrong_figure_of_a_list_is_forgiven() -> None:
-    data = write_manifest([entry("a", snapshot_id=77)])
-    moved = ManifestFile(
-        "m", len(data) + 40, sequence_number=5, added_snapshot_id=77, added_rows_count=10
-    )
-    assert decode(data, moved).count == 1
-    miscounted = ManifestFile(
-        "m", len(data), sequence_number=5, added_snapshot_id=77, added_rows_count=0
-    )
-    assert decode(data, miscounted).count == 1
-
-
-def test_a_careless_list_of_a_moved_table_is_forgiven() -> None:
-    data = write_manifest([entry("a", snapshot_id=77), entry("b", snapshot_id=77)])
-    listed = ManifestFile(
-        "m",
-        len(data) + 40,
+        length,
         sequence_number=5,
         added_snapshot_id=77,
-        added_files_count=1,
-        existing_files_count=0,
-        deleted_files_count=1,
-        added_rows_count=0,
+        added_files_count=added,
+        existing_files_count=None if added is None else 0,
+        deleted_files_count=deleted,
+        added_rows_count=rows,
     )
-    assert decode(data, listed).count == 2
+    if problem is None:
+        assert decode(data, listed).count == decode(data).count
+    else:
+        with pytest.raises(CorruptFileError, match=problem):
+            decode(data, listed)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
@@ -23,22 +24,9 @@ from icesql.scan.tasks.packing import (
     weight,
 )
 from icesql.scan.tasks.task import FileScanTask
+from tests.tables import read_table
 
 MB = 1 << 20
-
-
-def groups(
-    items: list[int], target: int, lookback: int = 100, *, largest_bin_first: bool = False
-) -> list[list[int]]:
-    return list(
-        pack(
-            items,
-            target,
-            lambda item: item,
-            lookback=lookback,
-            largest_bin_first=largest_bin_first,
-        )
-    )
 
 
 def file_task(
@@ -52,46 +40,11 @@ def file_task(
     return FileScanTask(data_file, 0, size, deletes)
 
 
-@pytest.mark.parametrize(
-    ("target", "expected"),
-    [
-        (3, [[1, 2], [3], [4], [5]]),
-        (5, [[1, 2], [3], [4], [5]]),
-        (6, [[1, 2, 3], [4], [5]]),
-        (8, [[1, 2, 3], [4], [5]]),
-        (9, [[1, 2, 3], [4, 5]]),
-        (10, [[1, 2, 3, 4], [5]]),
-        (15, [[1, 2, 3, 4, 5]]),
-    ],
-)
-def test_items_go_to_the_first_bin_that_can_take_them(
-    target: int, expected: list[list[int]]
-) -> None:
-    assert groups([1, 2, 3, 4, 5], target) == expected
-
-
-def test_lookback_bounds_the_open_bins() -> None:
-    assert groups([5, 1, 5, 1, 5, 1], 8, 2) == [[5, 1, 1], [5, 1], [5]]
-    assert groups([5, 1, 5, 1, 5, 1], 8, 1) == [[5, 1], [5, 1], [5, 1]]
-
-
-def test_the_heaviest_bin_comes_out_first_when_asked() -> None:
-    assert groups([36, 36, 36, 36, 65, 65, 128], 128, 2, largest_bin_first=True) == [
-        [36, 36, 36], [128], [36, 65], [65],
-    ]  # fmt: skip
-    assert groups([64, 64, 128, 32, 32, 32, 32], 128, 1, largest_bin_first=True) == [
-        [64, 64], [128], [32, 32, 32, 32],
-    ]  # fmt: skip
-
-
-def test_an_item_heavier_than_the_target_is_alone() -> None:
-    assert groups([10, 1, 1], 5) == [[10], [1, 1]]
-
-
-def test_a_bin_holds_at_most_so_many_items() -> None:
-    assert list(pack([1] * 5, 100, lambda item: item, lookback=10, most_items=2)) == [
-        [1, 1], [1, 1], [1],
-    ]  # fmt: skip
+@pytest.mark.parametrize(("items", "options", "bins"), read_table(__file__, "bins.tsv"))
+def test_items_go_to_the_bins_of_java(items: str, options: str, bins: str) -> None:
+    given = {"lookback": 100, **json.loads(options)}
+    found = pack(json.loads(items), weigh=lambda item: item, **given)
+    assert list(found) == json.loads(bins)
 
 
 def test_deletes_weigh_as_much_as_they_hold_and_cost_to_open() -> None:

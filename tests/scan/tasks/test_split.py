@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 import pytest
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.scan.tasks.split import merge_adjacent, split_file
 from icesql.scan.tasks.task import FileScanTask, usable_offsets
+from tests.tables import read_table
 
 
 def task_of(
@@ -23,42 +25,20 @@ def task_of(
     return FileScanTask(data_file, 0, size)
 
 
-def ranges(task: FileScanTask, target: int) -> list[tuple[int, int]]:
-    return [(split.start, split.length) for split in split_file(task, target)]
-
-
-def test_offsets_make_one_split_each_from_the_first_offset_on() -> None:
-    task = task_of(48, (4, 10, 15, 18, 30, 45))
-    assert [length for _, length in ranges(task, 1 << 20)] == [6, 5, 3, 12, 15, 3]
-    assert ranges(task, 2)[0] == (4, 6)
-
-
 @pytest.mark.parametrize(
-    "offsets",
-    [(2, 12), (2, 2), (5, 3), (4, 8, 8), (-1, 4), (), None, (10,)],
-    ids=["beyond the end", "twice", "descending", "twice at the end", "negative", "empty", "none",
-         "at the end"],
-)  # fmt: skip
-def test_unusable_offsets_give_fixed_sizes(offsets: tuple[int, ...] | None) -> None:
-    task = task_of(10, offsets)
-    assert usable_offsets(task.data_file) is None
-    assert ranges(task, 1) == [(start, 1) for start in range(10)]
+    ("size", "offsets", "file_format", "target", "expected"), read_table(__file__, "splits.tsv")
+)
+def test_splits(size: str, offsets: str, file_format: str, target: str, expected: str) -> None:
+    written = json.loads(offsets)
+    task = task_of(int(size), None if written is None else tuple(written), file_format)
+    found = [[split.start, split.length] for split in split_file(task, int(target))]
+    assert found == json.loads(expected)
+    usable = usable_offsets(task.data_file)
+    begins = [start for start, _ in found]
+    assert usable is None or file_format == "PUFFIN" or list(usable) == begins
 
 
-def test_the_last_fixed_split_is_smaller() -> None:
-    assert ranges(task_of(10), 4) == [(0, 4), (4, 4), (8, 2)]
-    assert ranges(task_of(10), 10) == [(0, 10)]
-    assert ranges(task_of(10), 11) == [(0, 10)]
-
-
-@pytest.mark.parametrize("file_format", ["ORC", "AVRO", "PARQUET"])
-def test_columnar_and_avro_files_are_split(file_format: str) -> None:
-    assert len(ranges(task_of(10, None, file_format), 5)) == 2
-
-
-def test_other_formats_and_unknown_sizes_stay_whole() -> None:
-    assert ranges(task_of(10, (4, 6), "PUFFIN"), 1) == [(0, 10)]
-    assert ranges(task_of(0), 1) == [(0, 0)]
+def test_the_split_of_a_file_of_unknown_size_is_whole() -> None:
     assert next(split_file(task_of(0), 1)).is_whole_file
 
 
