@@ -4,89 +4,62 @@ from __future__ import annotations
 
 import math
 import uuid
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from pathlib import Path
+
+from tests.campaigns.grammar import Grammar
+
+KINDS = (str, float, datetime, date, bool, int)
 
 
-class Predicates:
+class Predicates(Grammar):
     """Predicates with ``?`` for their literals, as (SQL, parameters).
 
     ``columns`` are (SQL expression, values) pairs.
     """
 
     def __init__(self, chance, columns):
-        self.chance = chance
+        super().__init__(chance, Path(__file__).with_suffix(".txt"))
         self.columns = [(name, values) for name, values in columns if usable(values)]
-        self.nullable = [name for name, _ in columns]
+        self.names = [name for name, _ in columns]
 
-    def predicate(self, depth=2):
-        chance = self.chance
-        if depth and chance.random() < 0.45:
-            left, right = self.predicate(depth - 1), self.predicate(depth - 1)
-            word = chance.choice(("AND", "OR"))
-            return f"({left[0]} {word} {right[0]})", [*left[1], *right[1]]
-        if depth and chance.random() < 0.15:
-            inner = self.predicate(depth - 1)
-            return f"NOT ({inner[0]})", inner[1]
-        return self.leaf()
+    def predicate(self):
+        self.parameters = []
+        return self.text("predicate" if self.columns else "null"), self.parameters
 
-    def leaf(self):
-        chance = self.chance
-        if not self.columns or chance.random() < 0.1:
-            return f"{chance.choice(self.nullable)} IS {chance.choice(('', 'NOT '))}NULL", []
-        name, values = chance.choice(self.columns)
-        known = [each for each in values if each is not None]
-        kind = chance.random()
-        if kind < 0.5:
-            operator = chance.choice(("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM"))
-            return f"{name} {operator} ?", [self.literal(known)]
-        if kind < 0.65:
-            many = [self.literal(known) for _ in range(chance.randint(1, 4))]
-            word = chance.choice(("IN", "NOT IN"))
-            return f"{name} {word} ({', '.join('?' * len(many))})", many
-        if kind < 0.75:
-            return f"{name} BETWEEN ? AND ?", [self.literal(known), self.literal(known)]
-        return self.by_type(name, known)
+    def _any(self):
+        return self.chance.choice(self.names)
 
-    def by_type(self, name, known):
-        chance, value = self.chance, self.chance.choice(known)
-        match value:
-            case str():
-                prefix = value[: chance.randint(0, 18)]
-                word = chance.choice(("LIKE", "NOT LIKE"))
-                if chance.random() < 0.5 and not set(prefix) & set("%_\\"):
-                    return f"{name} {word} ?", [prefix + "%"]
-                return f"starts_with({name}, ?)", [prefix]
-            case float():
-                return chance.choice((f"isnan({name})", f"NOT isnan({name})")), []
-            case datetime() if not hasattr(value, "nanosecond"):
-                near = self.literal(known)
-                return chance.choice(
-                    (
-                        (f"CAST({name} AS DATE) = ?", [near.date()]),
-                        (f"year({name}) = ?", [near.year]),
-                        (f"date_trunc('month', {name}) <= ?", [near.replace(tzinfo=None)]),
-                    )
-                )
-            case date() if not hasattr(value, "nanosecond"):
-                near = self.literal(known)
-                moment = datetime.combine(near, time(chance.choice((0, 12))))
-                return chance.choice(
-                    ((f"year({name}) < ?", [near.year]), (f"{name} <= ?", [moment]))
-                )
-            case bool():
-                return name, []
-            case int():
-                return f"{name} {chance.choice('<>')} ?", [
-                    chance.choice((value + 0.5, Decimal(value) - Decimal("0.1"), value * 2))
-                ]
-            case _:
-                return f"{name} IS NOT DISTINCT FROM ?", [value]
+    def _column(self):
+        name, values = self.chance.choice(self.columns)
+        self.known = [each for each in values if each is not None]
+        return name
 
-    def literal(self, known):
-        """A value of the column or one beside it."""
-        value = self.chance.choice(known)
-        return self.beside(value) if self.chance.random() < 0.5 else value
+    def _typed(self):
+        """A predicate of the forms of a column's type; nanoseconds are of no form."""
+        name, value = self._column(), self.chance.choice(self.known)
+        finer = hasattr(value, "nanosecond")
+        kind = next((each for each in KINDS if type(value) is each and not finer), None)
+        return self.text(kind.__name__ if kind else "other").replace("@", name)
+
+    def _value(self, form="near"):
+        """A value of the column or one beside it, in a form."""
+        chance, value = self.chance, self.chance.choice(self.known)
+        near = self.beside(value) if chance.random() < 0.5 else value
+        forms = {
+            "near": lambda: near,
+            "exact": lambda: value,
+            "prefix": lambda: value[: chance.randint(0, 18)],
+            "start": lambda: value[: chance.randint(0, 18)].translate(dict.fromkeys(b"%_\\", "_")) + "%",
+            "day": lambda: near.date(),
+            "year": lambda: near.year,
+            "local": lambda: near.replace(tzinfo=None),
+            "moment": lambda: datetime.combine(near, time(chance.choice((0, 12)))),
+            "number": lambda: chance.choice((value + 0.5, value - Decimal("0.1"), value * 2)),
+        }  # fmt: skip
+        self.parameters.append(forms[form]())
+        return "?"
 
     def beside(self, value):
         chance = self.chance
@@ -148,6 +121,3 @@ def expand(expression, values):
 
 def quoted(name):
     return '"' + name.replace('"', '""') + '"'
-
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

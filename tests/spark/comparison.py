@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import icesql
 
 SAME, REFUSED, BOTH_FAIL, DIFFERENT = "same", "refused on Spark", "both fail", "different"
+
+
+@contextmanager
+def both(connect: Any, tables: dict[str, Any], **options: Any) -> Iterator[tuple[Any, Any]]:
+    """A connection of the local engine and one of Spark, with tables by their metadata paths."""
+    with icesql.connect(**options) as local, connect(**options) as spark:
+        for name, path in tables.items():
+            for each in (local, spark):
+                each.register_table(name, path)
+        yield local, spark
 
 
 def same(one: Any, other: Any) -> bool:

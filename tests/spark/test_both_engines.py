@@ -15,18 +15,17 @@ from typing import Any
 
 import pytest
 
-import icesql
-from tests.spark.comparison import DIFFERENT, REFUSED, SAME, compared
-from tests.spark.generated import Generator, Statement
+from tests.spark.comparison import DIFFERENT, REFUSED, SAME, both, compared
+from tests.spark.generated import Generator
 
-DRAWN = 500
+DRAWN = 600
 SEED = 20_261_122
 MORE = int(os.environ.get("ICESQL_BOTH_ENGINES", "0"))
 # Spark plans one statement on one core while it runs another.
 AT_ONCE = 3
 
 
-def first_of_each() -> list[Statement]:
+def first_of_each() -> list[str]:
     """Of the statements drawn, the first ones with each of what the generator counts."""
     generator = Generator(SEED)
     first = []
@@ -52,14 +51,11 @@ def test_both_engines_give_one_answer(connect: Any, all_types: str) -> None:
 
     with ExitStack() as stack:
         for _ in range(AT_ONCE):
-            pair = icesql.connect(), connect()
-            for each in pair:
-                stack.enter_context(each).register_table("t", all_types)
-            connections.put(pair)
+            connections.put(stack.enter_context(both(connect, {"t": all_types})))
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            answers = list(pool.map(ask, [each.sql for each in statements]))
+            answers = list(pool.map(ask, statements))
     wrong = [
-        f"{statement.sql}\n    {words}"
+        f"{statement}\n    {words}"
         for statement, (outcome, words) in zip(statements, answers, strict=True)
         if outcome == DIFFERENT
     ]
@@ -75,10 +71,9 @@ def test_the_generator_draws_of_every_kind() -> None:
     for _ in range(DRAWN):
         generator.statement()
     for kind in (
-        "expressions", "aggregates", "GROUP BY", "grouping sets", "windows", "QUALIFY",
-        "set operations", "joins", "subqueries", "WITH", "DISTINCT", "LIMIT", "nested values",
-        "unnest", "NULL", "nan", "IGNORE NULLS", "names DISTINCT", "names GROUP BY",
-        "names subquery", "names WITH",
+        "expressions", "aggregates", "group_by", "grouping_sets", "windows", "qualify",
+        "set_operation", "join", "subquery", "with", "distinct", "limit", "nested", "unnest", "NULL",
+        "nan", "IGNORE NULLS", "names_distinct", "names_group_by", "names_subquery", "names_with",
     ):  # fmt: skip
         assert generator.drawn[kind] >= 2, (kind, generator.drawn)
     functions = [name for name in generator.drawn if name.startswith("function ")]
