@@ -9,34 +9,9 @@ from typing import Any
 from sides import side_by_side
 from tables import described, warehouse
 
-# Columns over ``range``; NULLs in one row of ten where not said otherwise.
-SCHEMAS = {
-    "integers": "range AS a, (range % 1000)::INTEGER AS b, (range % 7)::INTEGER AS c",
-    "doubles": "range / 7.0::DOUBLE AS a, sqrt(range) AS b",
-    "strings": "'row ' || range AS a, 'x' || (range % 50) AS b",
-    "booleans": "range % 3 = 0 AS a, range % 2 = 0 AS b",
-    "dates": "DATE '2000-01-01' + (range % 9000)::INTEGER AS a, "
-    "CASE WHEN range % 10 > 0 THEN DATE '1900-01-01' + (range % 90)::INTEGER END AS b",
-    "timestamps": "TIMESTAMP '2000-01-01' + INTERVAL (range) SECOND AS a, "
-    "CASE WHEN range % 10 > 0 THEN TIMESTAMP '1900-01-01' + INTERVAL (range) SECOND END AS b",
-    "decimals": "(range / 100)::DECIMAL(12, 2) AS a",
-    "wide_decimals": "(range / 100)::DECIMAL(30, 2) AS a",
-    "uuids": "md5(range::VARCHAR)::UUID AS a",
-    "binary": "('r' || range)::BLOB AS a",
-    "nulls": "CASE WHEN range % 2 = 0 THEN range END AS a, "
-    "CASE WHEN range % 3 = 0 THEN 'x' || range END AS b, "
-    "CASE WHEN range % 5 = 0 THEN range / 3.0::DOUBLE END AS c",
-    "mixed": "range AS id, 'customer ' || (range % 9999) AS name, range / 3.0::DOUBLE AS amount, "
-    "DATE '2020-01-01' + (range % 900)::INTEGER AS day, "
-    "TIMESTAMP '2020-01-01' + INTERVAL (range) SECOND AS at, "
-    "(range % 100000 / 100)::DECIMAL(10, 2) AS price, "
-    "CASE WHEN range % 10 > 0 THEN range % 7 END AS n",
-    "lists": "[range, range + 1, NULL] AS a",
-    "string_lists": "['a' || range, 'b'] AS a",
-    "structs": "{'a': range, 'b': 'x' || range} AS a",
-    "time_structs": "{'a': range, 'b': TIMESTAMP '2020-01-01' + INTERVAL (range) SECOND} AS a",
-    "maps": "MAP {'k': range} AS a",
-}
+from tests.tables import read_table
+
+SCHEMAS = dict(read_table(__file__, "fetching.tsv"))
 
 
 def everything(cursor: Any) -> int:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import venv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,3 +102,28 @@ class Side:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.communicate()
+
+
+def answers(
+    opening: Callable[[], Side], questions: Iterable[Any]
+) -> Iterator[tuple[Side, dict[str, Any] | TimeoutError | None]]:
+    """The answer to each question, in order, and who gave it.
+
+    A process that ends or takes too long is started anew for the next question.
+    Raises RuntimeError where it does not start.
+    """
+    side: Side | None = None
+    try:
+        for question in questions:
+            asked = side = side or opening()
+            try:
+                answer: dict[str, Any] | TimeoutError | None = side(question)
+            except TimeoutError as error:
+                answer = error
+            if answer is None or isinstance(answer, TimeoutError):
+                side.end()
+                side = None
+            yield asked, answer
+    finally:
+        if side is not None:
+            side.end()

@@ -7,6 +7,8 @@ from pathlib import Path
 from sides import side_by_side
 from tables import KINDS, deleted, described, raw, suite, user_statements, warehouse
 
+from tests.tables import read_table
+
 
 def tpch(
     cache: Path, scale: float = 1.0, rounds: int = 7, only: str = "", peers: str = "files,extension"
@@ -47,44 +49,7 @@ def spark(
 
 # ------------------------------------------------------------------ what users ask
 
-USER_CASES = {
-    "ev_limit10": "SELECT * FROM events LIMIT 10",
-    "ev_topn": "SELECT ts, id FROM events ORDER BY ts DESC, id DESC LIMIT 10",
-    "ev_minmax": "SELECT min(ts), max(ts) FROM events",
-    "ev_count_part": "SELECT count(*) FROM events WHERE cat = 'cat03'",
-    "ev_count_days": "SELECT count(*) FROM events WHERE ts >= TIMESTAMP '2023-11-20' "
-    "AND ts < TIMESTAMP '2023-11-30'",
-    "ev_count_range": "SELECT count(*) FROM events WHERE value BETWEEN 10 AND 20",
-    "ev_group": "SELECT cat, count(*) FROM events GROUP BY cat ORDER BY cat",
-    "ev_joinday": "SELECT day, sum(value) FROM events JOIN days ON CAST(ts AS DATE) = day "
-    "WHERE marked GROUP BY day ORDER BY day",
-    "ev_insub": "SELECT sum(value) FROM events WHERE cat IN (SELECT cat FROM cats WHERE grp = 3)",
-    "ev_maxsub": "SELECT count(*), sum(value) FROM events WHERE ts = (SELECT max(ts) FROM events)",
-    "ev_full": "SELECT sum(value) FROM events",
-    "ev_dfilter": "SELECT count(*), sum(value) FROM events WHERE value > 99.5",
-    "ev_point": "SELECT * FROM events WHERE id = 1234567",
-    "ev_join": "SELECT grp, sum(value) FROM events JOIN cats ON events.cat = cats.cat "
-    "WHERE grp = 3 GROUP BY grp",
-    "ev_distinct": "SELECT DISTINCT cat FROM events ORDER BY cat",
-    "wide_2": "SELECT sum(c003), sum(c444) FROM wide",
-    "wide_limit": "SELECT * FROM wide LIMIT 10",
-    "wide_filter": "SELECT c001, c499 FROM wide WHERE c250 = 77",
-    "month_q6": "SELECT sum(l_extendedprice * l_discount) AS revenue FROM months "
-    "WHERE l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1995-01-01' "
-    "AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24",
-    "month_point": "SELECT * FROM months WHERE l_orderkey = 12325",
-    "nest_struct": "SELECT rec.kind, sum(rec.item.price) FROM nested WHERE rec.item.name = 's7' "
-    "GROUP BY ALL ORDER BY ALL",
-    "nest_unnest": "SELECT u.tag, count(*) FROM nested, UNNEST(tags) AS u(tag) WHERE id < 200000 "
-    "GROUP BY u.tag ORDER BY u.tag",
-    "nest_list": "SELECT count(*) FROM nested WHERE list_contains(tags, 17)",
-    "str_like": "SELECT count(*) FROM strings WHERE text LIKE '%tok bora%'",
-    "str_group": "SELECT key, count(*), max(size) FROM strings GROUP BY key ORDER BY key",
-    "evo_plain": "SELECT key, sum(amount) FROM plain GROUP BY key ORDER BY key",
-    # The bare files do not know these columns, and fail.
-    "evo_renamed": "SELECT key, sum(total) FROM evolved GROUP BY key ORDER BY key",
-    "evo_added": "SELECT extra, count(*) FROM evolved GROUP BY extra ORDER BY extra",
-}
+USER_CASES = dict(read_table(__file__, "users.tsv"))
 
 
 def users(cache: Path, rounds: int = 7, only: str = "", peers: str = "files,extension") -> int:

@@ -12,6 +12,8 @@ from typing import Any
 
 from process import Side, environment
 
+from tests.tables import read_table
+
 NAMESPACE = "s"
 DUCKDB = "1.5.5"  # the release whose extensions PyPI has
 
@@ -113,61 +115,22 @@ def suite(cache: Path, name: str, scale: float) -> tuple[Path, dict[str, str]]:
 
 # ------------------------------------------------------------------ what users have
 
-_WORDS = [f"{first}{last}" for first in ("al", "bo", "ca", "du") for last in ("ra", "min", "tok")]
-_WORD = f"({_WORDS})[1 + (hash(i, {{}}) % 12)::BIGINT]"
-_EVOLVED = (
-    "SELECT (hash(i) % 50)::BIGINT AS key, (hash(i, 1) % 10000) / 100 AS {} FROM range({}, {}) r(i)"
-)
-EVENTS = (
-    "CREATE TABLE events PARTITIONED BY (cat, days(ts)) AS SELECT i AS id, "
-    "TIMESTAMP '2023-11-15' + INTERVAL (i // 100000) DAY + INTERVAL (i % 5000 * 17) SECOND AS ts, "
-    "printf('cat%02d', i // 5000 % 20) AS cat, (hash(i) % 10000) / 100 AS value, "
-    "'note ' || hash(i, 1) % 97 AS note FROM range(4000000) r(i)"
-)  # 800 files of 5,000 rows
+_MADE = read_table(__file__, "made.tsv")
+(EVENTS,) = (text for name, _, text in _MADE if name == "events")  # 800 files of 5,000 rows
 
 
 def user_statements(lineitem: Path) -> Iterator[str]:
     """Many small files, months, wide, nested, strings, evolved, small."""
-    yield EVENTS
-    yield "CREATE TABLE cats AS SELECT printf('cat%02d', i) AS cat, i // 2 AS grp FROM range(20) r(i)"
-    yield (
-        "CREATE TABLE days AS SELECT DATE '2023-11-15' + i::INT AS day, i BETWEEN 7 AND 9 AS marked "
-        "FROM range(40) r(i)"
-    )
-    yield (
-        "CREATE TABLE months PARTITIONED BY (months(l_shipdate)) AS SELECT l_orderkey, l_partkey, "
-        f"l_quantity, l_extendedprice, l_discount, l_shipdate, l_comment FROM '{lineitem}'"
-    )
-    columns = (f"(hash(i, {n}) % {1 << n % 20 + 4})::BIGINT AS c{n:03}" for n in range(500))
-    yield from _in_parts("wide", ", ".join(columns), 40_000)
-    yield from _in_parts(
-        "nested",
-        "i AS id, {'kind': (hash(i) % 100)::INT, 'item': {'price': hash(i, 1) % 1000 / 7, "
-        "'name': 's' || hash(i, 2) % 50}} AS rec, "
-        "[(hash(i, j) % 1000)::INT for j in range((hash(i, 3) % 6)::BIGINT)] AS tags",
-        250_000,
-    )
-    words = [_WORD.format(number) for number in range(5)]
-    yield from _in_parts(
-        "strings",
-        f"concat_ws(' ', {', '.join(words)}) AS text, concat_ws('-', {', '.join(words[:3])}) AS key, "
-        "(hash(i, 9) % 1000)::BIGINT AS size",
-        500_000,
-    )
-    million = 1_000_000
-    for name in ("plain", "evolved"):
-        yield f"CREATE TABLE {name} AS " + _EVOLVED.format("amount", 0, million)
-    yield "INSERT INTO plain " + _EVOLVED.format("amount", million, 2 * million)
-    yield "ALTER TABLE evolved RENAME COLUMN amount TO total"
-    yield "ALTER TABLE evolved ADD COLUMN extra BIGINT"
-    second = _EVOLVED.format("total, i % 10 AS extra", million, 2 * million)
-    yield f"INSERT INTO evolved {second}"
-
-
-def _in_parts(name: str, columns: str, rows: int) -> Iterator[str]:
-    for part in range(4):
-        begin = f"INSERT INTO {name}" if part else f"CREATE TABLE {name} AS"
-        yield f"{begin} SELECT {columns} FROM range({part * rows}, {(part + 1) * rows}) r(i)"
+    wide = ", ".join(f"(hash(i, {n}) % {1 << n % 20 + 4})::BIGINT AS c{n:03}" for n in range(500))
+    for name, rows, text in _MADE:
+        filled = text.replace("{lineitem}", str(lineitem)).replace("{wide}", wide)
+        if rows == "-":
+            yield filled
+            continue
+        for part in range(4):
+            begin = f"INSERT INTO {name}" if part else f"CREATE TABLE {name} AS"
+            low = part * int(rows)
+            yield f"{begin} SELECT {filled} FROM range({low}, {low + int(rows)}) r(i)"
 
 
 # ------------------------------------------------------------------ deletes

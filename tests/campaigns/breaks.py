@@ -34,6 +34,7 @@ from typing import Final, Literal, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 LIST = Path(__file__).with_suffix(".tsv")
+PYTEST: Final = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 SEED: Final = 20261129
 COUNT: Final = 120
 SECONDS: Final = 120
@@ -66,7 +67,7 @@ class Place(NamedTuple):
     broken: str
 
     @property
-    def key(self) -> tuple[str, str, str, str, int]:
+    def key(self) -> Key:
         """What a line of the list says."""
         return self.file, self.function, self.operator, self.code, self.occurrence
 
@@ -126,8 +127,7 @@ def _breaks(node: ast.AST, data: bytes, span: object) -> Iterator[tuple[str, int
             kind = "bound" if isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE) else None
             yield kind or "equality", start, end, broken
         case ast.BoolOp(op=operator, values=[one, two, *_]):
-            start, end, _code = of(one)[0], of(two)[1], ""
-            first, second = of(one)[1], of(two)[0]
+            (start, first, _), (second, end, _) = of(one), of(two)
             between = data[first:second].decode()
             old, new = ("and", "or") if isinstance(operator, ast.And) else ("or", "and")
             swapped = re.sub(rf"\b{old}\b", new, between, count=1)
@@ -197,17 +197,14 @@ def _is_test(caught: str) -> bool:
     return "::" in caught or caught.endswith(".py")
 
 
-def caught_once(number: int) -> str:
-    """The test that caught a break when the list was made; "" if it was not tried."""
-    with LIST.open(encoding="utf-8", newline="") as file:
-        return "".join(list(csv.reader(file, delimiter="\t"))[number][6:])
+Key = tuple[str, str, str, str, int]
 
 
-def listed() -> dict[int, tuple[str, str, str, str, int]]:
-    """The keys of the list by their numbers."""
+def listed() -> dict[int, tuple[Key, str]]:
+    """The keys of the list by their numbers, and the test that caught each when it was made."""
     with LIST.open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file, delimiter="\t"))[1:]
-    return {int(row[0]): (row[1], row[2], row[3], row[4], int(row[5])) for row in rows}
+    return {int(n): ((*key[:4], int(key[4])), "".join(key[5:])) for n, *key in rows}  # type: ignore[misc]
 
 
 PROBE = '''"""Notes which test evaluates which place."""
@@ -249,10 +246,7 @@ def enter(out: Path) -> int:
                 data = data[: place.start] + noted + data[place.end :]
             compile(data, file, "exec")
             path.write_bytes(data)
-        command = [
-            sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider",
-            "--timeout=900",
-        ]  # fmt: skip
+        command = [*PYTEST, "-n", "2", "--timeout=900"]
         return subprocess.call(command, cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)})
 
 
@@ -271,11 +265,11 @@ def found_places(tree: Path) -> dict[int, Place]:
     """The places of the list that are in a checkout, by their numbers."""
     found = {
         place.key: place
-        for file in {key[0] for key in listed().values()}
+        for file in {key[0] for key, _ in listed().values()}
         if (tree / file).is_file()
         for place in places(tree / file, tree)
     }
-    return {number: found[key] for number, key in listed().items() if key in found}
+    return {number: found[key] for number, (key, _) in listed().items() if key in found}
 
 
 def _copy(folder: Path) -> Path:
@@ -303,10 +297,7 @@ def caught(tree: Path, place: Place | None, tests: Sequence[str]) -> str:
 def _failing(tree: Path, tests: Sequence[str]) -> str:
     names = tree / "tests.txt"
     names.write_text("\n".join(tests), encoding="utf-8")
-    command = [
-        sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly",
-        f"@{names}",
-    ]  # fmt: skip
+    command = [*PYTEST, "-x", "-p", "no:randomly", f"@{names}"]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(tree)}
     with tempfile.TemporaryDirectory() as scratch:
         environment["TMPDIR"] = scratch
@@ -328,7 +319,7 @@ def _failing(tree: Path, tests: Sequence[str]) -> str:
 
 def run(out: Path, processes: int, only: Sequence[int]) -> int:
     """Print what catches each break; the status says whether too many are lost."""
-    wanted = {number: key for number, key in listed().items() if not only or number in only}
+    wanted = {number: each for number, each in listed().items() if not only or number in only}
     tests, present = entering(out), found_places(ROOT)
     trees: SimpleQueue[Path] = SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
@@ -346,9 +337,10 @@ def run(out: Path, processes: int, only: Sequence[int]) -> int:
         lost = []
         with ThreadPoolExecutor(processes) as pool:
             for number, test in zip(wanted, pool.map(one, wanted), strict=True):
-                print(number, *wanted[number], test, sep="\t", flush=True)
+                key, once = wanted[number]
+                print(number, *key, test, sep="\t", flush=True)
                 counted["caught" if _is_test(test) else test] += 1
-                if _is_test(caught_once(number)) and not _is_test(test):
+                if _is_test(once) and not _is_test(test):
                     lost.append(number)
     print(dict(counted), "lost:", lost, file=sys.stderr)
     return int(len(lost) > LOST)

@@ -12,16 +12,19 @@ from __future__ import annotations
 import json
 import math
 import os
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.damage.process import Process
+from tests.benchmarks.process import Side, answers
 
-SLOW_SECONDS, MOST_BYTES, BIGGEST = 10, 1 << 30, 3 << 20
+WORKER = "tests.damage.worker:opened"
+SECONDS, SLOW_SECONDS, MOST_BYTES, BIGGEST = 60, 10, 1 << 30, 3 << 20
 # What no query may end in. Wrong rows of these kinds would be seen if anybody looked.
 NEVER = ("crash", "hang", "foreign", "dead", "slow", "fat")
 VISIBLE = ("record twice", "record 300 times", "footer.3", "footer.4", "footer.4.*.3", "page.5.1",
@@ -56,18 +59,24 @@ def run(
     """Give ``told`` each job with its outcome, by so many processes."""
 
     def share(number: int) -> None:
-        process = Process()
-        try:
-            ends = (len(todo) * each // processes for each in (number, number + 1))
-            for job in todo[slice(*ends)]:  # those of a table together
+        ends = (len(todo) * each // processes for each in (number, number + 1))
+        jobs = todo[slice(*ends)]  # those of a table together
+        with tempfile.TemporaryDirectory() as folder:
+            opening = partial(Side, WORKER, {"folder": folder}, seconds=SECONDS)
+            for job, (_, answer) in zip(jobs, answers(opening, jobs), strict=False):
+                told(job, _outcome(job, answer))
                 if time.monotonic() > until:
                     return
-                told(job, process.ask(job))
-        finally:
-            process.close()
 
     with ThreadPoolExecutor(processes) as pool:
         list(pool.map(share, range(processes)))
+
+
+def _outcome(job: Json, answer: Json | TimeoutError | None) -> Json:
+    if isinstance(answer, dict) and "error" not in answer:
+        return answer
+    verdict = "hang" if isinstance(answer, TimeoutError) else "crash"
+    return {"damage": str(job), "results": [[verdict, str(answer), "", ""]]}
 
 
 class Counts:

@@ -1,12 +1,15 @@
 """DuckDB's own test suite, asked of Iceberg copies of its tables, with DuckDB as the judge.
 
-    python tests/campaigns foreign_duckdb CHECKOUT [GLOB …] [--limit FILES] [--seed N] [--out FILE]
+    python tests/campaigns foreign_duckdb CHECKOUT [GLOB …] [--each QUERIES] [--limit FILES]
+        [--seed N] [--out FILE]
 
 CHECKOUT is a checkout of DuckDB's repository (its folders ``test`` and, for the files that the
 tests read, ``data``). The statements that make and change tables run in a DuckDB in memory. Before
 each SELECT the tables that it names are copied: by icesql to Iceberg tables of up to three files, and
 to a second, plain DuckDB of the same column types, which is the reference. Columns of types that
-Iceberg has not are left out and counted. See ``foreign/answers.py`` for what is counted.
+Iceberg has not are left out and counted. See ``foreign/answers.py`` for what is counted. A checkout
+of SQLite's sqllogictest is asked in the same way: ``'test/**/*.test' --each 150`` draws so many
+queries of each of its files.
 
 ``--out`` names the file of the findings; a run over the same file goes on where it was ended.
 """

@@ -27,7 +27,8 @@ def structured_damage(seed, table):
     before = Path(path).read_bytes()
     for _ in range(8):
         kind = chance.choice(_kinds(role, path))
-        changed = _CHANGES[kind](chance, before, table, role, path)
+        others = [[each for each in table.files[role] if each != path]] * (kind == "other file")
+        changed = _CHANGES[kind](chance, before, *others)
         if changed is not None and changed[1] != before:
             what, after = changed
             return Damage(kind, role, path, None, what, before, after)
@@ -79,7 +80,7 @@ def _value(chance, value):
 # ------------------------------------------------------------------ JSON
 
 
-def _json(chance, before, table, role, path):
+def _json(chance, before):
     try:
         tree = json.loads(before)
     except ValueError:
@@ -121,7 +122,7 @@ def _written(schema, codec, metadata, rows):
     return out.getvalue()
 
 
-def _avro(chance, before, table, role, path):
+def _avro(chance, before):
     try:
         schema, codec, metadata, rows = _records(before)
     except Exception:  # an odd container is damaged by bytes instead
@@ -137,7 +138,7 @@ def _avro(chance, before, table, role, path):
         return None
 
 
-def _record(chance, before, table, role, path):
+def _record(chance, before):
     try:
         schema, codec, metadata, rows = _records(before)
     except Exception:
@@ -181,7 +182,7 @@ def _change_node(chance, tree, field):
         del tree[field]
 
 
-def _footer(chance, before, table, role, path):
+def _footer(chance, before):
     try:
         tree, pages = thrift_tree.read_footer(before)
         # Row groups and their chunks are a small part of a wide footer, and matter most.
@@ -208,7 +209,7 @@ def _page_places(before):
                 at = body + header[3][1]
 
 
-def _page(chance, before, table, role, path):
+def _page(chance, before):
     try:
         at, header, body = chance.choice(list(_page_places(before)))
         parent, field, names = chance.choice(list(_nodes(header)))
@@ -222,7 +223,7 @@ def _page(chance, before, table, role, path):
         return None
 
 
-def _page_data(chance, before, table, role, path):
+def _page_data(chance, before):
     try:
         _, header, body = chance.choice(list(_page_places(before)))
     except (IndexError, KeyError):
@@ -238,8 +239,7 @@ def _page_data(chance, before, table, role, path):
 # ------------------------------------------------------------------ any file
 
 
-def _other_file(chance, before, table, role, path):
-    others = [each for each in table.files[role] if each != path]
+def _other_file(chance, before, others):
     if not others:
         return None
     after = Path(chance.choice(others)).read_bytes()
@@ -247,7 +247,7 @@ def _other_file(chance, before, table, role, path):
     return f"another file of {same} length", after
 
 
-def _bytes(chance, before, table, role, path):
+def _bytes(chance, before):
     if not before:
         return None
     at = chance.randrange(len(before))
@@ -266,7 +266,7 @@ def _bytes(chance, before, table, role, path):
     return what, bytes(changed)
 
 
-def _tail(chance, before, table, role, path):
+def _tail(chance, before):
     """A flip where the footers of ORC and Puffin and the last block of Avro are."""
     if not before:
         return None

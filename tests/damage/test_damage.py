@@ -14,6 +14,7 @@ import pytest
 
 import icesql
 from tests.campaigns import damage as campaign
+from tests.tables import columns
 from tests.writer.table import TableWriter
 
 WANTED = int(os.environ.get("ICESQL_DAMAGES", "200"))
@@ -22,7 +23,7 @@ WANTED_STRUCTURED = int(os.environ.get("ICESQL_STRUCTURED_DAMAGES", "500"))
 WORKERS = 2
 # Values of a page that no checksum covers may change, and a delete file deletes by its values.
 NO_CHECKSUM = ("data", "delete")
-NUMBERS = [{"id": 1, "name": "a", "required": False, "type": "long"}]
+NUMBERS = columns("a long")
 
 
 def excused(outcome, verdict):
@@ -68,7 +69,7 @@ def test_damage_is_found_or_harmless(corpus, record_property):
 @pytest.fixture(scope="module")
 def small_tables(tmp_path_factory):
     """Tables of each format and version, some with deletes; their metadata files."""
-    fields = [*NUMBERS, {"id": 2, "name": "s", "required": False, "type": "string"}]
+    fields = columns("a long, s string")
     made = []
     for version, format, by in (
         (2, "parquet", "none"),

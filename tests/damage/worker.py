@@ -1,14 +1,12 @@
-"""A process that damages tables and says what came of it: one JSON line in, one out.
+"""What a process does that damages tables: it says what came of each damage.
 
 A process of its own, so that a crash or a hang is a result and not the end of the tests.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import resource
-import sys
 import tempfile
 import time
 import traceback
@@ -145,17 +143,7 @@ def names_a_file(error, damage):
     return bool(path) and path in text
 
 
-def main():
+def opened(folder):
+    """What the process of a side runs: a damage for each job."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    # Results go where stdout was; what libraries print does not get between them.
-    results = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    with tempfile.TemporaryDirectory() as folder:
-        worker = Worker(folder)
-        for line in sys.stdin:
-            results.write(json.dumps(worker.run(json.loads(line))) + "\n")
-            results.flush()
-
-
-if __name__ == "__main__":
-    main()
+    return Worker(tempfile.mkdtemp(dir=folder)).run

@@ -12,25 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.tables import read_table
+
 # More rounds of a loop, and of a loop in a loop, show nothing new.
 MOST_ROUNDS, MOST_INNER_ROUNDS = 12, 3
-_SIGNED = ("tinyint", "smallint", "integer", "bigint", "hugeint")
-_UNSIGNED = ("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint")
-_LISTS = {
-    "<signed>": _SIGNED,
-    "<unsigned>": _UNSIGNED,
-    "<integral>": _SIGNED + _UNSIGNED,
-    "<numeric>": (*_SIGNED, *_UNSIGNED, "float", "double"),
-    "<alltypes>": (*_SIGNED, *_UNSIGNED, "float", "double", "bool", "interval", "varchar"),
-    "<compression>": ("uncompressed",),
-    "<all_types_columns>": ("bool", "int", "double", "varchar", "date", "timestamp", "struct"),
-}
-_REQUIRED_AND_HERE = frozenset(
-    ("parquet", "json", "icu", "skip_reload", "noforcestorage", "no_force_storage", "notwindows",
-     "no_alternative_verify", "64bit", "vector_size", "no_latest_storage", "notmingw", "strinline",
-     "block_size", "no_vector_verification", "no_extension_autoloading", "exact_vector_size",
-     "longdouble", "ram", "core_functions", "noalternativeverify")
-)  # fmt: skip
+_LISTS = {name: words.split() for name, words in read_table(__file__, "words.tsv")}
 
 
 @dataclass(frozen=True)
@@ -70,7 +56,7 @@ def _expanded(blocks: Sequence[_Block], system: str, names: dict[str, str]) -> I
         match [_filled(word, names) for word in block.head]:
             case ["halt", *_]:
                 return
-            case ["require", what, *_] if what.lower() not in _REQUIRED_AND_HERE:
+            case ["require", what, *_] if what.lower() not in _LISTS["<required>"]:
                 return
             case ["require-env" | "load" | "unzip" | "include", *_]:
                 return

@@ -34,6 +34,7 @@ from tests.campaigns.histories.model import (
     value_at,
 )
 from tests.campaigns.histories.spelling import KINDS, Spelling, is_spelled, transform, values
+from tests.tables import read_table
 from tests.writer.columns import Columns, primitive_paths
 from tests.writer.model import key_form
 from tests.writer.partition_values import apply
@@ -41,41 +42,17 @@ from tests.writer.partition_values import apply
 IDS = range(12)
 PARTITIONS = (0, 1, 2)
 MODES = ("merge-on-read", "merge-on-read", "copy-on-write")
-OWN: Mapping[str, float] = {
-    "insert": 5, "insert_select": 2, "delete": 6, "update": 5, "merge": 4, "overwrite": 5,
-    "truncate": 1, "transaction": 5, "create_as": 2, "compaction": 7, "rewrite_manifests": 3,
-    "rewrite_deletes": 2, "convert": 3, "expire": 2, "orphans": 1, "move_main": 1, "branch": 2,
-    "change_columns": 2, "change_partitions": 1, "replace": 1, "upgrade": 1, "on_branch": 6,
-}  # fmt: skip
-OTHER: Mapping[str, float] = {
-    "insert": 8, "delete": 4, "update": 4, "merge": 3, "overwrite": 3, "truncate": 1,
-    "compaction": 3, "rewrite_manifests": 1, "rewrite_deletes": 1, "convert": 2, "expire": 3,
-    "move_main": 4, "change_columns": 2, "replace": 2, "branch": 2, "upgrade": 3,
-    "change_partitions": 1, "on_branch": 4,
-}  # fmt: skip
-ALONE: Mapping[str, float] = {
-    "insert": 7, "insert_select": 1, "overwrite": 2.5, "overwrite_select": 0.4, "delete": 4,
-    "update": 5, "merge": 5, "truncate": 0.2, "change_columns": 4, "change_partitions": 1.8,
-    "write_order": 0.7, "set_property": 2, "upgrade": 0.3, "ref": 2, "on_branch": 2,
-    "move_main": 1, "cherrypick": 0.7, "fast_forward": 0.7, "publish": 0.5, "compaction": 2,
-    "rewrite_manifests": 0.8, "rewrite_deletes": 0.8, "expire": 0.6, "transaction": 2,
-    "convert": 0.5, "orphans": 0.3, "replace": 0.3, "create_as": 0.5,
-}  # fmt: skip
+
+
+def _weights(who: str) -> Mapping[str, float]:
+    table = read_table(__file__, "weights.tsv")
+    return {kind: float(often) for whose, kind, often in table if whose == who}
+
+
+OWN, OTHER, ALONE = map(_weights, ("own", "other", "alone"))
 # What another engine does otherwise, or has no word for.
 TOGETHER = ALONE | dict.fromkeys(["transaction", "convert", "orphans", "replace", "create_as"], 0)
-_PROPERTIES = (
-    ("write.delete.mode", MODES), ("write.update.mode", MODES), ("write.merge.mode", MODES),
-    ("write.distribution-mode", ("none", "hash", "range")),
-    ("write.metadata.metrics.default", ("none", "counts", "truncate(2)", "full")),
-    ("commit.manifest.min-count-to-merge", ("2", "3")),
-    ("commit.manifest-merge.enabled", ("false", "true")),
-    ("write.delete.granularity", ("file", "partition")),
-    ("write.object-storage.enabled", ("true",)),
-    ("write.parquet.compression-codec", ("snappy", "zstd", "gzip", "uncompressed")),
-    ("write.summary.partition-limit", ("5",)),
-    ("write.metadata.previous-versions-max", ("2",)),
-    ("write.spark.fanout.enabled", ("true", "false")),
-)  # fmt: skip
+_PROPERTIES = [(key, values.split()) for key, values in read_table(__file__, "properties.tsv")]
 
 
 @dataclass
@@ -732,6 +709,18 @@ class Drawing:
                 found.append(current)
         return [each for each in found if table.snapshots.get(each) is not None]
 
+    def _of_history(
+        self, kind: str, procedure: str, table: TableModel, more: Any, *refusals: str, **given: Any
+    ) -> Statement:
+        """A procedure that moves branches."""
+        text = f"CALL system.{procedure}('{self.name(table.name)}', {more})"
+        return Statement(kind, (text,), refusals=refusals, table=table.name, **given)
+
+    def _alter(self, kind: str, table: TableModel, text: str, *refusals: str) -> Statement:
+        """A statement that changes no row."""
+        sql = f"ALTER TABLE {self.name(table.name)} {text}"
+        return Statement(kind, (sql,), refusals=refusals, table=table.name)
+
     def move_main(self, table: TableModel) -> Statement | None:
         """Back to an ancestor of main, or to any snapshot."""
         anywhere = self.spelling.spark and self.chance.random() < 0.3
@@ -740,20 +729,16 @@ class Drawing:
             return None
         chosen = found[min(self.chance.choice([0, 0, 1, 2]), len(found) - 1)]
         kind = "set_current_snapshot" if anywhere else "rollback_to_snapshot"
-        return Statement(
-            kind, (f"CALL system.{kind}('{self.name(table.name)}', {chosen})",), (),
-            ("ancestor", "snapshot"), head=chosen, table=table.name,
-        )  # fmt: skip
+        return self._of_history(kind, kind, table, chosen, "ancestor", "snapshot", head=chosen)
 
     def branch(self, table: TableModel) -> Statement:
         """The branch dev comes, goes, or is what main goes on to."""
         there = "dev" in table.rows
         verb = "CREATE OR REPLACE" if not there or self.chance.random() < 0.4 else "DROP"
-        sql = f"ALTER TABLE {self.name(table.name)} {verb} BRANCH dev"
+        refusals = "branch", "ancestor", "snapshots of its own"
         if verb == "DROP" and self.chance.random() < 0.3:
-            sql = f"CALL system.fast_forward('{self.name(table.name)}', 'main', 'dev')"
-        return Statement("branch", (sql,), (), ("branch", "ancestor", "snapshots of its own"),
-                         table=table.name)  # fmt: skip
+            return self._of_history("branch", "fast_forward", table, "'main', 'dev'", *refusals)
+        return self._alter("branch", table, f"{verb} BRANCH dev", *refusals)
 
     def ref(self, table: TableModel) -> Statement | None:
         """A branch or a tag comes, goes, or is at another snapshot."""
@@ -777,16 +762,14 @@ class Drawing:
         else:
             name, kind = chance.choice(refs)
             at = at if verb == "REPLACE" else ""
-        text = f"ALTER TABLE {self.name(table.name)} {verb} {kind.upper()} {name}{at}"
-        return Statement("ref", (text,), (), ("branch", "ancestor"), table=table.name)
+        return self._alter("ref", table, f"{verb} {kind.upper()} {name}{at}", "branch", "ancestor")
 
     def fast_forward(self, table: TableModel) -> Statement | None:
         if len(table.rows) < 2:
             return None
         behind, ahead = self.chance.sample([*table.rows], 2)
-        text = f"CALL system.fast_forward('{self.name(table.name)}', '{behind}', '{ahead}')"
-        return Statement("fast forward", (text,), (), ("ancestor", "fast-forward", "snapshot"),
-                         table=table.name)  # fmt: skip
+        refusals, both = ("ancestor", "fast-forward", "snapshot"), f"'{behind}', '{ahead}'"
+        return self._of_history("fast forward", "fast_forward", table, both, *refusals)
 
     def cherrypick(self, table: TableModel) -> Statement | None:
         """The rows of an INSERT into a branch come to main, too."""
@@ -795,11 +778,10 @@ class Drawing:
         if not found:
             return None
         chosen = self.chance.choice(found)
-        text = f"CALL system.cherrypick_snapshot('{self.name(table.name)}', {chosen})"
-        return Statement(
-            "cherrypick", (text,), (Part(table.name, inserted(table.appended[chosen])),),
-            ("ancestor", "already"), table=table.name,
-        )  # fmt: skip
+        parts = (Part(table.name, inserted(table.appended[chosen])),)
+        return self._of_history(
+            "cherrypick", "cherrypick_snapshot", table, chosen, "ancestor", "already", parts=parts
+        )
 
     def publish(self, table: TableModel) -> Statement | None:
         """An INSERT that is staged, and published."""
@@ -830,7 +812,7 @@ class Drawing:
         change = columns.change(fields, kept=own | sources, sources=sources, structs_alone=True)
         if change is None or len([*primitive_paths(fields)]) > 14:
             return None
-        alter, name = f"ALTER TABLE {self.name(table.name)}", ".".join((*change.path, change.name))
+        name = ".".join((*change.path, change.name))
         at = f" AFTER {change.after}" if change.after else " FIRST"
         match change.kind:
             case "add":
@@ -860,10 +842,8 @@ class Drawing:
                 text = f"ALTER COLUMN {name} TYPE {self.spelling.type(change.detail)}"
             case _:
                 text = f"ALTER COLUMN {name} DROP NOT NULL"
-        return Statement(
-            "columns", (f"{alter} {text}",), (),
-            ("no column", "not found", "there is", "exists", "column"), table=table.name,
-        )  # fmt: skip
+        refusals = "no column", "not found", "there is", "exists", "column"
+        return self._alter("columns", table, text, *refusals)
 
     def change_partitions(self, table: TableModel) -> Statement | None:
         spec = [(form, ".".join(e["name"] for e in path)) for path, form in table.spec()
@@ -877,9 +857,8 @@ class Drawing:
         )  # fmt: skip
         if verb == "REPLACE" and drawn is not None:
             text += f" WITH {transform(*drawn)}"
-        alter = f"ALTER TABLE {self.name(table.name)} {verb} PARTITION FIELD {text}"
-        return Statement("partitioning", (alter,), (), ("partition field", "partition"),
-                         table=table.name)  # fmt: skip
+        text = f"{verb} PARTITION FIELD {text}"
+        return self._alter("partitioning", table, text, "partition field", "partition")
 
     def replace(self, table: TableModel) -> Statement:
         text_x = self.chance.random() < 0.3
@@ -897,19 +876,15 @@ class Drawing:
     def upgrade(self, table: TableModel) -> Statement | None:
         if table.version > 2 or len(table.rows) > 1:
             return None
-        return self._property(table, "upgrade", "format-version", str(table.version + 1))
+        text = f"SET TBLPROPERTIES ('format-version' = '{table.version + 1}')"
+        return self._alter("upgrade", table, text, "format version")
 
     def set_property(self, table: TableModel) -> Statement:
         key, known = self.chance.choice(_PROPERTIES)
-        made = self._property(table, "properties", key, self.chance.choice(known))
+        text = f"SET TBLPROPERTIES ('{key}' = '{self.chance.choice(known)}')"
         if self.chance.random() < 0.1:
-            alter = f"ALTER TABLE {self.name(table.name)} UNSET TBLPROPERTIES"
-            made.texts = (f"{alter} IF EXISTS ('{key}')",)
-        return made
-
-    def _property(self, table: TableModel, kind: str, key: str, value: str) -> Statement:
-        sql = f"ALTER TABLE {self.name(table.name)} SET TBLPROPERTIES ('{key}' = '{value}')"
-        return Statement(kind, (sql,), (), ("format version",), table=table.name)
+            text = f"UNSET TBLPROPERTIES IF EXISTS ('{key}')"
+        return self._alter("properties", table, text, "format version")
 
     def write_order(self, table: TableModel) -> Statement | None:
         chance = self.chance
@@ -920,8 +895,7 @@ class Drawing:
             f"WRITE ORDERED BY {order}", f"WRITE LOCALLY ORDERED BY {order}", "WRITE UNORDERED",
             f"WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY {order}",
         ])  # fmt: skip
-        return Statement("write order", (f"ALTER TABLE {self.name(table.name)} {text}",),
-                         table=table.name) if path else None  # fmt: skip
+        return self._alter("write order", table, text) if path else None
 
 
 # ------------------------------------------------------------------ what becomes of values

@@ -131,11 +131,7 @@ class History:
             return
         self._tell("   planned again")
         self.outcome.kinds[f"{self._statement.kind} planned again"] += 1
-        self._candidates = {
-            (name, branch): [rows]
-            for name, table in self.tables.items()
-            for branch, rows in {**dict.fromkeys(["main"], ()), **table.rows}.items()
-        }
+        self._candidates = self._now()
 
     def _tell(self, text: str) -> None:
         self.outcome.told.append(text)
@@ -222,10 +218,14 @@ class History:
         if statement.makes is not None:
             self.tables[statement.makes] = TableModel(statement.makes)
         self._ids = {name: dict(table.ids) for name, table in self.tables.items()}
-        self._candidates = {
+        self._candidates = self._now()
+
+    def _now(self) -> dict[tuple[str, str], list[Rows]]:
+        """The rows of each branch, which are all that a statement can have read."""
+        return {
             (name, branch): [rows]
             for name, table in self.tables.items()
-            for branch, rows in {**dict.fromkeys(["main"], ()), **table.rows}.items()
+            for branch, rows in {"main": (), **table.rows}.items()
         }
 
     def _look(self, table: TableModel) -> bool:

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import icesql.commit.attempts as attempts
@@ -20,28 +21,13 @@ from icesql.catalog.writes import sqlite
 from icesql.commit.manifests.own_files import OwnFiles
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.storage.new_file import NewFile
+from tests.tables import read_table
 
 CATALOGS = (DirectoryCatalog, SqliteCatalog, RestCatalog)
+_TABLE = read_table(__file__, "moments.tsv")
 # A moment, how often it is drawn, and the highest of its occurrences that is.
-POINTS = (
-    ("loaded", 2, 3),  # the table was looked up
-    ("planning", 2, 2),  # manifests are read
-    ("opened", 3, 3),  # what is to be written is known, and a file of it begins
-    ("linked", 2, 6),  # a file is whole: of data, a manifest, a list, or metadata in a folder
-    ("linking", 2, 8),  # one is about to be
-    ("written", 5, 2),  # the files of rows are written, nothing is tried yet
-    ("attempt", 5, 3),  # before the catalog is asked
-    ("answered", 3, 2),  # between the attempt and the look at how it ended
-    ("cleaning", 2, 2),  # what no attempt needs is about to be deleted
-    ("deleting", 1, 4),  # one file is
-)  # fmt: skip
-# At these nobody else can come in, but a process can end.
-KILLS = (
-    *POINTS,
-    ("half", 4, 8),  # half of the bytes of a write are in the file
-    ("inside", 3, 2),  # inside of a transaction of SQLite
-    ("replacing", 1, 2),  # a file, such as the hint of a folder, is about to be replaced
-)
+KILLS = tuple((name, int(often), int(most)) for name, _, often, most, _ in _TABLE)
+POINTS = KILLS[: sum(whom == "all" for _, whom, *_ in _TABLE)]
 
 
 class Moments:
@@ -126,20 +112,21 @@ class Moments:
         for kind in CATALOGS:
             for name in ("load", "load_without_waiting"):
                 if name in kind.__dict__:
-                    replace(kind, name, lambda old: self._wrapped(old, after="loaded"))
+                    replace(kind, name, partial(self._wrapped, after="loaded"))
             replace(kind, "swap", self._swap)
         replace(together, "swap_several", self._swap)
-        replace(ManifestReader, "manifests_of", lambda old: self._wrapped(old, before="planning"))
-        replace(NewFile, "__init__", lambda old: self._wrapped(old, before="opened"))
         replace(NewFile, "write", self._half)
-        replace(
-            sqlite, "_committed", lambda old: self._wrapped(old, before="inside", after="inside")
-        )
-        replace(os, "replace", lambda old: self._wrapped(old, before="replacing"))
-        replace(OwnFiles, "keep_only", lambda old: self._wrapped(old, before="cleaning"))
-        replace(attempts, "_tried", lambda old: self._wrapped(old, before="written"))
-        replace(os, "link", lambda old: self._wrapped(old, before="linking", after="linked"))
-        replace(os, "unlink", lambda old: self._wrapped(old, before="deleting"))
+        for owner, name, before, after in (
+            (ManifestReader, "manifests_of", "planning", ""),
+            (NewFile, "__init__", "opened", ""),
+            (sqlite, "_committed", "inside", "inside"),
+            (os, "replace", "replacing", ""),
+            (OwnFiles, "keep_only", "cleaning", ""),
+            (attempts, "_tried", "written", ""),
+            (os, "link", "linking", "linked"),
+            (os, "unlink", "deleting", ""),
+        ):
+            replace(owner, name, partial(self._wrapped, before=before, after=after))
         replace(os, "fsync", lambda old: lambda place: None)
         replace(time, "sleep", lambda old: lambda seconds: old(min(seconds, 0.0005)))
         try:
