@@ -21,6 +21,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 import icesql
 from icesql.mcp.answers import LONGEST_VALUE, MOST_TEXT
 from icesql.mcp.server import build_server
+from tests.tables import read_table
 
 TOOLS = {
     "list_tables", "describe_table", "estimate_query", "explain_query", "query", "changes",
@@ -216,36 +217,6 @@ def test_changes_are_what_came_and_went(pinned: icesql.Connection) -> None:
     assert {row[kinds] for row in data["rows"]} == {"insert", "delete"}
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "message"),
-    [
-        ("query", {"sql": "SELECT nothing FROM shop.orders"}, 'column "nothing" not found'),
-        ("query", {"sql": "SELECT * FROM shop.order"}, 'did you mean "shop.orders"'),
-        ("query", {"sql": "SET timezone = 'UTC'"}, "SET timezone"),
-        ("query", {"sql": "SELECT 1; SELECT 2"}, "one statement, not 2"),
-        ("explain_query", {"sql": "/* x */ analyze SELECT 1"}, "without words of EXPLAIN"),
-        ("explain_query", {"sql": "(ANALYZE) SELECT 1"}, "without words of EXPLAIN"),
-        ("estimate_query", {"sql": "-- x\nANALYZE SELECT 1"}, "without words of EXPLAIN"),
-        ("explain_query", {"sql": "EXPLAIN ANALYZE SELECT 1"}, "not supported: EXPLAIN"),
-        ("explain_query", {"sql": "SHOW ALL"}, "syntax error"),
-        ("query", {"sql": "COPY (SELECT 1) TO '/tmp/x.csv'"}, "COPY"),
-        ("query", {"sql": "SELECT * FROM read_csv('/etc/passwd')"}, "read_csv() (files"),
-        ("query", {"sql": "SELECT * FROM iceberg_scan('/srv/secret')"}, "path"),
-        ("query", {"sql": "SELECT * FROM shop.orders"}, "estimate_query"),
-        ("describe_table", {"table": "shop.nothing"}, "not found"),
-        ("describe_table", {"table": "shop..orders"}, "no name of a table"),
-        ("describe_table", {"table": 'orders"; SELECT 1 --'}, "not found"),
-        ("changes", {"table": "shop.orders", "from_version": "x' OR 'a"}, "x' OR 'a"),
-    ],
-)
-def test_errors_teach_the_next_try(
-    warehouse: Path, tool: str, arguments: dict[str, Any], message: str
-) -> None:
-    settings = {"max_scan_files": 2}
-    with icesql.connect(warehouse=warehouse, service=True, settings=settings) as connection:
-        assert message in refused(connection, tool, **arguments)
-
-
 def test_nothing_stays_of_a_call(pinned: icesql.Connection) -> None:
     statements = (
         "CREATE TEMP VIEW orders AS SELECT 1", "CREATE TEMP TABLE x AS SELECT 1 AS a",
@@ -386,38 +357,13 @@ def test_each_parameter_is_described_and_no_other_is_taken(pinned: icesql.Connec
             assert parameter["description"].endswith("."), (tool.name, name)
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "told"),
-    [
-        ("query", {}, "query needs sql: One SELECT"),
-        (
-            "query",
-            {"sql": "SELECT 1", "max_row": 5},
-            "no parameter 'max_row'; it has sql, max_rows",
-        ),
-        ("query", {"sql": 5}, "sql of query has to be a text"),
-        ("query", {"sql": None}, "sql of query has to be a text"),
-        ("query", {"sql": "SELECT 1", "max_rows": "ten"}, "max_rows of query has to be a whole"),
-        ("query", {"sql": "SELECT 1", "max_rows": True}, "has to be a whole number"),
-        ("query", {"sql": "SELECT 1; SELECT 2"}, "a call runs one statement, not 2"),
-        ("query", {"sql": ""}, "a call runs one statement, not 0"),
-        ("estimate_query", {"sql": "SELECT 1; SELECT 2"}, "one"),
-        ("changes", {"table": "shop.orders"}, "changes needs from_version: Changes after"),
-        ("drop_table", {"table": "shop.orders"}, "no tool 'drop_table'; there are list_tables"),
-        ("query", {"sql": "SELECT * FROM '/etc/passwd'"}, "."),
-        ("query", {"sql": "SELECT * FROM iceberg_scan('/x')"}, "access denied"),
-        ("query", {"sql": "INSERT INTO shop.orders VALUES (1)"}, "only reads"),
-        ("query", {"sql": "SET max_scan_files = 100"}, "only reads"),
-        ("query", {"sql": "SELECT posexplode(1)"}, "posexplode"),
-        ("query", {"sql": "SELECT nope FROM shop.orders"}, "nope"),
-    ],
-)
+@pytest.mark.parametrize(("tool", "arguments", "told"), read_table(__file__, "refused.tsv"))
 def test_what_is_wrong_with_a_call_is_said_in_words_that_help(
-    pinned: icesql.Connection, tool: str, arguments: dict[str, Any], told: str
+    warehouse: Path, tool: str, arguments: str, told: str
 ) -> None:
-    result = call(pinned, tool, **arguments)
-    text = str(result.content[0].text)
-    assert result.is_error
+    settings = {"max_scan_files": 2}
+    with icesql.connect(warehouse=warehouse, service=True, settings=settings) as connection:
+        text = refused(connection, tool, **json.loads(arguments))
     assert told in text
     for never in ("pydantic", "http", "execute_script", " --", "connect(", "raise max_", "pip "):
         assert never not in text, text

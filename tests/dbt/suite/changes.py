@@ -14,6 +14,8 @@ from dbt.tests.adapter.simple_seed import seeds
 from dbt.tests.util import check_relations_equal
 from docs import EXPECTED_OF_A_SEED, EXPECTED_OF_A_VIEW, expected
 
+from tests.tables import read_table
+
 
 class ShowsOurError:
     DATABASE_ERROR_MESSAGE = 'unexpected "limit"'
@@ -160,85 +162,7 @@ class MixedNullCompare(NullsOfAType):
 
 
 CHANGED: Final[dict[str, type]] = {
-    "basic.BaseDocsGenerate": Docs,
-    "basic.BaseDocsGenReferences": DocsOfReferences,
-    "basic.BaseGetCatalogForSingleRelation": OneRelation,
-    "constraints.BaseConstraintQuotedColumn": contracts.QuotedDdl,
-    "constraints.BaseConstraintsRollback": contracts.NotNull,
-    "constraints.BaseConstraintsRuntimeDdlEnforcement": contracts.Ddl,
-    "constraints.BaseIncrementalConstraintsColumnsEqual": contracts.Types,
-    "constraints.BaseIncrementalConstraintsRollback": contracts.NotNull,
-    "constraints.BaseIncrementalConstraintsRuntimeDdlEnforcement": contracts.Ddl,
-    "constraints.BaseIncrementalContractSqlHeader": contracts.IncrementalHeader,
-    "constraints.BaseModelConstraintsRuntimeEnforcement": contracts.Ddl,
-    "constraints.BaseTableConstraintsColumnsEqual": contracts.Types,
-    "constraints.BaseTableContractSqlHeader": contracts.Header,
-    "constraints.BaseViewConstraintsColumnsEqual": contracts.Types,
-    "dbt_show.BaseShowDoesNotHandleDoubleLimit": ShowsOurError,
-    "hooks.BaseHookRefs": Hooks,
-    "hooks.BasePrePostModelHooks": HooksOfAllModels,
-    "hooks.BasePrePostModelHooksInConfig": Hooks,
-    "hooks.BasePrePostModelHooksInConfigKwargs": Hooks,
-    "hooks.BasePrePostModelHooksInConfigWithCount": HooksOfAllModels,
-    "hooks.BasePrePostRunHooks": Hooks,
-    "incremental.BaseMicrobatch": WithoutOffset,
-    "simple_seed.BaseBasicSeedTests": SeedsAreReplaced,
-    "simple_seed.BaseSeedConfigFullRefreshOn": SeedsAreReplaced,
-    "simple_seed.BaseSimpleSeedEnabledViaConfig": DropsSchemas,
-    "simple_seed.BaseSimpleSeedWithBOM": Bom,
-    "utils.BaseCurrentTimestamps": Timestamps,
-    "utils.BaseMixedNullCompare": MixedNullCompare,
-    "utils.BaseNullCompare": NullCompare,
-    "utils.BaseTypeInt": Integers,
+    key: globals().get(name) or getattr(contracts, name)
+    for key, name in read_table(__file__, "changed.tsv")
 }
-
-_BASE = "it has no project of its own: the classes below it are run"
-_PYTHON = "models are SQL: no Python runs in the catalog"
-_VERSION_3 = "it adds a column with a default, which needs format version 3; its tables have 2"
-_NEWER = "dbt seed takes --empty from dbt 1.12 on"
-_NO_GRANTS = "Iceberg has no grants: a model that asks for some fails, and says so"
-_CLONE = "Iceberg has no copy of a table that shares its files"
-
-LEFT_OUT: Final[dict[str, str]] = {
-    "caching.BaseCachingTest": _BASE,
-    "constraints.BaseConstraintsColumnsEqual": _BASE,
-    "constraints.BaseContractSqlHeader": _BASE,
-    "dbt_clone.BaseCloneNotPossible": _CLONE,
-    "dbt_clone.BaseClonePossible": _CLONE,
-    "dbt_clone.BaseCloneSameSourceAndTarget": _CLONE,
-    "dbt_clone.BaseCloneSameTargetAndState": _CLONE,
-    "empty.BaseTestEmptySeedFlag.test_seed_empty_creates_table_with_zero_rows": _NEWER,
-    "empty.BaseTestEmptySeedFlag.test_seed_empty_preserves_column_types": _NEWER,
-    "empty.BaseTestEmptySeedFlag.test_build_empty_with_seed": _NEWER,
-    "ephemeral.BaseEphemeralMulti": "it compares the text of a view with that of Postgres",
-    "ephemeral.BaseEphemeralNested": "it compares the text of a view with that of Postgres",
-    "functions.UDAFBase": "functions are those of the engine",
-    "grants.BaseIncrementalGrants": _NO_GRANTS,
-    "grants.BaseInvalidGrants": _NO_GRANTS,
-    "grants.BaseModelGrants": _NO_GRANTS,
-    "grants.BaseSeedGrants": _NO_GRANTS,
-    "grants.BaseSnapshotGrants": _NO_GRANTS,
-    "python_model.BasePySparkTests": _PYTHON,
-    "python_model.BasePythonEmptyTests": _PYTHON,
-    "python_model.BasePythonIncrementalTests": _PYTHON,
-    "python_model.BasePythonMetaGetTests": _PYTHON,
-    "python_model.BasePythonModelTests": _PYTHON,
-    "python_model.BasePythonSampleTests": _PYTHON,
-    "simple_copy.BaseSimpleCopyUppercase": "its target is one of Postgres",
-    "simple_copy.SimpleCopyBase.test_simple_copy_with_materialized_views": "Iceberg has no "
-    "materialized views",
-    "simple_seed.BaseSeedWithWrongDelimiter": "its error is one of Postgres",
-    "sample_mode.BaseSampleModeTest": "its times have an offset, which DuckDB's TIMESTAMP has not",
-    "simple_seed.BaseSimpleSeedColumnOverride": "its macro names types as Postgres does",
-    "simple_snapshot.BaseSnapshotDbtValidToCurrent": "it reads rows in the order in which Postgres "
-    "stores them",
-    "simple_snapshot.BaseSnapshotEphemeralHardDeletes": _VERSION_3,
-    "simple_snapshot.BaseSnapshotNewColumnSpecificCheckCols": _VERSION_3,
-    "simple_snapshot.BaseSnapshotNewColumnTimestampStrategy": _VERSION_3,
-    "simple_snapshot.BaseSnapshotNewColumnWithDeletes": _VERSION_3,
-    "utils.BaseGetIntervalsBetween": "its dates are of a form that DuckDB does not read",
-    "utils.BaseArrayUtils": _BASE,
-    "utils.BaseCurrentTimestampNaive": "current_timestamp() has a zone: see the class Aware",
-    "utils.BaseDataTypeMacro": _BASE,
-    "utils.BaseEscapeSingleQuotesBackslash": "quotes are doubled: see the class Quote",
-}
+LEFT_OUT: Final = dict(read_table(__file__, "left_out.tsv"))

@@ -80,17 +80,7 @@ def _table(project: Any, name: str, type: str, stats: Any) -> CatalogTable:
 
 
 def EXPECTED_OF_A_SEED(project: Any) -> CatalogTable:
-    stats = {
-        name: StatsItem(
-            id=each["id"],
-            label=each["label"],
-            value=each["value"],
-            description=each["description"],
-            include=True,
-        )
-        for name, each in _stats(1).items()
-        if name != "has_stats"
-    }
+    stats = {name: StatsItem(**each) for name, each in _stats(1).items() if name != "has_stats"}
     return _table(project, "my_seed", "BASE TABLE", stats)
 
 
