@@ -226,7 +226,7 @@ def _help(options: argparse.Namespace) -> int:
 
 def _cache(options: argparse.Namespace) -> int:
     from icesql.config import Settings
-    from icesql.storage.stores.cached import describe_cache
+    from icesql.storage.cache import describe_cache
 
     settings = Settings.from_environment(os.environ)
     for name, value in options.settings:

@@ -137,6 +137,11 @@ class Progress(Struct, frozen=True):
     detail: str = ""
 
 
+def reading_query() -> QueryContext | None:
+    """The statement whose text is read by this thread."""
+    return _reads.get()
+
+
 def check_reading(words: int = 0) -> None:
     """Look at the clock of the statement whose text is read; a text has so many ``words``.
 
@@ -209,6 +214,8 @@ class QueryContext(Struct):
     commit_seconds: float | None = 60.0
     # The rows of SQL without tables on the session's engine; see ``LocalEngine.ask``.
     ask: Callable[[str, Sequence[Any], QueryContext], list[tuple[Any, ...]] | None] = _no_engine
+    # The tree of a SELECT as JSON by the session's engine; see ``EngineTree``.
+    serialize: Callable[[str], str] | None = None
     # What the summaries of the snapshots that it makes say beside what every one says.
     summary: Mapping[str, str] = field(default_factory=dict)
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from icesql.errors import CorruptFileError, Error, ScanLimitError, StorageError
 from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_metadata
-from icesql.storage import sizes
 from icesql.storage.cache import kept
-from icesql.storage.open import Storage
+from icesql.storage.open import METADATA_BYTES, VERSION_HINT_BYTES, Storage
 
 if TYPE_CHECKING:
     from icesql.iceberg.metadata.written import EncodedMetadata, WrittenMetadata
@@ -115,7 +114,7 @@ def read_hint(folder: str) -> int | None:
     """
     try:
         with open(f"{folder}/{HINTS[0]}", "rb") as file:
-            text = file.read(sizes.VERSION_HINT).decode("ascii", errors="replace")
+            text = file.read(VERSION_HINT_BYTES).decode("ascii", errors="replace")
     except FileNotFoundError:
         return None
     return hinted_version(text)
@@ -229,7 +228,7 @@ def read_metadata(path: str, storage: Storage) -> TableMetadata:
     """
 
     def read() -> tuple[TableMetadata, int]:
-        data = storage.read(path, most=sizes.METADATA)
+        data = storage.read(path, most=METADATA_BYTES)
         try:
             return parse_metadata(data, path), _PARSED_SIZE * len(data)
         except CorruptFileError as error:
@@ -302,7 +301,7 @@ def _key(path: str, storage: Storage, kind: str) -> tuple[str | int, ...] | None
 
 def _hint(storage: Storage, path: str) -> str | None:
     try:
-        data = storage.read(path, most=sizes.VERSION_HINT)
+        data = storage.read(path, most=VERSION_HINT_BYTES)
         return data.decode("ascii", errors="replace").strip()
     except (StorageError, ScanLimitError):
         return None  # the hint is best effort for its writer, so it is for the reader

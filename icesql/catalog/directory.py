@@ -18,8 +18,7 @@ from icesql.catalog.identifiers import matching, not_found
 from icesql.catalog.table import Identifier, Table, table_from_metadata
 from icesql.errors import CatalogError, NotSupportedError
 from icesql.storage.cache import BoundedCache
-from icesql.storage.open import Storage, storage_error
-from icesql.storage.reroot import is_local, local_spellings
+from icesql.storage.open import Storage, is_local, local_spellings, storage_error
 from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from icesql.errors import (
     TableNotFoundError,
 )
 from icesql.storage.cache import BoundedCache
-from icesql.storage.open import Storage, storage_error
-from icesql.storage.reroot import is_local, local_spellings
+from icesql.storage.open import Storage, is_local, local_spellings, storage_error
 from icesql.storage.roots import Roots
 
 

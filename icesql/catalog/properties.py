@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from icesql.storage.reroot import split_path
+from icesql.storage.open import split_path
 
 _OF_CATALOG: Final = frozenset(
     {"uri", "warehouse", "type", "prefix", "token", "credential", "scope", "name", "auth", "ssl",

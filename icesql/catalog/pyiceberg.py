@@ -35,8 +35,7 @@ from icesql.iceberg.metadata.view_metadata import parse_view
 from icesql.storage.cache import BoundedCache
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact_urls
-from icesql.storage.open import Storage
-from icesql.storage.reroot import Reroot, is_local
+from icesql.storage.open import Reroot, Storage, is_local
 from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:

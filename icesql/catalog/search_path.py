@@ -21,7 +21,7 @@ from icesql.errors import (
     TableNotFoundError,
     similar_names,
 )
-from icesql.storage.reroot import denied, is_local
+from icesql.storage.open import denied, is_local
 from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:

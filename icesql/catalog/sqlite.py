@@ -21,14 +21,15 @@ from icesql.errors import (
     UnsupportedTableError,
 )
 from icesql.storage.cache import BoundedCache
-from icesql.storage.open import Storage, storage_error
-from icesql.storage.reroot import (
+from icesql.storage.open import (
     Reroot,
+    Storage,
     components,
     is_local,
     is_telling,
     local_spellings,
     split_path,
+    storage_error,
 )
 from icesql.storage.roots import Roots
 

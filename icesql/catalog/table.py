@@ -10,8 +10,7 @@ from msgspec import Struct
 from icesql.catalog.current_metadata import read_metadata
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.cache import BoundedCache
-from icesql.storage.open import Storage
-from icesql.storage.reroot import Reroot, denied, is_local
+from icesql.storage.open import Reroot, Storage, denied, is_local
 from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:

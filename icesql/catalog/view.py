@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Identifier, confining_roots
-from icesql.storage import sizes
-from icesql.storage.open import Storage
+from icesql.storage.open import METADATA_BYTES, Storage
 
 if TYPE_CHECKING:
     from icesql.iceberg.metadata.view_metadata import ViewMetadata
@@ -57,4 +56,4 @@ def read_view(path: str, owner: Any) -> ViewMetadata:
 
     roots = confining_roots(owner.confine, path)
     storage = Storage(owner.properties, cache=owner.cache, confine=roots)
-    return parse_view(storage.read(path, most=sizes.METADATA), path)
+    return parse_view(storage.read(path, most=METADATA_BYTES), path)

@@ -14,7 +14,7 @@ from icesql.iceberg.metadata.changes.apply import apply_updates
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import metadata_document, parse_metadata
-from icesql.storage import sizes
+from icesql.storage.open import METADATA_BYTES
 
 # How often a table is read again that others change meanwhile.
 _LOOKS: Final = 20
@@ -46,5 +46,5 @@ def document_of(table: Table) -> Mapping[str, Any]:
     """The JSON of the table's metadata. Raises StorageError where its file is gone."""
     if table.document is not None:
         return table.document
-    data = table.storage.read(table.metadata_location, most=sizes.METADATA)
+    data = table.storage.read(table.metadata_location, most=METADATA_BYTES)
     return metadata_document(data, table.metadata_location)

@@ -120,6 +120,7 @@ class Connection:
         Each cursor holds its own result, to be read at any time. The whole text is parsed first,
         in this call: an error of syntax in the last statement means that none ran.
         """
+        self._session.check_open()
         script = Script(self._session, sql, parameters)
         return (run_next(self.cursor(), script) for _ in range(len(script)))
 

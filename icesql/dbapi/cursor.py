@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import warnings
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from icesql.context import QueryContext
 from icesql.dbapi.arrow_rows import ArrowRows
 from icesql.dbapi.one_frame import mark, one_frame
-from icesql.dbapi.query_log import log_scans
 from icesql.dbapi.script import Script, check_text
 from icesql.errors import (
     NO_CATALOG,
@@ -445,3 +445,26 @@ def run_next(cursor: Cursor, script: Script) -> Cursor:
     """``cursor``, once it has run the next statement of a script of several."""
     cursor._run(script, time.perf_counter())
     return cursor
+
+
+# A record of each statement's reads in the log ``icesql`` at level INFO.
+
+
+def log_scans(query_id: str, outcome: Outcome, seconds: float) -> None:
+    """Log one line for each table of the statement, with its id and the seconds until it began.
+
+    Nothing is imported for it: where nobody imported ``logging``, nobody listens.
+    """
+    logging = sys.modules.get("logging")
+    if logging is None:
+        return
+    logger = logging.getLogger("icesql")
+    if not logger.isEnabledFor(logging.INFO) or not outcome.plans:
+        return
+    from icesql.scan.report_text import scan_line
+    from icesql.storage.credentials import redact_urls
+
+    for report in outcome.reports:
+        snapshot = report.snapshot_id if report.snapshot_id is not None else "none"
+        line = redact_urls(scan_line(report))
+        logger.info("query %s: %s · snapshot %s · %.3f s", query_id, line, snapshot, seconds)

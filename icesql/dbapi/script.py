@@ -27,8 +27,8 @@ def check_text(sql: object) -> None:
 class Script:
     """The statements of one text, run one after the other; a later one sees an earlier SET.
 
-    All are parsed before the first one runs: a text that is refused has done nothing. Raises
-    InterfaceError when the session is closed, and what parsing raises.
+    All are parsed before the first one runs: a text that is refused has done nothing. Raises what
+    parsing raises; ``run`` raises InterfaceError when the session is closed.
     """
 
     def __init__(
@@ -38,7 +38,6 @@ class Script:
         parameters: Parameters,
         tables: Mapping[str, Any] | None = None,
     ) -> None:
-        session.check_open()
         check_text(sql)
         self._tables: Mapping[str, Any] = {}
         if tables:

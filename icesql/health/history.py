@@ -21,7 +21,7 @@ from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import typed_specs
 from icesql.storage.listing import list_files
-from icesql.storage.reroot import is_local
+from icesql.storage.open import is_local
 
 # Newest first, of each branch; entries of all their manifests.
 _MOST_SNAPSHOTS: Final = 200

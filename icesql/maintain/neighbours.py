@@ -17,7 +17,7 @@ from icesql.errors import (
 )
 from icesql.maintain.referenced import Prefixes, Referenced, referenced_paths
 from icesql.storage.listing import ListedFile
-from icesql.storage.reroot import is_local, local_spellings
+from icesql.storage.open import is_local, local_spellings
 
 # Where a table keeps files beside its location.
 _FOLDERS: Final = (

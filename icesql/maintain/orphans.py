@@ -19,10 +19,9 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_metadata
 from icesql.maintain.neighbours import refuse_neighbours
 from icesql.maintain.referenced import Prefixes, Referenced, referenced_paths, wanted_name
 from icesql.maintain.relocation.staged import STAGED_LIST, STAGING
-from icesql.storage import sizes
 from icesql.storage.listing import ListedFile, list_files
 from icesql.storage.new_file import check_writable
-from icesql.storage.open import Storage
+from icesql.storage.open import METADATA_BYTES, Storage
 
 DAY_MS: Final = 86_400_000
 DEFAULT_AGE_MS: Final = 3 * DAY_MS
@@ -173,7 +172,7 @@ def _written_after(storage: Storage, path: str, since_ms: int) -> TableMetadata 
     if updated is not None and int(updated[1]) <= since_ms:
         return None
     try:
-        found = parse_metadata(storage.read(path, most=sizes.METADATA), path)
+        found = parse_metadata(storage.read(path, most=METADATA_BYTES), path)
     except CorruptFileError:
         return None  # half a file
     return found if found.last_updated_ms > since_ms else None
@@ -202,7 +201,7 @@ def _owner(storage: Storage, path: str) -> tuple[str, str] | None:
         from icesql.iceberg.metadata.table_metadata import metadata_document
 
         try:
-            document = metadata_document(storage.read(path, most=sizes.METADATA), path)
+            document = metadata_document(storage.read(path, most=METADATA_BYTES), path)
         except CorruptFileError:
             return None  # half a file, or something else
     except StorageError:

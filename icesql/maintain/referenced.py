@@ -16,10 +16,15 @@ from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.table_metadata import metadata_document
 from icesql.maintain.content_files import live_paths
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.storage import sizes
 from icesql.storage.listing import ListedFile
-from icesql.storage.open import Storage
-from icesql.storage.reroot import components, is_local, local_spellings, split_path
+from icesql.storage.open import (
+    METADATA_BYTES,
+    Storage,
+    components,
+    is_local,
+    local_spellings,
+    split_path,
+)
 
 Mismatch = Literal["error", "ignore", "delete"]
 
@@ -132,7 +137,7 @@ def referenced_paths(table: Table, query: QueryContext) -> Iterator[str]:
 def _texts_of(table: Table) -> Iterator[str]:
     """All that looks like a path in the metadata file, also of kinds that icesql does not know."""
     try:
-        data = table.storage.read(table.metadata_location, most=sizes.METADATA)
+        data = table.storage.read(table.metadata_location, most=METADATA_BYTES)
     except StorageError:
         return  # a REST catalog may keep the file to itself
     document = metadata_document(data, table.metadata_location)

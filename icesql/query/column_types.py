@@ -9,8 +9,7 @@ from sqlglot import exp
 
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
-from icesql.query.names import FromItem, SelectScope, meaning_of
-from icesql.query.pushdown.column_access import column_of
+from icesql.query.names import FromItem, SelectScope, column_of, meaning_of
 
 _Type = exp.DataType.Type
 _CASTS: Final[dict[Any, t.IcebergType]] = {

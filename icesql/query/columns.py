@@ -29,7 +29,7 @@ from icesql.query.names import (
     meaning_of,
     scan_index,
 )
-from icesql.query.pushdown.plain_select import EXISTS_PARTS, has_only
+from icesql.query.pushdown.select_keys import EXISTS_PARTS, has_only
 from icesql.sql.positions import offset_of, unsupported
 from icesql.sql.user_text import NAME, SQL, Edit, quoted
 

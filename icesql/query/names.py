@@ -7,7 +7,9 @@ certainty are marked and left to the engine.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
@@ -15,9 +17,14 @@ from icesql.errors import AmbiguousColumnError
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import METADATA_COLUMNS
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import NestedField
+from icesql.iceberg.types import NestedField, StructType
+from icesql.query.constants.constant import Constant, Kind
+from icesql.sql.parser.literal_list import LiteralList, held
 from icesql.sql.positions import offset_of
 from icesql.sql.trees import exp
+
+if TYPE_CHECKING:
+    from icesql.scan.table_scan import TableScan
 
 _SCAN = re.compile(r"__scan_(\d+)")
 PARTITION = "_partition"
@@ -349,3 +356,122 @@ def _cte(table: exp.Table) -> exp.Query | None:
             inside = node
         node = node.parent
     return None
+
+
+# The values of long IN lists as constants, and the type of what is looked for in them.
+
+# Which column an expression is.
+
+Resolve = Callable[[exp.Column], NestedField | None]
+
+
+def resolver(scope: SelectScope, item: FromItem, schema: Schema) -> Resolve:
+    """Gives the field of ``item``'s schema that a column means; None for columns of others."""
+
+    def resolve(column: exp.Column) -> NestedField | None:
+        meaning = meaning_of(column, scope)
+        if meaning.items != (item,) or not meaning.certain:
+            return None
+        field_found = find_column(schema, meaning.path[0], column)
+        for child in meaning.path[1:]:
+            if field_found is None or not isinstance(field_found.type, StructType):
+                return None
+            field_found = find_column(Schema(field_found.type.fields), child, column)
+        return field_found
+
+    return resolve
+
+
+def column_of(node: exp.Expr | None, resolve: Resolve) -> NestedField | None:
+    """The field that ``node`` is, through struct access; None for anything else."""
+    match node:
+        case exp.Paren():
+            return column_of(node.this, resolve)
+        case exp.Column():
+            return None if isinstance(node.this, exp.Star) else resolve(node)
+        case exp.Dot() if isinstance(node.expression, exp.Identifier):
+            return child_of(column_of(node.this, resolve), node.expression.name)
+        case exp.Bracket() if len(node.expressions) == 1:
+            name = node.expressions[0]
+            if isinstance(name, exp.Literal) and name.is_string:
+                return child_of(column_of(node.this, resolve), name.name)
+    return None
+
+
+def child_of(parent: NestedField | None, name: str) -> NestedField | None:
+    """The field of a struct by its name, None if there is none or several."""
+    if parent is None or not isinstance(parent.type, StructType):
+        return None
+    exact = [child for child in parent.type.fields if child.name == name]
+    same = exact or [c for c in parent.type.fields if c.name.lower() == name.lower()]
+    return same[0] if len(same) == 1 else None
+
+
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_RANGES: Final[dict[type[t.IcebergType], int]] = {t.IntegerType: 1 << 31, t.LongType: 1 << 63}
+
+
+def stored_values(values: LiteralList, column_type: t.IcebergType) -> frozenset[Any] | None:
+    """The values in the internal form of a column's type, without NULL and those out of its range.
+
+    None where the two need more than that to be compared.
+    """
+    limit = _RANGES.get(type(column_type))
+    if values.kind == "integer" and limit is not None:
+        return frozenset(
+            each for each in values.values if each is not None and -limit <= each < limit
+        )
+    if values.kind == "decimal" and limit is not None:
+        whole = (int(each) for each in values.values if each is not None and each == int(each))
+        return frozenset(each for each in whole if -limit <= each < limit)
+    if values.kind == "text" and isinstance(column_type, t.StringType):
+        return frozenset(values.values) - {None}
+    if values.kind == "date" and isinstance(column_type, t.DateType):
+        return frozenset(_days(values))
+    return None
+
+
+def _days(values: LiteralList) -> Iterator[int]:
+    for each in values.values:
+        if each is not None:
+            yield date.fromisoformat(each).toordinal() - _EPOCH
+
+
+def constants_of(values: LiteralList) -> Iterator[Constant]:
+    """Each distinct value as a typed constant, NULL included."""
+    kinds = {"integer": Kind.INTEGER, "text": Kind.TEXT}
+    for each in dict.fromkeys(values.values):
+        if each is None:
+            yield Constant(Kind.NULL, None)
+        elif values.kind == "date":
+            yield Constant(Kind.DATE, date.fromisoformat(each).toordinal() - _EPOCH)
+        elif values.kind == "decimal":
+            yield Constant(Kind.INTEGER if isinstance(each, int) else Kind.DECIMAL, each)
+        else:
+            yield Constant(kinds[values.kind], each)
+
+
+def type_lists(scopes: Sequence[SelectScope], scans: Sequence[TableScan]) -> bool:
+    """Note at each long list the type of the column that is looked for in it, where one is.
+
+    False when the scopes have no such list.
+    """
+    found = False
+    for scope in scopes:
+        for node in [each for each in scope.own_nodes() if isinstance(each, exp.In)]:
+            if held(node) is not None:
+                node.set("operand", _type_of(node.this, scope, scans))
+                found = True
+    return found
+
+
+def _type_of(
+    node: exp.Expr, scope: SelectScope, scans: Sequence[TableScan]
+) -> t.IcebergType | None:
+    def resolve(column: exp.Column) -> t.NestedField | None:
+        items = meaning_of(column, scope).items
+        index = items[0].scan if len(items) == 1 else None
+        return None if index is None else resolver(scope, items[0], scans[index].schema)(column)
+
+    found = column_of(node, resolve)
+    return None if found is None else found.type

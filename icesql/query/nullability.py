@@ -9,7 +9,7 @@ from sqlglot import exp
 from icesql.iceberg.schema import Schema
 from icesql.query.bound import BoundQuery
 from icesql.query.names import FromItem, SelectScope, find_column, meaning_of, select_scopes
-from icesql.query.pushdown.joins import OuterJoins
+from icesql.query.pushdown.select_keys import OuterJoins
 
 
 def nullable_columns(bound: BoundQuery, count: int) -> list[bool | None]:

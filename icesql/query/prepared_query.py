@@ -23,10 +23,8 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Operation, Predica
 from icesql.query.bind import open_tables
 from icesql.query.bound import BoundQuery
 from icesql.query.constants.constant import Constant, Kind
-from icesql.query.constants.current_time import stop_clock
-from icesql.query.constants.session_values import asks_session
-from icesql.query.names import SelectScope, select_scopes
-from icesql.query.pushdown.column_access import column_of, resolver
+from icesql.query.constants.session_values import asks_session, stop_clock
+from icesql.query.names import SelectScope, column_of, resolver, select_scopes
 from icesql.query.pushdown.comparison import FLIPPED, all_of, compare_constant
 from icesql.query.pushdown.computed.reading import expression_of
 from icesql.query.pushdown.implied import implied_by

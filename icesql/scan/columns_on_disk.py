@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from icesql.iceberg.manifest.stored_columns import StoredColumns, unpacked
-from icesql.storage.reroot import is_local
+from icesql.storage.open import is_local
 
 if TYPE_CHECKING:
     from icesql.iceberg.manifest.narrow_entries import NarrowEntries

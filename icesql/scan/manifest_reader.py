@@ -23,9 +23,8 @@ from icesql.iceberg.manifest.manifest import (
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.types import IcebergType
-from icesql.storage import sizes
 from icesql.storage.cache import kept
-from icesql.storage.open import Storage
+from icesql.storage.open import MANIFEST_LIST_BYTES, Storage, most_of_manifest
 
 T = TypeVar("T")
 
@@ -185,10 +184,10 @@ class ManifestReader:
                     pool.leave(request)
 
     def _read_list(self, path: str) -> bytes:
-        return self._read_path(path, sizes.MANIFEST_LIST)
+        return self._read_path(path, MANIFEST_LIST_BYTES)
 
     def _read(self, manifest: ManifestFile) -> bytes:
-        most = sizes.most_of_manifest(manifest.manifest_length)
+        most = most_of_manifest(manifest.manifest_length)
         return self._read_path(manifest.manifest_path, most)
 
     def _read_path(self, path: str, most: int) -> bytes:
@@ -200,7 +199,7 @@ class ManifestReader:
         return self._query.wait_for(read) if found is None else found
 
     def _read_file(self, manifest: ManifestFile) -> bytes:
-        most = sizes.most_of_manifest(manifest.manifest_length)
+        most = most_of_manifest(manifest.manifest_length)
         return self._storage.read(manifest.manifest_path, most=most)
 
     def _is_near(self, path: str) -> bool:

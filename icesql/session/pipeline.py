@@ -7,32 +7,126 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from msgspec.structs import replace
 
+from icesql.engine.engines import EngineChoice, choose_engine
 from icesql.engine.static import StaticResult
 from icesql.errors import (
     AccessDeniedError,
     CorruptFileError,
+    ScanLimitError,
     TableNotFoundError,
     UnsupportedSqlError,
     UnsupportedTableError,
     placing,
 )
 from icesql.session.outcome import Outcome, Parameters
-from icesql.session.planning import engine_of, plans_to_read, send_reports
 from icesql.session.prepared import PreparedStatements, QueryText
 from icesql.sql.parser.row_count import RowCount, read_row_count
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from icesql.context import QueryContext
     from icesql.engine.engines import Engines
     from icesql.engine.protocol import Result
-    from icesql.query.bound import BoundQuery
+    from icesql.query.bound import BoundQuery, KeyEdge
     from icesql.query.views.temporary import TemporaryTable
     from icesql.scan.plan import ScanPlan
-    from icesql.session.prepared import PreparedStatement
-    from icesql.session.state import State
-    from icesql.sql.statement import Query, Shown, Statement
+    from icesql.scan.table_scan import TableScan
+    from icesql.session.outcome import State
+    from icesql.session.prepared import PreparedStatement, PreparedStatements
+    from icesql.sql.statement import Explain, Query, Shown, Statement
+
+# From the scans of a bound query to what is read, within the limits.
+
+
+def plans_to_read(
+    bound: BoundQuery,
+    query: QueryContext,
+    statements: PreparedStatements,
+    prepared: PreparedStatement | None,
+) -> tuple[list[ScanPlan], tuple[str, ...]]:
+    """The plan of each scan, and notes on what was verified.
+
+    A prepared query may still have its plans. Raises ScanLimitError, and where ``verify`` is full
+    what verifying raises.
+    """
+    from icesql.scan.plan import check_limits
+
+    plans = statements.plan(prepared, bound.scans, query)
+    edges = edges_of(bound, plans)
+    check_limits(plans, query.settings, [each.source for each in edges])
+    notes: tuple[str, ...] = ()
+    if any(each.repeated for each in plans):
+        from icesql.scan.repeated_files import repeated_note
+
+        notes = tuple(repeated_note(each) for each in plans if each.repeated)
+    if query.settings.verify == "full":
+        from icesql.read.verification import verify
+
+        notes += verify(plans, query)
+    return narrowed(edges, plans, query), notes
+
+
+def edges_of(bound: BoundQuery, plans: Sequence[ScanPlan]) -> tuple[KeyEdge, ...]:
+    """Which scans are read first, for keys that limit others."""
+    if not bound.edges:
+        return ()
+    from icesql.engine.run_time.narrowing import expected
+
+    return expected(bound, plans)
+
+
+def narrowed(
+    edges: tuple[KeyEdge, ...], plans: list[ScanPlan], query: QueryContext
+) -> list[ScanPlan]:
+    """The plans after what is small was read and its keys limit the others."""
+    if not edges:
+        return plans
+    from icesql.engine.run_time.narrowing import narrowed as narrow
+    from icesql.scan.plan import check_limits
+
+    found = [*narrow(edges, plans, query)]
+    check_limits(found, query.settings)
+    return found
+
+
+def limit_notes(
+    plans: list[ScanPlan], edges: tuple[KeyEdge, ...], explain: Explain, query: QueryContext
+) -> tuple[str, ...]:
+    """Notes of EXPLAIN on limits that the query exceeds. Raises ScanLimitError if it runs."""
+    from icesql.scan.plan import check_limits
+
+    try:
+        check_limits(plans, query.settings, [each.source for each in edges])
+    except ScanLimitError as error:
+        if explain.analyze or explain.format == "engine":
+            raise
+        return (f"not allowed to run: {error}",)
+    if not edges or explain.analyze:
+        return ()
+    try:
+        check_limits(plans, query.settings)
+    except ScanLimitError as error:
+        return (f"allowed to run only if run-time filters leave out files: {error}",)
+    return ()
+
+
+def send_reports(scans: Sequence[TableScan], plans: Sequence[ScanPlan]) -> None:
+    """Send scan reports to the catalogs that want them."""
+    for scan, each in zip(scans, plans, strict=True):
+        if scan.table.reports is not None and each.report.snapshot_id is not None:
+            scan.table.reports.send(each.report.to_dict())
+
+
+def engine_of(bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext) -> EngineChoice:
+    """Where the query runs. Raises UnsupportedSqlError for what only the local engine has."""
+    if not bound.about:
+        return choose_engine(plans, query.settings)
+    if bound.about == "SUMMARIZE" and query.settings.engine == "spark":
+        raise UnsupportedSqlError("SUMMARIZE on the Spark engine", hint="SET engine = local")
+    return EngineChoice("local")
+
 
 # Spellings in which the text itself is what the local engine reads.
 _ENGINE_DIALECTS = ("", "icesql", "duckdb")
@@ -184,7 +278,7 @@ class Pipeline:
         Runs nothing but what the statement is made of: the values of a PIVOT without a list.
         """
         if statement.only_text and query.settings.engine != "spark":
-            from icesql.sql.show_statements.pivots import UNREAD
+            from icesql.sql.show_statements.in_from import UNREAD
 
             if UNREAD in statement.text:
                 return self._bind_pivots(statement, query, for_explain=for_explain)
@@ -275,7 +369,7 @@ class Pipeline:
         choice = engine_of(bound, plans, query)
         if choice.name == "spark" and statement.spark is not None and bound.spark is None:
             from icesql.query.bind import bind
-            from icesql.scan.limits import check_limits
+            from icesql.scan.plan import check_limits
             from icesql.scan.planner import plan
 
             bound = bind(statement, self.state, query, on_spark=True, for_explain=False)

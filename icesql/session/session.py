@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.access import Access
@@ -13,16 +13,13 @@ from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.engines import Engines
 from icesql.errors import InterfaceError, OperationalError, ScanLimitError
-from icesql.session.outcome import Outcome, Parameters
+from icesql.session.outcome import Outcome, Parameters, State
 from icesql.session.pipeline import Pipeline, Readable
 from icesql.session.prepared import QueryText
-from icesql.session.state import State
 from icesql.sql.parser.row_count import RowCount
-from icesql.sql.reading.door import reading_by
 from icesql.stack import with_room
-from icesql.storage.cache import BoundedCache
+from icesql.storage.cache import Blocks, BoundedCache
 from icesql.storage.clean_errors import clean, spell_out
-from icesql.storage.stores.cached import Blocks
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
@@ -98,13 +95,11 @@ class Session:
                 return self.pipeline.execute(statement, query)
             return self.run_by_kind(statement, query)
 
-    @contextmanager
-    def _reading(self, query: QueryContext) -> Iterator[None]:
+    def _reading(self, query: QueryContext) -> AbstractContextManager[None]:
         """A block in which texts are read by the parser of the engine that runs them."""
         query.ask = self.engines.ask
-        parser = reading_by(lambda text: self.engines.serialize(text, self.state.settings))
-        with parser, query.reading():
-            yield
+        query.serialize = lambda text: self.engines.serialize(text, self.state.settings)
+        return query.reading()
 
     def _check_size(self, sql: str) -> None:
         """Refuse a long text before any work. Raises ScanLimitError."""

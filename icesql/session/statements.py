@@ -19,7 +19,7 @@ from icesql.errors import (
     similar_names,
 )
 from icesql.session.outcome import Outcome, Parameters
-from icesql.session.planning import edges_of, engine_of, limit_notes, narrowed
+from icesql.session.pipeline import edges_of, engine_of, limit_notes, narrowed
 from icesql.session.prepared import QueryText
 from icesql.sql import statement as kinds
 from icesql.sql.parser.row_count import RowCount

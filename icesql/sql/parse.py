@@ -29,6 +29,7 @@ from icesql.sql.lexer import (
     WORD,
     Dialect,
     Token,
+    check_comments,
     closing,
     promised_name,
     reading,
@@ -39,7 +40,6 @@ from icesql.sql.lexer import (
 )
 from icesql.sql.parameters import Parameters
 from icesql.sql.parser.literal_list import Lists, take_lists
-from icesql.sql.parser.words import check_comments
 from icesql.sql.positions import of_files, syntax_error, unsupported
 from icesql.sql.show_statements.in_from import (
     begins_comparison,

@@ -17,11 +17,9 @@ from icesql.sql.acceptance import Accepts, check_spark_functions, check_tree, ha
 from icesql.sql.constant import read_constant
 from icesql.sql.files import take_files
 from icesql.sql.function_table import SPARK
-from icesql.sql.lexer import TEXT, Token, tokenize, too_deep
-from icesql.sql.parser.depth import check_depth, deepest_token, is_shallow, nesting
-from icesql.sql.parser.places import place_nodes
+from icesql.sql.lexer import TEXT, Token, check_commands_in_from, check_tokens, tokenize, too_deep
+from icesql.sql.parser.depth import check_depth, deepest_token, is_shallow, nesting, place_nodes
 from icesql.sql.parser.travel.clauses import cut_travels
-from icesql.sql.parser.words import check_commands_in_from, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.engine_tree import ParsedText
 from icesql.sql.reading.statement import NotParsed, begins_query, engine_text, read_text

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError, similar_names
-from icesql.sql.lexer import WORD, Token
+from icesql.sql.lexer import WORD, Token, check_tokens, ends_clause
 from icesql.sql.parser.depth import too_many_terms
 from icesql.sql.parser.travel.clauses import MISPLACED, is_mark
-from icesql.sql.parser.words import check_tokens, ends_clause
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement_words import (
     COMMAND_WORDS,
@@ -141,7 +140,7 @@ def _refused_clause(
 
 
 def _unlisted(column: Token) -> UnsupportedSqlError:
-    from icesql.sql.show_statements.pivots import LISTED
+    from icesql.sql.show_statements.in_from import LISTED
 
     return unsupported("PIVOT without a list of values", column, LISTED)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from icesql.sql.reading.engine_node import engine_node
+from icesql.sql.reading.engine_tree import engine_node
 from icesql.sql.trees import exp
 
 if TYPE_CHECKING:

@@ -10,9 +10,7 @@ from typing import Any, BinaryIO, Final, cast
 from icesql.errors import NotSupportedError, StorageError
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import names_password, redact
-from icesql.storage.open import VANISHED
-from icesql.storage.reroot import split_path
-from icesql.storage.sizes import check_size
+from icesql.storage.open import VANISHED, check_size, split_path
 from icesql.storage.stores.azure import account_of
 from icesql.storage.stores.client import Body
 from icesql.storage.stores.options import check_signing

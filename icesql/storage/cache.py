@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
+from icesql.config import Settings
+
 if TYPE_CHECKING:
-    from icesql.storage.stores.cached import Blocks
+    from icesql.storage.stores.blocks import BlockStore
+    from icesql.storage.stores.eviction import Lease
 
 T = TypeVar("T")
 
@@ -87,3 +93,122 @@ def kept(cache: BoundedCache | None, key: Hashable | None, make: Callable[[], tu
         found, size = make()
         cache.put(key, found, size)
     return found
+
+
+# Blocks: the block store that a connection's settings choose, opened when it is first needed.
+
+_TEMPORARY: Final = "blocks-"
+# A younger folder may not yet hold the lease that its process takes.
+_YOUNG_SECONDS: Final = 60.0
+
+
+class Blocks:
+    """The cache folder of ``settings``, or, switched off or unusable, one that ends with this.
+
+    ``problem`` says why the folder of the settings is not used.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._lock = threading.Lock()
+        self._store: BlockStore | None = None
+        self._chosen: tuple[object, ...] | None = None
+        self._process = os.getpid()
+        self.problem: str | None = None
+        self.settings = settings
+
+    def choose(self, settings: Settings) -> None:
+        """Follow changed settings."""
+        self.settings = settings
+
+    def forget(self) -> None:
+        """Begin with an empty folder, unless the settings keep one."""
+        with self._lock:
+            self._chosen = None
+
+    def store(self) -> BlockStore | None:
+        """The block store; None where not even a temporary folder can be written to."""
+        settings = self.settings
+        chosen = (
+            settings.caches, settings.cache, settings.cache_directory, settings.cache_size,
+            settings.temp_directory,
+        )  # fmt: skip
+        with self._lock:
+            if self._chosen != chosen or self._process != os.getpid():
+                self._chosen, self._process = chosen, os.getpid()
+                self._store = self._open(settings)
+            return self._store
+
+    def _open(self, settings: Settings) -> BlockStore | None:
+        import tempfile
+
+        from icesql.storage.stores.blocks import BlockStore, UnusableCache, default_folder
+
+        self.problem = None
+        if settings.caches and settings.cache and settings.cache_size != 0:
+            try:
+                return BlockStore(settings.cache_directory or default_folder(), settings.cache_size)
+            except UnusableCache as error:
+                self.problem = str(error)
+        try:
+            os.makedirs(settings.temp_directory, exist_ok=True)
+            remove_abandoned(settings.temp_directory)
+            folder = tempfile.mkdtemp(prefix=_TEMPORARY, dir=settings.temp_directory)
+            store = BlockStore(folder)
+            lease = store.eviction.lease()
+        except (OSError, ValueError, UnusableCache) as error:
+            self.problem = self.problem or str(error)
+            return None
+        weakref.finalize(store, _remove, folder, lease, os.getpid())
+        return store
+
+
+def describe_cache(settings: Settings, *, clear: bool = False) -> list[str]:
+    """Describe the cache folder of these settings, a line each; ``clear`` empties it.
+
+    What a query reads in this moment stays. Raises UnusableCache.
+    """
+    from icesql.storage.stores.blocks import BlockStore, default_folder
+
+    store = BlockStore(settings.cache_directory or default_folder(), settings.cache_size)
+    lines = [f"cache_directory  {os.path.dirname(store.folder)}"]
+    if not settings.cache or settings.cache_size == 0:
+        lines.append("cache            off")
+    if clear:
+        before = store.eviction.count()
+        store.eviction.sweep(0)
+        lines.append(f"removed          {_size(before[1] - store.eviction.count()[1])}")
+    files, used = store.eviction.count()
+    lines.append(f"kept             {_size(used)} of {_size(store.size)}, in {files:,} files")
+    return lines
+
+
+def _size(count: int) -> str:
+    value, units = float(count), ["B", "KB", "MB", "GB", "TB"]
+    while value >= 1024 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    return f"{value:.1f} {units[0]}" if units[0] != "B" else f"{count} B"
+
+
+def remove_abandoned(parent: str) -> None:
+    """Remove temporary block stores that no process holds, as after a kill."""
+    from icesql.storage.stores.eviction import Eviction
+
+    with suppress(OSError):
+        for entry in os.scandir(parent):
+            if not entry.name.startswith(_TEMPORARY) or entry.is_symlink():
+                continue
+            with suppress(OSError):
+                if entry.stat().st_mtime < time.time() - _YOUNG_SECONDS:
+                    eviction = Eviction(os.path.join(entry.path, "v1"), 0)
+                    if not eviction.has_leases():
+                        _remove(entry.path, None, os.getpid())
+
+
+def _remove(folder: str, lease: Lease | None, process: int) -> None:
+    if os.getpid() == process:
+        import shutil
+
+        with suppress(OSError):
+            shutil.rmtree(folder)
+        if lease is not None:
+            lease.close()

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from icesql.context import Progress, QueryContext
 from icesql.errors import StorageError
-from icesql.storage.reroot import denied, is_local, local_spellings, split_path
+from icesql.storage.open import denied, is_local, local_spellings, split_path
 
 if TYPE_CHECKING:
     from icesql.storage.open import Storage

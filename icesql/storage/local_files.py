@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable
 
 from icesql.errors import AccessDeniedError, StorageError
-from icesql.storage.reroot import is_local, local_spellings, split_path
+from icesql.storage.open import is_local, local_spellings, split_path
 from icesql.storage.roots import Roots
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from icesql.errors import Error, OperationalError, StorageError, UnsupportedTableError
 from icesql.storage.credentials import redact
+from icesql.storage.open import denied, is_local, local_spellings
 from icesql.storage.output_file import OutputFile
-from icesql.storage.reroot import denied, is_local, local_spellings
 
 if TYPE_CHECKING:
     from icesql.storage.open import Storage

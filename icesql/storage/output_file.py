@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import IO, Final
 
 from icesql.errors import AccessDeniedError, OperationalError
-from icesql.storage.reroot import is_local, local_spellings
+from icesql.storage.open import is_local, local_spellings
 from icesql.storage.roots import Roots
 
 _NAME_BYTES: Final = 255

@@ -11,9 +11,7 @@ from icesql.errors import CatalogError, Error, StorageError
 from icesql.storage.arrow_files import ArrowFiles, check_address
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
-from icesql.storage.open import VANISHED
-from icesql.storage.reroot import is_telling, split_path
-from icesql.storage.sizes import check_size
+from icesql.storage.open import VANISHED, check_size, is_telling, split_path
 from icesql.storage.stores.client import Body, StoreClient, shared_client
 from icesql.storage.stores.failures import RefusedError
 from icesql.storage.stores.options import is_plain_key
@@ -23,8 +21,8 @@ if TYPE_CHECKING:
     import threading
 
     from icesql.context import QueryContext
+    from icesql.storage.cache import Blocks
     from icesql.storage.stores.blocks import Shelf
-    from icesql.storage.stores.cached import Blocks
     from icesql.storage.stores.files import StoredFile
     from icesql.storage.stores.lease import Lease
     from icesql.storage.stores.signed import Signer

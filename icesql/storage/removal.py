@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from icesql.context import Progress, QueryContext
 from icesql.storage.new_file import remove_file
-from icesql.storage.reroot import is_local
+from icesql.storage.open import is_local
 
 if TYPE_CHECKING:
     from icesql.storage.listing import ListedFile

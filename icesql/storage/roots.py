@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from icesql.storage.reroot import components, is_local, local_spellings, split_path
+from icesql.storage.open import components, is_local, local_spellings, split_path
 
 # Schemes that open the same store.
 _ONE_STORE: Final = {

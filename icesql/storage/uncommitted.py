@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from icesql.errors import InternalError
 from icesql.storage.new_file import remove_file
-from icesql.storage.reroot import is_local, local_spellings
+from icesql.storage.open import is_local, local_spellings
 
 if TYPE_CHECKING:
     from icesql.storage.open import Storage

@@ -20,8 +20,7 @@ def icesql(metadata: str, disk: str = "", kept: bool = False) -> Callable[[str, 
     from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
     from icesql.scan.planner import plan
     from icesql.scan.table_scan import TableScan
-    from icesql.storage.cache import BoundedCache
-    from icesql.storage.stores.cached import Blocks
+    from icesql.storage.cache import Blocks, BoundedCache
 
     cache = BoundedCache() if kept else None
     if disk:

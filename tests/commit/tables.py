@@ -161,7 +161,7 @@ def live(table: Table, snapshot: Snapshot | None = None) -> set[str]:
 
 
 def files_on_disk(table: Table, pattern: str) -> set[str]:
-    from icesql.storage.reroot import local_spellings
+    from icesql.storage.open import local_spellings
 
     folder = Path(local_spellings(table.metadata.location)[0]) / "metadata"
     return {each.name for each in folder.glob(pattern)}

@@ -522,7 +522,7 @@ def test_a_delete_that_finds_nothing_the_second_time_leaves_nothing(catalog) -> 
 def test_snapshots_of_unsigned_ids_are_looked_at(catalog, monkeypatch) -> None:
     """Manifests have the ids of some writers with a sign, metadata without."""
     import icesql.commit.snapshot_operation as operation
-    from icesql.storage.reroot import local_spellings
+    from icesql.storage.open import local_spellings
 
     table = partitions(catalog)
     start = table.metadata.current_snapshot_id

@@ -9,7 +9,7 @@ import pyarrow.compute  # noqa: F401 - long results are read as Arrow where it i
 import pytest
 
 import icesql
-from icesql.engine import chunk_sizes
+from icesql.engine import result_rows
 from icesql.engine.result_schema import ResultType
 
 # More than one step of fetching, and not a multiple of it.
@@ -60,7 +60,7 @@ def test_iterating_without_a_result_is_an_error(connection: Any) -> None:
 def test_a_long_table_is_read_as_arrow_in_steps_and_loses_no_row(
     connection: Any, monkeypatch: pytest.MonkeyPatch, taken: int
 ) -> None:
-    monkeypatch.setattr(chunk_sizes, "_MANY_ROWS", 1)
+    monkeypatch.setattr(result_rows, "_MANY_ROWS", 1)
     rows = "SELECT a.id, a.region FROM shop.orders a, range(20000) ORDER BY a.id"
     expected = connection.execute(rows).arrow().to_pylist()
     cursor = connection.execute(rows)
@@ -74,7 +74,7 @@ def test_a_long_table_is_read_as_arrow_in_steps_and_loses_no_row(
 
 def test_rows_that_come_quickly_are_taken_in_several_steps_and_all_are_taken() -> None:
     waiting = iter(range(100_000))
-    size = chunk_sizes.ChunkSize([ResultType("bigint")])
+    size = result_rows.ChunkSize([ResultType("bigint")])
     found: list[tuple[int]] = []
     while not size.is_over:
         part = size.fetch(lambda count: [(number,) for number in islice(waiting, count)])
@@ -84,7 +84,7 @@ def test_rows_that_come_quickly_are_taken_in_several_steps_and_all_are_taken() -
 
 
 def test_wide_rows_are_taken_in_one_step() -> None:
-    size = chunk_sizes.ChunkSize([ResultType("varchar")])
+    size = result_rows.ChunkSize([ResultType("varchar")])
     steps: list[int] = []
 
     def wide(count: int) -> list[tuple[str]]:

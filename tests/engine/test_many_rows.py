@@ -15,7 +15,7 @@ import pytest
 from sqlglot import parse_one
 
 import icesql
-from icesql.engine import chunk_sizes
+from icesql.engine import result_rows
 from icesql.engine.arrow.values import rows_of
 from icesql.engine.duckdb.engine import LocalResult
 from icesql.engine.result_schema import ResultColumn, ResultType
@@ -57,7 +57,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Connection
 
 @pytest.fixture(autouse=True)
 def _many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunk_sizes, "_MANY_ROWS", ROWS)
+    monkeypatch.setattr(result_rows, "_MANY_ROWS", ROWS)
 
 
 @pytest.mark.parametrize("column", PLAIN)
@@ -71,11 +71,11 @@ def test_each_value_and_its_type_is_the_same_either_way(
         LocalResult, "_batches", lambda self, *most: read.append(most) or batches(self, *most)
     )
     with monkeypatch.context() as few:
-        few.setattr(chunk_sizes, "_MANY_ROWS", ROWS + 1)
+        few.setattr(result_rows, "_MANY_ROWS", ROWS + 1)
         by_engine = sorted(long.execute(sql), key=lambda row: row[0])
     assert read == []
     at_once, in_steps = long.execute(sql).fetchall(), list(long.execute(sql))
-    assert read == [(None,), (chunk_sizes.MOST_ROWS,)]
+    assert read == [(None,), (result_rows.MOST_ROWS,)]
     for rows in (at_once, in_steps):
         by_arrow = sorted(rows, key=lambda row: row[0])
         assert len(by_arrow) == ROWS
@@ -88,9 +88,9 @@ def test_each_value_and_its_type_is_the_same_either_way(
     ("column", "least", "most"),
     [
         ("range", ROWS, ROWS),
-        ("repeat('x', 2000)", 1, chunk_sizes.MOST_ROWS),
+        ("repeat('x', 2000)", 1, result_rows.MOST_ROWS),
         ("[range, range + 1, range + 2]", ROWS, ROWS),
-        ("range(250)", 1, chunk_sizes.MOST_ROWS),
+        ("range(250)", 1, result_rows.MOST_ROWS),
     ],
 )
 def test_narrow_rows_become_long_lists_and_wide_ones_short_lists(
@@ -158,7 +158,7 @@ def test_short_results_of_long_scans_do_without_arrow(
 def test_a_short_scan_is_left_to_the_engine(
     long: icesql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunk_sizes, "_MANY_ROWS", ROWS + 1)
+    monkeypatch.setattr(result_rows, "_MANY_ROWS", ROWS + 1)
     monkeypatch.setattr(LocalResult, "_batches", None)
     assert len(long.execute("SELECT id FROM s.t").fetchall()) == ROWS
 

@@ -24,7 +24,7 @@ from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.query.pushdown.complement import complement
 from icesql.query.pushdown.computed.reading import expression_of
-from icesql.scan.pruning.residual import ResidualEvaluator
+from icesql.scan.spec_scan import ResidualEvaluator
 from icesql.scan.tasks.task import FileScanTask
 from tests.columns import columns
 from tests.query.pushdown.translation import translate

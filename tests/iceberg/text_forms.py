@@ -19,6 +19,7 @@ from functools import reduce
 from typing import Any
 from uuid import UUID
 
+from icesql.iceberg.expressions.literals import EpochMicros, NanoTimestamp
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -27,7 +28,6 @@ from icesql.iceberg.expressions.predicate import (
     Predicate,
     Term,
 )
-from icesql.iceberg.expressions.time_literals import EpochMicros, NanoTimestamp
 from icesql.iceberg.metadata.schema_json import parse_type
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.single_value import parse_single_value

@@ -22,7 +22,7 @@ from icesql.catalog.targets import table_to_change
 from icesql.commit import attempts
 from icesql.commit.rows import commit_row_delta
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.storage.reroot import local_spellings
+from icesql.storage.open import local_spellings
 
 Meanwhile = Callable[[Callable[[], Any]], None]
 SHORT = (

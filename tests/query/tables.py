@@ -9,7 +9,7 @@ from icesql.catalog.search_path import PlaceOfView, SearchPath
 from icesql.catalog.table import Table
 from icesql.config import Settings
 from icesql.errors import TableNotFoundError
-from icesql.session.state import State
+from icesql.session.outcome import State
 from icesql.storage.cache import BoundedCache
 
 

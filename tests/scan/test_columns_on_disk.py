@@ -14,9 +14,8 @@ from icesql.config import Settings
 from icesql.iceberg.manifest import filtered_manifest, narrow_entries
 from icesql.iceberg.manifest.stored_columns import packed, unpacked
 from icesql.scan import columns_on_disk, planner
-from icesql.storage.cache import BoundedCache
+from icesql.storage.cache import Blocks, BoundedCache
 from icesql.storage.open import Storage
-from icesql.storage.stores.cached import Blocks
 from tests.scan.metadata_only import id_is, position_deletes, scan_of
 from tests.scan.test_filtered_plans import built, filters
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import icesql
-from icesql.engine import memory_watch
-from icesql.engine.chunk_sizes import ChunkSize
-from icesql.engine.memory_watch import MemoryWatch
+from icesql.engine.result_rows import ChunkSize
 from icesql.engine.result_schema import ResultType
+from icesql.engine.threads import query_thread
+from icesql.engine.threads.query_thread import MemoryWatch
 from icesql.errors import ScanLimitError
 from tests import warm
 
@@ -91,9 +91,9 @@ class Memory:
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
     fake = Memory()
-    monkeypatch.setattr(memory_watch, "taken", lambda: fake.bytes)
+    monkeypatch.setattr(query_thread, "taken", lambda: fake.bytes)
     yield fake
-    assert not memory_watch._at_work
+    assert not query_thread._at_work
 
 
 def test_what_the_program_had_or_takes_between_does_not_count(memory: Memory) -> None:
@@ -156,9 +156,9 @@ def test_no_thread_watches() -> None:
 
 
 def test_the_process_knows_what_it_has() -> None:
-    before = memory_watch.taken()
+    before = query_thread.taken()
     block = b"x" * (64 * MIB)
-    assert memory_watch.taken() - before > 60 * MIB
+    assert query_thread.taken() - before > 60 * MIB
     del block
 
 
@@ -166,8 +166,8 @@ def test_away_from_linux_the_most_that_it_had_counts(monkeypatch: pytest.MonkeyP
     def nowhere(*_: object) -> int:
         raise FileNotFoundError
 
-    monkeypatch.setattr(memory_watch.os, "open", nowhere)
-    assert memory_watch.taken() > 10 * MIB
+    monkeypatch.setattr(query_thread.os, "open", nowhere)
+    assert query_thread.taken() > 10 * MIB
 
 
 # ---------------------------------------------------------------------------- chunks

@@ -266,7 +266,7 @@ CODE = {
         "icesql's own modules, by the public names that are listed there",
     ),
     "request_log.py: log_request: sys.modules": "whether logging was imported, by its name",
-    "chunk_sizes.py: are_many: sys.modules": "whether a library was imported, by its name",
+    "result_rows.py: are_many: sys.modules": "whether a library was imported, by its name",
     "query_log.py: log_scans: sys.modules": "whether logging was imported, by its name",
     "connection.py: Connection.__init__: sys.modules": "whether IPython runs this, by its name",
     "progress.py: cell_progress: sys.modules": "IPython, by its name",

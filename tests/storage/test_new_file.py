@@ -8,8 +8,7 @@ import pytest
 
 from icesql.errors import AccessDeniedError, OperationalError, UnsupportedTableError
 from icesql.storage.new_file import NewFile, check_writable, remove_file
-from icesql.storage.open import Storage
-from icesql.storage.reroot import Reroot
+from icesql.storage.open import Reroot, Storage
 from icesql.storage.roots import Roots
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from icesql.errors import CorruptFileError, StorageError
 from icesql.storage.cache import BoundedCache
-from icesql.storage.open import Storage
-from icesql.storage.reroot import Reroot
+from icesql.storage.open import Reroot, Storage
 
 
 @pytest.fixture

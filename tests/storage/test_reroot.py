@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from icesql.errors import StorageError
-from icesql.storage.reroot import Reroot, components, local_spellings, split_path
+from icesql.storage.open import Reroot, components, local_spellings, split_path
 
 UUID = "5a3c1b2e-1111-4222-8333-9944aa55bb66"
 

@@ -346,13 +346,13 @@ def test_an_emptied_folder_is_made_anew(tmp_path: Path) -> None:
 
 def test_a_temporary_store_of_a_killed_process_goes_with_the_next(tmp_path: Path) -> None:
     from icesql.config import Settings
-    from icesql.storage.stores.cached import Blocks
+    from icesql.storage.cache import Blocks
 
     settings = Settings(cache=False, temp_directory=str(tmp_path / "t"))
     code = (
         "import os, signal\n"
         "from icesql.config import Settings\n"
-        "from icesql.storage.stores.cached import Blocks\n"
+        "from icesql.storage.cache import Blocks\n"
         f"blocks = Blocks(Settings(cache=False, temp_directory={str(tmp_path / 't')!r}))\n"
         "held = blocks.store()\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

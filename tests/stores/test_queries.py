@@ -28,10 +28,10 @@ from icesql.engine.duckdb.relations import footer
 from icesql.engine.duckdb.store_files import StoreFiles
 from icesql.errors import CorruptFileError, QueryCancelledError, StorageError
 from icesql.storage import remote
+from icesql.storage.cache import Blocks
 from icesql.storage.remote import RemoteFiles
 from icesql.storage.stores import files
 from icesql.storage.stores.blocks import Shelf
-from icesql.storage.stores.cached import Blocks
 from icesql.storage.stores.files import StoredFile
 from icesql.storage.stores.pool import Request as PoolRequest
 from icesql.storage.stores.pool import RequestPool

@@ -27,8 +27,7 @@ from icesql.errors import (
 from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.storage.cache import BoundedCache
 from icesql.storage.credentials import redact_urls
-from icesql.storage.open import Storage
-from icesql.storage.reroot import Reroot, is_local
+from icesql.storage.open import Reroot, Storage, is_local
 from icesql.storage.roots import Roots
 from icesql.storage.stores.client_options import is_signed_elsewhere
 from icesql.storage.stores.lease import MARGIN_SECONDS, Lease, expires_at

@@ -16,9 +16,8 @@ from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.file_names import metadata_folder, next_metadata_name, wants_gzip
 from icesql.iceberg.metadata.table_metadata import metadata_document
 from icesql.iceberg.metadata.written import EncodedMetadata, encoded
-from icesql.storage import sizes
 from icesql.storage.new_file import NewFile, remove_file
-from icesql.storage.open import Storage
+from icesql.storage.open import METADATA_BYTES, Storage
 
 
 class MadeMetadata(Struct, frozen=True):
@@ -52,7 +51,7 @@ class TableChange(Struct, frozen=True):
             written = written_metadata(base_location, self.storage)
             if written is None:
                 base = metadata_document(
-                    self.storage.read(base_location, most=sizes.METADATA), base_location
+                    self.storage.read(base_location, most=METADATA_BYTES), base_location
                 )
             else:
                 base = written.document

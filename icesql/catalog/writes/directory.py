@@ -34,8 +34,7 @@ from icesql.errors import CatalogError, Error, NotSupportedError, StorageError
 from icesql.iceberg.metadata.changes.seen import has_lost_snapshots, has_snapshots, snapshot_ids
 from icesql.iceberg.metadata.file_names import wants_gzip
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.storage.open import Storage, os_problem, storage_error
-from icesql.storage.reroot import is_local, local_spellings
+from icesql.storage.open import Storage, is_local, local_spellings, os_problem, storage_error
 
 # How long a commit relies on that no catalog has put files of its names into a folder of v<N>
 # files. Their writers do not know of each other: there is no moment at which it would be certain.

@@ -10,8 +10,7 @@ from uuid import uuid4
 from icesql.catalog.writes.change import TableChange
 from icesql.errors import CatalogError, StorageError
 from icesql.iceberg.metadata.changes.updates import SetLocation
-from icesql.storage.open import Storage
-from icesql.storage.reroot import is_local, local_spellings
+from icesql.storage.open import Storage, is_local, local_spellings
 
 
 def asked_location(change: TableChange) -> str | None:

@@ -19,7 +19,7 @@ from icesql.iceberg.metadata.changes.updates import (
     UpgradeFormatVersion,
     update_json,
 )
-from icesql.storage.reroot import is_local, local_spellings
+from icesql.storage.open import is_local, local_spellings
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as ForeignCatalog

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from icesql.catalog.writes.change import Conflict, Swap, Unknown
 from icesql.context import QueryContext
 from icesql.errors import CatalogError, CommitStateUnknownError, Error, NotSupportedError
-from icesql.storage.reroot import is_local, split_path
+from icesql.storage.open import is_local, split_path
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table

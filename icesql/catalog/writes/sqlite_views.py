@@ -15,9 +15,8 @@ from icesql.catalog.writes.sqlite import JdbcCatalog, _committed, writing
 from icesql.errors import CatalogError, CommitConflictError, CommitStateUnknownError, Error
 from icesql.iceberg.metadata.file_names import next_metadata_name
 from icesql.iceberg.metadata.view_changes import NewView, view_document
-from icesql.storage import sizes
 from icesql.storage.new_file import NewFile, remove_file
-from icesql.storage.open import Storage
+from icesql.storage.open import METADATA_BYTES, Storage
 
 if TYPE_CHECKING:
     from icesql.catalog.sqlite import SqliteCatalog
@@ -94,7 +93,7 @@ def _current(catalog: SqliteCatalog, identifier: Identifier) -> tuple[str, dict[
     found = catalog._find(old)
     roots = confining_roots(catalog.confine, found)
     storage = Storage(catalog.properties, cache=catalog.cache, confine=roots)
-    return old, json.loads(storage.read(found, most=sizes.METADATA)), storage
+    return old, json.loads(storage.read(found, most=METADATA_BYTES)), storage
 
 
 def _put(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from icesql.storage.new_file import NewFile, remove_file
-from icesql.storage.open import Storage
-from icesql.storage.reroot import is_local
+from icesql.storage.open import Storage, is_local
 
 
 class OwnFiles:

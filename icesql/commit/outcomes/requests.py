@@ -16,8 +16,8 @@ from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.apply import apply_updates, is_changed
 from icesql.iceberg.metadata.changes.seen import has_lost_snapshots, has_snapshots, snapshot_ids
 from icesql.iceberg.metadata.table_metadata import TableMetadata, metadata_document
-from icesql.storage import sizes
 from icesql.storage.new_file import remove_file
+from icesql.storage.open import METADATA_BYTES
 
 
 class Sent:
@@ -131,7 +131,7 @@ def changes_nothing(table: Table, updates: Sequence[u.Update], now_ms: int) -> b
     document = table.document
     if document is None:
         try:
-            data = table.storage.read(table.metadata_location, most=sizes.METADATA)
+            data = table.storage.read(table.metadata_location, most=METADATA_BYTES)
         except (StorageError, AccessDeniedError):
             return False  # a catalog may keep the file to itself
         document = metadata_document(data, table.metadata_location)

@@ -12,11 +12,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from icesql.engine.chunk_sizes import MOST_ROWS, rows_at_once
 from icesql.engine.result_rows import (
     INFINITE_NANOS,
+    MOST_ROWS,
     may_be_infinite,
     no_python_value,
+    rows_at_once,
     zoned_time,
 )
 from icesql.engine.result_schema import ResultColumn, ResultType

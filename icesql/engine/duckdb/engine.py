@@ -12,8 +12,6 @@ from weakref import WeakSet
 
 from icesql.config import time_zone
 from icesql.context import Progress, QueryContext, check_reading, seconds_to_read
-from icesql.engine.chunk_sizes import MOST_ROWS, ChunkSize, are_many, batch_rows, batches
-from icesql.engine.duckdb.allowed_folders import folders_of_store
 from icesql.engine.duckdb.bad_file import (
     ask_named_file,
     forget_bad_file,
@@ -23,19 +21,22 @@ from icesql.engine.duckdb.bad_file import (
 from icesql.engine.duckdb.described import Described, describe, with_relations
 from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import InstancePool
-from icesql.engine.duckdb.open_query import OpenQuery
 from icesql.engine.duckdb.prepared_run import FEW_ROWS, PreparedRun
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import FooterCache
-from icesql.engine.duckdb.sources import Sources
+from icesql.engine.duckdb.sources import OpenQuery, Sources, folders_of_store
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
 from icesql.engine.duckdb.sql.own_words import KeptTexts
-from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.result_reader import ReadResult
 from icesql.engine.result_rows import (
+    MOST_ROWS,
+    ChunkSize,
+    are_many,
+    batch_rows,
+    batches,
     converted,
     may_be_infinite,
-    needs_arrow_rows,
+    need_arrow_rows,
     row_converter,
     row_expression,
 )
@@ -45,9 +46,9 @@ from icesql.engine.result_schema import (
     cast_batch,
     declared_expression,
 )
-from icesql.engine.threads.query_thread import Threads, Worker
+from icesql.engine.threads.query_thread import MemoryWatch, Threads, Worker
 from icesql.errors import CorruptFileError, Error
-from icesql.sql.reading.door import serialized
+from icesql.sql.reading.engine_tree import serialized
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -328,7 +329,7 @@ class LocalResult(ReadResult):
     def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
         at_once = self._all_at_once
         many = self._few is None and are_many(self._bound, self._plans, at_once=at_once)
-        if many or any(needs_arrow_rows(column.type) for column in self.columns):
+        if many or need_arrow_rows([column.type for column in self.columns]):
             return self._rows_from_arrow()
         return self._rows_from_engine()
 
@@ -366,7 +367,7 @@ class LocalResult(ReadResult):
 
     def _fetch_few(self) -> list[tuple[Any, ...]] | None:
         """All rows, if they are few; None if there are more, or something may be wrong."""
-        if any(needs_arrow_rows(column.type) for column in self.columns):
+        if need_arrow_rows([column.type for column in self.columns]):
             return None
         with suppress(Exception):  # whoever reads the rows meets it again
             rows = self._fetch_first(FEW_ROWS + 1)

@@ -15,8 +15,8 @@ from icesql.engine.duckdb.copying.sinks import OUTPUT_FOLDER, OutputFiles
 from icesql.engine.duckdb.kept_footers import SETTINGS, KeptFooters
 from icesql.engine.duckdb.relations.opened_files import STORE_FOLDER
 from icesql.engine.duckdb.relations.relation import escape_glob
+from icesql.engine.duckdb.sources import keep_in_forks
 from icesql.engine.duckdb.types import literal
-from icesql.engine.forked import keep_in_forks
 from icesql.errors import InterfaceError, OperationalError, ScanLimitError
 from icesql.storage.temporary import make_temporary_folder
 

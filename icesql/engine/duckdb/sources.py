@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
-from icesql.engine.duckdb.allowed_folders import folders_read
+from msgspec import Struct
+
 from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.grouping import FileGroup, group_files
-from icesql.engine.duckdb.relations.opened_files import OpenedFiles
+from icesql.engine.duckdb.relations.opened_files import STORE_FOLDER, OpenedFiles
 from icesql.engine.duckdb.relations.relation import file_relation, register_tables, union_all
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.errors import StorageError
+from icesql.scan.tasks.task import distinct_deletes
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from icesql.context import QueryContext
+    from icesql.engine.duckdb.arrow_stream import ArrowStream
     from icesql.engine.duckdb.instance import Instance, InstancePool
-    from icesql.engine.duckdb.open_query import OpenQuery
     from icesql.engine.duckdb.prepared_run import KnownScan, PreparedRun
     from icesql.engine.duckdb.relations.footer import FileFacts, FooterCache
+    from icesql.engine.duckdb.relations.kept_relations import KeptLease
+    from icesql.engine.duckdb.store_files import QueryFiles
+    from icesql.engine.protocol import Sink
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
+    from icesql.storage.open import Storage
 
 
 class Sources:
@@ -146,3 +155,144 @@ class Sources:
             sources[files.name] = found.sql
             self.parameters.update(found.parameters)
         return sources
+
+
+# Directories for DuckDB's allow-list.
+
+
+def folders_read(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
+    """The folders DuckDB must be able to read: the table's, and those of files beside it."""
+    if all(group.name == grouping.ARROW for group in groups):
+        return set()
+    storage = plan.context.storage
+    folders: set[str] = set()
+    try:
+        metadata = storage.local_path(plan.scan.table.metadata_location)
+    except StorageError:
+        metadata = None  # removed by a commit since: its folder is not needed, the files' are
+    if metadata is not None and len(table := os.path.dirname(os.path.dirname(metadata))) > 1:
+        folders.add(table)
+    for group in groups:
+        if group.name != grouping.ARROW:
+            for path in _paths(group):
+                location = storage.local_path(path)
+                if location is None:
+                    folders |= folders_of_store(storage, path)
+                    continue
+                folder = os.path.dirname(location)
+                if not any(folder == known or folder.startswith(known + "/") for known in folders):
+                    folders.add(folder)
+    return folders
+
+
+def folders_of_store(storage: Storage, path: str) -> set[str]:
+    """Where copies of small files are, and the file system that gives the others."""
+    shelf = storage.remote_files().shelf(storage.location(path))
+    return {STORE_FOLDER} if shelf is None else {STORE_FOLDER, shelf.folder}
+
+
+def _paths(group: FileGroup) -> Iterator[str]:
+    """The data and equality delete files of a group."""
+    yield from (delete.path for delete in distinct_deletes(group.tasks) if delete.equality_ids)
+    yield from (task.data_file.path for task in group.tasks)
+
+
+# The resources of DuckDB that a query holds while it runs.
+
+
+class OpenQuery:
+    """A DuckDB cursor, the streams that it scans and the reader of its rows.
+
+    It does not refer to the result: the thread that releases it must not keep the result alive.
+    """
+
+    def __init__(self) -> None:
+        self.cursor: Any = None
+        self.streams: list[ArrowStream] = []
+        self.reader: Iterator[pa.RecordBatch] = iter(())
+        self.files: QueryFiles | None = None
+        self.kept: KeptLease | None = None
+        self.sink: Sink | None = None
+        self._instance: Instance | None = None
+        keep_in_forks(self)
+
+    def begin(self, instance: Instance, cursor: Any) -> None:
+        """Hold a cursor of ``instance``."""
+        self.cursor, self._instance = cursor, instance
+
+    def begin_files(self) -> QueryFiles:
+        """The files of object stores that the query reads."""
+        assert self._instance is not None
+        self.files = self._instance.begin_files()
+        return self.files
+
+    def begin_kept(self) -> KeptLease:
+        """The tables in memory that the query reads."""
+        assert self._instance is not None
+        self.kept = self._instance.begin_kept()
+        return self.kept
+
+    def interrupt(self) -> None:
+        """Stop what the cursor runs, from any thread; harmless when it runs nothing."""
+        import duckdb
+
+        for stream in list(self.streams):
+            stream.stop()
+        files = self.files
+        if files is not None:
+            files.stop()
+        cursor = self.cursor
+        if cursor is not None:
+            try:
+                cursor.interrupt()
+            except duckdb.Error:
+                return  # it was closed in this moment
+
+    def release(self) -> None:
+        """Give everything back. For the thread in which the cursor is used."""
+        self.interrupt()
+        cursor, instance, reader = self.cursor, self._instance, self.reader
+        files, self.files = self.files, None
+        kept, self.kept = self.kept, None
+        self.cursor, self._instance, self.reader, self.streams = None, None, iter(()), []
+        if cursor is not None and instance is not None:
+            # DuckDB must have ended before the reader goes: it waits for what the reader reads.
+            instance.release(cursor)
+        if kept is not None:
+            kept.close()
+        if files is not None:
+            files.close()
+        del reader
+
+
+# Leave DuckDB's open objects alone in a forked process.
+#
+# DuckDB's threads are not in the child: its destructors would crash there, or wait for ever.
+
+_OPEN: Final[WeakSet[Any]] = WeakSet()
+
+
+class _Immortal(Struct, gc=False):
+    """Refers to itself, and the garbage collector does not see it: it is never destroyed.
+
+    A module's variable would not do: the interpreter clears those when it ends.
+    """
+
+    owners: list[Any]
+    itself: _Immortal | None = None
+
+
+def keep_in_forks(owner: Any) -> None:
+    """Never collect ``owner``, nor what it refers to, in a fork of this process."""
+    _OPEN.add(owner)
+
+
+def _keep() -> None:
+    if _OPEN:
+        kept = _Immortal(list(_OPEN))
+        kept.itself = kept
+        _OPEN.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_keep)

@@ -17,7 +17,6 @@ from icesql.context import QueryContext
 from icesql.engine.arrow.values import python_values
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.relations.footer import FooterCache
-from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.result_reader import ReadResult
 from icesql.engine.result_schema import arrow_schema
 from icesql.engine.spark.batches import expected_bytes, plan_lines, stream
@@ -34,7 +33,7 @@ from icesql.engine.spark.sql.grand_total import must_have_rows
 from icesql.engine.spark.sql.kinds import refuse
 from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.types import declared_batch
-from icesql.engine.threads.query_thread import Worker
+from icesql.engine.threads.query_thread import MemoryWatch, Worker
 from icesql.errors import Error, InterfaceError, OperationalError
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.config import Settings
 from icesql.context import QueryContext
-from icesql.engine.duckdb.allowed_folders import folders_read
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import Element, FooterCache
 from icesql.engine.duckdb.relations.grouping import group_files
 from icesql.engine.duckdb.relations.relation import escape_glob
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
+from icesql.engine.duckdb.sources import folders_read
 from icesql.engine.spark.releases import reads_widened_columns
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import METADATA_IDS

@@ -16,7 +16,7 @@ from icesql.iceberg.avro.container import AvroFile
 from icesql.iceberg.avro.schema import AvroField, AvroNode, OddSchema, parse_avro_schema
 from icesql.iceberg.manifest import schema as known
 from icesql.iceberg.manifest.columns import ManifestColumns
-from icesql.iceberg.manifest.encoded_maps import (
+from icesql.iceberg.manifest.entries import (
     EncodedArrays,
     EncodedMaps,
 )

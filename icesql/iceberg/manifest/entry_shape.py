@@ -21,7 +21,7 @@ from msgspec import Struct
 from icesql.iceberg.avro.schema import AvroField, AvroNode, OddSchema
 from icesql.iceberg.avro.values import BadAvro, read_varint
 from icesql.iceberg.manifest import schema as known
-from icesql.iceberg.manifest.encoded_maps import encode_varint
+from icesql.iceberg.manifest.entries import encode_varint
 
 # A value that a filter asks for: the name of the map and the field id.
 Wanted = tuple[str, int]

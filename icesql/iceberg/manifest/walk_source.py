@@ -12,7 +12,7 @@ from typing import Any, Final
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.schema import AvroNode, OddSchema
 from icesql.iceberg.avro.values import BadAvro, compile_reader
-from icesql.iceberg.manifest.encoded_maps import (
+from icesql.iceberg.manifest.entries import (
     BYTES_MAP_SKIPS,
     LONG_ARRAY_SKIPS,
     LONG_MAP_SKIPS,

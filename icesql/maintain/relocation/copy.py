@@ -50,10 +50,14 @@ from icesql.maintain.relocation.documents import refuse_encrypted, relocated_doc
 from icesql.maintain.relocation.folder import CopyFolder, check_apart, target_location
 from icesql.maintain.relocation.paths import OfCopy
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.storage import sizes
 from icesql.storage.new_file import NewFile
-from icesql.storage.open import Storage
-from icesql.storage.reroot import is_local
+from icesql.storage.open import (
+    MANIFEST_LIST_BYTES,
+    METADATA_BYTES,
+    Storage,
+    is_local,
+    most_of_manifest,
+)
 from icesql.storage.roots import Roots
 
 _CHUNK: Final = 8 << 20
@@ -120,7 +124,7 @@ class _Copy:
             source.properties, source.reroot, confine=source.confine, lease=source.lease,
             signer=source.signer,
         )  # fmt: skip
-        data = self._source.read(table.metadata_location, most=sizes.METADATA)
+        data = self._source.read(table.metadata_location, most=METADATA_BYTES)
         self._is_gzipped = data.startswith(b"\x1f\x8b")
         self._document = metadata_document(data, table.metadata_location)
         self._metadata = parse_metadata(data, table.metadata_location)
@@ -276,7 +280,7 @@ class _Copy:
 
         def read(named: str) -> bytes:
             nonlocal data
-            data = storage.read(named, most=sizes.MANIFEST_LIST)
+            data = storage.read(named, most=MANIFEST_LIST_BYTES)
             return data
 
         return snapshot_manifests(snapshot, read, storage.location), data
@@ -343,7 +347,7 @@ class _Copy:
             self._manifests[new] = length
             self._passed.append(manifest)
             return
-        data = self._source.read(path, most=sizes.most_of_manifest(manifest.manifest_length))
+        data = self._source.read(path, most=most_of_manifest(manifest.manifest_length))
         location = self._source.location(path)
         if manifest.content is ManifestContent.DELETES:
             self._rewrite_deletes(data, location)
@@ -520,7 +524,7 @@ class _Copy:
         if path not in folder.lengths:
             length = folder.write(path, metadata_bytes(document, gzipped=gzipped))
             self._count(rewritten=1, size=length)
-        data = folder.storage.read(path, most=sizes.METADATA)
+        data = folder.storage.read(path, most=METADATA_BYTES)
         if metadata_document(data, path) != document:
             raise CatalogError(
                 f"cannot copy to {folder.location}: {path} is there, and not what "
@@ -551,7 +555,7 @@ class _Copy:
                 continue  # a reader would take it for the current one
             self._query.check()
             try:
-                data = self._source.read(each.metadata_file, most=sizes.METADATA)
+                data = self._source.read(each.metadata_file, most=METADATA_BYTES)
                 document = metadata_document(data, each.metadata_file)
             except (StorageError, CorruptFileError):
                 continue  # writers may delete them
@@ -569,7 +573,7 @@ def _listed_paths(storage: Storage, path: str) -> list[ListedPath]:
         found.append(each)
         return NewPath(each.path, each.referenced)
 
-    data = storage.read(path, most=sizes.most_of_manifest(None))
+    data = storage.read(path, most=most_of_manifest(None))
     edit_manifest(data, path, ManifestContent.DELETES, note)
     return found
 

@@ -11,11 +11,17 @@ from icesql.context import QueryContext
 from icesql.errors import CatalogError, Error, StorageError
 from icesql.iceberg.metadata.json_fields import Malformed, as_object, load_json
 from icesql.maintain.relocation.paths import MARKER
-from icesql.storage import sizes
 from icesql.storage.listing import list_files
 from icesql.storage.new_file import NewFile, remove_file, replace_file
-from icesql.storage.open import Storage
-from icesql.storage.reroot import components, denied, is_local, local_spellings, split_path
+from icesql.storage.open import (
+    METADATA_BYTES,
+    Storage,
+    components,
+    denied,
+    is_local,
+    local_spellings,
+    split_path,
+)
 
 Fill = Callable[[NewFile], object]
 
@@ -64,7 +70,7 @@ class CopyFolder:
         if marker not in self.lengths:
             self.write(marker, json.dumps(what, indent=2).encode())
         # Another copy may have come first.
-        data = self.storage.read(marker, most=sizes.METADATA)
+        data = self.storage.read(marker, most=METADATA_BYTES)
         try:
             found = as_object(load_json(data), MARKER)
         except Malformed as error:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from icesql.catalog.current_metadata import HINTS, is_metadata_name
 from icesql.errors import UnsupportedTableError
-from icesql.storage.reroot import components, split_path
+from icesql.storage.open import components, split_path
 
 # The folder of a copy for files that lay outside of the table's location.
 OUTSIDE: Final = "outside"

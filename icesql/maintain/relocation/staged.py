@@ -33,9 +33,8 @@ from icesql.maintain.relocation.delete_files import (
 )
 from icesql.maintain.relocation.documents import refuse_encrypted, relocated_document
 from icesql.maintain.relocation.paths import OfPrefix
-from icesql.storage import sizes
 from icesql.storage.new_file import NewFile
-from icesql.storage.open import Storage
+from icesql.storage.open import MANIFEST_LIST_BYTES, METADATA_BYTES, Storage, most_of_manifest
 
 STAGED_LIST: Final = "file-list"
 STAGING: Final = "copy-table-staging-"
@@ -163,7 +162,7 @@ class _Staging:
 
     def _version(self, path: str | None) -> _Version:
         path = path or self._table.metadata_location
-        data = self._source.read(path, most=sizes.METADATA)
+        data = self._source.read(path, most=METADATA_BYTES)
         document = metadata_document(data, path)
         refuse_encrypted(document, self._table.name)
         gzipped = data.startswith(b"\x1f\x8b")
@@ -186,7 +185,7 @@ class _Staging:
         read: dict[str, bytes] = {}
 
         def read_list(named: str) -> bytes:
-            read[named] = storage.read(named, most=sizes.MANIFEST_LIST)
+            read[named] = storage.read(named, most=MANIFEST_LIST_BYTES)
             return read[named]
 
         # Also those of before the start: a list says how long its manifests are.
@@ -207,7 +206,7 @@ class _Staging:
         if path in self._lengths:
             return
         self._query.check()
-        data = self._source.read(path, most=sizes.most_of_manifest(manifest.manifest_length))
+        data = self._source.read(path, most=most_of_manifest(manifest.manifest_length))
         location, change = self._source.location(path), self._moved.path
 
         def moved(listed: ListedPath) -> NewPath:

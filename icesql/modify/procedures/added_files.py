@@ -12,7 +12,7 @@ from icesql.errors import CommitConflictError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes.updates import SetProperties, Update
 from icesql.iceberg.metadata.name_mapping import PROPERTY
-from icesql.storage.reroot import is_local, local_spellings, split_path
+from icesql.storage.open import is_local, local_spellings, split_path
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Table

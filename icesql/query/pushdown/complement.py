@@ -17,7 +17,7 @@ from icesql.iceberg.expressions.predicate import (
     Predicate,
 )
 from icesql.query.constants.constant import Kind
-from icesql.query.pushdown.column_access import Resolve
+from icesql.query.names import Resolve
 from icesql.query.pushdown.comparison import all_of, any_of
 from icesql.query.pushdown.computed.expression import Expression
 from icesql.query.pushdown.implied import resolved_in

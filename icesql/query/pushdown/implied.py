@@ -14,8 +14,8 @@ from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.query.constants.asked import Ask, asked
 from icesql.query.constants.constant import Constant, Kind
-from icesql.query.constants.current_time import clock_time
-from icesql.query.pushdown.column_access import Resolve, child_of
+from icesql.query.constants.session_values import clock_time
+from icesql.query.names import Resolve, child_of
 from icesql.query.pushdown.computed.expression import (
     COMPARISONS,
     MOST_NODES,
@@ -37,6 +37,7 @@ _UTC: Final = ("UTC", "ETC/UTC", "GMT", "ETC/GMT")
 _CALENDAR: Final = frozenset({"literal", "cast", "+", "-", "*", "trunc", "date_trunc", "make_date",
                               "to_years", "to_months", "to_weeks", "to_days", "to_hours",
                               "to_minutes", "to_seconds"})  # fmt: skip
+_RESOLVED: Final = frozenset({"input", "array_extract", "clock"})
 _ASKED: Final = (*COMPARISONS, "starts_with", "~~", "in", "between", "is not distinct from")
 
 
@@ -100,22 +101,18 @@ def resolved_in(written: Expression, resolve: Resolve, query: QueryContext) -> E
     """The expression with fields for columns, opaque where they are not of this scan."""
 
     def change(each: Expression) -> Expression | None:
-        match each.name:
-            case "input" | "array_extract":
-                found = _field(each, resolve)
-                if found is None and each.name == "array_extract":
-                    return None
-                if found is None:
-                    return Expression("opaque", (), OTHER_SCAN)
-                if not isinstance(found.type, t.PrimitiveType):
-                    return Expression("opaque", (), f"{found.type} columns have no bounds")
-                return Expression("input", (), found)
-            case "clock":
-                return _clock(each.value, query)
-            case _:
-                return None
+        if each.name == "clock":
+            return _clock(each.value, query)
+        found = _field(each, resolve)
+        if found is None and each.name == "array_extract":
+            return None
+        if found is None:
+            return Expression("opaque", (), OTHER_SCAN)
+        if not isinstance(found.type, t.PrimitiveType):
+            return Expression("opaque", (), f"{found.type} columns have no bounds")
+        return Expression("input", (), found)
 
-    return replaced(written, change)
+    return replaced(written, change, _RESOLVED)
 
 
 def _field(each: Expression, resolve: Resolve) -> t.NestedField | None:
@@ -147,28 +144,16 @@ def _asked_constants(
 ) -> dict[Expression, Constant]:
     """The values of the constant parts of comparisons that are no literals."""
     wanted: dict[Expression, str] = {}
-
-    def look(each: Expression) -> Expression | None:
-        if not each.is_free:
-            return None
+    # A constant alone, such as a unit of time, is no side of a comparison.
+    sides = [side for each in implied.outermost(_ASKED) for side in each.arguments]
+    for each in [part for side in sides for part in side.free_parts() if part.arguments]:
         if not everything and any(one.name not in _CALENDAR for one in each.walk()):
-            return each
-        if each.arguments and each not in wanted and translator.constant(each) is None:
+            continue
+        if each not in wanted and translator.constant(each) is None:
             from icesql.query.pushdown.computed.sql import NotWritable, write
 
             with suppress(NotWritable):
                 wanted[each] = write(each, lambda _: "NULL")
-        return each
-
-    def compared(each: Expression) -> Expression | None:
-        # A constant alone, such as a unit of time, is no side of a comparison.
-        if each.name in _ASKED:
-            for part in each.arguments:
-                replaced(part, look)
-            return each
-        return None
-
-    replaced(implied, compared)
     if len(wanted) > _MOST_CONSTANTS or sum(map(len, wanted.values())) > _LONGEST:
         return {}
     return asked(wanted, translator.query, ask)

@@ -27,6 +27,7 @@ from icesql.iceberg.expressions.predicate import (
 from icesql.query.constants.casts import cast, moved, to_timestamp, unify
 from icesql.query.constants.constant import Constant, Kind, NotConstant, negative, total
 from icesql.query.constants.time_units import interval_of
+from icesql.query.names import constants_of, stored_values
 from icesql.query.pushdown.comparison import (
     FLIPPED,
     NEGATED,
@@ -37,7 +38,6 @@ from icesql.query.pushdown.comparison import (
 from icesql.query.pushdown.computed.expression import Expression
 from icesql.query.pushdown.inverses import inverted
 from icesql.query.pushdown.like import left_of, like, starts_with
-from icesql.query.pushdown.listed_values import constants_of, stored_values
 from icesql.sql.parser.literal_list import LiteralList
 
 if TYPE_CHECKING:

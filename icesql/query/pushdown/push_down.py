@@ -20,8 +20,7 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Pre
 from icesql.iceberg.schema import Schema
 from icesql.query.bound import PushedConjunct
 from icesql.query.constants.asked import Ask
-from icesql.query.names import FromItem, SelectScope, meaning_of
-from icesql.query.pushdown.column_access import resolver
+from icesql.query.names import FromItem, SelectScope, meaning_of, resolver
 from icesql.query.pushdown.computed.expression import (
     MOST_NODES,
     Expression,
@@ -31,10 +30,16 @@ from icesql.query.pushdown.computed.expression import (
     string,
 )
 from icesql.query.pushdown.computed.reading import expression_of
-from icesql.query.pushdown.joins import OuterJoins
 from icesql.query.pushdown.needed.distinct_values import asks_for_values, with_values_only
-from icesql.query.pushdown.plain_select import has_only, is_row_by_row, whole_number
-from icesql.query.pushdown.select_keys import on_keys, select_keys, with_aliases
+from icesql.query.pushdown.select_keys import (
+    OuterJoins,
+    has_only,
+    is_row_by_row,
+    on_keys,
+    select_keys,
+    whole_number,
+    with_aliases,
+)
 from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
@@ -82,9 +87,9 @@ class Condition(Struct, frozen=True):
         """The condition with other expressions in the place of columns, by their identity."""
 
         def change(each: Expression) -> Expression | None:
-            return inner.get(id(each.value)) if each.name == "input" else None
+            return inner.get(id(each.value))
 
-        made = replaced(self.expression, change)
+        made = replaced(self.expression, change, ("input",))
         columns = tuple(each.value for each in made.inputs)
         return Condition(made, columns, f"{self.sql}{note}" if self.sql else "")
 

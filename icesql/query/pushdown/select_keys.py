@@ -6,12 +6,12 @@ or made distinct: it leaves out groups and partitions as a whole.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 from sqlglot import exp
 
-from icesql.query.names import SelectScope, meaning_of
+from icesql.query.names import FromItem, SelectScope, meaning_of
 from icesql.query.pushdown.computed.reading import expression_of
 
 if TYPE_CHECKING:
@@ -125,3 +125,110 @@ def with_aliases(condition: Condition, scope: SelectScope) -> Condition:
             return condition
         inside[id(column)] = expression_of(inner)
     return condition.over(inside) if inside else condition
+
+
+# Which items of a SELECT a condition may filter, given the joins between them.
+
+_JOIN_KINDS: Final = ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI")
+
+
+class OuterJoins:
+    """The joins of one SELECT. ``opaque``: nothing may be filtered before them."""
+
+    def __init__(self, scope: SelectScope) -> None:
+        self._items = scope.items
+        self._joins = list(scope.select.args.get("joins") or ())
+        self.opaque = any(join.kind not in _JOIN_KINDS for join in self._joins) or bool(
+            scope.select.args.get("sample")
+        )
+
+    def _nullable_before(self, end: int) -> set[int]:
+        """Items that the joins before number ``end`` may fill with NULL."""
+        nullable: set[int] = set()
+        for join in self._joins[:end]:
+            if join.kind in ("SEMI", "ANTI"):
+                continue
+            right = {id(item) for item in self._items if item.join is join}
+            if join.side in ("LEFT", "FULL"):
+                nullable |= right
+            if join.side in ("RIGHT", "FULL"):
+                nullable |= {id(item) for item in self._left_of(join)}
+        return nullable
+
+    def _left_of(self, join: exp.Join) -> list[FromItem]:
+        before = self._joins[: self._position(join)]
+        return [
+            item
+            for item in self._items
+            if item.join is None or any(item.join is each for each in before)
+        ]
+
+    def _position(self, join: exp.Join) -> int:
+        return next(index for index, each in enumerate(self._joins) if each is join)
+
+    def is_usable(self, item: FromItem) -> bool:
+        """Whether conditions may leave out rows of an item at all."""
+        # Which row of an ASOF join's right side is nearest depends on all of its rows.
+        nearest = item.join is not None and item.join.method == "ASOF"
+        return item.plain and not nearest
+
+    def seen_by_where(self) -> list[tuple[FromItem, bool]]:
+        """Items that WHERE may filter, and whether they may be NULL there."""
+        nullable = self._nullable_before(len(self._joins))
+        return [
+            (item, id(item) in nullable)
+            for item in self._items
+            if self.is_usable(item) and not item.is_filter_only
+        ]
+
+    def seen_by_on(self, join: exp.Join) -> list[tuple[FromItem, bool]]:
+        """Items that the ON of ``join`` may filter, and whether they may be NULL there."""
+        if join.method == "ASOF" or join.side == "FULL":
+            return []
+        right = [item for item in self._items if item.join is join]
+        left = self._left_of(join)
+        if join.kind == "ANTI" or (join.kind != "SEMI" and join.side == "LEFT"):
+            left = []
+        elif join.kind != "SEMI" and join.side == "RIGHT":
+            right = []
+        nullable = self._nullable_before(self._position(join))
+        return [
+            (item, id(item) in nullable)
+            for item in (*left, *right)
+            if self.is_usable(item) and not (item.is_filter_only and item.join is not join)
+        ]
+
+
+# The form of a SELECT whose rows are read one by one.
+
+# A select list of these gives one row for each row that comes in.
+_ROW_BY_ROW: Final = (
+    exp.Column, exp.Identifier, exp.Star, exp.Alias, exp.Literal, exp.Boolean, exp.Null, exp.Cast,
+    exp.DataType, exp.DataTypeParam, exp.Dot, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul,
+)  # fmt: skip
+# Clauses of a query of which only whether it has a row matters.
+EXISTS_PARTS: Final = frozenset(
+    {"kind", "hint", "expressions", "operation_modifiers", "from_", "where", "joins", "distinct"}
+)
+
+
+def has_only(node: exp.Expr, parts: frozenset[str]) -> bool:
+    """Whether a SELECT or set operation has no clauses but these, by their names in its tree."""
+    return all(name in parts or not value for name, value in node.args.items())
+
+
+def is_row_by_row(node: exp.Expr) -> bool:
+    """Whether an expression gives one value for each row, and leaves none out."""
+    return all(isinstance(each, _ROW_BY_ROW) for each in node.walk())
+
+
+def whole_number(node: exp.Expr | None) -> int | None:
+    """The rows of ``LIMIT n`` or ``OFFSET n``; None for no clause and for any other form."""
+    if not isinstance(node, exp.Limit | exp.Offset):
+        return None
+    if any(value for name, value in node.args.items() if name != "expression"):
+        return None
+    number = node.expression
+    if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
+        return None
+    return int(number.name)

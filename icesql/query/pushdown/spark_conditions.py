@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from icesql.config import time_zone
 from icesql.iceberg import types as t
-from icesql.query.pushdown.column_access import Resolve
+from icesql.query.names import Resolve
 from icesql.query.pushdown.computed.expression import COMPARISONS, Expression
 from icesql.query.pushdown.implied import resolved_in
 from icesql.sql.parser.literal_list import LiteralList

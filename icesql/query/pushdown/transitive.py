@@ -15,8 +15,7 @@ from msgspec import Struct
 from sqlglot import exp
 
 from icesql.iceberg import types as t
-from icesql.query.names import FromItem, SelectScope, meaning_of
-from icesql.query.pushdown.column_access import resolver
+from icesql.query.names import FromItem, SelectScope, meaning_of, resolver
 from icesql.query.pushdown.computed.expression import Expression
 from icesql.scan.table_scan import TableScan
 

@@ -18,12 +18,10 @@ from sqlglot import exp
 
 from icesql.iceberg import types as t
 from icesql.query.bound import KeyEdge
-from icesql.query.names import FromItem, SelectScope, find_column, meaning_of
+from icesql.query.names import FromItem, SelectScope, find_column, meaning_of, resolver
 from icesql.query.plain_calls import is_plain_call
-from icesql.query.pushdown.column_access import resolver
-from icesql.query.pushdown.joins import OuterJoins
-from icesql.query.pushdown.plain_select import EXISTS_PARTS, has_only
 from icesql.query.pushdown.push_down import conjuncts
+from icesql.query.pushdown.select_keys import EXISTS_PARTS, OuterJoins, has_only
 from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:

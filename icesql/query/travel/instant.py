@@ -17,9 +17,9 @@ from sqlglot import exp
 from icesql.config import time_zone
 from icesql.errors import SqlSyntaxError
 from icesql.query.constants.constant import Interval, NotConstant
-from icesql.query.constants.current_time import clock_time
 from icesql.query.constants.digits import clock_of_digits, micros_of
 from icesql.query.constants.relative_time import relative_time
+from icesql.query.constants.session_values import clock_time
 from icesql.query.constants.time_text import TIME_SHAPE, in_zone, read_time, zone_named
 from icesql.query.constants.time_units import interval_of, interval_of_span, interval_of_text
 from icesql.sql.function_table import SPARK

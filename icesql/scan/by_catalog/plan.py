@@ -27,7 +27,7 @@ from icesql.scan.report import ScanCounts
 from icesql.scan.spec_scan import SpecScan
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, content_bytes
-from icesql.storage.reroot import is_local
+from icesql.storage.open import is_local
 
 # What a catalog does not send of a file.
 _UNKNOWN: Final = (LAST_UPDATED_SEQUENCE_NUMBER, SNAPSHOT_ID)

@@ -17,7 +17,7 @@ from icesql.errors import Error, ProgrammingError
 from icesql.sql.lexer import CLOSING, NUMBER, OPENING, TEXT, Dialect, Token, tokenize, word_at
 from icesql.sql.macros.macro import Body, Macro, Macros, bodies_of
 from icesql.sql.macros.sources import Piece, Sources
-from icesql.sql.parser.places import select_columns
+from icesql.sql.parser.depth import select_columns
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.user_text import is_named, quoted
 

@@ -13,8 +13,7 @@ from msgspec import Struct
 from sqlglot import exp
 
 from icesql.sql.files import read_file
-from icesql.sql.lexer import TEXT, Token
-from icesql.sql.parser.words import ENDS_CLAUSE
+from icesql.sql.lexer import ENDS_CLAUSE, TEXT, Token
 from icesql.sql.positions import offset_of
 
 _AMOUNT: Final = r"(?<![0-9])[0-9]++(?:\.[0-9]++)?+\s*+[A-Za-z]"

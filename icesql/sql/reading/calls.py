@@ -70,15 +70,7 @@ _DEFAULT_FRAME: Final = ("UNBOUNDED_PRECEDING", "CURRENT_ROW_RANGE", "NO_OTHER")
 class CallReader(ExpressionReader):
     """Reads calls; see ``queries.read_query``."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self._builders = DuckDB.parser_class.FUNCTIONS
-        # The parameters of the lambdas around what is read.
-        self._variables: list[set[str]] = []
-
-    def is_variable(self, name: str) -> bool:
-        """Whether a name is a parameter of a lambda around it."""
-        return any(name.lower() in each for each in self._variables)
+    _builders = DuckDB.parser_class.FUNCTIONS
 
     def lambda_of(self, found: Node, *, takes_arrow: bool = True) -> exp.Expr:
         """A lambda, or with ``->`` the field of JSON that it is where none is taken."""
@@ -91,11 +83,11 @@ class CallReader(ExpressionReader):
         if any(each["class"] != "COLUMN_REF" for each in given):
             raise self.refuse("a lambda of anything but names", found)
         names = [each["column_names"][0] for each in given]
-        self._variables.append({each.lower() for each in names})
+        self.variables.append({each.lower() for each in names})
         try:
             inner = self.expression(found["expr"])
         finally:
-            self._variables.pop()
+            self.variables.pop()
         parameters = [
             self.names(self.begin(each), [name])[0] for each, name in zip(given, names, strict=True)
         ]

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from icesql.sql.lexer import Token, tokens_in
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.reading.door import token_kinds
 from icesql.sql.reading.engine_tree import (
     NOWHERE,
     EngineTree,
@@ -25,6 +24,7 @@ from icesql.sql.reading.engine_tree import (
     SourceMap,
     closing,
     counted,
+    token_kinds,
 )
 from icesql.sql.reading.keys import ANY, EXPRESSIONS, NODES, PARTS, SAMPLE_SIZE, Keys
 
@@ -124,7 +124,7 @@ def check_words(owned: OwnedWords, source_map: SourceMap, named: Iterable[Token]
     ``named`` are the names before ``AS (`` that the reader found no query of WITH for: those of
     windows, for which DuckDB's tree has what they stand for, and nothing if nobody asks for them.
     """
-    tree, spans, names = owned.tree, owned.spans, owned.names
+    tree, spans, names = owned.tree, owned.spans(), owned.names
     windows = set()
     for word in named:
         begin = tree.text.index("(", word.stop)
@@ -156,12 +156,14 @@ def _lost(word: str, place: int) -> Exception:
 class OwnedWords:
     """The words that the nodes of a tree have, which ``add`` gets one by one.
 
-    ``spans`` are places of the text whose words are owned, ``names`` those without a place.
+    ``names`` are those without a place.
     """
 
     def __init__(self, tree: EngineTree) -> None:
         self.tree = tree
-        self.spans: list[tuple[int, int]] = []
+        # In DuckDB's places: nodes with all their words, and calls that have a name.
+        self._nodes: list[tuple[int, int]] = []
+        self._calls: list[int] = []
         self.names: Counter[str] = Counter()
         self._groups: list[Node] = []
         self._of_groups: set[str] | None = None
@@ -173,12 +175,11 @@ class OwnedWords:
         if first >= NOWHERE:
             self._add_unplaced(kind, node)
         elif kind in _OWNERS:
-            end = self.tree.offset(first + node["query_location_length"])
-            self.spans.append((self.tree.offset(first), end))
+            self._nodes.append((first, first + node["query_location_length"]))
             if kind == "BASE_TABLE":
                 return
         elif kind in _CALLS:
-            self.spans += _name_of_call(self.tree.text, self.tree.offset(first))
+            self._calls.append(first)
         for key in node.keys() & _NAMES:
             value = node[key]
             for each in value if isinstance(value, list) else (value,):
@@ -197,6 +198,14 @@ class OwnedWords:
             self._groups += node["group_expressions"]
         elif "sample_size" in node:
             self.names.update(_numbers(node))
+
+    def spans(self) -> list[tuple[int, int]]:
+        """The places of the text whose words are owned."""
+        place = self.tree.offset
+        found = [(place(start), place(end)) for start, end in self._nodes]
+        for start in map(place, self._calls):
+            found += _name_of_call(self.tree.text, start)
+        return found
 
     def words_of_groups(self) -> set[str]:
         """The words in GROUP BY, of which DuckDB's tree has each expression once."""

@@ -61,6 +61,8 @@ _CLOCKS: Final[dict[str, type[exp.Func]]] = {
     "localtime": exp.Localtime,
 }
 _STAR_LISTS: Final = ("exclude_list", "qualified_exclude_list", "replace_list", "rename_list")
+# Expressions that are read between two looks at the clock: less than a millisecond of work.
+_READ_BETWEEN_CHECKS: Final = 64
 # In ``meta`` of a number: its text, where the node has it in another spelling.
 WRITTEN: Final = "written"
 _ONE_AMOUNT: Final = re.compile(
@@ -76,6 +78,9 @@ class ExpressionReader(TypeReader):
         super().__init__(*given)
         # Operands that were read before the operator that they belong to.
         self._ready: dict[int, exp.Expr] = {}
+        self._read_before_check = 0
+        # The parameters of the lambdas around what is read.
+        self.variables: list[set[str]] = []
 
     @abstractmethod
     def query_of(self, found: Node) -> exp.Expr:
@@ -93,9 +98,9 @@ class ExpressionReader(TypeReader):
     def lambda_of(self, found: Node, *, takes_arrow: bool = True) -> exp.Expr:
         """See ``CallReader``."""
 
-    @abstractmethod
     def is_variable(self, name: str) -> bool:
-        """See ``CallReader``."""
+        """Whether a name is a parameter of a lambda around it."""
+        return any(name.lower() in each for each in self.variables)
 
     def expression(self, found: Node, *, named: bool = False) -> exp.Expr:
         """The node of an expression. ``named``: the caller reads its alias.
@@ -116,7 +121,10 @@ class ExpressionReader(TypeReader):
         return self._read(found)
 
     def _read(self, found: Node) -> exp.Expr:
-        check_reading()
+        self._read_before_check += 1
+        if self._read_before_check == _READ_BETWEEN_CHECKS:
+            self._read_before_check = 0
+            check_reading()
         match found["class"]:
             case "COMPARISON":
                 return self._comparison(found)

@@ -13,8 +13,7 @@ from icesql.sql.acceptance import Accepts, check_name
 from icesql.sql.lexer import Token, tokens_in
 from icesql.sql.positions import offset_of, unsupported
 from icesql.sql.reading.closed import check_closed, check_words
-from icesql.sql.reading.engine_node import set_engine_node
-from icesql.sql.reading.engine_tree import EngineTree, Node, SourceMap
+from icesql.sql.reading.engine_tree import EngineTree, Node, SourceMap, set_engine_node
 from icesql.sql.reading.sources import Source, SourceReader
 
 _OPERATIONS: Final[dict[str, type[exp.SetOperation]]] = {

@@ -13,7 +13,7 @@ from icesql.sql.lexer import tokens_in
 from icesql.sql.positions import offset_of
 from icesql.sql.reading.calls import CallReader
 from icesql.sql.reading.engine_tree import Node
-from icesql.sql.show_statements.pivots import LISTED, NO_VALUES
+from icesql.sql.show_statements.in_from import LISTED, NO_VALUES
 
 _NAMES: Final = ("this", "db", "catalog")
 _CLAUSES: Final = ("where_clause", "group_sets", "having", "qualify", "sample")

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from icesql.sql.lexer import WORD, Token
-from icesql.sql.parser.words import is_name
+from icesql.sql.lexer import WORD, Token, is_name
 from icesql.sql.positions import syntax_error
 
 COMPARED: Final = ("DIFF", "BLAME")

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from icesql.sql.lexer import CLOSING, OPENING, Token
 from icesql.sql.macros.sources import Sources, spliced
-from icesql.sql.show_statements.pivots import UNREAD
+from icesql.sql.show_statements.in_from import UNREAD
 
 _PIVOTS: Final = ("PIVOT", "PIVOT_WIDER")
 _KEPT: Final = ("VIEW", "MACRO", "FUNCTION")

@@ -267,7 +267,7 @@ def _spans(narrow: NarrowEntries) -> list[tuple[int, int]]:
 def _with_counted_blocks(encoded: bytes, size: int | None = None) -> bytes:
     """The column sizes, the first map of an entry, as a block that says how many bytes it has."""
     from icesql.iceberg.avro.values import read_varint
-    from icesql.iceberg.manifest.encoded_maps import encode_varint, read_map
+    from icesql.iceberg.manifest.entries import encode_varint, read_map
 
     at = next(
         place
@@ -281,7 +281,7 @@ def _with_counted_blocks(encoded: bytes, size: int | None = None) -> bytes:
 
 
 def _is_map(encoded: bytes, place: int) -> bool:
-    from icesql.iceberg.manifest.encoded_maps import read_map
+    from icesql.iceberg.manifest.entries import read_map
 
     return set(read_map(encoded, place, "long")[0]) == {1, 2, 3, 4}
 

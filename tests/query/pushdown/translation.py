@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 
 from icesql.context import QueryContext
-from icesql.query.pushdown.column_access import Resolve
+from icesql.query.names import Resolve
 from icesql.query.pushdown.computed.reading import expression_of
 from icesql.query.pushdown.implied import Implied, implied_by
 

@@ -19,8 +19,7 @@ from icesql.iceberg.metadata_columns import DELETED, POS
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.types import PrimitiveType
 from icesql.read.deletes.delete_relations import DeleteRelations
-from icesql.storage.open import Storage
-from icesql.storage.reroot import Reroot
+from icesql.storage.open import Reroot, Storage
 from tests.columns import array
 from tests.read.read_tables import (
     context,

@@ -9,10 +9,9 @@ from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.copying.statement import copy_statement
 from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.errors import translate
-from icesql.engine.duckdb.open_query import OpenQuery
-from icesql.engine.memory_watch import MemoryWatch
+from icesql.engine.duckdb.sources import OpenQuery
 from icesql.engine.struct_names import engine_arrow_type, renamed
-from icesql.engine.threads.query_thread import Worker
+from icesql.engine.threads.query_thread import MemoryWatch, Worker
 
 if TYPE_CHECKING:
     import pyarrow as pa

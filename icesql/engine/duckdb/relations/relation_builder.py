@@ -15,8 +15,7 @@ from icesql.engine.duckdb.errors import is_fatal
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.by_name import by_footer
 from icesql.engine.duckdb.relations.footer import FileFacts, Footer, FooterCache
-from icesql.engine.duckdb.relations.grouping import FileGroup
-from icesql.engine.duckdb.relations.native import footer_problem
+from icesql.engine.duckdb.relations.grouping import FileGroup, footer_problem
 from icesql.engine.duckdb.relations.opened_files import OpenedFiles
 from icesql.engine.duckdb.relations.relation import (
     PlainFiles,

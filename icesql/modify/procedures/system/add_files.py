@@ -101,7 +101,7 @@ def _source(call: Call) -> str:
 
 def _check_access(call: Call, source: str) -> None:
     """Added files are read by every SELECT: only those that SQL may read are added."""
-    from icesql.storage.reroot import is_local, local_spellings
+    from icesql.storage.open import is_local, local_spellings
     from icesql.storage.roots import Roots
 
     access = call.services.state.access
@@ -147,7 +147,7 @@ def _data_files(
 
     from icesql.maintain.importing.parquet import data_file, mapping_of
     from icesql.modify.procedures.added_files import Spelling
-    from icesql.storage.reroot import is_local
+    from icesql.storage.open import is_local
 
     mapping, query = mapping_of(table), call.services.query
     written = Spelling(table.metadata.location)

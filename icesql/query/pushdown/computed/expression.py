@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from msgspec import Struct
@@ -30,13 +30,24 @@ class Expression(Struct, frozen=True):
     arguments: tuple[Expression, ...] = ()
     value: Any = None
 
-    def walk(self) -> Iterator[Expression]:
+    def walk(self) -> list[Expression]:
         """This node and all below it."""
-        stack = [self]
-        while stack:
-            each = stack.pop()
-            yield each
-            stack.extend(each.arguments)
+        found = [self]
+        for each in found:
+            found.extend(each.arguments)
+        return found
+
+    def outermost(self, names: Collection[str]) -> list[Expression]:
+        """The nodes with one of these names that are not inside of another."""
+        if self.name in names:
+            return [self]
+        return [found for each in self.arguments for found in each.outermost(names)]
+
+    def free_parts(self) -> list[Expression]:
+        """The largest parts without a column and anything unknown."""
+        if self.is_free:
+            return [self]
+        return [found for each in self.arguments for found in each.free_parts()]
 
     @property
     def inputs(self) -> list[Expression]:
@@ -89,16 +100,21 @@ def conjunction(name: str, parts: list[Expression]) -> Expression:
 
 
 def replaced(
-    expression: Expression, change: Callable[[Expression], Expression | None]
+    expression: Expression,
+    change: Callable[[Expression], Expression | None],
+    names: Collection[str] | None = None,
 ) -> Expression:
-    """The expression with each node for which ``change`` gives another, outer ones first."""
-    found = change(expression)
+    """The expression with each node for which ``change`` gives another, outer ones first.
+
+    With ``names``, only nodes that have one of them are given to ``change``.
+    """
+    found = change(expression) if names is None or expression.name in names else None
     if found is not None:
         return found
     if not expression.arguments:
         return expression
     return Expression(
         expression.name,
-        tuple(replaced(each, change) for each in expression.arguments),
+        tuple(replaced(each, change, names) for each in expression.arguments),
         expression.value,
     )

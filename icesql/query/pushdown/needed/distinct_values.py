@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from icesql.query.names import SelectScope
 from icesql.query.plain_calls import is_plain_call
-from icesql.query.pushdown.plain_select import has_only
+from icesql.query.pushdown.select_keys import has_only
 from icesql.scan.table_scan import TableScan
 
 _PARTS: Final = frozenset(

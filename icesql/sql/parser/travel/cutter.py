@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from icesql.sql.cursor import Words
-from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, TEXT, WORD, Token
+from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, TEXT, WORD, Token, ends_clause, is_name
 from icesql.sql.parser.travel.clauses import MARK, STARTS, TWO, ReadValue
 from icesql.sql.parser.travel.phrases import (
     AT_KINDS,
@@ -19,7 +19,6 @@ from icesql.sql.parser.travel.phrases import (
     RANGES,
     REFUSED,
 )
-from icesql.sql.parser.words import ends_clause, is_name
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.show_statements.differences import COMPARED, end_of_name
 from icesql.sql.trees import exp
