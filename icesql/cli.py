@@ -212,7 +212,7 @@ def _help(options: argparse.Namespace) -> int:
     from shutil import get_terminal_size
 
     from icesql.manual.screen import laid_out
-    from icesql.repl.pager import page, pager_command
+    from icesql.repl.display import page, pager_command
 
     screen = get_terminal_size()
     shown = "\n".join(laid_out(text, screen.columns, colour=coloured(sys.stdout))) + "\n"
@@ -420,7 +420,7 @@ def _add_places(options: argparse.Namespace, config: ConfigFile) -> None:
 
 
 def _variables(options: argparse.Namespace) -> dict[str, Any]:
-    from icesql.repl.variables import variable
+    from icesql.repl.run_command import variable
 
     return dict(map(variable, options.variables))
 
@@ -521,7 +521,7 @@ def _run_statements(
     except Error as error:
         if options.file in (None, "-") or options.debug or isinstance(error, InternalError):
             raise
-        from icesql.repl.places import place_in_file
+        from icesql.repl.run_command import place_in_file
 
         place = place_in_file(options.file, script, number, error, options.dialect)
         _say_error(options, error, place)

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct, field
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
 from icesql.commit.outcomes.requests import changes_nothing
-from icesql.commit.result import CommitResult
 from icesql.context import QueryContext
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.table_metadata import TableMetadata
+
+# The result of a commit.
+
+
+class CommitResult(Struct, frozen=True):
+    """The table after a commit.
+
+    ``snapshot_id`` and ``summary`` (with its "operation") are those of the snapshot that was
+    made; None and empty where none was needed, or nothing was to be done.
+    """
+
+    table: Table
+    snapshot_id: int | None = None
+    summary: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def metadata_location(self) -> str:
+        """The metadata file that the table was read from after the commit."""
+        return self.table.metadata_location
+
 
 MakeUpdates = Callable[[TableMetadata], Sequence[Update]]
 

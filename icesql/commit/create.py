@@ -13,15 +13,15 @@ from icesql.catalog.table import Catalog, Table
 from icesql.catalog.writes.change import Conflict, Done, TableChange, Unknown
 from icesql.commit.append import NOTHING
 from icesql.commit.attempts import looks, now_ms, swapped, wait
+from icesql.commit.change import CommitResult
 from icesql.commit.files import FileChanges
 from icesql.commit.outcomes.requests import OpenRequests, Sent, files_of
-from icesql.commit.result import CommitResult
 from icesql.commit.retries import RetryPolicy, check_retries
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.context import Progress, QueryContext
 from icesql.errors import CommitConflictError, CommitStateUnknownError, Error, ProgrammingError
 from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
-from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.content_file import DataFile
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.apply import RESERVED_PROPERTIES, apply_updates
 from icesql.iceberg.metadata.changes.requirements import AssertCreate

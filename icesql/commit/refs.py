@@ -14,14 +14,13 @@ from msgspec.structs import replace
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.append import NOTHING, commit_files
 from icesql.commit.attempts import commit
-from icesql.commit.change import MakeUpdates, change_table
+from icesql.commit.change import CommitResult, MakeUpdates, change_table
 from icesql.commit.files import FileChanges
-from icesql.commit.result import CommitResult
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.snapshots.branches import moved_ref
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError, SnapshotNotFoundError
-from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.content_file import DataFile
 from icesql.iceberg.metadata.changes.updates import RemoveSnapshotRef, SetSnapshotRef, Update
 from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata

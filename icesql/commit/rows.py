@@ -6,9 +6,9 @@ checks is what Spark's writers ask for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,21 +16,66 @@ from msgspec.structs import replace
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.append import NOTHING
 from icesql.commit.attempts import commit
+from icesql.commit.change import CommitResult
 from icesql.commit.files import FileChanges
-from icesql.commit.partition_files import partition_files
-from icesql.commit.result import CommitResult
 from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.snapshots.branches import Branch
 from icesql.commit.validation.checks import validate
 from icesql.commit.validation.since import Since
-from icesql.commit.validation.validation import Isolation, Validation, unchanged
+from icesql.commit.validation.validation import Isolation, Partition, Validation, unchanged
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
-from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.content_file import DataFile, FileContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
+from icesql.scan.deletes.delete_index import partition_key
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.spec_scan import SpecScan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from icesql.iceberg.manifest.manifest import ManifestFile
+    from icesql.iceberg.partitioning import PartitionSpec
+    from icesql.iceberg.types import IcebergType
+
+# The live files of whole partitions, data and deletes, which others replace.
+
+
+def partition_files(
+    table: Table, head: Snapshot | None, partitions: Iterable[Partition], query: QueryContext
+) -> tuple[DataFile, ...]:
+    """The files of these partitions that a snapshot has; those of other specs are left out."""
+    wanted = {(spec_id, partition_key(partition)) for spec_id, partition in partitions}
+    if head is None or not wanted:
+        return ()
+    metadata = table.metadata
+    reader = ManifestReader(table.storage, query, table.name)
+    specs = {
+        spec_id: SpecScan(metadata.specs[spec_id], ALWAYS_TRUE, metadata.schema, metadata)
+        for spec_id in {spec_id for spec_id, _ in wanted}
+    }
+    manifests = [
+        each
+        for each in reader.manifests_of(head)
+        if each.partition_spec_id in specs and each.has_live_files
+    ]
+
+    def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
+        spec = specs[manifest.partition_spec_id]
+        return spec.spec, spec.types
+
+    found: list[DataFile] = []
+    for _, entries in reader.entries_of(manifests, spec_of):
+        for index, alive in enumerate(entries.live):
+            if alive:
+                file = entries.data_file(index)
+                if (file.spec_id, partition_key(file.partition)) in wanted:
+                    found.append(file)
+    return tuple(found)
+
 
 NO_SNAPSHOTS: Final[Mapping[int, int | None]] = MappingProxyType({})
 

@@ -9,24 +9,27 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from icesql.catalog.table import Table
+from icesql.commit.change import CommitResult
 from icesql.commit.files import FileChanges, file_key
-from icesql.commit.manifests.added import AddedManifests
 from icesql.commit.manifests.carried import check_carried
 from icesql.commit.manifests.filtering import Filtered, ManifestFilter
-from icesql.commit.manifests.held import HeldManifest
+from icesql.commit.manifests.held import AddedManifests, HeldManifest
 from icesql.commit.manifests.merging import ManifestMerge
-from icesql.commit.manifests.own_files import OwnFiles
-from icesql.commit.manifests.store import ManifestStore
-from icesql.commit.result import CommitResult
-from icesql.commit.snapshots.branches import Staged, branch_head, moved_ref, start_of
-from icesql.commit.snapshots.engine import engine_summary
-from icesql.commit.snapshots.snapshot_ids import new_snapshot_id
+from icesql.commit.manifests.store import ManifestStore, OwnFiles
+from icesql.commit.snapshots.branches import (
+    Staged,
+    branch_head,
+    engine_summary,
+    moved_ref,
+    new_snapshot_id,
+    start_of,
+)
 from icesql.commit.snapshots.summary import SummaryCounts, totals
 from icesql.commit.validation.live_rows import LiveRows
 from icesql.commit.validation.planned import check_planned
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, StorageError, UnsupportedTableError, rows_changed
-from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.content_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.writing.list_writer import ListHeader
 from icesql.iceberg.manifest.writing.manifest_writer import UNASSIGNED

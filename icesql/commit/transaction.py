@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 from icesql.catalog.rest.changes import has_transactions
 from icesql.catalog.writes.change import TableChange
 from icesql.commit.attempts import Operation, commit, is_same, now_ms, refreshed
-from icesql.commit.in_memory import applied, as_it_is
 from icesql.commit.outcomes.requests import files_of
 from icesql.commit.outcomes.together import Part, commit_together
+from icesql.commit.schema_change import applied, as_it_is
 from icesql.errors import (
     CommitConflictError,
     NotSupportedError,

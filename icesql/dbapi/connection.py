@@ -14,8 +14,7 @@ from icesql.access import Access, Place
 from icesql.catalog.identifiers import listed_name
 from icesql.config import Settings, unknown_variables
 from icesql.dbapi.cursor import Cursor, leave_rows, run_next
-from icesql.dbapi.one_frame import one_frame
-from icesql.dbapi.script import Script
+from icesql.dbapi.script import Script, one_frame
 from icesql.errors import (
     DatabaseError,
     DataError,
@@ -240,7 +239,7 @@ class Connection:
         be examined has an error in place of findings. ``query_timeout`` is of each table. Nothing
         is changed. Raises TableNotFoundError, of a whole catalog ProgrammingError, CatalogError.
         """
-        from icesql.dbapi.doctor import diagnose_catalog, diagnose_table
+        from icesql.dbapi.maintenance import diagnose_catalog, diagnose_table
 
         self._session.check_open()
         if table is not None:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from icesql.context import QueryContext
 from icesql.dbapi.arrow_rows import ArrowRows
-from icesql.dbapi.one_frame import mark, one_frame
-from icesql.dbapi.script import Script, check_text
+from icesql.dbapi.script import Script, check_text, mark, one_frame
 from icesql.errors import (
     NO_CATALOG,
     ColumnNotFoundError,

@@ -2,20 +2,56 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from icesql.context import QueryContext
-from icesql.dbapi.one_frame import mark
-from icesql.errors import ProgrammingError
+from icesql.errors import Error, InternalError, ProgrammingError, mark_in
 from icesql.session.foreign import own_error
 
 if TYPE_CHECKING:
     from icesql.context import Progress
     from icesql.session.outcome import Outcome, Parameters
     from icesql.session.session import Session
+
+# Errors of SQL as a person reads them: the statement, a mark, and one frame of icesql's.
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_ALL: Final = "ICESQL_TRACEBACK"
+
+
+def one_frame(method: Callable[P, T]) -> Callable[P, T]:
+    """A method whose errors of icesql show this frame alone, and none of what they came from.
+
+    With ``ICESQL_TRACEBACK=1`` all frames are shown; those of a bug always are.
+    """
+
+    @functools.wraps(method)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(*args, **kwargs)
+        except Error as error:
+            if isinstance(error, InternalError) or os.environ.get(_ALL, "0") not in ("", "0"):
+                raise
+            raise error.with_traceback(None) from None
+
+    return called
+
+
+def mark(error: BaseException, sql: str) -> None:
+    """Note below an error the line of the statement that it is about, with a mark at its place.
+
+    ``sql`` is the statement without secrets.
+    """
+    if isinstance(error, Error) and not getattr(error, "__notes__", None):
+        shown = mark_in(error, sql)
+        if shown:
+            error.add_note(shown)
 
 
 def check_text(sql: object) -> None:

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
 from icesql.catalog.targets import make_missing_catalog, namespace_place, new_place
+from icesql.commit.change import CommitResult
 from icesql.commit.create import StagedTable, create_table, stage_table
 from icesql.commit.replace import Replacement, replace_table, stage_replacement
-from icesql.commit.result import CommitResult
 from icesql.engine.result_schema import ResultColumn
 from icesql.errors import (
     CatalogError,
@@ -22,7 +22,7 @@ from icesql.errors import (
     UnsupportedSqlError,
 )
 from icesql.iceberg import types as t
-from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.content_file import DataFile
 from icesql.iceberg.schema import Schema
 from icesql.modify.column_types import column_fields
 from icesql.modify.definitions.layout import partition_request, sort_request
@@ -47,8 +47,7 @@ from icesql.storage.new_file import check_writable
 from icesql.write.assignment import stored_array
 from icesql.write.parquet_schema import stored_fields
 from icesql.write.partition.partition_values import internal_array
-from icesql.write.values.infinity import refuse_infinity
-from icesql.write.values.misfit import Misfit
+from icesql.write.values.misfit import Misfit, refuse_infinity
 from icesql.write.write_task import write_task_for
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from icesql.commit.append import commit_append
-from icesql.commit.in_memory import as_it_is
+from icesql.commit.schema_change import as_it_is
 from icesql.engine.duckdb.types import column_types
 from icesql.engine.result_schema import ResultColumn
 from icesql.errors import (
@@ -30,8 +30,7 @@ from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.sql.trees import exp
 from icesql.sql.writes.statements import Insert
-from icesql.write.assignment import stored_array
-from icesql.write.constant import constant_array
+from icesql.write.assignment import constant_array, stored_array
 from icesql.write.values.misfit import Misfit
 from icesql.write.write_task import write_task, write_task_for
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icesql.commit.change import CommitResult
 from icesql.commit.delete_where import commit_delete_where, matched_files
-from icesql.commit.result import CommitResult
 from icesql.commit.rows import commit_replace_partitions
 from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshots.branches import Branch, start_of
 from icesql.errors import DataError, UnsupportedSqlError, shifted
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
-from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.content_file import DataFile
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.engine_name import SUMMARY

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from icesql.errors import found_at
 from icesql.query.bound import BoundQuery, FileScan, ScanNote
-from icesql.query.columns import bind_columns
+from icesql.query.columns import bind_columns, name_nested_queries
 from icesql.query.constants.asked import Ask
 from icesql.query.constants.session_values import (
     put_session_literals,
@@ -18,7 +18,6 @@ from icesql.query.constants.session_values import (
 from icesql.query.dialects.translate import translate
 from icesql.query.metadata_answers import Found, load, metadata_scan
 from icesql.query.names import select_scopes, type_lists
-from icesql.query.nested_names import name_nested_queries
 from icesql.query.pushdown.push_down import push_down
 from icesql.query.snapshot_selection import (
     at_instant,
@@ -99,7 +98,7 @@ def bind(
         _translate(tree, statement, scans, session, query)
     edits = stop_clock(tree, query)
     if query.once is not None:
-        from icesql.query.volatile import volatile_parts
+        from icesql.query.plain_calls import volatile_parts
 
         query.once.update(volatile_parts(tree), filter(None, [statement.only_text]))
     if statement.user_text is not None:

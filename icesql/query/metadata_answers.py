@@ -70,7 +70,7 @@ def with_counts(bound: BoundQuery) -> BoundQuery:
     names = _counts(bound)
     if names is None:
         return bound
-    from icesql.scan.pruning.counted import Counted
+    from icesql.scan.pruning.metadata_count import Counted
 
     scan = replace(bound.scans[0], counts=(Counted(),) * len(names), left_out=ALWAYS_FALSE)
     return replace(bound, scans=(scan,))

@@ -15,8 +15,7 @@ from icesql.sql.lexer import reading, tokenize
 from icesql.sql.macros.sources import Piece, Sources, spliced
 from icesql.sql.parse import parse_expanded
 from icesql.sql.positions import unsupported
-from icesql.sql.show_statements.in_from import LISTED, UNREAD
-from icesql.sql.show_statements.pivot_lists import Unread, first_unread
+from icesql.sql.show_statements.in_from import LISTED, UNREAD, Unread, first_unread
 
 if TYPE_CHECKING:
     from icesql.sql.statement import Query

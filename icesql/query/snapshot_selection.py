@@ -235,7 +235,7 @@ def _by_version(
             named = MAIN if back[1].upper() == "HEAD" else back[1]
             return _back(table, Back(int(back[2] or 1), named), query)
         if may_be_time:
-            from icesql.query.constants.digits import time_of_digits
+            from icesql.query.constants.time_units import time_of_digits
 
             at = time_of_digits(text, query)
             if at is not None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import IO, TYPE_CHECKING, Any, Final, TextIO
 
 from msgspec import Struct, field
 
 from icesql.dbapi.cursor import result_types
 from icesql.repl.cells import Style
-from icesql.repl.pager import page, pager_command
 from icesql.repl.preferences import ShellPreferences
 from icesql.repl.render import ROWS_MEASURED, table_room, write_rows
 from icesql.repl.results import show
@@ -22,6 +24,48 @@ from icesql.repl.terminal import Output, coloured, draws_lines
 
 if TYPE_CHECKING:
     from icesql.dbapi.cursor import Cursor
+
+# A pager for results that are longer than the screen: ``$PAGER``, else ``less``.
+
+
+def pager_command(environment: Mapping[str, str]) -> list[str]:
+    """The words of the command; [] where there is none to run."""
+    from shutil import which
+
+    try:
+        words = shlex.split(environment.get("PAGER", "less"))
+    except ValueError:  # a quote that is not closed
+        return []
+    return words if words and which(words[0]) else []
+
+
+def page(command: list[str], write: Callable[[IO[str]], int]) -> int:
+    """Let ``write`` fill the pager; what it returns, or -1 where the reader left before the end.
+
+    Ctrl-C belongs to the pager from here on: it stops what is still to come, and never the shell.
+    Raises OSError where the command cannot be started.
+    """
+    # Long lines are not folded, colours are shown, and the text stays when the pager is left.
+    environment = {"LESS": "-SRX", **os.environ}
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, env=environment, encoding="utf-8", errors="backslashreplace"
+    )
+    assert process.stdin is not None
+    count = -1
+    try:
+        with suppress(BrokenPipeError, KeyboardInterrupt):
+            count = write(process.stdin)
+    finally:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        while True:
+            try:
+                process.wait()
+                break
+            except KeyboardInterrupt:
+                continue
+    return count
+
 
 _COUNTING_SECONDS: Final = 2.0
 _WIDTH_OF_A_FILE: Final = 110

@@ -3,26 +3,86 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import time
+from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from icesql.errors import Error, ProgrammingError, similar_names
 from icesql.manual.lookup import manual
 from icesql.manual.screen import laid_out
 from icesql.repl.commands import Command, help_lines, statement_of
-from icesql.repl.history.of_table import history_lines
-from icesql.repl.history.travel import travel
-from icesql.repl.places import place_in_file
+from icesql.repl.history.travel import history_lines, travel
 from icesql.repl.results import TEXT_FORMATS, format_for
 from icesql.repl.undo import undo
-from icesql.repl.variables import variable_name, variable_value
 from icesql.scan.report_text import scan_lines
 
 if TYPE_CHECKING:
     from icesql.repl.shell import Shell
+
+# Variables of the shell and of ``-v NAME=VALUE``: values of parameters, never text of SQL.
+
+_WORDS = {"true": True, "false": False, "null": None}
+
+
+def variable_name(text: str) -> str:
+    """The name, if ``$NAME`` can be written in SQL. Raises ProgrammingError."""
+    if not re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII):
+        raise ProgrammingError(f"{text!r} is no name of a variable; use letters, digits and _")
+    return text
+
+
+def variable_value(text: str) -> Any:
+    """A number, true, false or null as such, everything else as a text; quotes make any a text."""
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'")
+    if re.fullmatch(r"[+-]?\d+", text, re.ASCII):
+        return int(text)
+    if re.fullmatch(r"[+-]?(\d+\.\d*|\.\d+)", text, re.ASCII):
+        return Decimal(text)
+    return _WORDS.get(text.lower(), text)
+
+
+def variable(text: str) -> tuple[str, Any]:
+    """``NAME=VALUE`` in parts. Raises ProgrammingError."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ProgrammingError(f"{text!r} is not NAME=VALUE")
+    return variable_name(name.strip()), variable_value(value)
+
+
+# Where in a file of statements an error is.
+
+
+def place_in_file(
+    file: str, script: str, number: int, error: Error, dialect: str | None = None
+) -> str:
+    """``file:line``, which editors open: that of the error, if it knows it, else of its statement.
+
+    ``number`` counts statements from 1.
+    """
+    from icesql.sql.parse import split_statements
+
+    line: int | None = getattr(error, "line", None)
+    try:
+        texts = split_statements(script, dialect=dialect)
+    except Error:  # a quote that is not closed
+        return f"{file}:{line}" if line is not None else file
+    lines, position = [], 0
+    for text in texts:
+        start = script.index(text, position)
+        lines.append(script.count("\n", 0, start) + 1)
+        position = start + len(text)
+    if line is None:
+        line = lines[number - 1]
+    elif number == 1:
+        # Nothing has run if one of the statements does not parse.
+        number = max(1, sum(each <= line for each in lines))
+    return f"{file}:{line}, statement {number} of {len(texts)}"
+
 
 # What reaches beyond SQL, and so beyond what a restricted connection limits.
 _OUTSIDE = frozenset({"!", "e", "i", "o", "s"})

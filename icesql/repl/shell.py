@@ -8,12 +8,17 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory, ThreadedAutoSuggest
 from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History, InMemoryHistory, ThreadedHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout.processors import AfterInput
 from prompt_toolkit.lexers import Lexer, PygmentsLexer
 
 from icesql.context import Variables
@@ -29,11 +34,9 @@ from icesql.repl.completing.prompt import SqlCompleter
 from icesql.repl.completing.source import ConnectionSource
 from icesql.repl.display import Display
 from icesql.repl.preferences import ShellPreferences
-from icesql.repl.progress.line import ProgressLine
-from icesql.repl.progress.stopped import stopped_text
+from icesql.repl.progress.line import ProgressLine, stopped_text
 from icesql.repl.prompt.kept import HistoryFile, holds_secret
-from icesql.repl.prompt.keys import hint, key_bindings
-from icesql.repl.prompt.typed import inputs
+from icesql.repl.prompt.typed import inputs, is_complete, runs_by_empty_line
 from icesql.repl.render import row_line
 from icesql.repl.results import format_for, save
 from icesql.repl.run_command import run_command
@@ -45,6 +48,50 @@ if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection
     from icesql.dbapi.cursor import Cursor
     from icesql.scan.report import ScanReport
+
+# The keys of the prompt, and the grey hint behind the cursor that says what they do.
+
+_GREY: Final = "fg:ansibrightblack"
+
+
+def key_bindings(*, dialect: str) -> KeyBindings:
+    """Enter runs what is complete; ``dialect`` as in ``is_complete``."""
+    bindings = KeyBindings()
+
+    @Condition
+    def complete() -> bool:
+        return is_complete(get_app().current_buffer.text, dialect=dialect)
+
+    @bindings.add("enter", filter=complete)
+    def _run(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        text = buffer.text.rstrip()  # the empty line that ran it is no part of the history
+        if text != buffer.text:
+            buffer.text = text
+        buffer.cursor_position = len(text)
+        buffer.validate_and_handle()
+
+    return bindings
+
+
+def hint(is_asking: Callable[[], bool], *, dialect: str) -> AfterInput:
+    """The grey hint behind an empty line, and while a catalog is listing its names."""
+
+    def words() -> StyleAndTextTuples:
+        app = get_app()
+        if app.is_done:
+            return []
+        text = app.current_buffer.text
+        if is_asking():
+            return [(_GREY, "  the catalog has not answered yet …")]
+        # Long texts are not looked through on every key.
+        if not text.endswith("\n") or len(text) > 10_000 or not text.strip():
+            return []
+        ends = runs_by_empty_line(text, dialect=dialect)
+        return [(_GREY, "an empty line runs it, so does ;" if ends else "; runs it")]
+
+    return AfterInput(words)
+
 
 _FIRST_KEYS_SECONDS = 0.2
 _CONTINUATION = "   ...> "

@@ -385,7 +385,7 @@ class Pipeline:
         else:
             result = self.engines.named(choice.name).execute(bound, plans, query)
         if any(each.counted for each in plans):
-            from icesql.engine.counted import CountedResult
+            from icesql.engine.static import CountedResult
 
             result = CountedResult(result, plans[0].counted)
         return Outcome(result, tuple(plans), notes, bound, bound.scans)

@@ -1,18 +1,17 @@
-"""The function tables of other systems' dialects, read from ``grammar/<dialect>_functions.txt``.
-
-A row is ``name(types) -> type = expression``: what the dialect calls it, what it takes and gives,
-and the same in DuckDB's spelling. The head of each file has its words.
-"""
+"""The function tables of the dialects, read from ``grammar/``."""
 
 from __future__ import annotations
 
 import functools
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from icesql.sql.grammar import folder
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 SPARK: Final = "spark"
 # The dialects that have such a table.
@@ -63,3 +62,55 @@ def _read(dialect: str) -> tuple[tuple[TableRow, ...], frozenset[str]]:
             name, takes, gives, sign, text = parsed.groups()
             rows.append(TableRow(name, takes, gives, sign, text, section))
     return tuple(rows), frozenset({row.name for row in rows} | by_code)
+
+
+# The function table of the dialect: what runs on every engine, read from ``grammar/``.
+
+
+class Function(Struct, frozen=True):
+    """A row of the table: an example in the dialect's spelling and its value as the shell shows it.
+
+    ``result`` is the declared type of the result; ``$1`` is that of the first argument.
+    """
+
+    name: str
+    result: str
+    example: str
+    value: str
+
+
+@functools.cache
+def functions() -> tuple[Function, ...]:
+    """Every row, in the order of the file."""
+    rows = []
+    for line in (folder() / "functions.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            name, result, example, value = line.split(" | ", 3)
+            rows.append(Function(name, result, example, value))
+    return tuple(rows)
+
+
+@functools.cache
+def function_keys() -> frozenset[str]:
+    """The ``function_key`` of each function of the table."""
+    import sqlglot
+    from sqlglot import exp
+
+    found = set()
+    for row in functions():
+        tree = sqlglot.parse_one(f"SELECT {row.example}", dialect="duckdb")
+        assert isinstance(tree, exp.Select)
+        node = next(each for each in tree.selects[0].walk() if isinstance(each, exp.Func))
+        while isinstance(node, exp.Cast) and isinstance(node.this, exp.Func):
+            node = node.this
+        found.add(function_key(node))
+    return frozenset(found)
+
+
+def function_key(node: exp.Func) -> str:
+    """The identity of a function in a tree: several spellings of one function share it."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
+        return node.name.lower()
+    return type(node).__name__

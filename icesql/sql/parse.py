@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import DecodeError
 from msgspec.structs import replace
@@ -246,7 +248,6 @@ def query_tokens(sql: str, dialect: str | None) -> tuple[Token, Token | None, in
 
 def _respelt(sql: str, tokens: Sequence[Token]) -> str:
     """The text with other systems' quotes and hints in words of the same length."""
-    from icesql.sql.parser.backticks import double_quoted
     from icesql.sql.parser.travel.options import with_options
 
     return double_quoted(with_options(sql, tokens), tokens)
@@ -569,7 +570,7 @@ class _WithMacros:
 
                 found = other_spellings(self._parse.sql, tokens)
             elif not words.isdisjoint(PIVOT_WORDS):
-                from icesql.sql.show_statements.pivot_lists import marked
+                from icesql.sql.show_statements.in_from import marked
 
                 found = marked(self._parse.sql, tokens)
             if found is not None:
@@ -655,3 +656,23 @@ class _Inner:
         if words[0] != "SUMMARIZE" and words[1] not in QUERY_WORDS:
             return self._parse.statement(tokens)
         return self._parse.alone(f"{words[0]} in FROM").statement(tokens)
+
+
+# Names in backticks, as BigQuery and Spark write them, where the dialect has double quotes.
+
+# What is the same name in double quotes, and no comment where quotes are not seen.
+_NAME: Final = re.compile(r"(?!.*--)[\w .$@:\-]+")
+
+
+def double_quoted(sql: str, tokens: Sequence[Token]) -> str:
+    """``sql`` with double quotes for backticks; each place stays what it is."""
+    # A sign where quotes are double ones alone; a name in the default dialect.
+    ticks = [each.start for each in tokens if each.word == "`"]
+    names = [each for each in tokens if each.given is None and sql[each.start] == "`"]
+    letters = list(sql)
+    end = -1
+    for start, after in [*pairwise(ticks), *((each.start, each.stop - 1) for each in names)]:
+        if start > end and _NAME.fullmatch(sql, start + 1, after):
+            letters[start] = letters[after] = '"'
+            end = after
+    return "".join(letters)

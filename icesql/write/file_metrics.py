@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from icesql.iceberg import types as t
 from icesql.iceberg.bound_values import encode_bound, lower_text, upper_bytes, upper_text
-from icesql.iceberg.bucket_hash import minimal_twos_complement
 from icesql.iceberg.schema import Schema
+from icesql.iceberg.transforms import minimal_twos_complement
 from icesql.write.metrics_config import NONE, MetricsMode
 from icesql.write.values.geometry import Extent, bounds
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import pyarrow as pa
 from msgspec import Struct
 
 from icesql.context import Progress, QueryContext
 from icesql.errors import UnsupportedTableError
-from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.content_file import DataFile, FileContent
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionSpec, partition_types
 from icesql.iceberg.schema import Schema
@@ -23,7 +23,6 @@ from icesql.scan.deletes.delete_index import partition_key
 from icesql.storage.new_file import check_writable
 from icesql.storage.open import Storage
 from icesql.write.assignment import Assignment
-from icesql.write.distribution import Distribution, distribution
 from icesql.write.locations import DataLocations, data_locations, partition_path
 from icesql.write.metrics_config import MetricsMode, metrics_modes
 from icesql.write.options import WriteOptions, check_table, write_options
@@ -36,6 +35,32 @@ from icesql.write.partition.clustering import Clusters, divide, partition_column
 from icesql.write.partition.sorting import SortKey, sort_keys, sorted_rows
 from icesql.write.row_origins import FIELDS, EncodedOrigins, OriginsInOrder, with_origins
 from icesql.write.written import Written
+
+# How the rows of one statement are spread over several tasks: ``write.distribution-mode``.
+
+Distribution: TypeAlias = Literal["none", "hash", "range"]
+_KEY: Final = "write.distribution-mode"
+
+
+def distribution(
+    properties: Mapping[str, str], spec: PartitionSpec, is_sorted: bool
+) -> Distribution:
+    """``hash`` brings the rows of a partition to one task, ``range`` gives a task a range of them.
+
+    Unset it is ``range`` for a table with a sort order, else ``hash`` for one with partitions. A
+    mode for which the table has no key is ``none``. Raises UnsupportedTableError for any other.
+    """
+    partitioned = not spec.is_unpartitioned
+    default = "range" if is_sorted else "hash"
+    mode = properties.get(_KEY, default).lower()
+    if mode not in ("none", "hash", "range"):
+        raise UnsupportedTableError(f"the table property {_KEY} = {mode!r}: none, hash or range")
+    if mode == "range" and not is_sorted:
+        mode = "hash"
+    if mode == "hash" and not partitioned:
+        mode = "none"
+    return cast("Distribution", mode)
+
 
 # Rows that are handed to a writing thread at once, those that are sorted at once, and what waits in
 # memory for all partitions together: twice as much takes 150 MB more and no less time.

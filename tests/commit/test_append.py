@@ -9,7 +9,7 @@ import pytest
 
 from icesql.catalog.writes.change import Conflict, Done, Unknown
 from icesql.commit.append import commit_append
-from icesql.commit.result import CommitResult
+from icesql.commit.change import CommitResult
 from icesql.errors import CatalogError, CommitConflictError, CommitStateUnknownError
 from tests.commit.tables import (
     CATALOGS,

@@ -114,7 +114,7 @@ def test_names_and_messages_are_strangers(lake: Any, monkeypatch: pytest.MonkeyP
     def fails(*given: Any) -> Any:
         raise CatalogError(f"of {EVIL}\n2. a.healthy (1 high): forged")
 
-    monkeypatch.setattr("icesql.dbapi.doctor.diagnose", fails)
+    monkeypatch.setattr("icesql.dbapi.maintenance.diagnose", fails)
     found = lake.doctor()
     for html in (found.page(), found._repr_html_()):
         assert "<script" not in html
@@ -149,7 +149,7 @@ def test_a_bug_of_one_table_is_a_line(lake: Any, monkeypatch: pytest.MonkeyPatch
             raise ZeroDivisionError("of nothing")
         return real(parts, *others)
 
-    monkeypatch.setattr("icesql.dbapi.doctor.diagnose", fails)
+    monkeypatch.setattr("icesql.dbapi.maintenance.diagnose", fails)
     found = {each.table: each for each in lake.doctor().tables}
     assert "ZeroDivisionError" in found["a.b.sick"].error
     assert not found["a.healthy"].error
@@ -176,7 +176,7 @@ def test_cancel_ends_it_and_a_time_limit_only_its_table(
             query.check()
         return real(parts, ask, table, query)
 
-    monkeypatch.setattr("icesql.dbapi.doctor.diagnose", slow)
+    monkeypatch.setattr("icesql.dbapi.maintenance.diagnose", slow)
     lake.execute("SET query_timeout = 100")
     found = {each.table: each for each in lake.doctor().tables}
     assert "time limit" in found["a.b.sick"].error

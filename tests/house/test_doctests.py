@@ -19,7 +19,7 @@ from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import Predicate
 from icesql.iceberg.expressions.projection import inclusive, strict
 from icesql.iceberg.expressions.render import render_predicate
-from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.content_file import DataFile, FileContent
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.query.pushdown.complement import complement

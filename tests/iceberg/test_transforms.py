@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icesql.iceberg.bucket_hash import bucket_hash, minimal_twos_complement
 from icesql.iceberg.calendar import civil_from_days, days_from_civil
 from icesql.iceberg.decimals import scaled, unscaled
 from icesql.iceberg.transforms import (
@@ -19,6 +18,8 @@ from icesql.iceberg.transforms import (
     Truncate,
     UnknownTransform,
     Void,
+    bucket_hash,
+    minimal_twos_complement,
     parse_transform,
 )
 from icesql.iceberg.types import (

@@ -34,7 +34,7 @@ def functions() -> str:
     """Every function of the four dialects, side by side, then the forms of each."""
     from icesql.sql.engine_functions import classes
     from icesql.sql.function_table import function_names, table_rows
-    from icesql.sql.functions import functions as on_both
+    from icesql.sql.function_table import functions as on_both
 
     named = {
         name

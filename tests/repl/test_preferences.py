@@ -11,7 +11,7 @@ from icesql.config import config_path
 from icesql.errors import ProgrammingError
 from icesql.repl.preferences import _VALUES, ConfigFile, ShellPreferences, read_config
 from icesql.repl.results import TEXT_FORMATS
-from icesql.repl.variables import variable
+from icesql.repl.run_command import variable
 from tests.tables import read_table
 
 GOOD = """\

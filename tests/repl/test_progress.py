@@ -5,8 +5,7 @@ import io
 import pytest
 
 from icesql.context import Progress
-from icesql.repl.progress.line import ProgressLine, progress_text
-from icesql.repl.progress.stopped import stopped_text
+from icesql.repl.progress.line import ProgressLine, progress_text, stopped_text
 
 
 def drawing() -> tuple[io.StringIO, list[float], ProgressLine]:

@@ -10,7 +10,7 @@ import pytest
 
 import icesql
 from icesql.repl.cells import text_of
-from icesql.sql.functions import functions
+from icesql.sql.function_table import functions
 from tests.spark.comparison import same
 from tests.spark.conftest import is_of_newer_release
 from tests.spark.statements import EXPRESSIONS, QUERIES, REFUSED, REFUSED_QUERIES

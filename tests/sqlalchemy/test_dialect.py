@@ -36,8 +36,8 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.engine import make_url
 
 import icesql
+from icesql.sqlalchemy.compiler import as_of, with_version
 from icesql.sqlalchemy.dialect import IcesqlDialect
-from icesql.sqlalchemy.time_travel import as_of, with_version
 from icesql.sqlalchemy.types import IcebergType, type_of
 from tests.tables import read_table
 

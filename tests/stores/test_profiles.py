@@ -109,7 +109,7 @@ def test_without_botocore_a_profile_is_left_to_pyarrow(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home / "config").write_text("[default]\n")
-    monkeypatch.setattr("icesql.storage.stores.profiles.find_spec", lambda name: None)
+    monkeypatch.setattr("icesql.storage.stores.options.find_spec", lambda name: None)
     assert options.make_store("s3", "lake", {"s3.region": "r"}) is None
 
 

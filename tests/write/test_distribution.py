@@ -6,7 +6,7 @@ import pytest
 
 from icesql.errors import UnsupportedTableError
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
-from icesql.write.distribution import distribution
+from icesql.write.write_task import distribution
 from tests.tables import read_table
 
 

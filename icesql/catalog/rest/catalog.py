@@ -21,6 +21,7 @@ from icesql.catalog.rest.answers import Answer, Refusal, check_unrestricted
 from icesql.catalog.rest.loaded import (
     LoadedTable,
     Owner,
+    ReferencedFirst,
     Vended,
     fresh_until,
     properties_of,
@@ -29,7 +30,6 @@ from icesql.catalog.rest.loaded import (
 from icesql.catalog.rest.names import RestNames
 from icesql.catalog.rest.renewal import Renewal
 from icesql.catalog.rest.reports import ScanReports, TableReports
-from icesql.catalog.rest.snapshots import ReferencedFirst
 from icesql.catalog.table import Identifier, Table
 from icesql.errors import (
     CatalogError,

@@ -18,7 +18,7 @@ from icesql.catalog.rest.origins import redirected
 from icesql.errors import CatalogError
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
-from icesql.storage.stores.request_log import log_request, mask_logs
+from icesql.storage.stores.client import log_request, mask_logs
 
 if TYPE_CHECKING:
     import urllib3

@@ -13,7 +13,7 @@ from icesql.catalog.properties import is_of_catalog, of_server, of_storage
 from icesql.catalog.rest.origins import origin
 from icesql.errors import CatalogError
 from icesql.storage.credentials import is_secret, redact
-from icesql.storage.stores.client_options import is_signed_elsewhere
+from icesql.storage.stores.options import is_signed_elsewhere
 from icesql.storage.stores.principal import PRINCIPAL, VENDED, begins
 
 # Where requests go that carry a secret as it is, not a signature; and those secrets.

@@ -1,4 +1,4 @@
-"""A manifest of the snapshot that is made, with its entries if this commit wrote them."""
+"""The manifests of the snapshot that is made, with their entries if this commit wrote them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from icesql.iceberg.manifest.manifest import ManifestFile
-from icesql.iceberg.manifest.writing.entry import ManifestEntry
+from icesql.commit.files import FileChanges
+from icesql.commit.manifests.store import ManifestStore
+from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry, added_entry
 
 
 class HeldManifest(Struct, frozen=True):
@@ -28,3 +31,48 @@ class HeldManifest(Struct, frozen=True):
 def held(pairs: Sequence[tuple[ManifestFile, Sequence[ManifestEntry]]]) -> list[HeldManifest]:
     """Manifests that were written just now."""
     return [HeldManifest(manifest, tuple(entries)) for manifest, entries in pairs]
+
+
+# Manifests of the files that a commit adds; written once for all its attempts.
+
+
+class AddedManifests:
+    """The new manifests of data and of deletes, by spec.
+
+    Snapshot id and names stay the same over the attempts, and sequence numbers are inherited, so
+    a retry writes nothing again unless format or schema of the table changed.
+    """
+
+    def __init__(self, changes: FileChanges) -> None:
+        self._changes = changes
+        self._made: dict[tuple[object, ...], list[HeldManifest]] = {}
+
+    def of(self, store: ManifestStore, content: ManifestContent) -> list[HeldManifest]:
+        """The new manifests of one content, of the highest spec first."""
+        metadata = store.metadata
+        key = content, metadata.format_version, metadata.current_schema_id
+        if key not in self._made:
+            is_data = content is ManifestContent.DATA
+            files = self._changes.added_data if is_data else self._changes.added_deletes
+            self._made[key] = self._written(store, files, content)
+        return self._made[key]
+
+    def _written(
+        self, store: ManifestStore, files: Sequence[DataFile], content: ManifestContent
+    ) -> list[HeldManifest]:
+        by_spec: dict[int, list[DataFile]] = {}
+        for each in files:
+            by_spec.setdefault(each.spec_id, []).append(each)
+        found = []
+        for spec_id in sorted(by_spec, reverse=True):
+            entries = [
+                added_entry(each, store.snapshot_id, self._age(each, content))
+                for each in by_spec[spec_id]
+            ]
+            found += held([*store.write_rolled(entries, store.form(spec_id, content))])
+        return found
+
+    def _age(self, file: DataFile, content: ManifestContent) -> int | None:
+        if content is ManifestContent.DATA:
+            return self._changes.sequence_number
+        return self._changes.delete_ages.get(file.path)

@@ -11,7 +11,7 @@ from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.manifests.store import ManifestStore
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestFile
-from icesql.iceberg.manifest.writing.entry import ManifestEntry, existing_entry
+from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry, existing_entry
 
 
 class ManifestMerge:

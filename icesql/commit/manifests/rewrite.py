@@ -14,19 +14,16 @@ from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
 from icesql.commit.manifests.carried import check_carried
 from icesql.commit.manifests.held import HeldManifest
-from icesql.commit.manifests.own_files import OwnFiles
-from icesql.commit.manifests.store import ManifestStore
-from icesql.commit.snapshots.branches import moved_ref
-from icesql.commit.snapshots.engine import engine_summary
-from icesql.commit.snapshots.snapshot_ids import new_snapshot_id
+from icesql.commit.manifests.store import ManifestStore, OwnFiles
+from icesql.commit.snapshots.branches import engine_summary, moved_ref, new_snapshot_id
 from icesql.commit.snapshots.summary import totals
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError, StorageError, UnsupportedTableError
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
-from icesql.iceberg.manifest.writing.entry import ManifestEntry, existing_entry
 from icesql.iceberg.manifest.writing.list_writer import ListHeader
+from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry, existing_entry
 from icesql.iceberg.metadata.changes.updates import AddSnapshot, SetSnapshotRef, Update
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata

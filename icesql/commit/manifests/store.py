@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
+from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
 from icesql.commit.manifests.carried import Carried, live_of
-from icesql.commit.manifests.own_files import OwnFiles
-from icesql.commit.manifests.settings import ManifestSettings
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
-from icesql.iceberg.manifest.writing.entry import ManifestEntry
+from icesql.iceberg.manifest.writing.container import manifest_codec
 from icesql.iceberg.manifest.writing.list_writer import ListHeader, write_manifest_list
-from icesql.iceberg.manifest.writing.manifest_writer import ManifestForm, write_manifest
+from icesql.iceberg.manifest.writing.manifest_writer import (
+    ManifestEntry,
+    ManifestForm,
+    write_manifest,
+)
 from icesql.iceberg.metadata.file_names import metadata_folder
+from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionSpec, partition_types
 from icesql.iceberg.types import IcebergType
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import source_schema
+from icesql.storage.new_file import NewFile, remove_file
+from icesql.storage.open import Storage, is_local
 
 # Java looks at the length of a manifest this often, in entries.
 _CHECKED_EVERY = 250
@@ -182,3 +189,67 @@ def _is_whole(manifest: ManifestFile, version: int) -> bool:
     """Whether a manifest list of a format version tells all that is known of a manifest."""
     has_row_ids = manifest.first_row_id is not None
     return manifest.added_snapshot_id is not None and (version > 2 or not has_row_ids)
+
+
+# The files that one commit writes over all its attempts, and which of them are still needed.
+
+
+class OwnFiles:
+    """Manifests and lists under new names; what no attempt that counts uses is deleted."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self._written: set[str] = set()
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file of the table. Raises OperationalError."""
+        file = NewFile(self.storage, path)  # refuses a name that is another's
+        # Noted before it is whole: a write to a store that fails half-way may leave something.
+        self._written.add(path)
+        try:
+            with file:
+                file.write(data)
+        except BaseException:
+            if is_local(path):
+                self._written.discard(path)  # nothing of ours is there under the name
+            raise
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Paths that were written and not yet found to be needed or not."""
+        return tuple(sorted(self._written))
+
+    def keep_only(self, used: Iterable[str]) -> None:
+        """Delete what was written and is not among ``used``; what fails stays as an orphan."""
+        for path in self._written.difference(used):
+            remove_file(self.storage, path)
+        self._written.clear()
+
+
+# The properties of a table that decide how its manifests are written.
+
+_TARGET: Final = "commit.manifest.target-size-bytes"
+_LEAST: Final = "commit.manifest.min-count-to-merge"
+_MERGE: Final = "commit.manifest-merge.enabled"
+_PARTITIONS: Final = "write.summary.partition-limit"
+
+
+class ManifestSettings(Struct, frozen=True):
+    """Sizes in bytes; ``least_to_merge`` manifests are merged with the newest one."""
+
+    target_bytes: int = 8 << 20
+    least_to_merge: int = 100
+    merges: bool = True
+    codec: str = "deflate"
+    partition_limit: int = 0
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> ManifestSettings:
+        """Raises ProgrammingError for a property with an invalid value."""
+        return cls(
+            number_property(properties, _TARGET, 8 << 20),
+            number_property(properties, _LEAST, 100),
+            properties.get(_MERGE, "true").lower() != "false",
+            manifest_codec(properties),
+            number_property(properties, _PARTITIONS, 0),
+        )

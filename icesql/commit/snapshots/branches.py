@@ -1,6 +1,11 @@
-"""The branch of a new snapshot; none before it is audited."""
+"""A new snapshot: its id, its branch, and who made it."""
 
 from __future__ import annotations
+
+import uuid
+from collections.abc import Container
+from functools import cache
+from typing import Final
 
 from msgspec import Struct
 
@@ -47,3 +52,37 @@ def moved_ref(metadata: TableMetadata, branch: str, snapshot_id: int) -> Snapsho
 
     known = metadata.refs.get(branch)
     return SnapshotRef(snapshot_id) if known is None else replace(known, snapshot_id=snapshot_id)
+
+
+# The fields of a snapshot's summary that name its writer.
+
+_ENGINE: Final = "icesql"
+
+
+def engine_summary() -> dict[str, str]:
+    """The name and version of what makes a snapshot."""
+    return {"engine-name": _ENGINE, "engine-version": _version()}
+
+
+@cache
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(_ENGINE)
+    except PackageNotFoundError:  # run from a folder of sources
+        return "0"
+
+
+# Ids of new snapshots: random, positive, 63 bits.
+
+_LAST_63: Final = (1 << 63) - 1
+
+
+def new_snapshot_id(taken: Container[int]) -> int:
+    """An id that is not among those ``taken``."""
+    while True:
+        number = uuid.uuid4().int
+        found = ((number >> 64) ^ number) & _LAST_63
+        if found and found not in taken:
+            return found

@@ -29,9 +29,7 @@ from icesql.engine.spark.sql.grand_total import row_questions
 from icesql.engine.spark.sql.kinds import refuse
 from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.tasks import SparkTasks, most_at_once, parallelism
-from icesql.engine.spark.text.errors import placed
-from icesql.engine.spark.text.plan_check import check_plan
-from icesql.engine.spark.text.result_types import declared_columns
+from icesql.engine.spark.text.plan_check import check_plan, declared_columns, placed
 from icesql.engine.spark.types import carrier, quoted, spark_schema
 from icesql.engine.spark.worker import ScanJob, pack
 from icesql.errors import UnsupportedSqlError

@@ -19,8 +19,7 @@ from icesql.errors import ProgrammingError, UnsupportedTableError
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.write.partition.partition_values import internal_array
-from icesql.write.partition.sorting import SortKey, key_values
-from icesql.write.partition.source_column import source_column
+from icesql.write.partition.sorting import SortKey, key_values, source_column
 
 Bytes = npt.NDArray[np.uint8]
 

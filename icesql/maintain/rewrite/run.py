@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.result import CommitResult
+from icesql.commit.change import CommitResult
 from icesql.commit.rows import commit_rewrite
 from icesql.commit.validation.since import Since
 from icesql.context import Progress, QueryContext
@@ -23,7 +23,7 @@ from icesql.errors import (
     OperationalError,
     QueryCancelledError,
 )
-from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.content_file import DataFile, FileContent
 from icesql.maintain.rewrite.dangling import dangling_deletes
 from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.maintain.rewrite.meanwhile import CARRIED_ROWS, FollowedGroups

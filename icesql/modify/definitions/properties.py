@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from icesql.commit.manifests.settings import ManifestSettings
+from icesql.commit.manifests.store import ManifestSettings
 from icesql.commit.retries import check_retries
 from icesql.errors import CorruptFileError, ProgrammingError, UnsupportedTableError
 from icesql.iceberg.metadata.file_names import is_gzipped
@@ -20,8 +20,8 @@ from icesql.maintain.deletes.options import delete_granularity
 from icesql.maintain.expiry_plan import check_ages
 from icesql.modify.rows.target import check_modes
 from icesql.scan.tasks.packing import LOOKBACK, OPEN_FILE_COST, TARGET_SIZE
-from icesql.write.distribution import distribution
 from icesql.write.options import FORMATS, check_properties_of_table, write_options
+from icesql.write.write_task import distribution
 
 _FILES: Final = ("parquet", "orc", "avro")
 _POSITIVE: Final = (TARGET_SIZE, LOOKBACK)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.in_memory import as_it_is
+from icesql.commit.schema_change import as_it_is
 from icesql.commit.snapshots.branches import Branch
 from icesql.errors import (
     ColumnNotFoundError,

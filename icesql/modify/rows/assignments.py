@@ -17,8 +17,8 @@ from icesql.errors import (
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.sql.writes.statements import ColumnValue
+from icesql.write.assignment import constant_array
 from icesql.write.casts import plain_array
-from icesql.write.constant import constant_array
 
 # Where the value of a field is: the number of an assignment, or those of fields inside of it.
 Places = Mapping[int, "int | Places"]

@@ -14,7 +14,7 @@ from icesql.context import Progress
 from icesql.engine.result_schema import arrow_schema
 from icesql.errors import Error
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.content_file import DataFile
 from icesql.modify.rows.commit import check_target, files_of, repeated
 from icesql.modify.rows.new_files import FileNames
 from icesql.modify.rows.target import RowTarget
@@ -34,8 +34,8 @@ from icesql.scan.repeated_files import refuse_repeated
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, without_metrics
 from icesql.work.run import Work, files_of_tasks, run_in_spark
-from icesql.write.distribution import distribution
 from icesql.write.locations import data_locations
+from icesql.write.write_task import distribution
 from icesql.write.written import Written, decoding, reported, types_of
 
 if TYPE_CHECKING:

@@ -91,7 +91,7 @@ def _told(travel: TimeTravel | None, ask: Ask, query: QueryContext) -> TimeTrave
 def _value(wanted: ByQuery, value: Any) -> SnapshotId | VersionText | AsOf | AtTime:
     from sqlglot import exp
 
-    from icesql.query.constants.digits import micros_of
+    from icesql.query.constants.time_units import micros_of
 
     is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
     is_moment = isinstance(value, date)  # a datetime is a date

@@ -17,11 +17,16 @@ from sqlglot import exp
 from icesql.config import time_zone
 from icesql.errors import SqlSyntaxError
 from icesql.query.constants.constant import Interval, NotConstant
-from icesql.query.constants.digits import clock_of_digits, micros_of
 from icesql.query.constants.relative_time import relative_time
 from icesql.query.constants.session_values import clock_time
 from icesql.query.constants.time_text import TIME_SHAPE, in_zone, read_time, zone_named
-from icesql.query.constants.time_units import interval_of, interval_of_span, interval_of_text
+from icesql.query.constants.time_units import (
+    clock_of_digits,
+    interval_of,
+    interval_of_span,
+    interval_of_text,
+    micros_of,
+)
 from icesql.sql.function_table import SPARK
 from icesql.sql.time_travel import written_value
 

@@ -20,9 +20,9 @@ from icesql.errors import (
     placing,
 )
 from icesql.query.bind import scan_of
+from icesql.query.columns import name_nested_queries
 from icesql.query.dialects.spark.instants import written
 from icesql.query.dialects.translate import translate
-from icesql.query.nested_names import name_nested_queries
 from icesql.query.views.expansion import MARK, expand, meant, quoted_name
 from icesql.query.views.schema_check import query_names, select_list
 from icesql.query.views.temporary import View

@@ -10,10 +10,9 @@ import pyarrow.parquet as pq
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
-from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.content_file import DataFile
 from icesql.iceberg.types import TimestampNanoType, TimestamptzNanoType
 from icesql.read.columns.arrow_schema import FIELD_ID
-from icesql.read.formats.data_stream import open_data_stream
 from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import (
     FileField,
@@ -27,6 +26,25 @@ from icesql.read.formats.reader import BATCH_ROWS, FileBatch, check_row_count
 from icesql.read.formats.row_groups import RowGroups
 from icesql.read.formats.thrift import BadThrift
 from icesql.scan.tasks.task import ScanContext
+from icesql.storage.stores.stream import StoredStream
+
+# A data file as Arrow reads it: from this machine, or from what is fetched of an object store.
+
+
+def open_data_stream(file: DataFile, context: ScanContext) -> tuple[Any, StoredStream | None]:
+    """Arrow's stream, and what is below it where that is an object store."""
+    storage = context.storage
+    local = storage.local_path(file.path)
+    with decoding(local or file.path):
+        if local is not None:
+            return pa.OSFile(local, "rb"), None
+        stream = storage.open_known(file.path, file.file_size_in_bytes)
+        if not isinstance(stream, StoredStream):
+            return stream, None
+        if stream.file.is_whole:
+            data = stream.read()
+            return pa.BufferReader(data), None
+        return pa.PythonFile(stream, mode="r"), stream
 
 
 class ParquetFileReader:

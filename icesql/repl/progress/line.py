@@ -9,10 +9,47 @@ from shutil import get_terminal_size
 from typing import Final, TextIO
 
 from icesql.context import COMMITTING, NOT_COMMITTED, Progress
+from icesql.errors import Error
 from icesql.repl.cells import shortened
 from icesql.repl.render import seconds_text
 from icesql.repl.terminal import spelled_out, styled
 from icesql.scan.report_text import bytes_text
+
+# The message for a statement that was stopped: how far it was, and what remains of it.
+
+_CHANGES: Final = frozenset(
+    {"INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "REPLACE", "ALTER", "DROP", "TRUNCATE"}
+)
+
+
+def stopped_text(
+    cause: str, progress: ProgressLine, script: str, number: int, dialect: str | None
+) -> str:
+    """The line for the person; ``number`` statements of the script had ended before this one.
+
+    A commit that was sent and interrupted is an error of its own, which says so.
+    """
+    if "nothing was committed" in cause:
+        return cause
+    if progress.done:
+        cause += f" after {progress.done}"
+    if progress.committing:
+        # The statement was done, or the answer to its commit was on its way.
+        return f"{cause}; it may be committed: look at the snapshots before you run it again"
+    if not (progress.wrote or _changes(script, number, dialect)):
+        return cause
+    return f"{cause}; nothing {'of this statement ' if number else ''}was committed"
+
+
+def _changes(script: str, number: int, dialect: str | None) -> bool:
+    from icesql.sql.parse import first_tokens, split_statements
+
+    try:
+        text = split_statements(script, dialect=dialect)[number]
+        return first_tokens(text, dialect)[0].word in _CHANGES
+    except (Error, IndexError):  # it was stopped before it was read
+        return False
+
 
 _QUIET_SECONDS = 0.5  # an answer that comes at once needs no progress line
 _BETWEEN_SECONDS = 0.1

@@ -11,7 +11,7 @@ from icesql.sql.cursor import Words
 from icesql.sql.lexer import Token, word_at
 from icesql.sql.positions import unsupported
 from icesql.sql.reserved import check_name
-from icesql.sql.statement import Query, Write
+from icesql.sql.statement import Query, TransactionControl, Write
 from icesql.sql.trees import exp
 from icesql.sql.writes.alter.columns import read_column_changes, read_comment
 from icesql.sql.writes.alter.layout import read_layout
@@ -22,9 +22,9 @@ from icesql.sql.writes.copies import is_copy_from
 from icesql.sql.writes.create import read_create, read_drop
 from icesql.sql.writes.definitions import ReadConstant, read_keys, read_properties
 from icesql.sql.writes.overwrites import ReadText
-from icesql.sql.writes.procedures.analyze import read_analyze
 from icesql.sql.writes.procedures.call import read_call
 from icesql.sql.writes.procedures.maintenance import (
+    read_analyze,
     read_execute,
     read_form,
     read_optimize,
@@ -39,8 +39,34 @@ from icesql.sql.writes.statements import (
     SetProperties,
     TableName,
 )
-from icesql.sql.writes.transactions import read_transaction
 from icesql.sql.writes.views import read_alter_view, read_create_view, read_drop_view
+
+# BEGIN, COMMIT and ROLLBACK.
+
+WORDS: Final = ("BEGIN", "START", "COMMIT", "ROLLBACK")
+
+
+def read_transaction(words: Words, first: str) -> TransactionControl | None:
+    """The statement after its first word; None for another that begins so.
+
+    Raises UnsupportedSqlError for options, SAVEPOINT among them.
+    """
+    if first == "START" and words.peek() != "TRANSACTION":
+        return None
+    if first == "ROLLBACK" and words.peek() not in ("", "TRANSACTION", "WORK", "TO", "AND"):
+        return None
+    if words.token is not None and not (words.skip("TRANSACTION") or words.skip("WORK")):
+        raise unsupported(f"{first} {words.peek()}".strip(), words.here, f"write {first} alone")
+    if words.token is not None:
+        raise unsupported(f"{first} TRANSACTION {words.peek()}", words.here, "leave it out")
+    match first:
+        case "COMMIT":
+            return TransactionControl("commit")
+        case "ROLLBACK":
+            return TransactionControl("rollback")
+        case _:
+            return TransactionControl("begin")
+
 
 ReadQuery = Callable[[Sequence[Token]], Query]
 

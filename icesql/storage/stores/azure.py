@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from icesql.errors import NotSupportedError
-from icesql.storage.stores.client_options import ONE_TRY, client_options, first
+from icesql.storage.stores.options import ONE_TRY, client_options, first
 
 # The emulator's, the same on every machine, and published with it.
 _EMULATED: Final = (

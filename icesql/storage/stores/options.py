@@ -9,18 +9,104 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
+from typing import Any, Final
 
 from icesql.errors import NotSupportedError
-from icesql.storage.stores.client_options import (
-    ONE_TRY,
-    client_options,
-    first,
-    fixed,
-    flag,
-    is_signed_elsewhere,
-)
-from icesql.storage.stores.profiles import profile_credentials
+
+# Credentials of AWS profiles for obstore, which reads none: by botocore's own chain.
+
+# A chain that renews its credentials is asked again in time.
+_ASKED_AGAIN: Final = timedelta(minutes=10)
+
+
+class ProfileCredentials:
+    """Renewed credentials of a profile: keys, a role, ``credential_process``, ``aws sso login``.
+
+    Call it for obstore's mapping of one credential. ``region`` is the profile's, or None.
+    """
+
+    def __init__(self, session: Any, credentials: Any) -> None:
+        self._credentials = credentials
+        self.region: str | None = session.get_config_variable("region")
+
+    def __call__(self) -> Mapping[str, Any]:
+        """The credential to use now. Raises what botocore does."""
+        found = self._credentials.get_frozen_credentials()
+        return {
+            "access_key_id": found.access_key,
+            "secret_access_key": found.secret_key,
+            "token": found.token,
+            "expires_at": datetime.now(UTC) + _ASKED_AGAIN,
+        }
+
+
+def profile_credentials(name: str | None) -> ProfileCredentials | None:
+    """Those of the profile ``name``, else of AWS_PROFILE or the default one.
+
+    None without botocore, or where its chain finds nothing. Raises what botocore does for a
+    profile that is not there, and for a login that is over, before anything is asked of a store.
+    """
+    if find_spec("botocore") is None:
+        return None
+    from botocore.session import Session
+
+    session = Session(profile=name)
+    credentials = session.get_credentials()
+    if credentials is None:
+        return None
+    found = ProfileCredentials(session, credentials)
+    found()
+    return found
+
+
+# Options of the clients of all stores: time limits, one attempt, and properties.
+
+CONNECT_SECONDS: Final = 5.0
+REQUEST_SECONDS: Final = 30.0
+# Retries are ours: they are counted, have a budget and end when a query does.
+ONE_TRY: Final = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}
+
+
+def first(properties: Mapping[str, str], *names: str) -> str | None:
+    """The first of some properties that has a value."""
+    return next((properties[name] for name in names if properties.get(name)), None)
+
+
+def flag(properties: Mapping[str, str], name: str) -> bool:
+    """Whether a property is switched on."""
+    return str(properties.get(name, "")).lower() in ("true", "1")
+
+
+def is_signed_elsewhere(properties: Mapping[str, str]) -> bool:
+    """Whether the catalog is to sign the requests: it says so, and no keys are given."""
+    if first(properties, "s3.access-key-id", "client.access-key-id") is not None:
+        return False
+    wanted = str(properties.get("s3.signer") or "")
+    return flag(properties, "s3.remote-signing-enabled") or wanted == "S3V4RestSigner"
+
+
+def client_options(properties: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
+    """Of obstore's HTTP client; ``endpoint`` None is the store's own, by https."""
+    connect = float(properties.get("s3.connect-timeout") or CONNECT_SECONDS)
+    request = float(properties.get("s3.request-timeout") or REQUEST_SECONDS)
+    options: dict[str, Any] = {
+        "connect_timeout": timedelta(seconds=connect),
+        "timeout": timedelta(seconds=request),
+        "pool_idle_timeout": timedelta(seconds=60),
+        "user_agent": "icesql",
+    }
+    if endpoint is not None and endpoint.startswith("http://"):
+        options["allow_http"] = True
+    if proxy := properties.get("s3.proxy-uri"):
+        options["proxy_url"] = proxy
+    return options
+
+
+def fixed(**credential: str | None) -> Callable[[], dict[str, Any]]:
+    """A provider of one credential that does not expire."""
+    return lambda: {**credential, "expires_at": None}
 
 
 def is_plain_key(key: str) -> bool:

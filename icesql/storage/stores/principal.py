@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import msgspec
 
 from icesql.storage.credentials import is_secret
-from icesql.storage.stores.client_options import is_signed_elsewhere
+from icesql.storage.stores.options import is_signed_elsewhere
 
 # What the client of a store takes from the environment when it is given nothing.
 _ENVIRONMENT: Final = (

@@ -11,16 +11,15 @@ from urllib.parse import quote, unquote, urlsplit
 from msgspec import Struct
 
 from icesql.errors import CatalogError, NotSupportedError, StorageError
-from icesql.storage.stores.client import Received, StoreClient, StoreFailed
-from icesql.storage.stores.client_options import (
+from icesql.storage.stores.client import Received, StoreClient, StoreFailed, mask_logs
+from icesql.storage.stores.failures import Failure, failure_of
+from icesql.storage.stores.options import (
     CONNECT_SECONDS,
     REQUEST_SECONDS,
     first,
     flag,
     is_signed_elsewhere,
 )
-from icesql.storage.stores.failures import Failure, failure_of
-from icesql.storage.stores.request_log import mask_logs
 
 if TYPE_CHECKING:
     import urllib3

@@ -20,7 +20,7 @@ from icesql.read.columns.numbers import from_numbers, to_numbers
 from icesql.scan.deletes.delete_index import partition_key
 from icesql.storage.temporary import make_temporary_folder, spilling_to
 from icesql.write.partition.partition_values import internal_array, partition_array
-from icesql.write.partition.source_column import source_column
+from icesql.write.partition.sorting import source_column
 
 # Rows that are divided at once: below that there would be more slices than rows. Engines give
 # batches of about as many, which are divided without being copied together first.

@@ -18,7 +18,7 @@ from icesql.catalog.directory import DirectoryCatalog
 from icesql.catalog.rest.catalog import RestCatalog
 from icesql.catalog.sqlite import SqliteCatalog
 from icesql.catalog.writes import sqlite
-from icesql.commit.manifests.own_files import OwnFiles
+from icesql.commit.manifests.store import OwnFiles
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.storage.new_file import NewFile
 from tests.tables import read_table

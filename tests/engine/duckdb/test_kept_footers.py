@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import icesql
-from icesql.engine.duckdb.kept_footers import SETTINGS
+from icesql.engine.duckdb.instance import SETTINGS
 from tests.writer.table import TableWriter
 
 COLUMNS = [

@@ -18,7 +18,7 @@ from uuid import UUID
 import pytest
 
 import icesql
-from icesql.iceberg.bucket_hash import bucket_hash
+from icesql.iceberg.transforms import bucket_hash
 from icesql.iceberg.types import INTEGER
 from icesql.scan.report import ScanReport
 from tests.tables import read_table

@@ -12,8 +12,8 @@ from sqlglot.tokens import TokenType
 import icesql
 from icesql.sql.lexer import reading
 from icesql.sql.parser.dialect import reader_of
-from icesql.sql.parser.releases.comparisons import check_is
 from icesql.sql.parser.releases.escapes import unescaped
+from icesql.sql.parser.releases.newest import check_is
 from icesql.sql.parser.releases.remainders import as_products, remainders
 
 READER = reader_of(reading(None))

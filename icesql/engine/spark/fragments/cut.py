@@ -2,12 +2,78 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from sqlglot import exp
 
-from icesql.engine.spark.fragments.fragment import Choice, Fragment
+from icesql.engine.spark.fragments.division import is_divisible, scan_number
+from icesql.engine.spark.fragments.fragment import (
+    Choice,
+    Fragment,
+    read_instead,
+    undivided_fragment,
+)
 from icesql.engine.spark.fragments.partial_aggregates import cut_aggregate
 from icesql.engine.spark.fragments.row_fragments import cut_rows
-from icesql.engine.spark.fragments.whole_query import cut_whole
+
+# A whole query as one fragment: one task gives its rows, in their order.
+#
+# What fits into a task of a few seconds is done there before Spark has planned, shuffled and joined
+# it, and any form of query may be: windows, distinct counts, set operations, WITH.
+
+_QUERY: Final = "q"
+
+
+def cut_whole(tree: exp.Expr, name: str, choice: Choice) -> tuple[exp.Select, Fragment] | None:
+    """A query that reads all of a qualified tree from the fragment ``name``, and the fragment.
+
+    None for the rows of one scan, which are better read side by side, and where ``choice``
+    declines.
+    """
+    if not isinstance(tree, exp.Query) or isinstance(tree, exp.Subquery):
+        return None
+    inside = _scans(tree)
+    if not inside or (len(inside) == 1 and is_divisible(tree, inside[0])):
+        return None
+    names = [f"c{at}" for at in range(len(tree.selects))]
+    alias = exp.TableAlias(
+        this=exp.to_identifier(_QUERY, quoted=True),
+        columns=[exp.to_identifier(each, quoted=True) for each in names],
+    )
+    inner = exp.Select(
+        expressions=[exp.column(each, table=_QUERY, quoted=True) for each in names],
+        from_=exp.From(this=exp.Subquery(this=tree.copy(), alias=alias)),
+    )
+    made = undivided_fragment(name, inner, inside, choice)
+    if made is None:
+        return None
+    outer = exp.Select(
+        expressions=[
+            exp.alias_(_column(each, name, selected), selected.alias_or_name or each, quoted=True)
+            for each, selected in zip(names, tree.selects, strict=True)
+        ]
+    )
+    read_instead(outer, name)
+    return outer, made
+
+
+def _column(name: str, table: str, selected: exp.Expr) -> exp.Column:
+    column = exp.column(name, table=table, quoted=True)
+    column.type = selected.unalias().type
+    return column
+
+
+def _scans(tree: exp.Query) -> tuple[int, ...] | None:
+    """The scans of a whole query, whose tables are those and its own WITH queries; else None."""
+    own = {each.alias for each in tree.find_all(exp.CTE)}
+    found: list[int] = []
+    for table in tree.find_all(exp.Table):
+        number = scan_number(table)
+        if number is not None:
+            found.append(number)
+        elif table.name not in own:
+            return None
+    return tuple(found)
 
 
 def cut_fragments(

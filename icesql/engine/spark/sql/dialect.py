@@ -26,7 +26,7 @@ from icesql.engine.spark.sql.kinds import (
 from icesql.engine.spark.sql.operators import rewrite_operator
 from icesql.engine.spark.sql.output_names import bind_order, name_outputs
 from icesql.engine.spark.sql.qualify_clause import filter_windows
-from icesql.sql.functions import function_key, function_keys
+from icesql.sql.function_table import function_key, function_keys
 from icesql.sql.parser.releases.newest import prepare_to_write
 from icesql.sql.positions import unsupported
 

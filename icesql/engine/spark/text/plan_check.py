@@ -1,17 +1,17 @@
-"""Nothing but the scans of a query is read by what Spark made of its text.
-
-Spark's own analysis decides: each line of its plan is an operator that computes, or is below the
-view of a scan. A view's name holds what no text can know, so no text can write such a line.
-"""
+"""Spark's own text: what it may read, the types that it declares, the places of its errors."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
+from icesql.engine.result_schema import ResultColumn, ResultType
+from icesql.engine.spark.errors import is_gone, refusal_of_text, sentence, spark_exceptions
+from icesql.engine.spark.releases import error_condition
 from icesql.engine.spark.session.clients import is_connect
-from icesql.errors import UnsupportedSqlError
+from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError
 
 _LINE: Final = re.compile(r"(?P<depth>(?:[ :]  )*(?:[+:]- )?)(?P<operator>.*)")
 # They may be the first operator of a plan, which has no place before it.
@@ -69,3 +69,96 @@ def _plan(frame: Any) -> str:
     if not analysed:
         raise UnsupportedSqlError("Spark's own text on a Spark that tells no plan")
     return analysed
+
+
+# The declared types of what Spark's own text gives: Spark's schema is the contract.
+
+_KINDS: Final = {
+    "BooleanType": "boolean",
+    "ByteType": "tinyint",
+    "ShortType": "smallint",
+    "IntegerType": "integer",
+    "LongType": "bigint",
+    "FloatType": "float",
+    "DoubleType": "double",
+    "DateType": "date",
+    "TimeType": "time",
+    "TimestampType": "timestamptz",
+    "TimestampNTZType": "timestamp",
+    "StringType": "varchar",
+    "CharType": "varchar",
+    "VarcharType": "varchar",
+    "BinaryType": "blob",
+    "DayTimeIntervalType": "interval",
+    "NullType": "null",
+}
+
+
+def declared_columns(schema: Any, names: list[str]) -> tuple[ResultColumn, ...]:
+    """The columns of a Spark schema under ``names``, one for each.
+
+    Raises UnsupportedSqlError for a type that no result has.
+    """
+    return tuple(
+        ResultColumn(name, _declared(field.dataType, name))
+        for name, field in zip(names, schema.fields, strict=True)
+    )
+
+
+def _declared(spark: Any, name: str) -> ResultType:
+    kind = type(spark).__name__
+    match kind:
+        case "DecimalType":
+            return ResultType("decimal", spark.precision, spark.scale)
+        case "ArrayType":
+            return ResultType("list", children=(("element", _declared(spark.elementType, name)),))
+        case "MapType":
+            key, value = _declared(spark.keyType, name), _declared(spark.valueType, name)
+            return ResultType("map", children=(("key", key), ("value", value)))
+        case "StructType":
+            inner = tuple((each.name, _declared(each.dataType, name)) for each in spark.fields)
+            return ResultType("struct", children=inner)
+        case _ if kind in _KINDS:
+            return ResultType(_KINDS[kind])
+        case _:
+            raise UnsupportedSqlError(
+                f"a result of Spark's type {spark.simpleString()} (column {name})",
+                hint="CAST it to STRING",
+            )
+
+
+# Spark's errors about a text, at their places in the user's SQL.
+
+_PLACE: Final = re.compile(r"line (\d+),? pos (\d+)")
+
+
+@contextmanager
+def placed(sql: str, original: Callable[[int], int]) -> Iterator[None]:
+    """A block in which Spark reads ``sql``; ``original`` says where a place was in the user's."""
+    try:
+        yield
+    except spark_exceptions() as error:
+        found = _of_text(error, sql, original)
+        if found is None:
+            raise
+        raise found from error
+
+
+def _of_text(error: Any, sql: str, original: Callable[[int], int]) -> Error | None:
+    """The error for what Spark refuses when it only reads; None for what went wrong besides."""
+    name = error_condition(error)
+    if name is None or is_gone(error):
+        return None
+    place = _PLACE.search(str(error))
+    offset = None
+    if place is not None:
+        lines = sql.split("\n")
+        before = sum(len(each) + 1 for each in lines[: int(place[1]) - 1])
+        offset = original(before + int(place[2]))
+    if name.startswith("PARSE_SYNTAX_ERROR") or "ParseException" in type(error).__name__:
+        said = re.sub(r"^\[[\w.]+\] ", "", sentence(error))
+        return SqlSyntaxError(said, offset=offset)
+    found = refusal_of_text(error)
+    if isinstance(found, UnsupportedSqlError):
+        found.offset = offset
+    return found

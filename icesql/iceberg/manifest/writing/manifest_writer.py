@@ -6,24 +6,103 @@ Source: Iceberg spec, "Manifests"; Java ``ManifestWriter``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
 from icesql.iceberg import types as t
+from icesql.iceberg.bound_values import encode_bound
 from icesql.iceberg.decimals import unscaled
-from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.content_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING
-from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.manifest.manifest import FieldSummary, ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.manifest.writing.avro_schemas import decimal_bytes, entry_schema
 from icesql.iceberg.manifest.writing.container import avro_bytes
-from icesql.iceberg.manifest.writing.entry import ManifestEntry
-from icesql.iceberg.manifest.writing.field_summaries import field_summaries
 from icesql.iceberg.metadata.json_writer import schema_json, spec_fields_json
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
+
+# Entries of a manifest that is written: added, carried over, or removed.
+#
+# Source: Iceberg spec, "Manifests"; Java ``GenericManifestEntry`` and ``ManifestWriter``.
+
+
+class ManifestEntry(Struct, frozen=True):
+    """A file and what became of it; None is inherited from where the manifest is listed.
+
+    ``snapshot_id`` is the snapshot that added the file, of a DELETED entry the one that removed it.
+    """
+
+    status: int
+    snapshot_id: int
+    sequence_number: int | None
+    file_sequence_number: int | None
+    file: DataFile
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the file is part of the table."""
+        return self.status != DELETED
+
+
+def added_entry(
+    file: DataFile, snapshot_id: int, sequence_number: int | None = None
+) -> ManifestEntry:
+    """A new file. Its sequence number is inherited, so that a retry need not write it again.
+
+    A rewrite that keeps the age of its rows gives ``sequence_number``.
+    """
+    return ManifestEntry(ADDED, snapshot_id, sequence_number, None, file)
+
+
+def existing_entry(file: DataFile, snapshot_id: int) -> ManifestEntry:
+    """A file of an older manifest, with all that it inherited there made explicit.
+
+    ``snapshot_id`` stands for the adder where the old manifest does not know it.
+    """
+    adder = snapshot_id if file.snapshot_id is None else file.snapshot_id
+    return ManifestEntry(EXISTING, adder, file.sequence_number, file.file_sequence_number, file)
+
+
+def deleted_entry(file: DataFile, snapshot_id: int) -> ManifestEntry:
+    """A file of an older manifest that snapshot ``snapshot_id`` removes."""
+    return ManifestEntry(
+        DELETED, snapshot_id, file.sequence_number, file.file_sequence_number, file
+    )
+
+
+# Summaries of the partition values of each field in a whole manifest.
+#
+# Source: Iceberg spec, "Manifest Lists"; Java ``PartitionSummary``.
+
+
+def field_summaries(
+    partitions: Iterable[tuple[Any, ...]], types: Sequence[t.IcebergType]
+) -> tuple[FieldSummary, ...]:
+    """A summary for each partition field of a spec over the tuples of all entries.
+
+    Bounds are exact and leave out nulls and NaN; they are None where nothing else is there.
+    """
+    distinct = set(partitions)
+    return tuple(
+        _summary(type, {each[place] for each in distinct}) for place, type in enumerate(types)
+    )
+
+
+def _summary(type: t.IcebergType, values: set[Any]) -> FieldSummary:
+    has_null = None in values or UNSTORED in values
+    has_nan = any(each.__class__ is float and each != each for each in values)
+    known = [each for each in values if each is not None and each is not UNSTORED and each == each]
+    if not known:
+        return FieldSummary(has_null, has_nan)
+    lower, upper = min(known), max(known)
+    if t.is_floating(type):
+        # Zeros of both signs are one value here, and two in Java's order.
+        lower, upper = lower or -0.0, upper or 0.0
+    return FieldSummary(has_null, has_nan, encode_bound(type, lower), encode_bound(type, upper))
+
 
 # A number that the commit gives to a manifest when it knows it.
 UNASSIGNED: Final = -1

@@ -11,8 +11,12 @@ from typing import Any, Final
 from icesql.errors import ProgrammingError, UnsupportedTableError
 from icesql.iceberg.evolution.schema_rules import check_schema, least_format
 from icesql.iceberg.metadata.changes import updates as u
-from icesql.iceberg.metadata.changes.logs import next_metadata_log
-from icesql.iceberg.metadata.changes.snapshots import Document, SnapshotChanges, listed
+from icesql.iceberg.metadata.changes.snapshots import (
+    Document,
+    SnapshotChanges,
+    listed,
+    next_metadata_log,
+)
 from icesql.iceberg.metadata.json_fields import as_int, as_list, as_object, required_int
 from icesql.iceberg.metadata.json_writer import (
     schema_json,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 )
 def compute_table_stats(call: Call) -> Plan:
     """The statistics file of a snapshot's columns."""
-    from icesql.commit.snapshots.engine import engine_summary
+    from icesql.commit.snapshots.branches import engine_summary
     from icesql.iceberg.metadata.property_numbers import whole_number
     from icesql.maintain.statistics.columns import columns_to_sketch, compute_table_statistics
 

@@ -13,8 +13,8 @@ from icesql.sql.writes.changes.conditions import (
     check_condition,
     refuse_endings,
 )
+from icesql.sql.writes.rows import read_target
 from icesql.sql.writes.statements import Delete
-from icesql.sql.writes.targets import read_target
 
 # Reads a text made of the statement's, whose places are so much further.
 ReadText = Callable[[str, int], Query]

@@ -19,8 +19,8 @@ from icesql.sql.writes.changes.conditions import (
     refuse_endings,
     split_at,
 )
+from icesql.sql.writes.rows import read_target
 from icesql.sql.writes.statements import ColumnValue, Update
-from icesql.sql.writes.targets import read_target
 
 ReadQuery = Callable[[Sequence[Token]], Query]
 # What ends a value.

@@ -24,9 +24,8 @@ from icesql.sql.writes.merge.names import (
     written_name,
 )
 from icesql.sql.writes.merge.statement import JoinKey, Merge, MergeClause
-from icesql.sql.writes.rows import read_evolution
+from icesql.sql.writes.rows import read_evolution, read_target
 from icesql.sql.writes.statements import TableName
-from icesql.sql.writes.targets import read_target
 
 # Reads a text made of the statement's, whose places are so much further.
 ReadText = Callable[[str, int], Query]

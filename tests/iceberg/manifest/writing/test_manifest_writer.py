@@ -12,19 +12,21 @@ from msgspec.structs import replace
 
 from icesql.errors import InternalError, UnsupportedTableError
 from icesql.iceberg import types as t
-from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.content_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import (
     FieldSummary,
     ManifestContent,
     decode_manifest,
     decode_manifest_list,
 )
-from icesql.iceberg.manifest.writing.entry import added_entry, deleted_entry, existing_entry
-from icesql.iceberg.manifest.writing.field_summaries import field_summaries
 from icesql.iceberg.manifest.writing.list_writer import ListHeader, write_manifest_list
 from icesql.iceberg.manifest.writing.manifest_writer import (
     UNASSIGNED,
     ManifestForm,
+    added_entry,
+    deleted_entry,
+    existing_entry,
+    field_summaries,
     write_manifest,
 )
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec, partition_types
