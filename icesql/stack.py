@@ -14,7 +14,7 @@ _STACK_BYTES: Final = 16 << 20
 _starting: Final = threading.Lock()
 
 
-def with_room(function: Callable[[], T], *, deep: bool = False) -> T:
+def with_deep_stack(function: Callable[[], T], *, deep: bool = False) -> T:
     """``function()``, on a stack of its own when it is ``deep`` or the caller's stack is full.
 
     A program may call from deep in its own recursion or from a thread of a small stack. Raises

@@ -240,7 +240,7 @@ class Pipeline:
             statement = cast("Query", self.parse(text.sql, text.parameters)[0])
         names_a_store = any(name.startswith(_OF_STORES) for name in self.state.names.given)
         if names_a_store and query.settings.engine != "spark":
-            from icesql.session.meanwhile import load_modules
+            from icesql.session.preload import load_modules
 
             query.meanwhile = load_modules
         # What another thread makes meanwhile may have a name of this text.

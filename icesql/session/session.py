@@ -17,7 +17,7 @@ from icesql.session.outcome import Outcome, Parameters, State
 from icesql.session.pipeline import Pipeline, Readable
 from icesql.session.prepared import QueryText
 from icesql.sql.parser.row_count import RowCount
-from icesql.stack import with_room
+from icesql.stack import with_deep_stack
 from icesql.storage.cache import Blocks, BoundedCache
 from icesql.storage.clean_errors import clean, spell_out
 
@@ -70,7 +70,7 @@ class Session:
     def execute(self, statement: Readable, query: QueryContext) -> Outcome:
         """Run one statement, also where the caller's stack is nearly full."""
         try:
-            return with_room(lambda: self._execute(statement, query))
+            return with_deep_stack(lambda: self._execute(statement, query))
         except RecursionError as error:
             raise OperationalError(
                 "the statement is nested too deeply for the stack of this program; name its inner "

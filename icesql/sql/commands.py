@@ -8,7 +8,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from icesql.sql.constant import read_constant
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import NUMBER, WORD, Token, word_at, words_at
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.show_statements.in_from import begins_comparison
@@ -90,7 +90,7 @@ def read_command(tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> St
             return reader.describe()
 
 
-class Commands(Words):
+class Commands(TokenCursor):
     """Reads one statement, from behind its first word."""
 
     def __init__(self, tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> None:

@@ -9,7 +9,7 @@ from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, TEXT, WORD, Token, 
 from icesql.sql.positions import syntax_error
 
 
-class Words:
+class TokenCursor:
     """The tokens of one statement and a place among them."""
 
     def __init__(self, tokens: Sequence[Token], sql: str) -> None:
@@ -139,12 +139,12 @@ class Words:
             if depth < 0:
                 raise syntax_error(f'unexpected "{token.text}"', token)
 
-    def in_brackets(self) -> Words:
+    def in_brackets(self) -> TokenCursor:
         """The tokens between the next bracket and the one that closes it."""
         opened = self.index
         self.need("(")
         self.index = closing(self.tokens, opened)
-        inner = Words(self.tokens[opened + 1 : self.index], self.sql)
+        inner = TokenCursor(self.tokens[opened + 1 : self.index], self.sql)
         if not inner.tokens:
             raise self.unexpected("something in the brackets")
         self.need(")")

@@ -200,7 +200,7 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
 
 
 # Levels of brackets and CASE that are parsed at all: far more than Python's default of 1,000
-# frames has room for, and few enough for the stack of ``with_room`` when a program raised that.
+# frames has room for, and few enough for ``with_deep_stack`` when a program raised that.
 MOST_LEVELS: Final = 300
 
 

@@ -63,7 +63,7 @@ from icesql.sql.statement_words import (
     TABLE_WORDS,
     WRITE_WORDS,
 )
-from icesql.stack import with_room
+from icesql.stack import with_deep_stack
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -110,7 +110,7 @@ def _read(read: Callable[[], list[Statement]], sql: str, dialect: str | None) ->
     """Call ``read`` on a text; word its errors and give them their places."""
     with placing(sql):
         try:
-            return with_room(read)
+            return with_deep_stack(read)
         except RecursionError:
             raise too_deep(None) from None
         except (SqlSyntaxError, UnsupportedSqlError) as error:
@@ -423,7 +423,7 @@ class Parse:
     def expanded(self, tokens: Sequence[Token], shown: Mapping[int, Shown | Query]) -> Query:
         """The query of a text that holds the texts of views."""
         self.shown, self.views = shown, True
-        return with_room(lambda: self._query(tokens))
+        return with_deep_stack(lambda: self._query(tokens))
 
     def alone(self, inside: str) -> Parse:
         """The same for a query inside of what can have no parameter, as "a view"."""

@@ -27,7 +27,7 @@ from icesql.sql.references import take_references
 from icesql.sql.show_statements.in_from import PREFIX
 from icesql.sql.statement import Query
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns
-from icesql.stack import with_room
+from icesql.stack import with_deep_stack
 
 if TYPE_CHECKING:
     from icesql.sql.parse import Parse
@@ -192,7 +192,7 @@ def _engine_tree(
     levels = nesting(tokens)
     deep = len(tokens) > _FEW_TOKENS or not is_shallow(levels)
     try:
-        engine_tree, tree = with_room(lambda: read_text(text, travels, accepts), deep=deep)
+        engine_tree, tree = with_deep_stack(lambda: read_text(text, travels, accepts), deep=deep)
     except RecursionError:
         raise too_deep(deepest_token(tokens)) from None
     except NotParsed as error:
@@ -228,7 +228,7 @@ def _sqlglot_tree(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True)
     deep = not is_shallow(nesting(tokens))
     try:
         travels = cut_travels(in_steps(rewriting.tokens), sql, operand)
-        trees = with_room(
+        trees = with_deep_stack(
             lambda: parse_tokens(travels.tokens, sql, reader, dialect or None), deep=deep
         )
     except ParseError as error:

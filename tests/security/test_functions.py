@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import icesql
 from icesql.engine.duckdb.sql.checked import check_written
 from icesql.errors import DatabaseError, SqlSyntaxError, UnsupportedSqlError
-from icesql.query.dialects.vendors.translation import translate
+from icesql.query.dialects.trino_snowflake.translation import translate
 from icesql.sql.engine_functions import classes, refusal
 from icesql.sql.parse import parse
 from icesql.sql.statement import Query

@@ -642,7 +642,7 @@ def test_what_is_loaded_meanwhile_may_fail(
     def fail(*_: object) -> None:
         raise OSError("nothing to load")
 
-    monkeypatch.setattr("icesql.session.meanwhile.load_modules", fail)
+    monkeypatch.setattr("icesql.session.preload.load_modules", fail)
     monkeypatch.setattr("icesql.engine.duckdb.engine.LocalEngine.get_ready", fail)
     sql = "SELECT sum(id) FROM lake.small WHERE id >= 0"
     assert connect().execute(sql).fetchall() == expected(bucket, sql)

@@ -36,7 +36,7 @@ def translate(
         for index, table in enumerate(temporary)
     }
     if dialect != SPARK:
-        from icesql.query.dialects.vendors.translation import translate as by_vendor
+        from icesql.query.dialects.trino_snowflake.translation import translate as by_vendor
 
         by_vendor(tree, schemas, dialect, ctes)
         return

@@ -87,7 +87,7 @@ def _implied(
     reasons = tuple(translator.reasons)
     if ask is None or not asks_files or not (reasons or predicate is ALWAYS_TRUE):
         return Implied(predicate, reasons)
-    from icesql.query.pushdown.computed.of_files import file_condition
+    from icesql.query.pushdown.computed.range_question import file_condition
 
     nodes = list(resolved.walk())
     if len(nodes) > MOST_NODES or any(each.name == "opaque" for each in nodes):

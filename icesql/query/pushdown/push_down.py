@@ -31,7 +31,10 @@ from icesql.query.pushdown.computed.expression import (
     string,
 )
 from icesql.query.pushdown.computed.reading import expression_of
-from icesql.query.pushdown.needed.distinct_values import asks_for_values, with_values_only
+from icesql.query.pushdown.metadata_aggregates.distinct_values import (
+    asks_for_values,
+    with_values_only,
+)
 from icesql.query.pushdown.select_keys import (
     OuterJoins,
     has_only,
@@ -133,7 +136,7 @@ def push_down(
         filtered.append(replace(scan, row_filter=named, limit=limit, file_conditions=asked))
     kept = tuple(filtered)
     if any(asks_for_extremes(scope.select) for scope in scopes):
-        from icesql.query.pushdown.needed.extremes import with_extremes
+        from icesql.query.pushdown.metadata_aggregates.extremes import with_extremes
 
         kept = with_extremes(tree, scopes, kept, query, pusher.wheres, spark=spark)
     if spark is None and query.settings.engine == "local" and asks_for_values(tree):

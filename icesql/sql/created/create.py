@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from msgspec.structs import replace
 
 from icesql.errors import Error
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import CreateTable, CreateView, Drop, Query, Statement
@@ -55,7 +55,7 @@ def read_created(tokens: Sequence[Token], sql: str, readers: Readers) -> Stateme
     return reader.drop() if reader.either("DROP") else reader.create()
 
 
-class _Reader(Words):
+class _Reader(TokenCursor):
     def __init__(self, tokens: Sequence[Token], sql: str, readers: Readers) -> None:
         super().__init__(tokens, sql)
         self._readers = readers

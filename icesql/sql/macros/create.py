@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import CLOSING, OPENING, Token, word_at
 from icesql.sql.macros.expand import ends_operand
 from icesql.sql.macros.macro import (
@@ -54,7 +54,7 @@ def read_macro(tokens: Sequence[Token], sql: str, reader: Reader) -> CreateMacro
     return made.drop() if made.either("DROP") else made.create()
 
 
-class _Reader(Words):
+class _Reader(TokenCursor):
     def __init__(self, tokens: Sequence[Token], sql: str, reader: Reader) -> None:
         super().__init__(tokens, sql)
         self._reader = reader

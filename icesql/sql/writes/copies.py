@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import TEXT, Token
 
 
 def is_copy_from(tokens: Sequence[Token]) -> bool:
     """Whether the tokens are those of COPY table … FROM 'file'."""
-    words = Words(tokens, "")
+    words = TokenCursor(tokens, "")
     words.index = 1
     if words.peek() in ("(", "INTO"):
         return False

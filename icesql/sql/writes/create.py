@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from icesql.errors import similar_names
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
@@ -35,7 +35,7 @@ NAMESPACES: Final = ("SCHEMA", "NAMESPACE", "DATABASE")
 
 
 def read_create(
-    words: Words, read_query: ReadQuery, constant: ReadConstant, *, replaces: bool = False
+    words: TokenCursor, read_query: ReadQuery, constant: ReadConstant, *, replaces: bool = False
 ) -> CreateTable | CreateNamespace | None:
     """The statement after CREATE; None for what is neither a table nor a namespace.
 
@@ -82,7 +82,7 @@ def read_create(
     )
 
 
-def _like(words: Words, table: TableName, unless: bool, replace: bool) -> CreateTable:
+def _like(words: TokenCursor, table: TableName, unless: bool, replace: bool) -> CreateTable:
     """``LIKE s [TBLPROPERTIES …] [LOCATION …]``, also ``(LIKE s INCLUDING PROPERTIES)``."""
     in_brackets = words.skip("(")
     words.need("LIKE")
@@ -122,7 +122,7 @@ class Clauses:
         self.location: str | None = None
 
 
-def _read_clause(words: Words, clauses: Clauses) -> None:
+def _read_clause(words: TokenCursor, clauses: Clauses) -> None:
     at = words.here
     if words.skip("USING"):
         engine = words.identifier()
@@ -151,14 +151,14 @@ def _read_clause(words: Words, clauses: Clauses) -> None:
         raise words.unexpected("PARTITIONED BY", "LOCATION", "TBLPROPERTIES", "WITH", "AS")
 
 
-def read_clauses(words: Words) -> Clauses:
+def read_clauses(words: TokenCursor) -> Clauses:
     """Trino's properties, to the end of the words."""
     found = Clauses()
     _read_with(words, found)
     return found
 
 
-def _read_with(words: Words, clauses: Clauses, *, is_new: bool = False) -> None:
+def _read_with(words: TokenCursor, clauses: Clauses, *, is_new: bool = False) -> None:
     """``WITH ('key' = 'value')`` of DuckDB, and Trino's ``partitioning`` and so on."""
     codec = None
     while True:
@@ -254,7 +254,7 @@ def _bloom_filters(word: str, columns: Sequence[str]) -> list[tuple[str, str]]:
     return [(f"write.parquet.bloom-filter-enabled.column.{each}", "true") for each in columns]
 
 
-def _map(words: Words) -> list[tuple[str, str]]:
+def _map(words: TokenCursor) -> list[tuple[str, str]]:
     """``MAP(ARRAY['key'], ARRAY['value'])``."""
     at = words.here
     words.need("MAP")
@@ -268,16 +268,16 @@ def _map(words: Words) -> list[tuple[str, str]]:
     return list(zip(keys, values, strict=True))
 
 
-def _with_pair(words: Words) -> tuple[str, str]:
+def _with_pair(words: TokenCursor) -> tuple[str, str]:
     start = words.index
     words.until()
     pair = words.tokens[start : words.index]
-    part = Words([word_at("(", words.here), *pair, word_at(")", words.here)], words.sql)
+    part = TokenCursor([word_at("(", words.here), *pair, word_at(")", words.here)], words.sql)
     ((key, value),) = read_properties(part)
     return key, value
 
 
-def _array(words: Words) -> list[str]:
+def _array(words: TokenCursor) -> list[str]:
     words.need("ARRAY")
     words.need("[")
     texts = []
@@ -298,7 +298,7 @@ def _sort_term(text: str, at: int) -> SortTerm:
     return SortTerm(term.source, term.transform, descending, first, at)
 
 
-def _create_namespace(words: Words) -> CreateNamespace:
+def _create_namespace(words: TokenCursor) -> CreateNamespace:
     words.index += 1
     unless = words.skip("IF", "NOT", "EXISTS")
     parts = words.name("a namespace")
@@ -315,7 +315,7 @@ def _create_namespace(words: Words) -> CreateNamespace:
     return CreateNamespace(parts, unless, tuple(properties))
 
 
-def read_drop(words: Words) -> DropTable | DropNamespace | None:
+def read_drop(words: TokenCursor) -> DropTable | DropNamespace | None:
     """The statement after DROP; None for what is neither a table nor a namespace."""
     namespace = words.peek() in NAMESPACES
     if not namespace and words.peek() != "TABLE":
@@ -337,6 +337,6 @@ def read_drop(words: Words) -> DropTable | DropNamespace | None:
     return DropTable(TableName(parts, at), exists, purge)
 
 
-def _table(words: Words) -> TableName:
+def _table(words: TokenCursor) -> TableName:
     at = words.here
     return TableName(words.name("a table"), at)

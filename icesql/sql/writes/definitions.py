@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import NUMBER, TEXT, WORD, Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
@@ -43,7 +43,7 @@ _IN_TEXT: Final = re.compile(r"\s*(?:(\w+)\s*\(\s*(.+?)\s*\)|(.+?))\s*")
 # ------------------------------------------------------------------ columns
 
 
-def read_columns(words: Words, constant: ReadConstant) -> tuple[ColumnDefinition, ...]:
+def read_columns(words: TokenCursor, constant: ReadConstant) -> tuple[ColumnDefinition, ...]:
     """The columns between the brackets that come next. Raises SqlSyntaxError."""
     inner = words.in_brackets()
     columns = [read_column(inner, constant)]
@@ -53,7 +53,9 @@ def read_columns(words: Words, constant: ReadConstant) -> tuple[ColumnDefinition
     return tuple(columns)
 
 
-def read_column(words: Words, constant: ReadConstant, *, colon: bool = False) -> ColumnDefinition:
+def read_column(
+    words: TokenCursor, constant: ReadConstant, *, colon: bool = False
+) -> ColumnDefinition:
     """``name type [NOT NULL] [DEFAULT constant] [COMMENT 'text']``."""
     at = words.here
     if words.peek() in ("PRIMARY", "UNIQUE", "CHECK", "CONSTRAINT", "FOREIGN") and (
@@ -87,7 +89,7 @@ def read_column(words: Words, constant: ReadConstant, *, colon: bool = False) ->
     return ColumnDefinition(name, type, required, comment, default, at)
 
 
-def read_type(words: Words, constant: ReadConstant) -> TypeName:
+def read_type(words: TokenCursor, constant: ReadConstant) -> TypeName:
     """A type with everything in it."""
     at = words.here
     name, more = words.identifier("a type").upper(), ""
@@ -122,14 +124,16 @@ def read_type(words: Words, constant: ReadConstant) -> TypeName:
     return found
 
 
-def _unnamed(words: Words, constant: ReadConstant) -> ColumnDefinition:
+def _unnamed(words: TokenCursor, constant: ReadConstant) -> ColumnDefinition:
     """The type of an element, which may be NOT NULL."""
     at = words.here
     type = read_type(words, constant)
     return ColumnDefinition("", type, words.skip("NOT", "NULL"), offset=at)
 
 
-def _inside(words: Words, read: Callable[[], ColumnDefinition]) -> tuple[ColumnDefinition, ...]:
+def _inside(
+    words: TokenCursor, read: Callable[[], ColumnDefinition]
+) -> tuple[ColumnDefinition, ...]:
     """The fields between < and >, or between brackets."""
     closing = ">" if words.peek() == "<" else ")"
     words.need("<" if closing == ">" else "(")
@@ -140,7 +144,7 @@ def _inside(words: Words, read: Callable[[], ColumnDefinition]) -> tuple[ColumnD
     return tuple(found)
 
 
-def _arguments(words: Words) -> tuple[int | str, ...]:
+def _arguments(words: TokenCursor) -> tuple[int | str, ...]:
     closing = "]" if words.peek() == "[" else ")"
     words.index += 1
     found: list[int | str] = []
@@ -158,7 +162,7 @@ def _arguments(words: Words) -> tuple[int | str, ...]:
 # ------------------------------------------------------------------ partitions and orders
 
 
-def read_partitioning(words: Words) -> tuple[PartitionTerm, ...]:
+def read_partitioning(words: TokenCursor) -> tuple[PartitionTerm, ...]:
     """The entries between the brackets that come next; ``()`` is none."""
     if words.skip("(", ")"):
         return ()
@@ -170,7 +174,7 @@ def read_partitioning(words: Words) -> tuple[PartitionTerm, ...]:
     return tuple(terms)
 
 
-def read_term(words: Words) -> PartitionTerm:
+def read_term(words: TokenCursor) -> PartitionTerm:
     """``column``, ``days(column)``, ``bucket(16, column)`` or ``bucket(column, 16)``."""
     at = words.here
     if words.peek(1) != "(":
@@ -204,7 +208,7 @@ def read_term(words: Words) -> PartitionTerm:
     return PartitionTerm(source, f"{_WITH_NUMBER[function]}[{number}]", offset=at)
 
 
-def read_ordering(words: Words) -> tuple[SortTerm, ...]:
+def read_ordering(words: TokenCursor) -> tuple[SortTerm, ...]:
     """``term [ASC | DESC] [NULLS FIRST | LAST], …``, to the end of the words."""
     terms = []
     while True:
@@ -243,7 +247,7 @@ def term_of_text(text: str, at: int | None) -> PartitionTerm:
 # ------------------------------------------------------------------ properties
 
 
-def read_keys(words: Words) -> tuple[str, ...]:
+def read_keys(words: TokenCursor) -> tuple[str, ...]:
     """``('key', …)``: the properties that UNSET names."""
     inner = words.in_brackets()
     keys = [inner.text()]
@@ -253,7 +257,7 @@ def read_keys(words: Words) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def read_properties(words: Words) -> tuple[tuple[str, str], ...]:
+def read_properties(words: TokenCursor) -> tuple[tuple[str, str], ...]:
     """``('key' = 'value', …)``; keys and values may stand without quotes."""
     inner = words.in_brackets()
     found = []
@@ -268,7 +272,7 @@ def read_properties(words: Words) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _property_word(words: Words) -> str:
+def _property_word(words: TokenCursor) -> str:
     token = words.token
     if token is not None and token.kind == TEXT:
         return words.text()
@@ -278,7 +282,7 @@ def _property_word(words: Words) -> str:
     return text
 
 
-def _property_value(words: Words) -> str:
+def _property_value(words: TokenCursor) -> str:
     token = words.token
     if token is None:
         raise words.unexpected("a value")

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
@@ -27,7 +27,7 @@ class ReadText(Protocol):
         """The query. Raises what reading one raises, at places of the statement."""
 
 
-def read_partition(words: Words, constant: ReadConstant) -> tuple[PartitionValue, ...]:
+def read_partition(words: TokenCursor, constant: ReadConstant) -> tuple[PartitionValue, ...]:
     """``PARTITION (p = 1, q)``: a value for some columns, names alone for others."""
     if words.peek() != "PARTITION" or words.peek(1) != "(":
         return ()
@@ -58,7 +58,7 @@ class Replacing(Struct, frozen=True):
 
 
 def read_replaced(
-    words: Words, table: TableName, after_table: int, read_text: ReadText, *, by_name: bool
+    words: TokenCursor, table: TableName, after_table: int, read_text: ReadText, *, by_name: bool
 ) -> Replacing:
     """The condition and the query, from the word WHERE on.
 
@@ -90,14 +90,14 @@ def read_replaced(
     return Replacing(ReplacedRows(gone, len(begin) - start, len(begin_new) - first), query)
 
 
-def _last_name(words: Words, table: TableName) -> str:
+def _last_name(words: TokenCursor, table: TableName) -> str:
     """The last part of the table's name, quoted as the user did."""
     first = next(n for n, each in enumerate(words.tokens) if each.start == table.offset)
     last = words.tokens[first + 2 * (len(table.parts) - 1)]
     return words.sql[last.start : last.stop]
 
 
-def _condition(words: Words) -> Sequence[Token]:
+def _condition(words: TokenCursor) -> Sequence[Token]:
     """The tokens up to the query, which no bracket or CASE can hold."""
     start, depth = words.index, 0
     while (token := words.token) is not None:
@@ -113,7 +113,7 @@ def _condition(words: Words) -> Sequence[Token]:
     return words.tokens[start : words.index]
 
 
-def _is_inside(words: Words) -> bool:
+def _is_inside(words: TokenCursor) -> bool:
     """Whether such a word is part of the condition: IS DISTINCT FROM, TIMESTAMP WITH TIME ZONE."""
     before = words.tokens[words.index - 1].word if words.index else ""
     return (words.peek() == "FROM" and before.endswith("DISTINCT")) or (
@@ -121,7 +121,7 @@ def _is_inside(words: Words) -> bool:
     )
 
 
-def _is_query(words: Words) -> bool:
+def _is_query(words: TokenCursor) -> bool:
     """Whether the bracket that comes next holds the query, not a part of the condition."""
     before = words.tokens[words.index - 1].word
     ahead = 1

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token, word_at
 from icesql.sql.positions import unsupported
 from icesql.sql.reserved import check_name
@@ -46,7 +46,7 @@ from icesql.sql.writes.views import read_alter_view, read_create_view, read_drop
 WORDS: Final = ("BEGIN", "START", "COMMIT", "ROLLBACK")
 
 
-def read_transaction(words: Words, first: str) -> TransactionControl | None:
+def read_transaction(words: TokenCursor, first: str) -> TransactionControl | None:
     """The statement after its first word; None for another that begins so.
 
     Raises UnsupportedSqlError for options, SAVEPOINT among them.
@@ -82,7 +82,7 @@ def read_write(
 
     ``read_alone`` knows no parameters. Raises SqlSyntaxError and UnsupportedSqlError.
     """
-    words = Words(tokens, sql)
+    words = TokenCursor(tokens, sql)
     words.index = 1
 
     def constant(given: Sequence[Token]) -> Query:
@@ -151,7 +151,7 @@ def _constant(tokens: Sequence[Token], read_query: ReadQuery) -> Query:
     return replace(query, user_text=None, spark=None)
 
 
-def _read_alter(words: Words, constant: ReadConstant, read_query: ReadQuery) -> Write:
+def _read_alter(words: TokenCursor, constant: ReadConstant, read_query: ReadQuery) -> Write:
     exists = words.skip("IF", "EXISTS")
     at = words.here
     table = TableName(words.name("a table"), at)
@@ -160,7 +160,7 @@ def _read_alter(words: Words, constant: ReadConstant, read_query: ReadQuery) -> 
 
 
 def _read_change(
-    words: Words, table: TableName, constant: ReadConstant, read_query: ReadQuery
+    words: TokenCursor, table: TableName, constant: ReadConstant, read_query: ReadQuery
 ) -> Write:
     """The change behind ALTER TABLE and its name."""
     here = words.here

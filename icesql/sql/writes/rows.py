@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import NUMBER, TEXT, Token, word_at, words_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
@@ -21,7 +21,7 @@ from icesql.sql.writes.statements import Insert, TableName
 _HINT: Final = "rows are written to a branch: VERSION AS OF 'branch'"
 
 
-def read_target(words: Words) -> TableName:
+def read_target(words: TokenCursor) -> TableName:
     """``t``, ``t VERSION AS OF 'b'``, ``t FOR SYSTEM_VERSION AS OF 'b'``, ``t@b``,
     ``t @ BRANCH b``, ``t AT (BRANCH => 'b')`` or ``t AT BRANCH b``.
 
@@ -32,7 +32,7 @@ def read_target(words: Words) -> TableName:
     return TableName(words.name("a table"), at, _branch(words))
 
 
-def _branch(words: Words) -> str | None:
+def _branch(words: TokenCursor) -> str | None:
     if words.skip("@"):
         words.skip("BRANCH")
         return _name(words)
@@ -57,7 +57,7 @@ def _branch(words: Words) -> str | None:
     return None
 
 
-def _name(words: Words) -> str:
+def _name(words: TokenCursor) -> str:
     token = words.token
     if token is None or token.kind == NUMBER:
         raise unsupported("writing to a snapshot", words.here, _HINT)
@@ -88,7 +88,7 @@ _EVOLVES: Final = "merge_schema"
 
 
 def read_insert(
-    words: Words, read_query: ReadQuery, read_text: ReadText, constant: ReadConstant
+    words: TokenCursor, read_query: ReadQuery, read_text: ReadText, constant: ReadConstant
 ) -> Insert:
     """The statement after INSERT."""
     at = words.here
@@ -145,7 +145,7 @@ def read_insert(
     )
 
 
-def _defaults(words: Words) -> tuple[frozenset[tuple[int, int]], str]:
+def _defaults(words: TokenCursor) -> tuple[frozenset[tuple[int, int]], str]:
     """The rows and columns of VALUES, from 0, that are DEFAULT, and its text with NULL for each."""
     tokens, found = words.rest, set()
     text, start = words.sql[tokens[0].start : tokens[-1].stop], tokens[0].start
@@ -169,7 +169,7 @@ def _defaults(words: Words) -> tuple[frozenset[tuple[int, int]], str]:
     return frozenset(found), text
 
 
-def read_evolution(words: Words) -> bool:
+def read_evolution(words: TokenCursor) -> bool:
     """Whether WITH SCHEMA EVOLUTION comes next. Raises SqlSyntaxError for another WITH."""
     if not words.skip("WITH"):
         return False
@@ -177,7 +177,7 @@ def read_evolution(words: Words) -> bool:
     return True
 
 
-def _column_list(words: Words) -> tuple[str, ...]:
+def _column_list(words: TokenCursor) -> tuple[str, ...]:
     inner = words.in_brackets()
     names = [inner.identifier("a column")]
     while inner.skip(","):
@@ -189,7 +189,7 @@ def _column_list(words: Words) -> tuple[str, ...]:
 # ------------------------------------------------------------------ COPY
 
 
-def read_copy_from(words: Words, read_query: ReadQuery) -> Insert:
+def read_copy_from(words: TokenCursor, read_query: ReadQuery) -> Insert:
     """The statement after COPY: ``table [(columns)] FROM 'file' [(options)]``."""
     table = read_target(words)
     columns = _column_list(words) if words.peek() == "(" else None
@@ -235,7 +235,7 @@ def _form_of(path: str, at: Token) -> str:
     return known[ending]
 
 
-def _copy_options(words: Words) -> dict[str, str]:
+def _copy_options(words: TokenCursor) -> dict[str, str]:
     inner = words.in_brackets()
     found: dict[str, str] = {}
     while True:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query, Write
 from icesql.sql.writes.definitions import read_keys, read_properties
@@ -49,7 +49,7 @@ class DropStoredView(Write, frozen=True):
     if_exists: bool = False
 
 
-def read_create_view(words: Words, read_alone: ReadText) -> CreateStoredView | None:
+def read_create_view(words: TokenCursor, read_alone: ReadText) -> CreateStoredView | None:
     """The statement after CREATE; None for what is no view.
 
     ``read_alone`` reads a text without the parameters of the statement.
@@ -81,7 +81,7 @@ def read_create_view(words: Words, read_alone: ReadText) -> CreateStoredView | N
     return CreateStoredView(view, text, query, shift, columns, tuple(properties), unless, replaces)
 
 
-def _query(words: Words, read_alone: ReadText) -> tuple[str, Query, int]:
+def _query(words: TokenCursor, read_alone: ReadText) -> tuple[str, Query, int]:
     """The text of a view, the query of its columns, and how much further that has places."""
     if words.token is None:
         raise words.unexpected("a query")
@@ -93,7 +93,7 @@ def _query(words: Words, read_alone: ReadText) -> tuple[str, Query, int]:
     return text, read_alone(f"{begin}{text}\n) AS v LIMIT 0", shift), shift
 
 
-def read_alter_view(words: Words, read_alone: ReadText) -> Write:
+def read_alter_view(words: TokenCursor, read_alone: ReadText) -> Write:
     """The statement after ALTER VIEW."""
     at = words.here
     view = TableName(words.name("a view"), at)
@@ -115,7 +115,7 @@ def read_alter_view(words: Words, read_alone: ReadText) -> Write:
     return found
 
 
-def read_drop_view(words: Words) -> DropStoredView | None:
+def read_drop_view(words: TokenCursor) -> DropStoredView | None:
     """The statement after DROP; None for what is no view."""
     start = words.index
     if not words.skip("VIEW"):
@@ -128,7 +128,7 @@ def read_drop_view(words: Words) -> DropStoredView | None:
     return DropStoredView(view, exists)
 
 
-def _columns(words: Words) -> tuple[tuple[str, str | None], ...]:
+def _columns(words: TokenCursor) -> tuple[tuple[str, str | None], ...]:
     inner = words.in_brackets()
     found: list[tuple[str, str | None]] = []
     while True:

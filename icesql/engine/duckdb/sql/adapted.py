@@ -14,7 +14,7 @@ from icesql.engine.duckdb.sql.read_text import TextReading
 from icesql.errors import AmbiguousColumnError, UnsupportedSqlError
 from icesql.iceberg.schema import Schema
 from icesql.sql.trees import exp
-from icesql.stack import with_room
+from icesql.stack import with_deep_stack
 
 
 class Adapter(Struct, frozen=True):
@@ -46,7 +46,7 @@ class Adapter(Struct, frozen=True):
                 adapt_types(reading)
             return reading.changes()
 
-        return with_room(read)
+        return with_deep_stack(read)
 
     def adapted(self, sql: str, tables: Mapping[str, str], lists: Mapping[str, str]) -> str:
         """A text with its changes, where nobody knows the user's places."""

@@ -14,7 +14,7 @@ from icesql.engine.duckdb.sql.adapted import adapter_of
 from icesql.engine.duckdb.sql.checked import check_written
 from icesql.engine.duckdb.sql.composed import Composed, compose
 from icesql.engine.duckdb.sql.long_lists import with_constants
-from icesql.engine.duckdb.sql.own_words import KeptTexts, OwnWords
+from icesql.engine.duckdb.sql.own_words import CheckedText, KeptTexts
 from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.sql.positions import unsupported
@@ -53,7 +53,7 @@ def bind_sql(
         adapter = adapter_of(bound.tree, [scan.projection for scan in bound.scans], cursor)
     if bound.user_text is not None:
         text = bound.user_text
-        words = OwnWords(text, bound.tree, bound.has_lists, cursor, texts, adapter)
+        words = CheckedText(text, bound.tree, bound.has_lists, cursor, texts, adapter)
         if prepared is not None and (adapter is None or not adapter.by_value):
             prepared.runs_unchanged = not words.is_changed
         if bound.only_text and words.is_changed:

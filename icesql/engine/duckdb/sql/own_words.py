@@ -59,7 +59,7 @@ def _key(text: UserText) -> _Key:
     return text.text, edits
 
 
-class OwnWords:
+class CheckedText:
     """A text that was found to do nothing but what its tree says.
 
     Raises UnsupportedSqlError at places of the user's SQL, ScanLimitError for what ``size_guards``

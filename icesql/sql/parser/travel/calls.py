@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import TEXT, Token
 from icesql.sql.parser.travel.changes import ChangesReader, Value, change_clause
 from icesql.sql.positions import syntax_error, unsupported
@@ -45,7 +45,7 @@ class FoundCall(Struct, frozen=True):
     clause_from: int = 0
 
 
-class CallReader(Words):
+class TravelCallReader(TokenCursor):
     """Reads one call; ``value`` reads an operand at an index and says where it ends."""
 
     def __init__(self, tokens: Sequence[Token], sql: str, value: Value) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.errors import Error
 from icesql.sql.change_range import OPTIONS
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import TEXT, Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.trees import exp
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     _End = tuple[dict[str, Any], exp.Expr]
 
 
-class ChangesReader(Words):
+class ChangesReader(TokenCursor):
     """Reads one clause; ``value`` reads an operand at an index and says where it ends."""
 
     def __init__(self, tokens: Sequence[Token], sql: str, value: Value) -> None:

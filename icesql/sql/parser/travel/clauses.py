@@ -92,9 +92,9 @@ def cut_travels(tokens: Sequence[Token], sql: str, read_value: ReadValue) -> Tra
         raise syntax_error("a zero byte", sql.index(MARK))
     if not any(token.word in STARTS for token in tokens):
         return Travels(list(tokens), {}, {})
-    from icesql.sql.parser.travel.cutter import Cutter
+    from icesql.sql.parser.travel.cutter import TravelCutter
 
-    cutter = Cutter(tokens, sql, read_value)
+    cutter = TravelCutter(tokens, sql, read_value)
     cutter.run()
     return Travels(cutter.kept, cutter.clauses, cutter.tables)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import (
     CLOSING,
     NAME,
@@ -37,7 +37,7 @@ from icesql.sql.show_statements.in_from import PREFIX
 from icesql.sql.trees import exp
 
 
-class Cutter(Words):
+class TravelCutter(TokenCursor):
     """``run`` leaves what remains in ``kept``, and the clauses by their marks in ``clauses``."""
 
     def __init__(self, tokens: Sequence[Token], sql: str, read_value: ReadValue) -> None:
@@ -127,9 +127,9 @@ class Cutter(Words):
         after_from = self.kept and self.kept[-1].word in ("FROM", "JOIN", ",")
         if not after_from:
             return index
-        from icesql.sql.parser.travel.calls import CallReader
+        from icesql.sql.parser.travel.calls import TravelCallReader
 
-        found = CallReader(self.tokens, self.sql, self._value).read(index)
+        found = TravelCallReader(self.tokens, self.sql, self._value).read(index)
         if found is None:
             return index
         token = self.tokens[index]

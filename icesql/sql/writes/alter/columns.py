@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.positions import syntax_error
 from icesql.sql.writes.definitions import ReadConstant, read_column, read_type
 from icesql.sql.writes.statements import (
@@ -22,7 +22,9 @@ from icesql.sql.writes.statements import (
 _NO_TYPE: Final = TypeName("")
 
 
-def read_column_changes(words: Words, constant: ReadConstant) -> tuple[ColumnChange, ...] | None:
+def read_column_changes(
+    words: TokenCursor, constant: ReadConstant
+) -> tuple[ColumnChange, ...] | None:
     """Column changes behind the name of the table; None if it is no change of a column."""
     if words.peek() == "ADD" and words.peek(1) not in ("PARTITION", "CONSTRAINT"):
         words.index += 1
@@ -48,7 +50,7 @@ def read_column_changes(words: Words, constant: ReadConstant) -> tuple[ColumnCha
     return found
 
 
-def read_comment(words: Words) -> AlterColumns | SetProperties:
+def read_comment(words: TokenCursor) -> AlterColumns | SetProperties:
     """Read COMMENT ON: ``TABLE t IS 'x'``, ``COLUMN t.a IS 'x'``; NULL removes it."""
     if words.peek() not in ("TABLE", "COLUMN"):
         raise words.unexpected("TABLE", "COLUMN")
@@ -70,7 +72,7 @@ def read_comment(words: Words) -> AlterColumns | SetProperties:
     return SetProperties(table, (("comment", text),))
 
 
-def _several(words: Words, read: Callable[[], ColumnChange]) -> tuple[ColumnChange, ...]:
+def _several(words: TokenCursor, read: Callable[[], ColumnChange]) -> tuple[ColumnChange, ...]:
     if not words.skip("COLUMNS"):
         words.skip("COLUMN")
     of_all = _unless(words)
@@ -84,11 +86,11 @@ def _several(words: Words, read: Callable[[], ColumnChange]) -> tuple[ColumnChan
     return tuple(found)
 
 
-def _unless(words: Words) -> bool:
+def _unless(words: TokenCursor) -> bool:
     return words.skip("IF", "NOT", "EXISTS") or words.skip("IF", "EXISTS")
 
 
-def _add(words: Words, constant: ReadConstant) -> ColumnChange:
+def _add(words: TokenCursor, constant: ReadConstant) -> ColumnChange:
     path = words.name("a column")
     words.index -= 1  # the last name is that of the definition
     column = read_column(words, constant)
@@ -97,7 +99,7 @@ def _add(words: Words, constant: ReadConstant) -> ColumnChange:
     return ColumnChange("add", path, column, place=place, sibling=sibling, offset=at)
 
 
-def _position(words: Words) -> tuple[str, str]:
+def _position(words: TokenCursor) -> tuple[str, str]:
     if words.skip("FIRST"):
         return "first", ""
     for word in ("AFTER", "BEFORE"):
@@ -106,7 +108,7 @@ def _position(words: Words) -> tuple[str, str]:
     return "", ""
 
 
-def _alter(words: Words, constant: ReadConstant) -> ColumnChange:
+def _alter(words: TokenCursor, constant: ReadConstant) -> ColumnChange:
     path = words.name("a column")
     at = words.here
     if words.skip("TYPE") or words.skip("SET", "DATA", "TYPE"):

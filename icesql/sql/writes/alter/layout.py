@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Write
 from icesql.sql.writes.create import read_clauses
@@ -48,7 +48,7 @@ class SetIdentifierFields(Write, frozen=True):
     drop: bool = False
 
 
-def read_layout(words: Words, table: TableName) -> ChangeLayout | SetIdentifierFields | None:
+def read_layout(words: TokenCursor, table: TableName) -> ChangeLayout | SetIdentifierFields | None:
     """The layout change behind ALTER TABLE and its name; None if it is none."""
     found: ChangeLayout | SetIdentifierFields
     if words.skip("ADD", "PARTITION", "FIELD"):
@@ -93,12 +93,12 @@ def read_layout(words: Words, table: TableName) -> ChangeLayout | SetIdentifierF
 _WRITE = ("ORDERED", "UNORDERED", "LOCALLY", "DISTRIBUTED")
 
 
-def _named_term(words: Words) -> PartitionTerm:
+def _named_term(words: TokenCursor) -> PartitionTerm:
     term = read_term(words)
     return replace(term, name=words.identifier("a name")) if words.skip("AS") else term
 
 
-def _write_order(words: Words, table: TableName) -> ChangeLayout:
+def _write_order(words: TokenCursor, table: TableName) -> ChangeLayout:
     """``[DISTRIBUTED BY PARTITION] [[LOCALLY] ORDERED BY … | UNORDERED]``, in either order."""
     distribution: Distribution | None = None
     ordering: tuple[SortTerm, ...] | None = None
@@ -120,7 +120,7 @@ def _write_order(words: Words, table: TableName) -> ChangeLayout:
     return ChangeLayout(table, ordering=ordering or (), distribution=distribution)
 
 
-def _terms(words: Words) -> tuple[SortTerm, ...]:
+def _terms(words: TokenCursor) -> tuple[SortTerm, ...]:
     if words.peek() != "(":
         return read_ordering(words)
     inner = words.in_brackets()
@@ -129,7 +129,7 @@ def _terms(words: Words) -> tuple[SortTerm, ...]:
     return terms
 
 
-def _of_trino(words: Words, table: TableName) -> ChangeLayout:
+def _of_trino(words: TokenCursor, table: TableName) -> ChangeLayout:
     """``partitioning = ARRAY['day(ts)'], sorted_by = ARRAY['id'], format_version = 3``."""
     at = words.here
     found = read_clauses(words)

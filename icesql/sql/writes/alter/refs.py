@@ -10,7 +10,7 @@ from typing import Final, Literal, cast
 
 from msgspec import Struct
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import TEXT, Token, words_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query, Write
@@ -65,7 +65,7 @@ class FastForward(Write, frozen=True):
 
 
 def read_ref_change(
-    words: Words, table: TableName, read_query: ReadQuery
+    words: TokenCursor, table: TableName, read_query: ReadQuery
 ) -> CreateRef | DropRef | None:
     """The ref change behind ALTER TABLE and its name; None if it is none."""
     start = words.index
@@ -88,7 +88,7 @@ def read_ref_change(
     return _created(table, kind, name, verb, unless, travel, retention)
 
 
-def read_ref_in_table(words: Words, verb: str) -> CreateRef | DropRef | FastForward | None:
+def read_ref_in_table(words: TokenCursor, verb: str) -> CreateRef | DropRef | FastForward | None:
     """Parses Trino's statements of branches and tags, from their second word; None for others."""
     start = words.index
     replaces = verb == "CREATE" and words.skip("OR", "REPLACE")
@@ -119,7 +119,7 @@ def read_ref_in_table(words: Words, verb: str) -> CreateRef | DropRef | FastForw
     return _created(table, kind, name, shown, unless, travel, Retention())
 
 
-def _begin(words: Words) -> tuple[str, Kind] | None:
+def _begin(words: TokenCursor) -> tuple[str, Kind] | None:
     """Such as CREATE OR REPLACE, and what it is of."""
     for verb in (("CREATE", "OR", "REPLACE"), ("CREATE",), ("REPLACE",), ("DROP",)):
         if words.skip(*verb):
@@ -127,13 +127,13 @@ def _begin(words: Words) -> tuple[str, Kind] | None:
     return None
 
 
-def _kind(words: Words) -> Kind:
+def _kind(words: TokenCursor) -> Kind:
     kind = words.peek().lower()
     words.index += 1
     return cast("Kind", kind)
 
 
-def _check_unless(words: Words, verb: str, unless: bool) -> None:
+def _check_unless(words: TokenCursor, verb: str, unless: bool) -> None:
     if unless and verb != "CREATE":
         raise syntax_error(f"{verb} and IF NOT EXISTS exclude each other", words.here)
 
@@ -153,7 +153,7 @@ def _created(
     return CreateRef(table, kind, name, travel, how, verb == "REPLACE", retention)
 
 
-def _ref_name(words: Words) -> str:
+def _ref_name(words: TokenCursor) -> str:
     """A name, which may be a text or have dots."""
     token = words.token
     if token is not None and token.kind == TEXT:
@@ -163,7 +163,7 @@ def _ref_name(words: Words) -> str:
     return ".".join(words.name("the name of a branch or tag"))
 
 
-def _travel(words: Words, table: TableName, read_query: ReadQuery) -> TimeTravel | None:
+def _travel(words: TokenCursor, table: TableName, read_query: ReadQuery) -> TimeTravel | None:
     """A snapshot in any spelling of reading, and in Spark's own of this statement."""
     if words.token is None or words.peek() in ("RETAIN", "WITH"):
         return None
@@ -184,7 +184,7 @@ def _travel(words: Words, table: TableName, read_query: ReadQuery) -> TimeTravel
     return reference.travel
 
 
-def _retention(words: Words, kind: Kind) -> Retention:
+def _retention(words: TokenCursor, kind: Kind) -> Retention:
     age = _age(words) if words.skip("RETAIN") else None
     if kind == "tag" or not words.skip("WITH", "SNAPSHOT", "RETENTION"):
         return Retention(age)
@@ -197,7 +197,7 @@ def _retention(words: Words, kind: Kind) -> Retention:
     return Retention(age, count, _age(words))
 
 
-def _age(words: Words) -> int:
+def _age(words: TokenCursor) -> int:
     number = _positive(words)
     unit = words.peek().removesuffix("S")
     if unit not in _UNIT_MS:
@@ -206,7 +206,7 @@ def _age(words: Words) -> int:
     return number * _UNIT_MS[unit]
 
 
-def _positive(words: Words) -> int:
+def _positive(words: TokenCursor) -> int:
     at, number = words.here, words.number()
     if not 0 < number < 10**9:
         raise syntax_error(f"{number} is no such number", at, ("a number from 1",))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.writes.changes.conditions import (
@@ -20,7 +20,7 @@ from icesql.sql.writes.statements import Delete
 ReadText = Callable[[str, int], Query]
 
 
-def read_delete(words: Words, read_text: ReadText) -> Delete:
+def read_delete(words: TokenCursor, read_text: ReadText) -> Delete:
     """The statement after DELETE: its rows are found by a query over the table itself.
 
     The query's text is the user's own from the name of the table on, with a comma for USING.
@@ -60,7 +60,7 @@ def read_delete(words: Words, read_text: ReadText) -> Delete:
     return Delete(table, rows, shift)
 
 
-def read_truncate(words: Words) -> Delete:
+def read_truncate(words: TokenCursor) -> Delete:
     """The statement after TRUNCATE."""
     words.skip("TABLE")
     table = read_target(words)

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token, phrase, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
@@ -27,7 +27,7 @@ ReadQuery = Callable[[Sequence[Token]], Query]
 _FOLLOWING: Final = ("FROM", "WHERE", "RETURNING", *BEHIND_WHERE)
 
 
-def read_update(words: Words, read_query: ReadQuery) -> Update:
+def read_update(words: TokenCursor, read_query: ReadQuery) -> Update:
     """The statement after UPDATE: ``table [alias] SET column = value, … [FROM …] [WHERE …]``.
 
     The query selects the values, in order, from the table and those of FROM.
@@ -72,7 +72,7 @@ def read_update(words: Words, read_query: ReadQuery) -> Update:
     return Update(table, tuple(each for each, _ in assigned), query, written)
 
 
-def _read_assignment(words: Words) -> tuple[ColumnValue, Sequence[Token]]:
+def _read_assignment(words: TokenCursor) -> tuple[ColumnValue, Sequence[Token]]:
     """``column = value``, the tokens of the value with it."""
     if words.peek() == "(":
         raise unsupported("SET (a, b) = …", words.here, "write SET a = …, b = …")

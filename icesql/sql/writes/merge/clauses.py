@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.writes.merge.composed import Span
@@ -64,7 +64,7 @@ def read_clauses(tokens: Sequence[Token], sql: str) -> tuple[MergeClause, ...]:
     found: list[MergeClause] = []
     closed: set[str] = set()
     for start, end in zip(places, ends, strict=True):
-        clause = _clause(Words(tokens[start:end], sql))
+        clause = _clause(TokenCursor(tokens[start:end], sql))
         if clause.kind in closed:
             raise syntax_error(
                 f"this clause is never reached: the WHEN {clause.kind} before it has no condition",
@@ -76,7 +76,7 @@ def read_clauses(tokens: Sequence[Token], sql: str) -> tuple[MergeClause, ...]:
     return tuple(found)
 
 
-def _clause(words: Words) -> MergeClause:
+def _clause(words: TokenCursor) -> MergeClause:
     offset = words.here
     words.need("WHEN")
     negated = words.skip("NOT")
@@ -107,7 +107,7 @@ def _clause(words: Words) -> MergeClause:
     return MergeClause(kind, wanted.lower(), condition, values, star, offset)
 
 
-def _condition(words: Words) -> Span:
+def _condition(words: TokenCursor) -> Span:
     rest = words.rest
     until = next((index for index, word in plain_words(rest) if word == "THEN"), len(rest))
     words.index += until
@@ -116,7 +116,7 @@ def _condition(words: Words) -> Span:
     return span_of(rest[:until])
 
 
-def _star(words: Words) -> str:
+def _star(words: TokenCursor) -> str:
     """The sign for values that are not listed; "" if they are."""
     if (
         words.token is None
@@ -135,7 +135,7 @@ def _star(words: Words) -> str:
     return star
 
 
-def _updated(words: Words) -> tuple[str, tuple[MergeValue, ...]]:
+def _updated(words: TokenCursor) -> tuple[str, tuple[MergeValue, ...]]:
     if not words.skip("SET"):
         star = _star(words)
         if not star:
@@ -157,7 +157,7 @@ def _updated(words: Words) -> tuple[str, tuple[MergeValue, ...]]:
     return "", tuple(values)
 
 
-def _inserted(words: Words) -> tuple[str, tuple[MergeValue, ...]]:
+def _inserted(words: TokenCursor) -> tuple[str, tuple[MergeValue, ...]]:
     if words.skip("DEFAULT", "VALUES"):
         words.end()
         return "default", ()
@@ -195,7 +195,7 @@ def _inserted(words: Words) -> tuple[str, tuple[MergeValue, ...]]:
     return "", tuple(values)
 
 
-def _value(words: Words) -> Span | None:
+def _value(words: TokenCursor) -> Span | None:
     tokens = words.until(",")
     if not tokens:
         raise words.unexpected("a value")

@@ -8,7 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from icesql.errors import AmbiguousTableError
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
@@ -51,7 +51,7 @@ def read_merge(tokens: Sequence[Token], sql: str, read_text: ReadText) -> Merge:
     """The statement. Raises SqlSyntaxError and UnsupportedSqlError."""
     at = merge_at(tokens)
     assert at is not None
-    words = Words(tokens, sql)
+    words = TokenCursor(tokens, sql)
     words.index = at + 1
     evolves = read_evolution(words)
     words.need("INTO")
@@ -126,7 +126,7 @@ def read_merge(tokens: Sequence[Token], sql: str, read_text: ReadText) -> Merge:
     )
 
 
-def _target(words: Words) -> tuple[TableName, Sequence[Token]]:
+def _target(words: TokenCursor) -> tuple[TableName, Sequence[Token]]:
     """The table, and all its tokens; its alias is the last of them, if it has one."""
     start = words.index
     table = read_target(words)
@@ -136,14 +136,14 @@ def _target(words: Words) -> tuple[TableName, Sequence[Token]]:
     return table, words.tokens[start : words.index]
 
 
-def _until(words: Words, *stops: str) -> Sequence[Token]:
+def _until(words: TokenCursor, *stops: str) -> Sequence[Token]:
     rest = words.rest
     count = next((index for index, word in plain_words(rest) if word in stops), len(rest))
     words.index += count
     return rest[:count]
 
 
-def _on(words: Words) -> tuple[Sequence[Token], bool]:
+def _on(words: TokenCursor) -> tuple[Sequence[Token], bool]:
     uses_columns = words.skip("USING")
     if not uses_columns:
         words.need("ON")

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import NUMBER, TEXT, Token, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query, Write
@@ -72,7 +72,7 @@ class CallProcedure(Write, frozen=True):
 # ------------------------------------------------------------------ CALL
 
 
-def read_call(words: Words, read_query: ReadQuery) -> CallProcedure:
+def read_call(words: TokenCursor, read_query: ReadQuery) -> CallProcedure:
     """The statement after CALL."""
     at = words.here
     name = words.name("a procedure")
@@ -97,7 +97,7 @@ def explained(statement: object, at: Token) -> CallProcedure:
     return replace(statement, explain=True)
 
 
-def read_argument(words: Words, read_query: ReadQuery) -> CallArgument:
+def read_argument(words: TokenCursor, read_query: ReadQuery) -> CallArgument:
     """``value`` or ``name => value``."""
     at, name = words.here, ""
     following = words.tokens[words.index + 1 : words.index + 2]
@@ -107,7 +107,7 @@ def read_argument(words: Words, read_query: ReadQuery) -> CallArgument:
     return CallArgument(name, read_value(words, read_query), at)
 
 
-def read_value(words: Words, read_query: ReadQuery) -> Value:
+def read_value(words: TokenCursor, read_query: ReadQuery) -> Value:
     """A constant, up to the next comma or closing bracket."""
     at, start = words.here, words.index
     value = _literal(words, read_query)
@@ -125,7 +125,7 @@ def read_value(words: Words, read_query: ReadQuery) -> Value:
 _NO_LITERAL: Final = object()
 
 
-def _literal(words: Words, read_query: ReadQuery) -> object:
+def _literal(words: TokenCursor, read_query: ReadQuery) -> object:
     """Read a literal without an engine, and step over it."""
     token = words.token
     if token is None:
@@ -159,7 +159,7 @@ def _literal(words: Words, read_query: ReadQuery) -> object:
     return _NO_LITERAL
 
 
-def _items(words: Words, read_query: ReadQuery, opening: str, closing: str) -> list[Value]:
+def _items(words: TokenCursor, read_query: ReadQuery, opening: str, closing: str) -> list[Value]:
     words.need(opening)
     found: list[Value] = []
     if words.skip(closing):
@@ -182,7 +182,7 @@ def _map_of(items: list[Value], at: Token) -> MapValue:
     return MapValue(tuple(zip(items[::2], items[1::2], strict=True)))
 
 
-def _entries(words: Words, read_query: ReadQuery) -> list[tuple[Value, Value]]:
+def _entries(words: TokenCursor, read_query: ReadQuery) -> list[tuple[Value, Value]]:
     """``{'key': 'value', …}``; a key may stand without quotes."""
     words.need("{")
     found: list[tuple[Value, Value]] = []

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import TEXT, Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
@@ -35,7 +35,7 @@ _MEGABYTES: Final = {
 }  # fmt: skip
 
 
-def read_optimize(words: Words) -> CallProcedure:
+def read_optimize(words: TokenCursor) -> CallProcedure:
     """The statement after OPTIMIZE, as Athena, Databricks and Dremio have it."""
     at = words.here
     words.skip("TABLE")
@@ -61,7 +61,7 @@ def read_optimize(words: Words) -> CallProcedure:
     return _call("rewrite_data_files", given, at)
 
 
-def read_vacuum(words: Words) -> CallProcedure | None:
+def read_vacuum(words: TokenCursor) -> CallProcedure | None:
     """The statement after VACUUM, as Dremio has it; None for that of a database."""
     if not words.rest:
         return None
@@ -78,7 +78,7 @@ def read_vacuum(words: Words) -> CallProcedure | None:
     return read_form(words, "VACUUM")
 
 
-def read_form(words: Words, verb: str) -> CallProcedure:
+def read_form(words: TokenCursor, verb: str) -> CallProcedure:
     """The statement after VACUUM, ROLLBACK TABLE, RESTORE or UNDROP; see ``_FORMS``."""
     at = words.index
     words.skip("TABLE")
@@ -111,7 +111,7 @@ def read_form(words: Words, verb: str) -> CallProcedure:
     return _call(procedure, given, words.offset(at))
 
 
-def _snapshot(words: Words) -> int:
+def _snapshot(words: TokenCursor) -> int:
     """The id of a snapshot, which Dremio puts in quotes."""
     at = words.offset(words.index - 1)
     text = words.text() if words.kind(words.index) == TEXT else str(_version(words))
@@ -120,16 +120,16 @@ def _snapshot(words: Words) -> int:
     return int(text)
 
 
-def _time(words: Words) -> TimestampText:
+def _time(words: TokenCursor) -> TimestampText:
     return TimestampText(words.text())
 
 
-def _version(words: Words) -> int:
+def _version(words: TokenCursor) -> int:
     """The id of a snapshot, or -1 for one commit back."""
     return -words.number() if words.skip("-") else words.number()
 
 
-def read_execute(words: Words, table: TableName, read_query: ReadQuery) -> CallProcedure:
+def read_execute(words: TokenCursor, table: TableName, read_query: ReadQuery) -> CallProcedure:
     """Trino's ALTER TABLE table EXECUTE …, after that word; see ``_EXECUTED``."""
     at = words.here
     name = words.identifier("a procedure").lower()
@@ -194,12 +194,12 @@ def _argument(name: str, value: Value, at: int) -> CallArgument:
     return CallArgument(name, value, at)
 
 
-def _table(words: Words) -> CallArgument:
+def _table(words: TokenCursor) -> CallArgument:
     at = words.here
     return _argument("table", TableName(words.name("a table"), at), at)
 
 
-def _where(words: Words) -> list[CallArgument]:
+def _where(words: TokenCursor) -> list[CallArgument]:
     """The condition as it is written, up to ZORDER or the end."""
     if not words.skip("WHERE"):
         return []
@@ -210,7 +210,7 @@ def _where(words: Words) -> list[CallArgument]:
     return [_argument("where", words.sql[at : tokens[-1].stop], at)]
 
 
-def _zorder(words: Words, at: int) -> list[CallArgument]:
+def _zorder(words: TokenCursor, at: int) -> list[CallArgument]:
     inner = words.in_brackets() if words.peek() == "(" else words
     columns = [".".join(inner.name("a column"))]
     while inner.skip(","):
@@ -221,7 +221,7 @@ def _zorder(words: Words, at: int) -> list[CallArgument]:
     return [_argument("strategy", "sort", at), _argument("sort_order", order, at)]
 
 
-def _dremio_options(words: Words) -> MapValue:
+def _dremio_options(words: TokenCursor) -> MapValue:
     inner = words.in_brackets()
     found: list[tuple[Value, Value]] = []
     while True:
@@ -242,7 +242,7 @@ def _dremio_options(words: Words) -> MapValue:
     return MapValue(tuple(found))
 
 
-def _trino_arguments(words: Words, read_query: ReadQuery) -> dict[str, CallArgument]:
+def _trino_arguments(words: TokenCursor, read_query: ReadQuery) -> dict[str, CallArgument]:
     """The arguments by name, "" for the one that may stand without."""
     if words.peek() != "(" or words.skip("(", ")"):
         return {}
@@ -259,7 +259,7 @@ def _trino_arguments(words: Words, read_query: ReadQuery) -> dict[str, CallArgum
     return found
 
 
-# Words behind the table, and the procedure with the clauses that it takes.
+# TokenCursor behind the table, and the procedure with the clauses that it takes.
 _FORMS: Final[Mapping[str, Mapping[str, str]]] = {
     # Dremio's.
     "VACUUM": {
@@ -277,13 +277,13 @@ _FORMS: Final[Mapping[str, Mapping[str, str]]] = {
     "UNDROP": {"": "register_table"},
 }
 # What follows the words of a form.
-_VALUES: Final[Mapping[str, tuple[str, Callable[[Words], Value]]]] = {
+_VALUES: Final[Mapping[str, tuple[str, Callable[[TokenCursor], Value]]]] = {
     "SNAPSHOT": ("snapshot_id", _snapshot),
     "VERSION": ("snapshot_id", _version),
     "TIMESTAMP": ("timestamp", _time),
 }
-_CLAUSES: Final[Mapping[str, Callable[[Words], Value]]] = {
-    "OLDER_THAN": _time, "RETAIN_LAST": Words.number, "LOCATION": Words.text,
+_CLAUSES: Final[Mapping[str, Callable[[TokenCursor], Value]]] = {
+    "OLDER_THAN": _time, "RETAIN_LAST": TokenCursor.number, "LOCATION": TokenCursor.text,
 }  # fmt: skip
 # Trino's procedures: ours, and the parameters that they have there.
 _EXECUTED: Final = {
@@ -309,7 +309,7 @@ _REFUSED: Final = {
 # ANALYZE: the statistics of a table, in Spark's and Trino's words.
 
 
-def read_analyze(words: Words) -> CallProcedure | None:
+def read_analyze(words: TokenCursor) -> CallProcedure | None:
     """The statement after ANALYZE, as Spark and Trino have it; None for that of a database."""
     at = words.here
     is_named = words.skip("TABLE")

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.errors import ProgrammingError
-from icesql.sql.cursor import Words
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import reading, tokenize
 from icesql.sql.user_text import quoted
 from icesql.sql.writes.definitions import read_ordering
@@ -30,7 +30,7 @@ def read_sort_text(text: str) -> SortText:
 
     Raises SqlSyntaxError, and ProgrammingError for a Hilbert curve or a z-order beside others.
     """
-    words = Words(tokenize(_BACKTICKS.sub(_double_quoted, text), reading(None)), text)
+    words = TokenCursor(tokenize(_BACKTICKS.sub(_double_quoted, text), reading(None)), text)
     if not words.tokens:
         raise ProgrammingError("it is empty")
     if words.peek() == "HILBERT" and words.peek(1) == "(":
@@ -47,7 +47,7 @@ def _double_quoted(found: re.Match[str]) -> str:
     return found[0] if name is None else quoted(name.replace("``", "`"))
 
 
-def _z_columns(words: Words) -> tuple[str, ...]:
+def _z_columns(words: TokenCursor) -> tuple[str, ...]:
     words.index += 1
     inner = words.in_brackets()
     names = [".".join(inner.name("a column"))]

@@ -16,10 +16,16 @@ from icesql.query.dialects.functions import Match, Row, functions, resolve, take
 from icesql.query.dialects.queries import Queries
 from icesql.query.dialects.scope import Columns, Scope, names_of
 from icesql.query.dialects.templates import expanded
+from icesql.query.dialects.trino_snowflake import operators
+from icesql.query.dialects.trino_snowflake.builders import BUILDERS
+from icesql.query.dialects.trino_snowflake.types import (
+    common,
+    converted,
+    type_of,
+    type_of_column,
+    word,
+)
 from icesql.query.dialects.types import SqlType
-from icesql.query.dialects.vendors import operators
-from icesql.query.dialects.vendors.builders import BUILDERS
-from icesql.query.dialects.vendors.types import common, converted, type_of, type_of_column, word
 from icesql.sql.positions import unsupported
 from icesql.sql.remedies import meaning
 

@@ -10,12 +10,19 @@ from sqlglot import exp
 from icesql.query.dialects import types as t
 from icesql.query.dialects.functions import functions
 from icesql.query.dialects.templates import expanded
+from icesql.query.dialects.trino_snowflake.nan import COMPARISONS, compared
+from icesql.query.dialects.trino_snowflake.types import (
+    ARRAY,
+    DECIMAL,
+    INTERVAL,
+    T,
+    type_of_cast,
+    word,
+)
 from icesql.query.dialects.types import SqlType
-from icesql.query.dialects.vendors.nan import COMPARISONS, compared
-from icesql.query.dialects.vendors.types import ARRAY, DECIMAL, INTERVAL, T, type_of_cast, word
 
 if TYPE_CHECKING:
-    from icesql.query.dialects.vendors.translation import Translation
+    from icesql.query.dialects.trino_snowflake.translation import Translation
 
 # Snowflake's words for true and false; DuckDB's cast knows no "on" and "off".
 _BOOLEAN: Final = (

@@ -10,13 +10,13 @@ from sqlglot import exp
 
 from icesql.query.dialects import types as t
 from icesql.query.dialects.templates import expanded
+from icesql.query.dialects.trino_snowflake import formats
+from icesql.query.dialects.trino_snowflake.operators import cast, part, quotient
+from icesql.query.dialects.trino_snowflake.types import ARRAY, DECIMAL, T, common, word
 from icesql.query.dialects.types import SqlType
-from icesql.query.dialects.vendors import formats
-from icesql.query.dialects.vendors.operators import cast, part, quotient
-from icesql.query.dialects.vendors.types import ARRAY, DECIMAL, T, common, word
 
 if TYPE_CHECKING:
-    from icesql.query.dialects.vendors.translation import Translation
+    from icesql.query.dialects.trino_snowflake.translation import Translation
 
 Arguments = list["exp.Expr"]
 _UNITS: Final = {

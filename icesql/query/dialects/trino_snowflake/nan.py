@@ -14,7 +14,7 @@ from icesql.query.dialects import types as t
 from icesql.query.dialects.templates import expanded
 
 if TYPE_CHECKING:
-    from icesql.query.dialects.vendors.translation import Translation
+    from icesql.query.dialects.trino_snowflake.translation import Translation
 
 COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _SIGNS: Final[dict[type[exp.Expr], str]] = {
