@@ -14,7 +14,7 @@ from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshot_operation import SnapshotOperation, Validate
 from icesql.commit.snapshots.branches import Branch
 from icesql.context import QueryContext
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import MAIN
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})

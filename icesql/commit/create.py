@@ -21,7 +21,7 @@ from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.context import Progress, QueryContext
 from icesql.errors import CommitConflictError, CommitStateUnknownError, Error, ProgrammingError
 from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.apply import RESERVED_PROPERTIES, apply_updates
 from icesql.iceberg.metadata.changes.requirements import AssertCreate

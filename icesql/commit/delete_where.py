@@ -26,7 +26,7 @@ from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, CorruptFileError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.expressions.projection import strict
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot
@@ -34,7 +34,8 @@ from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.pruning.manifest_evaluator import manifest_may_match
 from icesql.scan.pruning.metrics_evaluator import metrics_mask
-from icesql.scan.pruning.partition_evaluator import partition_mask, strict_mask
+from icesql.scan.pruning.partition_evaluator import partition_mask
+from icesql.scan.pruning.strict_evaluator import strict_mask
 from icesql.scan.spec_scan import SpecScan
 
 

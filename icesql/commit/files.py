@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshots.branches import Branch
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.table_metadata import MAIN
 
 

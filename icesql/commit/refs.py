@@ -20,7 +20,7 @@ from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.snapshots.branches import moved_ref
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError, SnapshotNotFoundError
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes.updates import RemoveSnapshotRef, SetSnapshotRef, Update
 from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata

@@ -27,7 +27,7 @@ from icesql.iceberg.evolution.fresh_ids import fresh_fields
 from icesql.iceberg.evolution.schema_changes import is_widening
 from icesql.iceberg.evolution.schema_rules import check_schema
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.apply import RESERVED_PROPERTIES
 from icesql.iceberg.metadata.sort_order import SortOrder

@@ -27,7 +27,7 @@ from icesql.commit.validation.validation import Isolation, Partition, Validation
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.scan.deletes.delete_index import partition_key

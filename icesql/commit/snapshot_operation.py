@@ -29,7 +29,7 @@ from icesql.commit.validation.live_rows import LiveRows
 from icesql.commit.validation.planned import check_planned
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, StorageError, UnsupportedTableError, rows_changed
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.writing.list_writer import ListHeader
 from icesql.iceberg.manifest.writing.manifest_writer import UNASSIGNED

@@ -27,7 +27,7 @@ from icesql.scan.incremental import APPEND, added_files, ancestors, operation_of
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Table
-    from icesql.iceberg.manifest.content_file import DataFile
+    from icesql.iceberg.manifest.data_file import DataFile
     from icesql.iceberg.metadata.snapshot import Snapshot
 
 # How offsets are written; Spark keeps them as JSON in the checkpoint.

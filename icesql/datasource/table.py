@@ -36,7 +36,7 @@ from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metri
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
-    from icesql.iceberg.manifest.content_file import DataFile
+    from icesql.iceberg.manifest.data_file import DataFile
 
 MAIN: Final = "main"
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from icesql.dbapi.script import one_frame
 from icesql.errors import MissingExtraError, ProgrammingError
@@ -18,36 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icesql.engine.protocol import Result
-
-# A stream of record batches, cut anew into batches of one size.
-
-
-def in_batches_of(rows: int, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """The rows of ``reader`` in batches of ``rows``, the last one shorter; at most one is held."""
-    return pa.RecordBatchReader.from_batches(reader.schema, _cut(rows, reader))
-
-
-def _cut(rows: int, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    waiting: list[pa.RecordBatch] = []
-    count = 0
-    with reader:
-        for batch in reader:
-            while count + batch.num_rows >= rows:
-                taken = rows - count
-                waiting.append(batch.slice(0, taken))
-                yield _joined(waiting)
-                batch, waiting, count = batch.slice(taken), [], 0
-            if batch.num_rows:
-                waiting.append(batch)
-                count += batch.num_rows
-        if waiting:
-            yield _joined(waiting)
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch of several of one schema, as ``concat_batches`` of pyarrow 19 makes it."""
-    columns = (pa.concat_arrays(column) for column in zip(*batches, strict=True))
-    return pa.RecordBatch.from_arrays([*columns], schema=batches[0].schema)
 
 
 class ArrowRows(ABC):
@@ -85,6 +52,7 @@ class ArrowRows(ABC):
 
         Raises ProgrammingError for ``rows`` below 1.
         """
+        from icesql.dbapi.batches import in_batches_of
 
         if rows < 1:
             raise ProgrammingError(f"a record batch cannot have {rows} rows; give 1 or more")

@@ -15,7 +15,7 @@ from icesql.iceberg.expressions.render import render_predicate, render_value
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
-    from icesql.iceberg.manifest.content_file import DataFile
+    from icesql.iceberg.manifest.data_file import DataFile
     from icesql.scan.plan import ScanPlan
 
 _MOST_LISTED: Final = 5

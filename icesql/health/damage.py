@@ -17,7 +17,7 @@ from msgspec import Struct
 from icesql.errors import CorruptFileError
 from icesql.health.history import History
 from icesql.health.live_rows import LiveRows
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, StorageError
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.errors import Error, QueryCancelledError
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
 from icesql.maintain.deletes.task import divide

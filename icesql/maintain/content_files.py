@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from icesql.iceberg.manifest.content_file import FileContent
+from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata

@@ -17,7 +17,7 @@ from icesql.commit.change import change_table
 from icesql.commit.own_places import OwnPlaces, refuse_twins
 from icesql.context import QueryContext
 from icesql.errors import Error, NotSupportedError, StorageError
-from icesql.iceberg.manifest.content_file import FileContent
+from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.changes.updates import (
     RemovePartitionSpecs,

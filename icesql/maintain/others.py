@@ -20,7 +20,7 @@ from icesql.commit.rows import NO_SNAPSHOTS
 from icesql.commit.validation.since import Since
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata

@@ -22,7 +22,7 @@ from icesql.errors import (
     UnsupportedSqlError,
 )
 from icesql.iceberg import types as t
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.schema import Schema
 from icesql.modify.column_types import column_fields
 from icesql.modify.definitions.layout import partition_request, sort_request

@@ -16,7 +16,7 @@ from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshots.branches import Branch, start_of
 from icesql.errors import DataError, UnsupportedSqlError, shifted
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.engine_name import SUMMARY

@@ -10,13 +10,10 @@ from icesql.errors import found_at
 from icesql.query.bound import BoundQuery, FileScan, ScanNote
 from icesql.query.columns import bind_columns, name_nested_queries
 from icesql.query.constants.asked import Ask
-from icesql.query.constants.session_values import (
-    put_session_literals,
-    put_session_values,
-    stop_clock,
-)
+from icesql.query.constants.current_time import stop_clock
+from icesql.query.constants.session_values import put_session_literals, put_session_values
 from icesql.query.dialects.translate import translate
-from icesql.query.metadata_answers import Found, load, metadata_scan
+from icesql.query.metadata_scan import Found, load, metadata_scan
 from icesql.query.names import select_scopes, type_lists
 from icesql.query.pushdown.push_down import push_down
 from icesql.query.snapshot_selection import (

@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from icesql.catalog.table import Table
-from icesql.errors import (
-    AccessDeniedError,
-    ProgrammingError,
-    TableNotFoundError,
-    UnsupportedTableError,
-)
+from icesql.errors import ProgrammingError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
-from icesql.scan.metadata_tables.schemas import (
-    OF_A_SNAPSHOT,
-    OF_ALL_SNAPSHOTS,
-    SUFFIXES,
-    metadata_schema,
-)
-from icesql.scan.table_scan import TableScan
-from icesql.sql.positions import unsupported
-from icesql.sql.table_name import name_parts
-from icesql.sql.time_travel import AsOf, SnapshotId, TimeTravel, VersionText
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -36,7 +18,6 @@ if TYPE_CHECKING:
     from icesql.query.bound import BoundQuery
     from icesql.scan.table_scan import TableScan
     from icesql.sql.parser.row_count import RowCount
-    from icesql.sql.statement import TableReference
 
 _PARTS: Final = frozenset({"kind", "hint", "expressions", "operation_modifiers", "from_"})
 _TABLE_PARTS: Final = frozenset({"this", "alias"})
@@ -70,7 +51,7 @@ def with_counts(bound: BoundQuery) -> BoundQuery:
     names = _counts(bound)
     if names is None:
         return bound
-    from icesql.scan.pruning.metadata_count import Counted
+    from icesql.scan.pruning.counted import Counted
 
     scan = replace(bound.scans[0], counts=(Counted(),) * len(names), left_out=ALWAYS_FALSE)
     return replace(bound, scans=(scan,))
@@ -147,127 +128,3 @@ def _count_name(node: exp.Expr) -> str | None:
     if isinstance(counted, exp.Literal) and not counted.is_string:
         return f"count({counted.meta.get(WRITTEN, counted.name)})"
     return None
-
-
-# Names that end in something else than a table: ``t.snapshots``, ``"t$files"``, ``t.branch_x``.
-#
-# A table of that very name always wins.
-
-# Spark's names of snapshots.
-_SELECTOR: Final = (
-    r"(?i)(?:branch|tag)_(?P<ref>.+)|snapshot_id_(?P<id>\d{1,40})|at_timestamp_(?P<ms>\d{1,18})"
-)
-
-
-class Found(Struct, frozen=True):
-    """The table, and the metadata table or ref that the name's suffix selects."""
-
-    table: Table
-    metadata_table: str | None = None
-    travel: TimeTravel | None = None
-
-
-def load(reference: TableReference, names: SearchPath, query: QueryContext) -> Found:
-    """Resolve a reference. Raises as ``names.load``."""
-    if reference.path is not None:
-        return _by_path(reference, names, query)
-    try:
-        return Found(names.load(reference.parts, reference.path, query, reference.place))
-    except TableNotFoundError as error:
-        told = error
-        for owner, name, travel in _meanings(reference.parts):
-            try:
-                return Found(names.load(owner, None, query, reference.place), name, travel)
-            except TableNotFoundError as missing:
-                # What is wrong is the table's name, where that can be told.
-                told = missing if missing.similar and told is error else told
-        raise told from None
-
-
-def _by_path(reference: TableReference, names: SearchPath, query: QueryContext) -> Found:
-    """Resolve ``iceberg_scan('path')`` and its like; the path may be a table's name."""
-    path = reference.path
-    assert path is not None
-    try:
-        table = names.load(reference.parts, path, query, reference.place)
-        return Found(table, reference.metadata_table)
-    except (TableNotFoundError, AccessDeniedError) as error:
-        if re.search(r"[/\\:]", path) or path.endswith(".json"):
-            raise
-        told = error
-    try:
-        found = load(replace(reference, path=None, parts=name_parts(path)), names, query)
-    except TableNotFoundError as missing:
-        raise (missing if missing.similar else told) from None
-    if found.metadata_table is not None:
-        raise told
-    return replace(found, metadata_table=reference.metadata_table)
-
-
-_Meaning = tuple[tuple[str, ...], str | None, TimeTravel | None]
-
-
-def _meanings(parts: tuple[str, ...]) -> Iterator[_Meaning]:
-    """Other meanings of a name: a table, and its metadata table or a snapshot of it."""
-    split = _split(parts)
-    if split is not None and split[1].lower() in SUFFIXES:
-        owner, name = split[0], split[1].lower()
-        yield owner, name, None
-        for before, travel in _travelled(owner):  # "t@812$files"
-            yield before, name, travel
-        return
-    for owner, travel in _travelled(parts):
-        yield owner, None, travel
-    if len(parts) == 1 and "." in parts[0]:  # a whole name in quotes, as BigQuery has it
-        whole = name_parts(parts[0])
-        yield whole, None, None
-        yield from _meanings(whole)
-
-
-def _travelled(parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], TimeTravel]]:
-    before, at, ref = parts[-1].rpartition("@")
-    if at and before and ref:
-        yield (*parts[:-1], before), VersionText(ref, may_be_time=True)
-        return
-    found = re.fullmatch(_SELECTOR, parts[-1]) if len(parts) > 1 else None
-    if found is not None:
-        yield parts[:-1], _selected(found)
-
-
-def _selected(found: re.Match[str]) -> TimeTravel:
-    if found["ref"] is not None:
-        return VersionText(found["ref"])
-    if found["id"] is not None:
-        return SnapshotId(int(found["id"]))
-    return AsOf(int(found["ms"]) * 1000, found["ms"])
-
-
-def _split(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str] | None:
-    """The name of a table and the word behind it: after a dollar sign, or the last part."""
-    before, dollar, word = parts[-1].rpartition("$")
-    if dollar and before:
-        return (*parts[:-1], before), word
-    return (parts[:-1], parts[-1]) if len(parts) > 1 else None
-
-
-def metadata_scan(scan: TableScan, name: str, reference: TableReference) -> TableScan:
-    """The scan of the metadata table ``name`` at the snapshot of ``scan``.
-
-    Raises UnsupportedSqlError for time travel on a table that shows all snapshots.
-    """
-    if reference.travel is not None and name in OF_ALL_SNAPSHOTS:
-        raise unsupported(
-            f"time travel on {reference.name}",
-            reference.offset,
-            f"{name} shows the whole history; filter its rows, or travel on one of "
-            f"{', '.join(sorted(OF_A_SNAPSHOT & SUFFIXES))}",
-        )
-    schema = metadata_schema(name, scan.table.metadata)
-    return TableScan(
-        table=scan.table,
-        snapshot=scan.snapshot,
-        schema=schema,
-        projection=schema,
-        ref=scan.ref,
-        metadata_table=name,
-    )

@@ -23,7 +23,8 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Operation, Predica
 from icesql.query.bind import open_tables
 from icesql.query.bound import BoundQuery
 from icesql.query.constants.constant import Constant, Kind
-from icesql.query.constants.session_values import asks_session, stop_clock
+from icesql.query.constants.current_time import stop_clock
+from icesql.query.constants.session_values import asks_session
 from icesql.query.names import SelectScope, column_of, resolver, select_scopes
 from icesql.query.pushdown.comparison import FLIPPED, all_of, compare_constant
 from icesql.query.pushdown.computed.reading import expression_of

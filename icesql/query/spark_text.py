@@ -12,7 +12,7 @@ from sqlglot import exp
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import METADATA_COLUMNS
 from icesql.iceberg.schema import Schema
-from icesql.query.constants.session_values import clock_time
+from icesql.query.constants.current_time import clock_time
 from icesql.query.names import PARTITION
 from icesql.query.pushdown.spark_conditions import SparkConditions
 from icesql.sql.positions import unsupported

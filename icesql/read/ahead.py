@@ -13,7 +13,7 @@ from icesql.context import QueryContext
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
 
 if TYPE_CHECKING:
-    from icesql.iceberg.manifest.content_file import DataFile
+    from icesql.iceberg.manifest.data_file import DataFile
     from icesql.storage.remote import RemoteFiles
 
 # Requests under way, and bytes, before the reader comes to them.

@@ -18,7 +18,7 @@ from icesql.context import Progress, QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg import types as t
 from icesql.iceberg.bounds import decode_bound
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.schema import Schema
 from icesql.read.deletes.delete_relations import DeleteRelations
 from icesql.read.task import read_file

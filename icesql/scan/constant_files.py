@@ -16,9 +16,9 @@ from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.scan.extreme_files import Walk, deleted_rows, exact_deleted_rows, without
 from icesql.scan.plan import NeededFiles
+from icesql.scan.pruning.counted import live_rows
 from icesql.scan.pruning.extremes import is_ordered
 from icesql.scan.pruning.file_conditions import Ranges
-from icesql.scan.pruning.metadata_count import live_rows
 from icesql.scan.spec_scan import SpecScan
 from icesql.scan.tasks.task import FileScanTask
 

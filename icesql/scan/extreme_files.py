@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from icesql.catalog.table import Table
 from icesql.iceberg.expressions.predicate import Predicate, keep_columns
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.scan.plan import NeededFiles, SkipRecord, Survivors
+from icesql.scan.pruning.counted import count_of
 from icesql.scan.pruning.extremes import Candidate, are_whole, needless
-from icesql.scan.pruning.metadata_count import count_of
+from icesql.scan.pruning.residual import ResidualEvaluator
 from icesql.scan.report import ScanCounts
-from icesql.scan.spec_scan import ResidualEvaluator
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, content_bytes
 

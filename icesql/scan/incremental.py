@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, SnapshotNotFoundError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot

@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 
 from icesql.config import Settings
 from icesql.errors import ScanLimitError
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import leaf_ids

@@ -15,9 +15,9 @@ from icesql.iceberg.schema import Schema
 if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.scan.changes import ChangeScan
+    from icesql.scan.pruning.counted import Counted
     from icesql.scan.pruning.extremes import Extreme
     from icesql.scan.pruning.file_conditions import FileCondition
-    from icesql.scan.pruning.metadata_count import Counted
 
 
 class TableScan(Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.puffin.writer import deletion_vector_blob, puffin_bytes
 from icesql.storage.new_file import NewFile

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from icesql.iceberg import types as t
 from icesql.iceberg.bound_values import encode_bound
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from icesql.iceberg.partitioning import partition_types

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from icesql.context import Progress, QueryContext
 from icesql.errors import UnsupportedTableError
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionSpec, partition_types
 from icesql.iceberg.schema import Schema

@@ -14,7 +14,7 @@ from msgspec.structs import astuple, replace
 
 from icesql.errors import InternalError
 from icesql.iceberg import types as t
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import partition_types
 from icesql.write.row_origins import EncodedOrigins

@@ -183,7 +183,7 @@ def delete_keys(connection: Any, folder: Path, name: str, sql: str) -> None:
 
     from icesql.catalog.directory import DirectoryCatalog
     from icesql.commit.rows import commit_row_delta
-    from icesql.iceberg.manifest.content_file import DataFile, FileContent
+    from icesql.iceberg.manifest.data_file import DataFile, FileContent
 
     catalog = DirectoryCatalog(str(folder))
     table = catalog.load((NAMESPACE, name))
@@ -229,7 +229,7 @@ def large(cache: Path, files: int, columns: int) -> Path:
 
 
 def _listed_file(place: str, number: int, kinds: list[str]) -> Any:
-    from icesql.iceberg.manifest.content_file import DataFile, FileContent
+    from icesql.iceberg.manifest.data_file import DataFile, FileContent
 
     day = FIRST_DAY + number // FILES_OF_DAY
     micros = day * MICROS_OF_DAY + number % FILES_OF_DAY * 864_000_000

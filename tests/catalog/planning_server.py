@@ -10,7 +10,7 @@ from icesql.catalog.table import Table, table_from_metadata
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.json_form import parse_predicate, value_json
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import BinaryType, FixedType
 from icesql.scan.planner import plan

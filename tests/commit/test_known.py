@@ -22,7 +22,7 @@ from icesql.commit.append import commit_append
 from icesql.commit.create import create_table, stage_table
 from icesql.commit.transaction import Transaction
 from icesql.context import QueryContext
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from tests.catalog.rest_server import rest
 from tests.catalog.writes.gateways import HANGS_UP, Gateway, Relay
 from tests.commit.tables import SCHEMA, fake, live, written

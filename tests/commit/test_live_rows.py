@@ -15,7 +15,7 @@ from icesql.catalog.table import Table
 from icesql.commit.append import commit_append
 from icesql.commit.rows import commit_overwrite, commit_rewrite, commit_row_delta
 from icesql.errors import CommitConflictError, InternalError
-from icesql.iceberg.manifest.content_file import FileContent
+from icesql.iceberg.manifest.data_file import FileContent
 from tests.commit.tables import CATALOGS, create, entries, fake, fake_deletes, files_on_disk, told
 
 AT_ONCE = {"commit.manifest.min-count-to-merge": "2"}

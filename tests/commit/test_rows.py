@@ -17,7 +17,7 @@ from icesql.commit.rows import (
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import Leaf, Operation, Term
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent
 from tests.commit.tables import (
     SCHEMA,

@@ -21,7 +21,7 @@ from icesql.commit.rows import commit_row_delta
 from icesql.commit.snapshots.branches import moved_ref, new_snapshot_id
 from icesql.context import QueryContext
 from icesql.health.finding import Finding
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.manifest.writing.list_writer import ListHeader
 from icesql.iceberg.manifest.writing.manifest_writer import added_entry, existing_entry

@@ -19,12 +19,12 @@ from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import Predicate
 from icesql.iceberg.expressions.projection import inclusive, strict
 from icesql.iceberg.expressions.render import render_predicate
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.query.pushdown.complement import complement
 from icesql.query.pushdown.computed.reading import expression_of
-from icesql.scan.spec_scan import ResidualEvaluator
+from icesql.scan.pruning.residual import ResidualEvaluator
 from icesql.scan.tasks.task import FileScanTask
 from tests.columns import columns
 from tests.query.pushdown.translation import translate

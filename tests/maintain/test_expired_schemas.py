@@ -13,7 +13,7 @@ import pytest
 import icesql
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.commit.rows import commit_row_delta
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 
 EXPIRE = (
     "CALL system.expire_snapshots(table => 's.t', older_than => now() + INTERVAL 1 HOUR, "

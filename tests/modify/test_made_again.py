@@ -21,7 +21,7 @@ from icesql import errors
 from icesql.catalog.targets import table_to_change
 from icesql.commit import attempts
 from icesql.commit.rows import commit_row_delta
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.storage.open import local_spellings
 
 Meanwhile = Callable[[Callable[[], Any]], None]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.name_mapping import NameMapping
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema

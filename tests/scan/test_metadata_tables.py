@@ -12,7 +12,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 import icesql
 from icesql.iceberg import types as t
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import minimal_twos_complement
 from icesql.scan.manifest_reader import ManifestReader

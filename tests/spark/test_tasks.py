@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from icesql.config import Settings
 from icesql.engine.spark.tasks import SparkTasks, most_at_once
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.scan.plan import ScanPlan
 from icesql.scan.tasks.packing import OPEN_FILE_COST, TARGET_SIZE
 from icesql.scan.tasks.task import FileScanTask

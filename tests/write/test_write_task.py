@@ -23,7 +23,7 @@ from icesql.context import QueryContext
 from icesql.errors import DataError, OperationalError, QueryCancelledError, UnsupportedTableError
 from icesql.iceberg import types as t
 from icesql.iceberg.bounds import decode_bound
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.sort_order import SortField, SortOrder
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec

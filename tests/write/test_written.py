@@ -15,7 +15,7 @@ import pytest
 
 from icesql.errors import InternalError
 from icesql.iceberg import types as t
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.write.written import Written, decode_written, encode_written
 from tests.columns import type_of
 from tests.tables import read_table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from icesql.commit.files import FileKey, file_key
 from icesql.errors import InternalError
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ADDED, DELETED, ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry

@@ -14,7 +14,7 @@ from icesql.commit.files import FileKey, file_key
 from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.manifests.store import ManifestStore
 from icesql.iceberg.bounds import decode_bound
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import FieldSummary, ManifestFile
 from icesql.iceberg.manifest.writing.manifest_writer import deleted_entry, existing_entry

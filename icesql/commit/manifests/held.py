@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from icesql.commit.files import FileChanges
 from icesql.commit.manifests.store import ManifestStore
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry, added_entry
 

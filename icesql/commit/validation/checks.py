@@ -12,7 +12,7 @@ from icesql.commit.validation.since import APPEND, DELETE, OVERWRITE, REPLACE, C
 from icesql.commit.validation.validation import Validation
 from icesql.errors import rows_changed
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.scan.deletes.delete_index import partition_key

@@ -34,7 +34,7 @@ from icesql.commit.manifests.filtering import may_hold
 from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.manifests.store import ManifestStore
 from icesql.errors import Error, InternalError, rows_changed
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.scan.deletes.delete_index import DeleteIndex, last_part, partition_key

@@ -15,7 +15,7 @@ from icesql.commit.snapshots.branches import Branch, branch_head
 from icesql.errors import CommitConflictError
 from icesql.iceberg import types as t
 from icesql.iceberg.evolution.schema_changes import is_widening
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.iceberg.schema import Schema
 

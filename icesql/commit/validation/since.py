@@ -17,7 +17,7 @@ from icesql.catalog.table import Table
 from icesql.commit.files import FileKey, file_key
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, rows_changed
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ADDED, DELETED, ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot

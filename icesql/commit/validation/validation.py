@@ -12,7 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 
 Isolation = Literal["serializable", "snapshot"]
 # A spec and a partition tuple of it.

@@ -48,7 +48,7 @@ from icesql.engine.result_schema import (
 )
 from icesql.engine.threads.query_thread import MemoryWatch, Threads, Worker
 from icesql.errors import CorruptFileError, Error
-from icesql.sql.reading.engine_tree import serialized
+from icesql.sql.reading.door import serialized
 
 if TYPE_CHECKING:
     import pyarrow as pa

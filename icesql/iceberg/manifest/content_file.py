@@ -1,72 +1,22 @@
-"""Data and delete files as a manifest has them, and as JSON of catalogs that plan scans."""
+"""Data and delete files as JSON, the form in which a catalog that plans a scan names them.
+
+Source: Iceberg's OpenAPI specification, "ScanTasks", "ContentFile"; Java ``ContentFileParser``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from enum import IntEnum
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.metadata.property_numbers import of_file
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.single_value import parse_single_value
 from icesql.iceberg.types import IcebergType, is_floating
-
-# DataFile: one data or delete file as a manifest describes it.
-
-
-class FileContent(IntEnum):
-    """The content of a file; deletion vectors are POSITION_DELETES in Puffin format."""
-
-    DATA = 0
-    POSITION_DELETES = 1
-    EQUALITY_DELETES = 2
-
-
-class DataFile(Struct, frozen=True):
-    """A file of a manifest entry, with inherited values filled in; immutable and picklable.
-
-    ``path`` is the identity, verbatim as the manifest says; ``storage`` knows where it is opened.
-    ``partition`` follows the fields of spec ``spec_id``, values in the internal form of
-    ``iceberg.types``. ``sequence_number`` is the data sequence number (0 in v1).
-    ``record_count`` below 0 means unknown. Counts and bounds are by field id, None when the
-    file has none at all; bounds are the raw single-value bytes.
-    Source: Iceberg spec, "Manifests".
-    """
-
-    content: FileContent
-    path: str
-    file_format: str  # upper case: PARQUET, AVRO, ORC, PUFFIN
-    spec_id: int
-    partition: tuple[Any, ...]
-    record_count: int
-    file_size_in_bytes: int
-    sequence_number: int = 0
-    file_sequence_number: int | None = None
-    snapshot_id: int | None = None
-    column_sizes: Mapping[int, int] | None = None
-    value_counts: Mapping[int, int] | None = None
-    null_value_counts: Mapping[int, int] | None = None
-    nan_value_counts: Mapping[int, int] | None = None
-    lower_bounds: Mapping[int, bytes] | None = None
-    upper_bounds: Mapping[int, bytes] | None = None
-    key_metadata: bytes | None = None
-    split_offsets: tuple[int, ...] | None = None
-    equality_ids: tuple[int, ...] | None = None
-    sort_order_id: int | None = None
-    first_row_id: int | None = None
-    referenced_data_file: str | None = None
-    content_offset: int | None = None
-    content_size_in_bytes: int | None = None
-
-    @property
-    def is_deletion_vector(self) -> bool:
-        """Whether the positions lie in a Puffin blob."""
-        return self.file_format == "PUFFIN"
-
 
 _CONTENTS: Final = {
     "data": FileContent.DATA,

@@ -12,7 +12,7 @@ from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.avro.edits import Find, FoundField, edited, find_fields, is_optional
 from icesql.iceberg.avro.schema import AvroNode, OddSchema, parse_avro_schema
 from icesql.iceberg.avro.values import BadAvro
-from icesql.iceberg.manifest.content_file import FileContent
+from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import LIST_NAMES, ManifestContent, read_manifest_file
 from icesql.iceberg.manifest.schema import (

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.values import BadAvro, read_block_count, read_bytes, read_varint
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 
 # Maps and arrays of a manifest left in their Avro bytes, decoded for one field id at a time.
 #

@@ -25,7 +25,7 @@ from icesql.commit.files import FileKey, file_key
 from icesql.commit.rows import RewrittenFiles, commit_rewrite
 from icesql.context import Progress, QueryContext
 from icesql.errors import InternalError
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot

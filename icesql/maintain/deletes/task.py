@@ -20,7 +20,7 @@ from msgspec import Struct
 from icesql.context import QueryContext
 from icesql.engine.threads.pool import thread_pool
 from icesql.errors import InternalError
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.maintain.deletes.plan import DeletesPlan
 from icesql.maintain.others import write_deletes

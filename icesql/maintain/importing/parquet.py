@@ -19,7 +19,7 @@ from icesql.catalog.table import Table
 from icesql.errors import DataError, IntegrityError, NotSupportedError, ProgrammingError
 from icesql.iceberg import types as t
 from icesql.iceberg.avro_name import avro_name
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.name_mapping import NameMapping, parse_name_mapping
 from icesql.iceberg.schema import Schema
 from icesql.maintain.importing.column_types import check_types

@@ -9,7 +9,7 @@ from msgspec import Struct
 from icesql.catalog.table import Table
 from icesql.context import Progress, QueryContext
 from icesql.errors import CorruptFileError
-from icesql.iceberg.manifest.content_file import FileContent
+from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot

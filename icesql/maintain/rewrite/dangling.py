@@ -8,7 +8,7 @@ from __future__ import annotations
 from icesql.catalog.table import Table
 from icesql.commit.files import file_key
 from icesql.context import QueryContext
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.scan.deletes.delete_index import DeleteIndex

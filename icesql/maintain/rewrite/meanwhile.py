@@ -18,7 +18,7 @@ from icesql.catalog.table import Table
 from icesql.commit.rows import RewrittenFiles
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, InternalError
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.maintain.others import Deleted, NewDeletes, Others, equality_deletes
 from icesql.maintain.rewrite.grouping import FileGroup

@@ -8,7 +8,7 @@ from typing import IO, Final
 
 from msgspec.structs import replace
 
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.storage.temporary import make_temporary_folder, spilling_to
 from icesql.write.row_origins import EncodedOrigins, RowOrigins, decode_origins
 from icesql.write.written import Written

@@ -23,7 +23,7 @@ from icesql.errors import (
     OperationalError,
     QueryCancelledError,
 )
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.maintain.rewrite.dangling import dangling_deletes
 from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.maintain.rewrite.meanwhile import CARRIED_ROWS, FollowedGroups

@@ -17,7 +17,7 @@ from icesql.catalog.table import Catalog, Table
 from icesql.context import QueryContext
 from icesql.errors import ProgrammingError
 from icesql.iceberg import types as t
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.metadata.changes.updates import SetPartitionStatistics
 from icesql.iceberg.metadata.file_names import metadata_folder

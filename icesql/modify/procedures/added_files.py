@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.errors import CommitConflictError
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes.updates import SetProperties, Update
 from icesql.iceberg.metadata.name_mapping import PROPERTY
 from icesql.storage.open import is_local, local_spellings, split_path

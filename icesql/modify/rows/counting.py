@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
-from icesql.iceberg.manifest.content_file import FileContent
+from icesql.iceberg.manifest.data_file import FileContent
 from icesql.read.deletes.delete_relations import DeleteRelations
 from icesql.read.task import read_file
 from icesql.scan.tasks.task import FileScanTask, ScanContext

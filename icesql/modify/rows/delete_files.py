@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.engine.threads.pool import thread_pool
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.rows.changes import GoneRows, as_positions
 from icesql.read.deletes.positions import PositionDeletes

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.errors import ProgrammingError
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID
 from icesql.iceberg.schema import Schema

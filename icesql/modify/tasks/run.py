@@ -14,7 +14,7 @@ from icesql.context import Progress
 from icesql.engine.result_schema import arrow_schema
 from icesql.errors import Error
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.modify.rows.commit import check_target, files_of, repeated
 from icesql.modify.rows.new_files import FileNames
 from icesql.modify.rows.target import RowTarget

@@ -6,16 +6,14 @@ statement runs.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
-from icesql.config import time_zone
-from icesql.query.constants.constant import Interval
+from sqlglot import exp
+
 from icesql.sql.acceptance import SESSION_CALLS
 from icesql.sql.constant import Constant
 from icesql.sql.parameters import write_literal
 from icesql.sql.positions import unsupported
-from icesql.sql.trees import exp
 from icesql.sql.user_text import VALUE, Edit
 
 if TYPE_CHECKING:
@@ -24,91 +22,6 @@ if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
     from icesql.context import QueryContext
     from icesql.query.session_state import SessionState
-
-# Make ``now()`` one instant for the whole statement, in pruning and in the engine alike.
-
-_INSTANTS: Final = frozenset(
-    {"now", "current_timestamp", "get_current_timestamp", "transaction_timestamp"}
-)
-_DAYS: Final = frozenset({"today", "current_date"})
-_CLOCKS: Final = frozenset({"localtimestamp", "current_localtimestamp"})
-_NAMES: Final = _INSTANTS | _DAYS | _CLOCKS
-
-
-def is_clock(name: str) -> bool:
-    """Whether a function of this name, called without arguments, tells the time."""
-    return name in _NAMES
-
-
-def stop_clock(tree: exp.Expr, query: QueryContext) -> list[Edit]:
-    """Replace now(), current_date and their kin in ``tree`` by the time of the statement.
-
-    A column of the result that had no name but such a call keeps the name of the call. Returns
-    what changes in the text that the tree was read from.
-    """
-    edits: list[Edit] = []
-    for node in list(tree.find_all(exp.Func)):
-        constant = _constant(node, query)
-        if constant is None:
-            continue
-        start, stop = node.meta.get("start"), node.meta.get("stop")
-        if start is not None and stop is not None:
-            edits.append(Edit(start, stop, VALUE, write_literal(constant)))
-        parent = node.parent
-        if isinstance(parent, exp.Select) and node.arg_key == "expressions":
-            constant = exp.alias_(constant, node.sql(dialect="duckdb").lower(), quoted=True)
-        node.replace(constant)
-    return edits
-
-
-def clock_time(node: exp.Expr, query: QueryContext) -> datetime | date | None:
-    """The time that a call such as now() means in this statement, None for other expressions.
-
-    An aware datetime is an instant, a naive one a time on the session's clock, a date its day.
-    """
-    name = _name(node)
-    if name not in _NAMES:
-        return None
-    now = query.now if query.now.tzinfo else query.now.replace(tzinfo=UTC)
-    if name in _INSTANTS:
-        return now.astimezone(UTC)
-    local: datetime = now.astimezone(time_zone(query.settings.timezone))
-    return local.date() if name in _DAYS else local.replace(tzinfo=None)
-
-
-def _constant(node: exp.Expr, query: QueryContext) -> exp.Expr | None:
-    moment = clock_time(node, query)
-    return None if moment is None else time_literal(moment)
-
-
-def time_literal(value: datetime | date | Interval) -> exp.Expr:
-    """A time as ``clock_time`` gives it, or a span of time, in SQL."""
-    match value:
-        case Interval(months, days, micros):
-            text, kind = f"{months} months {days} days {micros} microseconds", "INTERVAL"
-        case datetime():
-            text = value.isoformat(" ")
-            kind = "TIMESTAMP" if value.tzinfo is None else "TIMESTAMPTZ"
-        case _:
-            text, kind = value.isoformat(), "DATE"
-    to = exp.DataType(this=exp.DataType.Type[kind])
-    return exp.Cast(this=exp.Literal.string(text), to=to)
-
-
-def _name(node: exp.Expr) -> str:
-    """The name of a call without arguments, "" for everything else."""
-    match node:
-        case exp.CurrentTimestamp() if node.this is None:
-            return "now"
-        case exp.CurrentDate() if node.this is None:
-            return "today"
-        case exp.Localtimestamp() if node.this is None:
-            return "localtimestamp"
-        case exp.Anonymous() if not node.expressions:
-            return node.name.lower()
-        case _:
-            return ""
-
 
 GETVARIABLE: Final = "getvariable"
 _CALLS: Final = {

@@ -14,7 +14,7 @@ from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.query.constants.asked import Ask, asked
 from icesql.query.constants.constant import Constant, Kind
-from icesql.query.constants.session_values import clock_time
+from icesql.query.constants.current_time import clock_time
 from icesql.query.names import Resolve, child_of
 from icesql.query.pushdown.computed.expression import (
     COMPARISONS,

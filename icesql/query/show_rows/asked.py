@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Table
     from icesql.iceberg.partitioning import PartitionSpec
     from icesql.iceberg.schema import Schema
-    from icesql.query.metadata_answers import Found
+    from icesql.query.metadata_scan import Found
     from icesql.query.session_state import SessionState
     from icesql.query.snapshot_selection import SelectedSnapshot
     from icesql.sql.statement import Shown, TableReference
@@ -60,7 +60,7 @@ class Asked(Struct):
 
         Raises what ``names.load`` raises, and UnsupportedSqlError.
         """
-        from icesql.query.metadata_answers import load
+        from icesql.query.metadata_scan import load
 
         reference, what = self.reference, self.statement.label
         with found_at(reference.offset):
@@ -80,7 +80,7 @@ class Asked(Struct):
 
     def described(self) -> tuple[Schema, PartitionSpec | None]:
         """The schema of a table or metadata table at its snapshot; the spec of writers today."""
-        from icesql.query.metadata_answers import load
+        from icesql.query.metadata_scan import load
         from icesql.scan.metadata_tables.schemas import metadata_schema
 
         reference = self.reference

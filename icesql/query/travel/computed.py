@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from icesql.query.constants.asked import asked
 from icesql.query.constants.constant import Constant, Kind, NotConstant
-from icesql.query.constants.session_values import time_literal
+from icesql.query.constants.current_time import time_literal
 from icesql.query.constants.time_text import TIME_SHAPE, zone_named
 from icesql.query.pushdown.computed.expression import Expression, replaced
 from icesql.query.pushdown.computed.reading import expression_of_text

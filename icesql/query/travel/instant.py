@@ -17,8 +17,8 @@ from sqlglot import exp
 from icesql.config import time_zone
 from icesql.errors import SqlSyntaxError
 from icesql.query.constants.constant import Interval, NotConstant
+from icesql.query.constants.current_time import clock_time
 from icesql.query.constants.relative_time import relative_time
-from icesql.query.constants.session_values import clock_time
 from icesql.query.constants.time_text import TIME_SHAPE, in_zone, read_time, zone_named
 from icesql.query.constants.time_units import (
     clock_of_digits,

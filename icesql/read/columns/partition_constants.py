@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from icesql.errors import CorruptFileError
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.scan.tasks.task import ScanContext
 

@@ -22,7 +22,7 @@ from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.schema import Schema
 from icesql.read.columns.arrow_schema import arrow_type

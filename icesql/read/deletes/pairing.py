@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.scan.tasks.task import FileScanTask
 
 # Greater than the number of any delete file: no delete of the chain applies.

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.name_mapping import MappedField, NameMapping
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from icesql.iceberg.schema import Schema

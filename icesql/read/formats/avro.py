@@ -12,7 +12,7 @@ import pyarrow as pa
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import AvroBlock, AvroContainer
 from icesql.iceberg.expressions.predicate import Predicate
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.read.formats.avro_columns import (
     BadSchema,
     avro_array,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icesql.errors import UnsupportedTableError
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.read.formats.reader import FileReader
 from icesql.scan.tasks.task import ScanContext
 

@@ -14,7 +14,7 @@ from pyarrow import orc
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import Predicate
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import FileField, arrow_fields, table_fields
 from icesql.read.formats.orc_tail import Stripe, read_stripes

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.types import TimestampNanoType, TimestamptzNanoType
 from icesql.read.columns.arrow_schema import FIELD_ID
 from icesql.read.formats.decode_errors import decoding

@@ -15,7 +15,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from msgspec import Struct
 
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.schema import Schema
 from icesql.read.formats.thrift import (
     BINARY,

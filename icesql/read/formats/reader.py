@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.expressions.predicate import Predicate
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.read.formats.file_fields import FileField
 from icesql.scan.file_identity import count_problem
 

@@ -17,14 +17,8 @@ from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.expressions.json_form import parse_predicate, predicate_json
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Predicate
-from icesql.iceberg.manifest.content_file import (
-    ContentFile,
-    DataFile,
-    FileContent,
-    FileTask,
-    ScanTasks,
-    data_file,
-)
+from icesql.iceberg.manifest.content_file import ContentFile, FileTask, ScanTasks, data_file
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.json_fields import Malformed, load_json
 from icesql.iceberg.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, METADATA_IDS, SNAPSHOT_ID
 from icesql.scan.by_catalog.implied import Implication

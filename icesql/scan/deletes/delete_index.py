@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from msgspec.structs import replace
 
 from icesql.errors import CorruptFileError
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH
 from icesql.iceberg.partitioning import PartitionSpec

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from icesql.iceberg import types as t
 from icesql.iceberg.bounds import bound_decoder
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.schema import Schema
 
 

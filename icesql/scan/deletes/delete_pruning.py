@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Predicate
-from icesql.iceberg.manifest.content_file import FileContent
+from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.schema import Schema
 from icesql.scan.pruning.metrics_evaluator import metrics_mask

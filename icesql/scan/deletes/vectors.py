@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.storage.cache import kept
 from icesql.storage.open import Storage
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from icesql.iceberg.manifest.content_file import FileContent
+from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.partition_type import united_partition_type

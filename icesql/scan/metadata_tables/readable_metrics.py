@@ -11,7 +11,7 @@ from typing import Any
 
 from icesql.iceberg import types as t
 from icesql.iceberg.bounds import decode_bound
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.schema import Schema
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from icesql.context import QueryContext
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.schema import Schema
 from icesql.scan.metadata_tables import file_rows, history_rows, manifest_rows, partition_rows
 from icesql.scan.metadata_tables.manifest_walk import ManifestWalk

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.name_mapping import NameMapping
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from icesql.sql.lexer import Token, tokens_in
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.reading.door import token_kinds
 from icesql.sql.reading.engine_tree import (
     NOWHERE,
     EngineTree,
@@ -24,7 +25,6 @@ from icesql.sql.reading.engine_tree import (
     SourceMap,
     closing,
     counted,
-    token_kinds,
 )
 from icesql.sql.reading.keys import ANY, EXPRESSIONS, NODES, PARTS, SAMPLE_SIZE, Keys
 

@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 from icesql.sql.acceptance import Accepts
 from icesql.sql.lexer import CLOSING, OPENING, tokens_in
 from icesql.sql.parser.depth import place_nodes
-from icesql.sql.reading.engine_tree import EngineTree, SourceMap, read_tree, serialize
+from icesql.sql.reading.door import serialize
+from icesql.sql.reading.engine_tree import EngineTree, SourceMap, read_tree
 from icesql.sql.reading.queries import QueryReader
 from icesql.sql.trees import exp
 

@@ -19,7 +19,8 @@ from icesql.sql.files import read_file
 from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, RESERVED, TEXT, WORD, Token, tokens_in
 from icesql.sql.parser.travel.clauses import MARK, MISPLACED, TWO, Travels, misplaced_on
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.reading.engine_tree import EngineTree, SourceMap, read_tree, serialize
+from icesql.sql.reading.door import serialize
+from icesql.sql.reading.engine_tree import EngineTree, SourceMap, read_tree
 from icesql.sql.reading.queries import read_query
 from icesql.sql.reading.sources import Source
 

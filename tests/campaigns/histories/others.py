@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from icesql.commit.rows import commit_row_delta
 from icesql.context import QueryContext
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 
 # ------------------------------------------------------------------ as Flink writes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.maintain.rewrite.grouping import expected_files, group_files, split_size
 from icesql.maintain.rewrite.options import RewriteOptions
 from icesql.scan.tasks.task import FileScanTask

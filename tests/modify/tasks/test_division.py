@@ -9,7 +9,7 @@ import pytest
 
 from icesql import errors
 from icesql.config import Settings
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.modify.tasks.division import division_of, parts_of
 from icesql.scan.tasks.task import FileScanTask
 

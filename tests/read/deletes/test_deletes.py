@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata_columns import DELETED, POS
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.types import PrimitiveType

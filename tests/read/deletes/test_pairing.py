@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.read.deletes.pairing import chains
 from icesql.scan.tasks.task import FileScanTask
 

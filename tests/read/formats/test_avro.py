@@ -15,7 +15,7 @@ import fastavro
 import pytest
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.name_mapping import MappedField, NameMapping
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.types import (

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pyarrow import orc
 
 from icesql.errors import CorruptFileError
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.name_mapping import MappedField, NameMapping
 from icesql.iceberg.metadata_columns import POS
 from icesql.scan.tasks.task import FileScanTask

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from icesql.errors import CorruptFileError
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import LONG, STRING, NestedField

@@ -28,7 +28,7 @@ from icesql.iceberg.types import (
     NestedField,
 )
 from icesql.scan.pruning.metrics_evaluator import explain_metrics, metrics_mask
-from icesql.scan.pruning.partition_evaluator import strict_mask
+from icesql.scan.pruning.strict_evaluator import strict_mask
 from tests.iceberg.random_predicates import predicates
 from tests.iceberg.text_forms import columns, read_predicate
 from tests.scan.pruning.files import MAPS, entries_of, read_file

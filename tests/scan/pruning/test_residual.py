@@ -28,7 +28,7 @@ from icesql.iceberg.types import (
     IcebergType,
     NestedField,
 )
-from icesql.scan.spec_scan import ResidualEvaluator
+from icesql.scan.pruning.residual import ResidualEvaluator
 from tests.iceberg.random_predicates import predicates
 from tests.iceberg.text_forms import columns, read_predicate
 from tests.tables import read_table

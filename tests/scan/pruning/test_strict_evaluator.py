@@ -8,7 +8,7 @@ import pytest
 
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import INTEGER, NestedField
-from icesql.scan.pruning.partition_evaluator import strict_mask
+from icesql.scan.pruning.strict_evaluator import strict_mask
 from tests.iceberg.text_forms import read_predicate
 from tests.scan.pruning.files import entries_of, read_file
 from tests.tables import read_table

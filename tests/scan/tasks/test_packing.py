@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from icesql.config import Settings
 from icesql.errors import ProgrammingError
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.scan.tasks.packing import (
     LOOKBACK,
     OPEN_FILE_COST,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.scan.tasks.split import merge_adjacent, split_file
 from icesql.scan.tasks.task import FileScanTask, usable_offsets
 from tests.tables import read_table

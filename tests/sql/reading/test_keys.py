@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from icesql.errors import Error
-from icesql.sql.reading.engine_tree import read_tree, serialize
+from icesql.sql.reading.door import serialize
+from icesql.sql.reading.engine_tree import read_tree
 from icesql.sql.reading.keys import ANY, EXPRESSIONS, NODES
 
 # Of DuckDB 2.0.1 and later.

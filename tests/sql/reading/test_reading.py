@@ -14,7 +14,8 @@ from sqlglot import exp
 from icesql.errors import Error, UnsupportedSqlError
 from icesql.sql.acceptance import Accepts
 from icesql.sql.parse import parse
-from icesql.sql.reading.engine_tree import SourceMap, read_tree, serialize
+from icesql.sql.reading.door import serialize
+from icesql.sql.reading.engine_tree import SourceMap, read_tree
 from icesql.sql.reading.queries import read_query
 from icesql.sql.statement import Query
 

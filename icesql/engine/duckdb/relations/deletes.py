@@ -14,7 +14,7 @@ from icesql.engine.duckdb.relations.relation import (
     parquet_function,
 )
 from icesql.engine.duckdb.types import quoted
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 
 if TYPE_CHECKING:
     from icesql.read.deletes.delete_relations import DeleteRelations

@@ -14,7 +14,7 @@ from icesql.engine.duckdb.relations.opened_files import OpenedFiles, locations
 from icesql.engine.duckdb.types import duckdb_type, literal, quoted
 from icesql.iceberg import metadata_columns
 from icesql.iceberg import types as t
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.schema import Schema
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 

@@ -24,7 +24,7 @@ from icesql.engine.duckdb.relations.relation import (
     stream_relation,
     union_all,
 )
-from icesql.iceberg.manifest.content_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from icesql.engine.duckdb.sql.long_lists import in_pieces, is_long_chain
 from icesql.errors import Error, UnsupportedSqlError
-from icesql.query.constants.session_values import is_clock
+from icesql.query.constants.current_time import is_clock
 from icesql.sql.acceptance import (
     BY_TEXT_HINT,
     CALL_BY_TEXT,

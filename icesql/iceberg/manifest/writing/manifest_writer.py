@@ -14,7 +14,7 @@ from msgspec import Struct
 from icesql.iceberg import types as t
 from icesql.iceberg.bound_values import encode_bound
 from icesql.iceberg.decimals import unscaled
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING
 from icesql.iceberg.manifest.manifest import FieldSummary, ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from icesql.catalog.table import Table
-    from icesql.iceberg.manifest.content_file import DataFile
+    from icesql.iceberg.manifest.data_file import DataFile
     from icesql.maintain.importing.folders import FoundFile
     from icesql.modify.procedures.call import Call
     from icesql.storage.open import Storage

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from icesql.catalog.table import Table
     from icesql.engine.engines import EngineChoice
-    from icesql.iceberg.manifest.content_file import DataFile
+    from icesql.iceberg.manifest.data_file import DataFile
     from icesql.iceberg.metadata.sort_order import SortOrder
     from icesql.iceberg.metadata.table_metadata import TableMetadata
     from icesql.maintain.rewrite.grouping import FileGroup

@@ -9,12 +9,14 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from icesql.errors import Error
-from icesql.query.constants.session_values import GETVARIABLE, is_clock
+from icesql.query.constants.current_time import is_clock
+from icesql.query.constants.session_values import GETVARIABLE
 from icesql.query.pushdown.computed.expression import OPAQUE, Expression, call, string
 from icesql.sql.acceptance import SESSION_CALLS
 from icesql.sql.parser.literal_list import MARK, held
 from icesql.sql.reading.data_types import DUCKDB_NAMES
-from icesql.sql.reading.engine_tree import engine_node, read_tree, serialize
+from icesql.sql.reading.door import serialize
+from icesql.sql.reading.engine_tree import engine_node, read_tree
 
 Node = Mapping[str, Any]
 # What stands at a place of the text under these names; no names for a value.

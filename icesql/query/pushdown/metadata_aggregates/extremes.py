@@ -19,8 +19,8 @@ from icesql.query.plain_calls import is_plain_call, short_sql
 from icesql.query.pushdown.complement import complement
 from icesql.query.pushdown.computed.reading import expression_of
 from icesql.query.pushdown.select_keys import has_only, is_row_by_row, whole_number
+from icesql.scan.pruning.counted import Counted
 from icesql.scan.pruning.extremes import Extreme, is_ordered
-from icesql.scan.pruning.metadata_count import Counted
 from icesql.scan.table_scan import TableScan
 
 if TYPE_CHECKING:

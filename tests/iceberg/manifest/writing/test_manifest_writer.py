@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from icesql.errors import InternalError, UnsupportedTableError
 from icesql.iceberg import types as t
-from icesql.iceberg.manifest.content_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import (
     FieldSummary,
     ManifestContent,

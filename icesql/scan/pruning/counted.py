@@ -1,0 +1,45 @@
+"""Files whose rows can be counted from metadata: ``count(*)``, ``count(column)``.
+
+A file of which the WHERE leaves no row out counts with all its rows, less those that a deletion
+vector takes, whose number is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from icesql.scan.pruning.extremes import Candidate, null_count
+
+
+class Counted(Struct, frozen=True):
+    """An output that counts rows: those in which a column is not NULL, or all of them for None."""
+
+    field_id: int | None = None
+
+
+def count_of(file: Candidate, wanted: Sequence[Counted | None]) -> tuple[int, ...] | None:
+    """The part of each output that a file adds if every row matches; None if unknown.
+
+    An output that counts nothing, which is None, gets 0.
+    """
+    left = live_rows(file.rows, file.deleted)
+    if left is None:
+        return None
+    counts = []
+    for each in wanted:
+        if each is None or each.field_id is None:
+            counts.append(0 if each is None else left)
+            continue
+        nulls = null_count(file, each.field_id)
+        # Which rows are deleted is not known here.
+        if nulls is None or (nulls and file.deleted):
+            return None
+        counts.append(left - nulls)
+    return tuple(counts)
+
+
+def live_rows(rows: int, deleted: int | None) -> int | None:
+    """The rows of a file that deletes leave; None where either number is not known."""
+    return None if deleted is None or not 0 <= deleted <= rows else rows - deleted

@@ -1,0 +1,73 @@
+"""The way to DuckDB's parser: a text goes in, its tree comes out as JSON.
+
+A session reads its statements with the instance that runs them. A text that no session reads goes
+to an instance of the process, which is closed off from files and settings as a session's is.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from icesql.context import reading_query
+
+# Given the text of a query, the JSON of DuckDB's ``json_serialize_sql``.
+Serialize = Callable[[str], str]
+
+_CLOSED_OFF: Final[dict[str, Any]] = {
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "lock_configuration": True,
+    "errors_as_json": True,
+    "threads": 1,
+}
+_SERIALIZE: Final = "SELECT json_serialize_sql($1::VARCHAR)"
+
+_lock = threading.Lock()
+# By process: the threads of an instance do not live on in a fork.
+_instances: dict[int, Any] = {}
+
+
+def serialize(text: str) -> str:
+    """Parse a text of SELECTs with DuckDB's parser; the tree or its error as JSON."""
+    query = reading_query()
+    if query is not None and query.serialize is not None:
+        return query.serialize(text)
+    with _lock:
+        root = _instances.get(os.getpid())
+        if root is None:
+            import _duckdb
+
+            root = _instances[os.getpid()] = _duckdb.connect(":memory:", config=_CLOSED_OFF)
+        cursor = root.cursor()
+    try:
+        return serialized(cursor, text)
+    finally:
+        cursor.close()
+
+
+def serialized(cursor: Any, text: str) -> str:
+    """``serialize`` by one cursor."""
+    return str(cursor.execute(_SERIALIZE, [text]).fetchall()[0][0])
+
+
+@functools.cache
+def makes_spaces_plain() -> bool:
+    """Whether DuckDB counts places in a text whose Unicode spaces have become plain ones."""
+    import _duckdb
+
+    return str(_duckdb.__version__) == "2.0.0"
+
+
+def token_kinds(text: str) -> list[tuple[int, str]]:
+    """The bytes at which DuckDB's tokens of a text begin, and the kind of each.
+
+    A kind is one of identifier, keyword, numeric_const, string_const, operator and comment.
+    """
+    import _duckdb
+
+    return [(byte, kind.name) for byte, kind in _duckdb.tokenize(text)]
