@@ -1,15 +1,17 @@
 """Cases of tests in ``.tsv`` files, a line for each case, cells separated by tabs; columns in a text.
 
 Empty lines and lines that begin with ``#`` are comments; the first one names the columns. Cells are
-texts as they are written, without escapes; a test converts what is no text, for example by
-``ast.literal_eval``.
+texts as they are written, without escapes; what is no text is a literal of Python, or a text that a
+test converts.
 """
 
 from __future__ import annotations
 
-import re
+from ast import literal_eval
 from pathlib import Path
 from typing import Any
+
+from tests.writer.fields import fields
 
 
 def read_table(test_file: str, name: str) -> list[list[str]]:
@@ -31,13 +33,18 @@ def read_table(test_file: str, name: str) -> list[list[str]]:
 
 
 def columns(text: str, first: int = 1) -> list[dict[str, Any]]:
-    """The fields of a schema of plain types, as metadata has them: ``id long, price decimal(9, 2)``.
+    """As ``tests.writer.fields.fields``."""
+    return fields(text, first)
 
-    Ids count from ``first``; all are optional.
-    """
+
+def read_cases(test_file: str, name: str, *literals: int) -> list[list[Any]]:
+    """As ``read_table``; cells of the columns ``literals``, counted from 0, are Python's literals."""
     return [
-        {"id": number, "name": name, "required": False, "type": kind}
-        for number, (name, kind) in enumerate(
-            re.findall(r"(\w+) ([^,(]+(?:\([^)]*\))?)", text), start=first
-        )
+        [literal_eval(cell) if place in literals else cell for place, cell in enumerate(row)]
+        for row in read_table(test_file, name)
     ]
+
+
+def read_lines(test_file: str, name: str) -> list[str]:
+    """The cells of a table of one column."""
+    return [line for (line,) in read_table(test_file, name)]

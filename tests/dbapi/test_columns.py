@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import icesql
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 ODD = ['a "quoted" one', "with space", "2024-orders", "select", "a; SET timezone = 'X'", "t --"]
@@ -16,7 +17,7 @@ ODD = ['a "quoted" one', "with space", "2024-orders", "select", "a; SET timezone
 
 @pytest.fixture
 def con(tmp_path: Path) -> Iterator[Any]:
-    table = TableWriter(tmp_path, [{"id": 1, "name": "x", "required": False, "type": "long"}])
+    table = TableWriter(tmp_path, fields("x long"))
     table.commit([table.data_file([{"x": 1}])])
     with icesql.connect() as connection:
         for name in ODD:

@@ -7,24 +7,10 @@ from typing import Any
 import pytest
 
 import icesql
+from tests.tables import read_cases
 
 
-@pytest.mark.parametrize(
-    ("sql", "given"),
-    [
-        ("SELECT {'a\0b': 1}", None),
-        ("SELECT {'a': [{'\0': 1}]}", None),
-        ('SELECT struct_pack("a\0b" := 1)', None),
-        ("SELECT struct_insert({'a': 1}, \"b\0\" := 2)", None),
-        ('SELECT row(1)::STRUCT("a\0b" INT)', None),
-        ('SELECT union_value("a\0b" := 1)', None),
-        ('SELECT MAP {1: {"a\0b": 1}}', None),
-        ('SELECT from_json(\'{"a\\u0000b": 1}\', \'{"a\\u0000b": "INT"}\')', None),
-        ("SELECT ?", [[{"x": {"a\0b": 1}}]]),
-        ("SELECT ?", [{"\0": 1}]),
-        ("CREATE TABLE n.t AS SELECT {'a\0b': 1} AS s", None),
-    ],
-)
+@pytest.mark.parametrize(("sql", "given"), read_cases(__file__, "nul_fields.tsv", 1))
 def test_a_field_with_nul_is_refused(tmp_path: Any, sql: str, given: Any) -> None:
     with icesql.connect(warehouse=tmp_path) as connection:
         connection.execute("CREATE SCHEMA n")

@@ -15,6 +15,7 @@ import pytest
 
 import icesql
 from icesql import Interval
+from tests.writer.fields import fields
 
 ZONE = "Europe/Berlin"
 POINT = bytes.fromhex("0101000000000000000000f03f0000000000000040")
@@ -266,11 +267,7 @@ def test_columns_of_one_name_stay_two(connection):
 def test_the_last_nanoseconds_of_a_table_are_times(tmp_path: Path) -> None:
     from tests.writer.table import TableWriter
 
-    fields = [
-        {"id": 1, "name": "n", "required": False, "type": "timestamp_ns"},
-        {"id": 2, "name": "z", "required": False, "type": "timestamptz_ns"},
-    ]
-    table = TableWriter(tmp_path / "t", fields, version=3)
+    table = TableWriter(tmp_path / "t", fields("n timestamp_ns, z timestamptz_ns"), version=3)
     last, first = (1 << 63) - 1, 1 - (1 << 63)
     table.commit([table.data_file([{"n": last, "z": last}, {"n": first, "z": first}])])
     with icesql.connect() as connection:

@@ -12,16 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import icesql
+from tests.tables import read_cases
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
-
-
-def column(field_id, name, type_, required=False):
-    return {"id": field_id, "name": name, "required": required, "type": type_}
-
-
-def struct(*fields):
-    return {"type": "struct", "fields": list(fields)}
-
 
 READERS = ["auto", "arrow"]
 
@@ -36,62 +29,50 @@ def query(table, sql, reader, zone="UTC"):
 
 @pytest.mark.parametrize("reader", READERS)
 def test_renamed_child_of_a_struct_keeps_its_values(tmp_path, reader):
-    old = [column(1, "s", struct(column(2, "a", "int")))]
+    old = fields("s struct<a int>")
     table = TableWriter(tmp_path, old)
     table.commit([table.data_file([{"s": {"a": 7}}])])
-    table.set_fields([column(1, "s", struct(column(2, "b", "int")))])
+    table.set_fields(fields("s struct<b int>"))
     rows, _ = query(table, "SELECT s.b, s FROM t", reader)
     assert rows == [(7, {"b": 7})]
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_renamed_child_inside_a_list_and_a_map_keeps_its_values(tmp_path, reader):
-    def fields(name):
-        inner = struct(column(10, name, "int"))
-        other = struct(column(11, name, "int"))
-        return [
-            column(1, "l", {"type": "list", "element-id": 2, "element": inner,
-                            "element-required": False}),
-            column(3, "m", {"type": "map", "key-id": 4, "key": "string", "value-id": 5,
-                            "value": other, "value-required": False}),
-        ]  # fmt: skip
-
-    table = TableWriter(tmp_path, fields("a"))
+    table = TableWriter(tmp_path, fields("l list<struct<a int>>, m map<string, struct<a int>>"))
     table.commit([table.data_file([{"l": [{"a": 1}, None], "m": [("k", {"a": 2})]}])])
-    table.set_fields(fields("b"))
+    table.set_fields(fields("l list<struct<b int>>, m map<string, struct<b int>>"))
     rows, _ = query(table, "SELECT l, m FROM t", reader)
     assert rows == [([{"b": 1}, None], [("k", {"b": 2})])]
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_children_that_swapped_names_are_not_swapped(tmp_path, reader):
-    table = TableWriter(
-        tmp_path, [column(1, "s", struct(column(2, "a", "int"), column(3, "b", "int")))]
-    )
+    table = TableWriter(tmp_path, fields("s struct<a int, b int>"))
     table.commit([table.data_file([{"s": {"a": 1, "b": 2}}])])
-    table.set_fields([column(1, "s", struct(column(3, "a", "int"), column(2, "b", "int")))])
+    (swapped,) = fields("s struct<b int, a int>")
+    swapped["type"]["fields"].reverse()
+    table.set_fields([swapped])
     rows, _ = query(table, "SELECT s FROM t", reader)
     assert rows == [({"a": 2, "b": 1},)]
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_child_added_again_under_its_old_name_is_empty(tmp_path, reader):
-    table = TableWriter(
-        tmp_path, [column(1, "s", struct(column(2, "a", "int"), column(3, "b", "int")))]
-    )
+    table = TableWriter(tmp_path, fields("s struct<a int, b int>"))
     table.commit([table.data_file([{"s": {"a": 1, "b": 2}}])])
-    table.set_fields([column(1, "s", struct(column(2, "a", "int"), column(9, "b", "int")))])
+    (added,) = fields("s struct<a int, b int>")
+    added["type"]["fields"][1]["id"] = 9
+    table.set_fields([added])
     rows, _ = query(table, "SELECT s FROM t", reader)
     assert rows == [({"a": 1, "b": None},)]
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_child_swap_of_differing_types_leaves_the_connection_usable(tmp_path, reader):
-    table = TableWriter(
-        tmp_path, [column(1, "s", struct(column(2, "a", "int"), column(3, "b", "string")))]
-    )
+    table = TableWriter(tmp_path, fields("s struct<a int, b string>"))
     table.commit([table.data_file([{"s": {"a": 1, "b": "x"}}])])
-    table.set_fields([column(1, "s", struct(column(2, "b", "int"), column(3, "a", "string")))])
+    table.set_fields(fields("s struct<b int, a string>"))
     with icesql.connect(settings={"local_reader": reader}) as con:
         con.register_table("t", table.metadata_path)
         assert con.execute("SELECT s FROM t").fetchall() == [({"b": 1, "a": "x"},)]
@@ -104,8 +85,7 @@ def test_child_swap_of_differing_types_leaves_the_connection_usable(tmp_path, re
 def test_table_type_decides_the_zone_whatever_the_file_says(
     tmp_path, reader, zone, declared, stored_zone
 ):
-    field = column(1, "ts", declared)
-    table = TableWriter(tmp_path, [field])
+    table = TableWriter(tmp_path, fields(f"ts {declared}"))
     stored = pa.schema(
         [pa.field("ts", pa.timestamp("us", stored_zone), metadata={"PARQUET:field_id": "1"})]
     )
@@ -126,7 +106,7 @@ def test_table_type_decides_the_zone_whatever_the_file_says(
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 @pytest.mark.parametrize("declared", ["timestamp", "timestamptz"])
 def test_int96_is_read_as_utc_in_every_session_zone(tmp_path, reader, zone, declared):
-    table = TableWriter(tmp_path, [column(1, "ts", declared)])
+    table = TableWriter(tmp_path, fields(f"ts {declared}"))
     data = pa.table(
         [pa.array([1_700_000_000_000_000], pa.timestamp("us"))],
         schema=pa.schema([pa.field("ts", pa.timestamp("us"), metadata={"PARQUET:field_id": "1"})]),
@@ -146,22 +126,9 @@ NAN = float("nan")
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("stats", [True, False])
 @pytest.mark.parametrize("type_", ["float", "double"])
-@pytest.mark.parametrize(
-    ("condition", "count"),
-    [
-        ("x > 100", 1),
-        ("isnan(x)", 1),
-        ("x = 'nan'", 1),
-        ("x IN ('nan', 5)", 2),
-        ("NOT x <= 100", 1),
-        ("x >= 5", 2),
-        ("x < 100", 2),
-        ("x <> 5", 2),
-        ("x IS NULL", 1),
-    ],
-)
+@pytest.mark.parametrize(("condition", "count"), read_cases(__file__, "nan_filters.tsv", 1))
 def test_rows_with_nan_survive_every_filter(tmp_path, reader, stats, type_, condition, count):
-    table = TableWriter(tmp_path, [column(1, "x", type_)])
+    table = TableWriter(tmp_path, fields(f"x {type_}"))
     rows = [{"x": 1.0}, {"x": 5.0}, {"x": NAN}, {"x": None}]
     table.commit([table.data_file(rows, stats=stats)])
     assert query(table, f"SELECT count(*) FROM t WHERE {condition}", reader)[0] == [(count,)]
@@ -170,7 +137,7 @@ def test_rows_with_nan_survive_every_filter(tmp_path, reader, stats, type_, cond
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("stats", [True, False])
 def test_nan_is_the_greatest_value(tmp_path, reader, stats):
-    table = TableWriter(tmp_path, [column(1, "x", "double")])
+    table = TableWriter(tmp_path, fields("x double"))
     table.commit([table.data_file([{"x": 1.0}, {"x": NAN}], stats=stats)])
     ((greatest, least),), _ = query(table, "SELECT max(x), min(x) FROM t", reader)
     assert greatest != greatest
@@ -191,15 +158,11 @@ def table_with_nan(folder, shape, stats, nested):
     ``nested``: the numbers are in a struct of a struct.
     """
 
-    def numbers(type_):
-        if not nested:
-            return column(2, "x", type_)
-        inner = struct(column(12, "x", type_), column(13, "k", "int"))
-        return column(2, "s", struct(column(10, "k", "int"), column(11, "r", inner)))
+    def columns(number):
+        inner = f"s struct<k int, r struct<x {number}, k int>>" if nested else f"x {number}"
+        return f"id int, {inner}"
 
-    table = TableWriter(
-        folder, [column(1, "id", "int"), numbers("float" if shape == "promoted" else "double")]
-    )
+    table = TableWriter(folder, fields(columns("float" if shape == "promoted" else "double")))
     first, second = (
         [{"id": row["id"], "s": {"k": 1, "r": {"x": row["x"], "k": 2}}} for row in rows]
         if nested
@@ -208,7 +171,7 @@ def table_with_nan(folder, shape, stats, nested):
     )
     table.commit([data := table.data_file(first, stats=stats, row_group_size=2)])
     if shape in ("added", "promoted"):
-        table.set_fields([column(1, "id", "int"), numbers("double"), column(3, "y", "int")])
+        table.set_fields(fields(f"{columns('double')}, y int"))
     table.commit([table.data_file(second, stats=stats, row_group_size=2)])
     if shape == "positions":
         table.commit([table.position_deletes([(data.record["file_path"], 3)])])
@@ -250,7 +213,7 @@ def test_rows_with_nan_survive_whatever_prunes_row_groups(tmp_path, reader, stat
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("name", ["br[ab]", "st*ar", "what?", "per%20cent", "quo'te", "dol$1lar"])
 def test_paths_are_names_and_never_patterns(tmp_path, reader, name):
-    table = TableWriter(tmp_path, [column(1, "x", "int")])
+    table = TableWriter(tmp_path, fields("x int"))
     inside = tmp_path / "data" / name
     inside.mkdir()
     for other in ("bra", "stXar", "whatX"):
@@ -267,7 +230,7 @@ def test_paths_are_names_and_never_patterns(tmp_path, reader, name):
 
 @pytest.mark.parametrize("reader", READERS)
 def test_binary_stored_for_a_string_column_is_text(tmp_path, reader):
-    table = TableWriter(tmp_path, [column(1, "s", "string")])
+    table = TableWriter(tmp_path, fields("s string"))
     data = pa.table(
         [pa.array(["é\x01".encode()], pa.binary())],
         schema=pa.schema([pa.field("s", pa.binary(), metadata={"PARQUET:field_id": "1"})]),
@@ -280,7 +243,7 @@ def test_binary_stored_for_a_string_column_is_text(tmp_path, reader):
 
 @pytest.mark.parametrize("reader", READERS)
 def test_nanoseconds_arrive_whole(tmp_path, reader):
-    table = TableWriter(tmp_path, [column(1, "ts", "timestamp_ns")], version=3)
+    table = TableWriter(tmp_path, fields("ts timestamp_ns"), version=3)
     data = pa.table(
         [pa.array([1_700_000_000_123_456_789], pa.timestamp("ns"))],
         schema=pa.schema([pa.field("ts", pa.timestamp("ns"), metadata={"PARQUET:field_id": "1"})]),
@@ -297,7 +260,7 @@ def test_no_filter_loses_nanoseconds_under_microseconds(tmp_path, reader):
     base = 1_700_000_000_000_000_000
     nanos = [base + each for each in (-2_001, -1, 0, 1, 999, 1_000, 1_999, 2_001)]
     nanos += [-1_001, -1_000, -1, 0, 1]
-    table = TableWriter(tmp_path, [column(1, "id", "int"), column(2, "ts", "timestamp")])
+    table = TableWriter(tmp_path, fields("id int, ts timestamp"))
     ids = [{"PARQUET:field_id": str(field_id)} for field_id in (1, 2)]
     data = pa.table(
         [pa.array(range(len(nanos)), pa.int32()), pa.array(nanos, pa.timestamp("ns"))],
@@ -324,14 +287,14 @@ def test_no_filter_loses_nanoseconds_under_microseconds(tmp_path, reader):
 
 @pytest.mark.parametrize("reader", READERS)
 def test_columns_that_only_differ_in_case_are_two_columns(tmp_path, reader):
-    table = TableWriter(tmp_path, [column(1, "a", "int"), column(2, "A", "int")])
+    table = TableWriter(tmp_path, fields("a int, A int"))
     table.commit([table.data_file([{"a": 1, "A": 2}])])
     assert query(table, 'SELECT "A", "a" FROM t', reader)[0] == [(2, 1)]
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_a_column_called_filename_is_a_column(tmp_path, reader):
-    table = TableWriter(tmp_path, [column(1, "filename", "string"), column(2, "file_index", "int")])
+    table = TableWriter(tmp_path, fields("filename string, file_index int"))
     table.commit([table.data_file([{"filename": "mine", "file_index": 41}])])
     rows, groups = query(table, "SELECT filename, file_index, _pos FROM t", reader)
     assert rows == [("mine", 41, 0)]
@@ -340,7 +303,7 @@ def test_a_column_called_filename_is_a_column(tmp_path, reader):
 
 @pytest.mark.parametrize("reader", READERS)
 def test_metadata_columns_name_file_and_position(tmp_path, reader):
-    table = TableWriter(tmp_path, [column(1, "x", "int")])
+    table = TableWriter(tmp_path, fields("x int"))
     files = [table.data_file([{"x": i}, {"x": i + 10}]) for i in range(3)]
     snapshot = table.commit(files)
     rows, _ = query(
@@ -355,7 +318,7 @@ def test_metadata_columns_name_file_and_position(tmp_path, reader):
 
 @pytest.mark.parametrize("reader", READERS)
 def test_decimals_sum_and_average_as_declared(tmp_path, reader):
-    table = TableWriter(tmp_path, [column(1, "d", "decimal(9, 2)"), column(2, "i", "long")])
+    table = TableWriter(tmp_path, fields("d decimal(9, 2), i long"))
     table.commit(
         [table.data_file([{"d": Decimal("1.10"), "i": 1}, {"d": Decimal("2.20"), "i": 2}])]
     )

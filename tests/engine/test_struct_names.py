@@ -5,34 +5,15 @@ from __future__ import annotations
 import pytest
 
 import icesql
+from tests.tables import read_cases
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-
-def struct(first_id, *names, of="long"):
-    return {
-        "type": "struct",
-        "fields": [
-            {"id": first_id + n, "name": name, "required": False, "type": of}
-            for n, name in enumerate(names)
-        ],
-    }
-
-
-FIELDS = [
-    {"id": 1, "name": "id", "required": False, "type": "int"},
-    {"id": 2, "name": "st", "required": False, "type": struct(10, "A", "a", "b")},
-    {"id": 3, "name": "ls", "required": False, "type": {
-        "type": "list", "element-id": 30, "element-required": False,
-        "element": struct(31, "x", "X")}},
-    {"id": 4, "name": "mp", "required": False, "type": {
-        "type": "map", "key-id": 40, "key": "string", "value-id": 41, "value-required": False,
-        "value": struct(42, "k", "K")}},
-    {"id": 5, "name": "o", "required": False, "type": {"type": "struct", "fields": [
-        {"id": 50, "name": "In", "required": False, "type": struct(51, "v", "V")},
-        {"id": 60, "name": "in", "required": False, "type": struct(61, "v", "V")}]}},
-    {"id": 6, "name": "C", "required": False, "type": "long"},
-    {"id": 7, "name": "c", "required": False, "type": "long"},
-]  # fmt: skip
+FIELDS = fields(
+    "id int, st struct<A long, a long, b long>, ls list<struct<x long, X long>>, "
+    "mp map<string, struct<k long, K long>>, "
+    "o struct<In struct<v long, V long>, in struct<v long, V long>>, C long, c long"
+)
 ROWS = [
     {
         "id": 1,
@@ -76,21 +57,7 @@ def test_arrow_has_the_names_of_the_table(connection):
 
 
 @pytest.mark.parametrize(
-    ("expression", "name", "value"),
-    [
-        ("st.A", "A", 1),
-        ("st.a", "a", 2),
-        ("st.B", "B", 3),
-        ("t.st.a", "a", 2),
-        ("(st).a", "(st).a", 2),
-        ("st['a']", None, 2),
-        ("struct_extract(st, 'a')", "struct_extract(st, 'a')", 2),
-        ("list_transform([1], x -> x + st.a)[1]", None, 3),
-        ("o.in.V", "V", 11),
-        ('o."In".v', "v", 8),
-        ("st.a + st.A", None, 3),
-        ("max(st.a) FILTER (id = 1)", None, 2),
-    ],
+    ("expression", "name", "value"), read_cases(__file__, "struct_names.tsv", 1, 2)
 )
 def test_the_spelling_of_the_table_wins(connection, expression, name, value):
     cursor = connection.execute(f"SELECT {expression} FROM t WHERE id = 1")

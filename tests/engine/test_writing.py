@@ -17,39 +17,11 @@ from icesql.engine.static import StaticResult
 from icesql.engine.writing import write
 from icesql.file_format import FileFormat, named_format
 from icesql.storage.output_file import OutputFile
+from tests.tables import read_cases
+from tests.writer.fields import fields
 
 # (SQL, its type when it is read again)
-VALUES = {
-    "flag": ("true", "BOOLEAN"),
-    "small": ("(-7)::INTEGER", "INTEGER"),
-    "large": ("9223372036854775807", "BIGINT"),
-    "single": ("0.1::FLOAT", "FLOAT"),
-    "tiny": ("5e-324::DOUBLE", "DOUBLE"),
-    "zero": ("'-0.0'::DOUBLE", "DOUBLE"),
-    "nan": ("'nan'::DOUBLE", "DOUBLE"),
-    "less": ("'-inf'::FLOAT", "FLOAT"),
-    "price": ("12345678901234567890.1234567890::DECIMAL(38,10)", "DECIMAL(38,10)"),
-    "whole": ("99999999999999999999999999999999999999::DECIMAL(38,0)", "DECIMAL(38,0)"),
-    "wide": ("sum(170141183460469231731687303715884::HUGEINT) OVER ()", "DECIMAL(38,0)"),
-    "day": ("DATE '0044-03-15 (BC)'", "DATE"),
-    "clock": ("TIME '12:30:00.000005'", "TIME"),
-    "moment": ("TIMESTAMP '9999-12-31 23:59:59.999999'", "TIMESTAMP"),
-    "instant": ("TIMESTAMPTZ '2026-07-31 12:30:00.5+00'", "TIMESTAMPTZ"),
-    "fine": ("'2026-01-31 12:30:00.123456789'::TIMESTAMP_NS", "TIMESTAMP_NS"),
-    "text": ("'naïve, \"quoted\"' || chr(10) || chr(13) || chr(27) || '=1+1 #日🦆\\'", "VARCHAR"),
-    "empty": ("''", "VARCHAR"),
-    "none": ("NULL::VARCHAR", "VARCHAR"),
-    "key": ("UUID '00000000-0000-0000-0000-000000000005'", "UUID"),
-    "bytes": ("'\\x00\\xFF\\x5C,\"a'::BLOB", "BLOB"),
-    "tags": ("['a,b', NULL, '']", "VARCHAR[]"),
-    "no_tags": ("[]::INTEGER[]", "INTEGER[]"),
-    "place": (
-        "{'lat': 47.50::DECIMAL(9,2), 'name': 'B''{},', 'at': {'x': NULL::INTEGER}}",
-        'STRUCT(lat DECIMAL(9,2), name VARCHAR, "at" STRUCT(x INTEGER))',
-    ),
-    "counts": ("MAP {'x': 1, 'y=': NULL}", "MAP(VARCHAR, INTEGER)"),
-    "span": ("INTERVAL '1 month 2 days 3.5 seconds'", "INTERVAL"),
-}
+VALUES = dict(read_cases(__file__, "written_values.tsv", 1))
 QUERY = "SELECT " + ", ".join(f"{sql} AS {name}" for name, (sql, _) in VALUES.items())
 
 
@@ -321,14 +293,7 @@ def test_an_error_while_rows_are_written_is_icesqls(con) -> None:
 def test_struct_fields_that_differ_in_case_only(con, tmp_path: Path) -> None:
     from tests.writer.table import TableWriter
 
-    kind = {
-        "type": "struct",
-        "fields": [
-            {"id": 2, "name": "a", "required": False, "type": "long"},
-            {"id": 3, "name": "A", "required": False, "type": "long"},
-        ],
-    }
-    made = TableWriter(tmp_path / "t", [{"id": 1, "name": "s", "required": False, "type": kind}])
+    made = TableWriter(tmp_path / "t", fields("s struct<a long, A long>"))
     made.commit([made.data_file([{"s": {"a": 1, "A": 2}}])])
     sql = f"SELECT s FROM iceberg_scan('{tmp_path}/t')"
     assert text_of(con, sql, "jsonl", tmp_path / "x") == '{"s":{"a":1,"A":2}}\n'

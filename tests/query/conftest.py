@@ -18,6 +18,7 @@ from icesql.sql.parse import parse
 from icesql.sql.statement import Query
 from icesql.storage.open import Storage
 from tests.query.tables import session_of
+from tests.writer.fields import fields
 
 Columns = Mapping[str, Any]
 
@@ -30,10 +31,7 @@ ORDERS: Columns = {
     "amount": "decimal(10, 2)",
     "place": {
         "type": "struct",
-        "fields": [
-            {"id": 101, "name": "city", "required": False, "type": "string"},
-            {"id": 102, "name": "zip", "required": False, "type": "int"},
-        ],
+        "fields": fields("city string, zip int", 101),
     },
     "tags": {"type": "list", "element-id": 103, "element": "string", "element-required": False},
 }

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 import icesql
+from tests.tables import read_cases, read_table
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "id", "required": False, "type": "long"},
-    {"id": 2, "name": "v", "required": False, "type": "string"},
-]
+FIELDS = fields("id long, v string")
 RENAMED = [FIELDS[0], {**FIELDS[1], "name": "word"}]
 
 
@@ -49,22 +48,7 @@ def ids(connection: Any, source: str) -> list[int]:
     return [row[0] for row in connection.execute(f"SELECT id FROM {source} ORDER BY 1").fetchall()]
 
 
-@pytest.mark.parametrize(
-    ("clause", "expected"),
-    [
-        ("VERSION AS OF (SELECT min(snapshot_id) FROM db.t.snapshots)", [0]),
-        ("FOR VERSION AS OF (SELECT name FROM db.t.refs WHERE type = 'TAG')", [0, 1]),
-        ("TIMESTAMP AS OF (SELECT min(committed_at) FROM db.t.snapshots)", [0]),
-        ("TIMESTAMP AS OF (SELECT '2100-01-01')", [0, 1, 2]),
-        ("TIMESTAMP AS OF (SELECT DATE '2100-01-01')", [0, 1, 2]),
-        ("FOR VERSION BEFORE (SELECT max(snapshot_id) FROM db.t.snapshots)", [0, 1]),
-        ("AT (VERSION => (SELECT snapshot_id FROM db.t.history LIMIT 1)) AS x", [0]),
-        ("AT (TIMESTAMP => (FROM db.t.snapshots SELECT max(committed_at)))", [0, 1, 2]),
-        # A query may itself be of another version.
-        ("VERSION AS OF (SELECT 1000 + max(id) FROM db.t VERSION AS OF (SELECT 'second'))", [0, 1]),
-        ("CHANGES FROM VERSION (SELECT 1000) TO VERSION (SELECT 'second')", [1]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("clause", "expected"), read_cases(__file__, "asked_versions.tsv", 1))
 def test_a_query_tells_the_version(made: Any, clause: str, expected: list[int]) -> None:
     assert ids(made[0], f"db.t {clause}") == expected
 
@@ -87,21 +71,7 @@ def ask_again(connection: Any, writer: TableWriter) -> None:
     assert [row[0] for row in connection.execute(named).fetchall()] == ["id", "v"]
 
 
-@pytest.mark.parametrize(
-    ("clause", "told"),
-    [
-        ("VERSION AS OF (SELECT snapshot_id FROM db.t.snapshots)", "gives several rows"),
-        ("VERSION AS OF (SELECT 1 WHERE false)", "gives no row"),
-        ("VERSION AS OF (SELECT 1, 2)", "gives 2 columns"),
-        ("VERSION AS OF (SELECT NULL::bigint)", "gives NULL, and has to give a snapshot id"),
-        ("VERSION AS OF (SELECT now())", "TIMESTAMP AS OF takes a time"),
-        ("TIMESTAMP AS OF (SELECT 1.5::double)", "and has to give a time"),
-        ("TIMESTAMP AS OF (SELECT 17)", "ambiguous timestamp"),
-        ("VERSION AS OF (SELECT 17)", "snapshot 17 not found"),
-        ("VERSION AS OF (SELECT nothing FROM db.t)", "line 2, column 33"),
-        ("VERSION AS OF (SELECT 1", "unterminated"),
-    ],
-)
+@pytest.mark.parametrize(("clause", "told"), read_table(__file__, "no_versions.tsv"))
 def test_a_query_that_tells_no_version_is_an_error(made: Any, clause: str, told: str) -> None:
     with pytest.raises(icesql.Error, match=told):
         made[0].execute(f"SELECT *\nFROM db.t {clause}")
@@ -111,21 +81,7 @@ def columns(connection: Any, source: str) -> list[str]:
     return [each[0] for each in connection.execute(f"SELECT * FROM {source}").description]
 
 
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        ("db.t", "word"),
-        ("db.t VERSION AS OF 'second'", "v"),
-        ("db.t VERSION AS OF 'second' WITH CURRENT SCHEMA", "word"),
-        ("db.t VERSION AS OF 'second' WITH SNAPSHOT SCHEMA AS x", "v"),
-        ("db.t VERSION AS OF 'side'", "word"),
-        ("db.t AT (VERSION => 'side') WITH SNAPSHOT SCHEMA", "v"),
-        ("db.t WITH SNAPSHOT SCHEMA", "word"),
-        ("db.t.branch_side WITH SNAPSHOT SCHEMA", "v"),
-        ("db.t@second WITH CURRENT SCHEMA", "word"),
-        ("db.t WITH ('tag' = 'second') WITH CURRENT SCHEMA", "word"),
-    ],
-)
+@pytest.mark.parametrize(("source", "name"), read_table(__file__, "asked_schemas.tsv"))
 def test_columns_are_those_of_the_schema_that_is_asked_for(
     made: Any, source: str, name: str
 ) -> None:

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 import icesql
+from tests.tables import read_table
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "id", "required": False, "type": "long"},
-    {"id": 2, "name": "v", "required": False, "type": "string"},
-]
+FIELDS = fields("id long, v string")
 
 
 class Made:
@@ -124,18 +123,7 @@ def test_the_versions_of_a_call_can_be_parameters(made: Any) -> None:
     assert cursor.fetchall() == [(1,)]
 
 
-@pytest.mark.parametrize(
-    ("source", "told"),
-    [
-        ("table_changes('t')", "needs the first version"),
-        ("table_changes('t', 1, 2, 3)", 'unexpected ","'),
-        ("table_changes('t', nothing)", 'branch or tag "nothing" not found'),
-        ("table_changes('none', 1)", 'table "none" not found'),
-        ("table_changes(t, 1)", "the table function table_changes"),
-        ("table_changes", 'table "table_changes" not found'),
-        ("t CHANGES (INFORMATION => DEFAULT)", "expected AT"),
-    ],
-)
+@pytest.mark.parametrize(("source", "told"), read_table(__file__, "no_change_calls.tsv"))
 def test_a_call_that_cannot_be_understood_is_an_error(made: Any, source: str, told: str) -> None:
     connection, _ = made
     with pytest.raises(icesql.Error, match=told):
@@ -160,24 +148,7 @@ def test_a_query_reads_only_what_differs(made: Any) -> None:
     assert cursor.scan_reports[0].result_data_files == 1
 
 
-@pytest.mark.parametrize(
-    ("clause", "told"),
-    [
-        ("CHANGES FROM VERSION", "nothing follows FROM VERSION"),
-        ("CHANGES FROM VERSION {0} TO", 'unexpected "ORDER BY"'),
-        ("CHANGES FROM VERSION {0} WITH (mode = none)", 'unknown option "mode"'),
-        ("CHANGES FROM VERSION {0} WITH (deduplicationMode = some)", "deduplicationMode some"),
-        ("CHANGES FROM VERSION {0} KEYED BY (nothing) WITH (computeUpdates = true)", "nothing"),
-        ("CHANGES FROM VERSION {0} WITH (computeUpdates = true)", "KEYED BY"),
-        (
-            "CHANGES FROM VERSION {0} WITH (computeUpdates = true, deduplicationMode = none)",
-            "deduplicationMode none",
-        ),
-        ("CHANGES FROM VERSION {3} TO VERSION {0}", "in the history of snapshot"),
-        ("CHANGES FROM VERSION 17", "snapshot 17 not found"),
-        ("VERSION AS OF {0} CHANGES FROM VERSION {0}", "two time-travel clauses"),
-    ],
-)
+@pytest.mark.parametrize(("clause", "told"), read_table(__file__, "no_change_ranges.tsv"))
 def test_a_range_that_cannot_be_told_is_an_error(made: Any, clause: str, told: str) -> None:
     connection, ids = made
     with pytest.raises(icesql.Error, match=told):
@@ -200,12 +171,7 @@ def test_two_rows_of_one_key_are_no_update(tmp_path: Path) -> None:
 
 
 def test_the_sign_of_zero_is_a_change(tmp_path: Path) -> None:
-    floats = {"type": "list", "element-id": 3, "element": "float", "element-required": False}
-    fields = [
-        {"id": 1, "name": "x", "required": False, "type": "double"},
-        {"id": 2, "name": "l", "required": False, "type": floats},
-    ]
-    writer = TableWriter(tmp_path / "t", fields)
+    writer = TableWriter(tmp_path / "t", fields("x double, l list<float>"))
     first = writer.data_file([{"x": 0.0, "l": [1.0]}, {"x": 2.0, "l": [0.0]}, {"x": 3.0, "l": []}])
     writer.commit([first])
     changed = [{"x": -0.0, "l": [1.0]}, {"x": 2.0, "l": [-0.0]}, {"x": 3.0, "l": []}]

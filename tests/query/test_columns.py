@@ -11,6 +11,8 @@ from icesql.errors import (
     position,
 )
 from icesql.query.bound import BoundQuery
+from tests.tables import read_cases
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 EVERY = ["id", "day", "at", "seen", "region", "amount", "place", "tags"]
@@ -20,65 +22,14 @@ def columns(bound: BoundQuery) -> list[list[str]]:
     return [[column.name for column in scan.projection.fields] for scan in bound.scans]
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT id FROM orders", [["id"]]),
-        ("SELECT REGION, o.Id FROM orders o WHERE day > '2020-01-01'", [["id", "day", "region"]]),
-        ("SELECT place.city FROM orders", [["place"]]),
-        ("SELECT orders.place.city FROM orders", [["place"]]),
-        ("SELECT count(*) FROM orders", [[]]),
-        ("SELECT * FROM orders", [EVERY]),
-        ("SELECT o.* FROM orders o JOIN people p ON o.id = p.id", [EVERY, ["id"]]),
-        ("SELECT * EXCLUDE (id) FROM people", [["id", "name", "born"]]),
-        ("SELECT COLUMNS('i.*') FROM people", [["id", "name", "born"]]),
-        ("SELECT count(p) FROM people p", [["id", "name", "born"]]),
-        ("SELECT name FROM orders NATURAL JOIN people", [EVERY, ["id", "name", "born"]]),
-        ("SELECT name FROM orders JOIN people USING (id)", [["id"], ["id", "name"]]),
-        ("SELECT 1 FROM orders o WHERE EXISTS (SELECT 1 FROM people WHERE name = region)",
-         [["region"], ["name"]]),
-        ("SELECT 1 FROM orders o WHERE EXISTS (SELECT * FROM people p WHERE p.name = o.region)",
-         [["region"], ["name"]]),
-        ("SELECT 1 FROM orders WHERE NOT EXISTS (FROM people)", [[], []]),
-        ("SELECT 1 FROM orders o WHERE EXISTS (SELECT * FROM people GROUP BY ALL)",
-         [[], ["id", "name", "born"]]),
-        ("SELECT 1 FROM orders WHERE EXISTS (SELECT * EXCLUDE (id) FROM people)",
-         [[], ["id", "name", "born"]]),
-        ("SELECT 1 FROM orders WHERE EXISTS (SELECT * FROM people UNION SELECT * FROM people)",
-         [[], ["id", "name", "born"], ["id", "name", "born"]]),
-        ("SELECT 1 FROM orders WHERE EXISTS (SELECT * FROM (SELECT * FROM people))",
-         [[], ["id", "name", "born"]]),
-        ("SELECT id, _file, _pos FROM orders", [["id", "_file", "_pos"]]),
-        ("SELECT list_transform(tags, x -> x || region) FROM orders", [["region", "tags"]]),
-        ("SELECT u.t FROM orders, unnest(tags) AS u(t)", [["tags"]]),
-        ("SELECT amount * 2 AS d FROM orders WHERE d > 5 ORDER BY d", [["amount"]]),
-        ("SELECT region, sum(amount) AS s FROM orders GROUP BY ALL HAVING s > 5 ORDER BY ALL",
-         [["region", "amount"]]),
-        ("WITH c AS (SELECT id AS k FROM orders) SELECT k FROM c", [["id"]]),
-        ("SELECT k FROM (SELECT id AS k FROM orders) AS d", [["id"]]),
-        ("SELECT a FROM orders AS o(a)", [EVERY]),
-        ("SELECT sum(amount) OVER w FROM orders WINDOW w AS (PARTITION BY region ORDER BY id)",
-         [["id", "region", "amount"]]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("sql", "expected"), read_cases(__file__, "exposed_columns.tsv", 1))
 def test_a_scan_exposes_the_columns_that_are_named(sql, expected, bind_sql):
     assert columns(bind_sql(sql)) == expected
 
 
 @pytest.mark.parametrize(
-    ("sql", "column", "similar"),
-    [
-        ("SELECT regoin FROM orders", "regoin", ("region",)),
-        ("SELECT o.regoin FROM orders o", "regoin", ("region",)),
-        ("SELECT id FROM orders WHERE regoin = 'x'", "regoin", ("region",)),
-        ("SELECT id FROM orders ORDER BY regoin", "regoin", ("region",)),
-        ("SELECT nane FROM orders o JOIN people p ON o.id = p.id", "nane", ("name",)),
-        ("SELECT 1 FROM orders WHERE EXISTS (SELECT 1 FROM people WHERE nane = region)", "nane",
-         ("name",)),
-        ("SELECT j FROM (SELECT id AS k FROM orders) AS d", "j", ()),
-        ("SELECT d._file FROM (SELECT * FROM people) d WHERE nane = 'x'", "nane", ("name",)),
-    ],
-)  # fmt: skip
+    ("sql", "column", "similar"), read_cases(__file__, "unknown_columns.tsv", 2)
+)
 def test_an_unknown_column_is_refused_with_the_nearest(sql, column, similar, bind_sql):
     with pytest.raises(ColumnNotFoundError) as caught:
         bind_sql(sql)
@@ -149,11 +100,7 @@ def test_a_star_whose_values_nobody_reads_renames_nothing(bind_sql):
 
 
 def test_rows_exist_whatever_columns_they_have(tmp_path):
-    fields = [
-        {"id": 1, "name": "id", "required": False, "type": "long"},
-        {"id": 2, "name": "name", "required": False, "type": "string"},
-    ]
-    table = TableWriter(tmp_path, fields)
+    table = TableWriter(tmp_path, fields("id long, name string"))
     table.commit([table.data_file([{"id": each, "name": f"n{each}"} for each in range(5)])])
     with icesql.connect() as connection:
         connection.register_table("t", table.metadata_path)
@@ -180,17 +127,14 @@ def test_natural_joins_of_columns_equal_up_to_case_are_refused(bind_sql):
 
 
 def test_partitions_are_those_of_columns_that_still_exist(tmp_path):
-    column = {"id": 1, "name": "id", "required": False, "type": "long"}
-    dropped = {"id": 2, "name": "k", "required": False, "type": "int"}
-    again = {"id": 3, "name": "k", "required": False, "type": "string"}
     day = {"source-id": 1, "field-id": 1000, "transform": "bucket[2]", "name": "old"}
     table = TableWriter(
         tmp_path,
-        [column, dropped],
+        fields("id long, k int"),
         spec=[day, {"source-id": 2, "field-id": 1001, "transform": "identity", "name": "k"}],
     )
     table.commit([table.data_file([{"id": 34, "k": 7}], partition=(1, 7))])
-    table.set_fields([column, again])
+    table.set_fields([*fields("id long"), *fields("k string", 3)])
     # The newest name counts, and the real type of what is void now.
     table.set_spec(
         [

@@ -9,23 +9,13 @@ import duckdb
 import pytest
 
 import icesql
+from tests.tables import read_table
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-FIELDS: list[dict[str, Any]] = [
-    {"id": 1, "name": "id", "required": False, "type": "long"},
-    {"id": 2, "name": "g", "required": False, "type": "string"},
-    {"id": 3, "name": "d", "required": False, "type": "date"},
-    {"id": 4, "name": "l", "required": False,
-     "type": {"type": "list", "element-id": 5, "element": "int", "element-required": False}},
-    {"id": 6, "name": "s", "required": False, "type": {"type": "struct", "fields": [
-        {"id": 7, "name": "a", "required": False, "type": "int"},
-        {"id": 8, "name": "b", "required": False, "type": "string"},
-        {"id": 9, "name": "n", "required": False, "type": {"type": "struct", "fields": [
-            {"id": 10, "name": "z", "required": False, "type": "int"}]}}]}},
-    {"id": 11, "name": "x", "required": False, "type": "int"},
-    {"id": 12, "name": "pat", "required": False, "type": "string"},
-    {"id": 13, "name": "j", "required": False, "type": "string"},
-]  # fmt: skip
+FIELDS = fields(
+    "id long, g string, d date, l list<int>, s struct<a int, b string, n struct<z int>>, x int, pat string, j string"
+)
 ROWS: list[dict[str, Any]] = [
     {"id": 1, "g": "abc", "d": dt.date(2026, 1, 31), "l": [1, 2, 3],
      "s": {"a": 1, "b": "x", "n": {"z": 5}}, "x": 10, "pat": "A%", "j": '{"k": [1]}'},
@@ -127,23 +117,6 @@ SELECT id FROM t WHERE (id, x) IN (VALUES (1, 10), (4, 11)) ORDER BY id
 SELECT j -> '$.k', j ->> 'k', len(j -> '$.k'), coalesce(j -> 'k', 'null') FROM t ORDER BY id
 SELECT max(j -> '$.k') FROM t
 """
-REFUSED = {
-    "SELECT , id FROM t": 'line 1, column 8: unexpected ","',
-    "SELECT id FROM , t": 'unexpected ","',
-    "SELECT coalesce(, id) FROM t": 'column 17: unexpected ","',
-    "SELECT id,, x FROM t": 'column 11: unexpected ","',
-    "SELECT #1, _file FROM t": "a column by its number .* beside metadata columns",
-    "SELECT nothing.* FROM t": 'table "nothing"',
-    "SELECT nothing.upper() FROM t": 'column "nothing" not found in table "t" .line 1, column 8',
-    "SELECT t.nothing.upper() FROM t": 'column "nothing" not found',
-    "SELECT [y + nothing FOR y IN l] FROM t": 'column "nothing" not found',
-    "SELECT [y FOR y IN nothing] FROM t": 'column "nothing" not found',
-    "SELECT y, [y FOR y IN l] FROM t": 'column "y" not found .*column 8',
-    "SELECT * FROM recurring.t": 'table "recurring.t" not found',
-    "WITH RECURSIVE r(k) USING KEY (k) AS (SELECT 1) SELECT * FROM recurring.r": "recurring.r",
-    "WITH RECURSIVE r(k, v) USING KEY (k, read_text('x')) AS (SELECT 1, 0) SELECT 1 FROM r": r"the function read_text\(\)",
-    "SELECT * FROM ((VALUES (1)) l(a) FOR VERSION AS OF 1 JOIN t ON true)": "time.travel",
-}
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +154,7 @@ def test_rows_are_the_engines_own(connection, engine, sql):
     assert plain(connection.execute(sql).fetchall()) == wanted
 
 
-@pytest.mark.parametrize(("sql", "message"), REFUSED.items())
+@pytest.mark.parametrize(("sql", "message"), read_table(__file__, "duckdb_refusals.tsv"))
 def test_what_cannot_be_understood_is_refused_at_its_place(connection, sql, message):
     with pytest.raises(icesql.Error, match=message):
         connection.execute(sql).fetchall()

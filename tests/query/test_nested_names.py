@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 import icesql
+from tests.tables import read_cases
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-FIELDS = [{"id": 1, "name": "x", "required": False, "type": "long"}]
+FIELDS = fields("x long")
 
 
 @pytest.fixture
@@ -22,31 +24,7 @@ def connection(tmp_path: Path) -> Iterator[icesql.Connection]:
         yield connection
 
 
-@pytest.mark.parametrize(
-    ("sql", "names"),
-    [
-        ("SELECT (SELECT max(x) FROM numbers)", ["(SELECT max(x) FROM numbers)"]),
-        (
-            "SELECT max(x), (SELECT min(n.x) FROM numbers AS n) + 1 FROM numbers",
-            ["max(x)", "((SELECT min(n.x) FROM numbers AS n) + 1)"],
-        ),
-        ("SELECT EXISTS(SELECT 1 FROM numbers)", ["EXISTS(SELECT 1 FROM numbers)"]),
-        ("SELECT (SELECT max(x) FROM numbers) AS most", ["most"]),
-        (
-            "SELECT * FROM (SELECT (SELECT max(x) FROM numbers)) q",
-            ["(SELECT max(x) FROM numbers)"],
-        ),
-        (
-            "SELECT (SELECT max(x) FROM numbers) UNION ALL SELECT 5 ORDER BY 1",
-            ["(SELECT max(x) FROM numbers)"],
-        ),
-        (
-            "SELECT (SELECT count(*) FROM (SELECT (SELECT max(x) FROM numbers)) q)",
-            ["(SELECT count_star() FROM (SELECT (SELECT max(x) FROM numbers)) AS q)"],
-        ),
-        ("SELECT (SELECT 1)", ["(SELECT 1)"]),
-    ],
-)
+@pytest.mark.parametrize(("sql", "names"), read_cases(__file__, "nested_names.tsv", 1))
 def test_a_nested_query_names_its_column(
     connection: icesql.Connection, sql: str, names: list[str]
 ) -> None:

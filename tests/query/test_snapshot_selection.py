@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from icesql.errors import SnapshotNotFoundError, SqlSyntaxError, placing
+from tests.tables import read_cases
 
 
 def at(ms: int) -> str:
@@ -11,27 +12,7 @@ def at(ms: int) -> str:
 
 @pytest.mark.parametrize(
     ("travel", "snapshot_id", "schema_id", "ref"),
-    [
-        ("", 40, 1, "main"),
-        ("VERSION AS OF 10", 10, 0, None),
-        ("VERSION AS OF 30", 30, 1, None),
-        ("VERSION AS OF 'release'", 20, 0, "release"),
-        # A branch reads by the current schema of the table, a tag by that of its snapshot.
-        ("VERSION AS OF 'audit'", 50, 1, "audit"),
-        ("VERSION AS OF 'main'", 40, 1, "main"),
-        # Digits are an id first, a ref second.
-        ("VERSION AS OF '20'", 20, 0, None),
-        ("VERSION AS OF '2024'", 30, 1, "2024"),
-        # The log says what was current; 50 never was, 20 was again after the rollback.
-        (at(1_000), 10, 0, None),
-        (at(1_999), 10, 0, None),
-        (at(2_000), 20, 0, None),
-        (at(3_000), 30, 1, None),
-        (at(3_499), 30, 1, None),
-        (at(3_500), 20, 0, None),
-        (at(4_000), 40, 1, "main"),
-        (at(4_600), 40, 1, "main"),
-    ],
+    read_cases(__file__, "selected_snapshots.tsv", 1, 2, 3),
 )
 def test_travel_selects_snapshot_and_schema(travel, snapshot_id, schema_id, ref, bind_sql):
     (scan,) = bind_sql(f"SELECT count(*) FROM history {travel}").scans

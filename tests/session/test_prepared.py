@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import icesql
+from tests.tables import read_cases, read_table
 
 ONE = "SELECT * FROM shop.orders WHERE id = ?"
 
@@ -73,35 +74,7 @@ def test_execute_takes_what_is_prepared(connection: Any, monkeypatch: pytest.Mon
         connection.execute("EXECUTE one(1)")
 
 
-@pytest.mark.parametrize(
-    ("sql", "parameters"),
-    [
-        ("SELECT current_date, id FROM shop.orders", None),
-        ("SELECT id FROM shop.orders WHERE ordered_on < now()", None),
-        ("SELECT * FROM (SHOW TABLES)", None),
-        ("SELECT current_schema(), id FROM shop.orders", None),
-        ("SELECT id FROM shop.orders WHERE id = getvariable('x')", None),
-        ("SELECT id FROM shop.orders WHERE id = ? AND id < getvariable('x')", [1]),
-        ("SELECT * FROM shop.orders VERSION AS OF 'opening'", None),
-        ("SELECT * FROM shop.orders FOR TIMESTAMP AS OF '1 second ago'", None),
-        ("SELECT ? AS v, id FROM shop.orders WHERE id = 3", [1]),
-        ("SELECT id FROM shop.orders ORDER BY id LIMIT ?", [1]),
-        ("SELECT max(id) FROM shop.orders WHERE id < ?", [3]),
-        ("SELECT id FROM shop.orders WHERE id = ? OR id = 2", [1]),
-        ("SELECT id FROM shop.orders WHERE id + 1 = ?", [1]),
-        ("SELECT id FROM shop.orders WHERE ordered_on > ?", ["2024-01-01"]),
-        ("SELECT id FROM shop.orders WHERE id = ?", [1.5]),
-        ("SELECT id FROM shop.orders WHERE id = ?", [None]),
-        ("SELECT id FROM shop.orders WHERE id = ?", [True]),
-        ("SELECT id FROM shop.orders WHERE id = ?", [1 << 63]),
-        ("SELECT id FROM shop.orders WHERE id = :a", {"a": 1}),
-        ("SELECT id FROM shop.orders WHERE id IN ?", [[1, 2]]),
-        ("SELECT o.id FROM shop.orders o JOIN shop.customers c ON true WHERE o.id = ?", [1]),
-        ("SELECT id FROM shop.orders WHERE id = $2 AND id < $1", [9, 1]),
-        ("SELECT id FROM shop.orders WHERE id = $2 AND id < $1", [1, 1]),
-        ("SELECT id FROM shop.orders WHERE region = ?", ["infinity"]),
-    ],
-)
+@pytest.mark.parametrize(("sql", "parameters"), read_cases(__file__, "not_kept.tsv", 1))
 def test_what_depends_on_more_than_its_text_is_not_kept(
     connection: Any, sql: str, parameters: Any
 ) -> None:
@@ -162,31 +135,6 @@ def test_texts_are_kept_up_to_a_number(connection: Any) -> None:
 
 # ---------------------------------------------------------------------------- any order of them
 
-QUERIES = [
-    (ONE, "i"),
-    ("SELECT id, region FROM orders WHERE id > ? AND region = ? ORDER BY id", "is"),
-    ("SELECT id FROM orders o WHERE ? <= o.id AND region <> ? AND id IS NOT NULL ORDER BY 1", "is"),
-    ("SELECT id FROM orders WHERE id = ? AND id <> ?", "ii"),
-    ("SELECT amount, id FROM orders WHERE amount > ? ORDER BY id", "i"),
-    ("SELECT count(*) FROM orders WHERE id < ?", "i"),
-    ("SELECT count(*) AS n, max(id) FROM orders", ""),
-    ("SELECT region, sum(amount) FROM orders GROUP BY ALL ORDER BY ALL", ""),
-    ("SELECT id FROM orders WHERE id BETWEEN ? AND ? ORDER BY id", "ii"),
-    ("SELECT id FROM orders WHERE region LIKE ? ORDER BY id", "s"),
-    ("SELECT ? AS v, id FROM orders WHERE id = ?", "ii"),
-    ("SELECT id FROM orders ORDER BY id LIMIT ?", "i"),
-    ("SELECT name FROM customers ORDER BY name", ""),
-    ("SELECT count(*) FROM t", ""),
-    ("SELECT c.name, o.id FROM orders o JOIN customers c ON c.id = o.id ORDER BY ALL", ""),
-    ("SELECT count(*) FROM shop.orders.snapshots", ""),
-    ("WITH w AS (SELECT id FROM orders) SELECT count(*) FROM w", ""),
-    ("SELECT current_date > DATE '2020-01-01', count(*) FROM orders", ""),
-    ("SELECT TIMESTAMPTZ '2024-07-01 00:00:00+00' AS at, id FROM orders ORDER BY id LIMIT 1", ""),
-    ("SELECT id FROM orders VERSION AS OF 'opening' ORDER BY id", ""),
-    ("SELECT current_schema() AS s, id FROM orders WHERE id = getvariable('x')", ""),
-    ("SELECT id FROM orders WHERE id = ? AND id >= getvariable('x')", "i"),
-    ("SELECT nosuch FROM orders WHERE id = ?", "i"),
-]
 STATEMENTS = [
     "USE shop", "SET VARIABLE x = 2", "SET VARIABLE x = 5", "RESET VARIABLE x",
     "SET timezone = 'Asia/Tokyo'", "RESET timezone", "SET prune = off", "RESET prune",
@@ -201,7 +149,7 @@ def test_any_order_of_statements_gives_the_same_with_and_without_keeping(
     seed: int, moving: Path, warehouse: Path
 ) -> None:
     chance = random.Random(seed)
-    known, queries = versions(moving), chance.sample(QUERIES, 9)
+    known, queries = versions(moving), chance.sample(read_table(__file__, "queries.tsv"), 9)
     uri = f"sqlite:///{moving}"
     hits = 0
     with icesql.connect(uri=uri) as keeping, icesql.connect(uri=uri) as forgetful:

@@ -19,6 +19,7 @@ from icesql.query.travel.instant import fold_instant
 from icesql.sql.parse import parse
 from icesql.sql.statement import Query
 from icesql.sql.time_travel import AtTime, SnapshotId, VersionText
+from tests.tables import read_cases
 
 VIENNA_SUMMER = dt.timezone(dt.timedelta(hours=2))
 
@@ -211,22 +212,7 @@ def test_nan_and_zoned_times_keep_their_meaning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "values"),
-    [
-        ("SELECT [10, 20, 30][{}]", [1, 2]),
-        ("SELECT [10, 20, 30][{} + 1]", [1]),
-        ("SELECT [[1, 2], [3, 4]][{}][2]", [1]),
-        ("SELECT MAP {{1: 'a', 2: 'b'}}[{}]", [1]),
-        ("SELECT 'abc'[{}]", [1]),
-        ("SELECT DATE '2020-01-01' + INTERVAL ({}) DAY", [3]),
-        ("SELECT date_trunc({}, TIMESTAMP '2020-05-06 07:08:09')", ["month"]),
-        ("SELECT strftime(DATE '2020-05-06', {})", ["%d.%m"]),
-        ("SELECT regexp_extract('abc', {})", ["b."]),
-        ("SELECT {}::VARCHAR", [5, "a"]),
-        ("SELECT * FROM range({})", [3]),
-        ("SELECT 2 - {}", [-2]),
-        ("SELECT 1 LIMIT {}", [0, 1]),
-    ],
+    ("pattern", "values"), read_cases(__file__, "parameters_as_literals.tsv", 1)
 )
 def test_a_parameter_means_what_the_literal_means(pattern: str, values: list[Any]) -> None:
     connection = duckdb.connect()

@@ -18,6 +18,7 @@ import icesql
 from icesql.errors import Error, ProgrammingError, SqlSyntaxError
 from icesql.sql.parse import parse, split_statements
 from icesql.sql.statement import Query
+from tests.tables import read_lines, read_table
 
 
 def query(sql: str, **options: Any) -> Query:
@@ -56,21 +57,7 @@ def test_a_table_becomes_a_scan_with_its_name_as_alias() -> None:
     assert (second.index, second.parts) == (1, ("u",))
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT ns.t.a FROM ns.t", 'SELECT "t".a FROM "__scan_0" AS "t"'),
-        ("SELECT ns.t.* FROM c.ns.t", 'SELECT "t".* FROM "__scan_0" AS "t"'),
-        ("SELECT c.ns.t.a.b FROM c.ns.t", 'SELECT "t".a.b FROM "__scan_0" AS "t"'),
-        ("SELECT t.s.f FROM ns.t", 'SELECT t.s.f FROM "__scan_0" AS "t"'),
-        ("SELECT NS.T.a FROM ns.t", 'SELECT "t".a FROM "__scan_0" AS "t"'),
-        ("SELECT a.b.c.t.x.y FROM a.b.c.t", 'SELECT "t".x.y FROM "__scan_0" AS "t"'),
-        (
-            "SELECT (SELECT max(a) FROM u WHERE ns.t.b = u.b) FROM ns.t",
-            'SELECT (SELECT MAX(a) FROM "__scan_0" AS "u" WHERE "t".b = u.b) FROM "__scan_1" AS "t"',
-        ),
-    ],
-)
+@pytest.mark.parametrize(("sql", "expected"), read_table(__file__, "aliases.tsv"))
 def test_columns_with_a_namespace_follow_the_alias(sql: str, expected: str) -> None:
     assert rewritten(sql) == expected
 
@@ -88,23 +75,7 @@ def test_long_flat_statements_are_fine() -> None:
     assert names(f"SELECT * FROM t WHERE a IN ({', '.join(map(str, range(20000)))})") == ["t"]
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT [10, 20, 30][1], [10, 20, 30][-1], [1, 2, 3][1:2], 'abc'[2]",
-        "SELECT MAP {1: 'a', 2: 'b'}[1], {'a': 1}.a, {'a': 1}['a']",
-        "SELECT INTERVAL '1 day 02:00:00', INTERVAL '3 days ago', INTERVAL '1.5 hours'",
-        "SELECT x'00ff', 1_000, 1e3, .5, 'it''s', e'a\\nb'",
-        "SELECT 7 // 2, 7 / 2, 7 % 3, 2 ** 3, 5 & 3, 1 << 3",
-        "SELECT 1.5::DECIMAL(4, 2), '5'::INT, TRY_CAST('x' AS INT)",
-        "SELECT a, count(*) FROM (VALUES (1), (1), (2)) v(a) GROUP BY ALL ORDER BY ALL",
-        "SELECT list_transform([1, 2], lambda x: x + 1), [x * 2 for x in [1, 2, 3] if x > 1]",
-        "SELECT a FROM (VALUES (1), (NULL), (3)) v(a) ORDER BY a DESC NULLS LAST",
-        "SELECT a, sum(a) OVER (ORDER BY a ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM "
-        "(VALUES (1), (2)) v(a) ORDER BY a",
-        "SELECT DATE '2026-01-31' + INTERVAL 1 MONTH, date_trunc('week', DATE '2026-01-31')",
-    ],
-)
+@pytest.mark.parametrize("sql", read_lines(__file__, "duckdb_meanings.tsv"))
 def test_the_default_dialect_means_what_duckdb_means(sql: str) -> None:
     connection = duckdb.connect()
     assert connection.sql(rewritten(sql)).fetchall() == connection.sql(sql).fetchall()

@@ -13,6 +13,7 @@ from icesql.query.spark_text import spark_statement
 from icesql.sql.parse import parse
 from icesql.sql.spark_text.spark_text import SparkText, spark_tokens
 from icesql.sql.statement import Query
+from tests.tables import read_cases, read_table
 
 
 class Own(str):
@@ -35,43 +36,7 @@ def final(sql: str, parameters: Any = None) -> str:
     return text_of(sql, parameters).final(["v0", "v1"], CLOCKS)[0]
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT a FROM t", "SELECT a FROM `v0` AS `t`"),
-        ("SELECT a FROM n.t x", "SELECT a FROM `v0` x"),
-        ("SELECT a FROM n.t AS x, u", "SELECT a FROM `v0` AS x, `v1` AS `u`"),
-        ("SELECT n.t.a, t.b, n.t.* FROM n.t", "SELECT `t`.a, t.b, `t`.* FROM `v0` AS `t`"),
-        ("SELECT c.n.t.s.x FROM c.n.t", "SELECT `t`.s.x FROM `v0` AS `t`"),
-        ("SELECT a FROM `n`.`t$x`", "SELECT a FROM `v0` AS `t$x`"),
-        ("SELECT a FROM t VERSION AS OF 12", "SELECT a FROM `v0` AS `t`  "),
-        ("SELECT a FROM t FOR VERSION AS OF 'x y' b", "SELECT a FROM `v0`   b"),
-        ("SELECT a FROM t b VERSION AS OF f WHERE c", "SELECT a FROM `v0` b   WHERE c"),
-        (
-            "SELECT a FROM t TIMESTAMP AS OF TIMESTAMP '2026-01-01 00:00:00' WHERE b",
-            "SELECT a FROM `v0` AS `t`   WHERE b",
-        ),
-        ("SELECT a FROM t WITH ('tag' = 'x') b", "SELECT a FROM `v0`   b"),
-        ("SELECT a FROM t /*+ OPTIONS('tag'='x') */ b", "SELECT a FROM `v0`      b"),
-        (
-            "SELECT a FROM t VERSION AS OF (SELECT f(max(b)) FROM t.s)",
-            "SELECT a FROM `v0` AS `t`  ",
-        ),
-        ("SELECT a FROM t TIMESTAMP AS OF now() - INTERVAL 2 DAYS", "SELECT a FROM `v0` AS `t`  "),
-        ("SELECT a FROM t@x WITH CURRENT SCHEMA", "SELECT a FROM `v0` AS `t`  "),
-        ("FROM t SELECT a", "FROM `v0` AS `t` SELECT a"),
-        ("WITH q AS (SELECT 1) SELECT * FROM q", "WITH q AS (SELECT 1) SELECT * FROM q"),
-        ("SELECT now(), current_date, `now` FROM t", "SELECT NOW, DAY, `now` FROM `v0` AS `t`"),
-        ("SELECT 1 AS current_date", "SELECT 1 AS current_date"),
-        ("SELECT /* x -- */ 1 -- y", "SELECT            1     "),
-        ("SELECT 'now() ? :x $y /* */' FROM t", "SELECT 'now() ? :x $y /* */' FROM `v0` AS `t`"),
-        (
-            "SELECT last(a, true), last(a) IGNORE NULLS",
-            "SELECT last(a, true), last(a) IGNORE NULLS",
-        ),
-        ("SELECT l[0], m['k'], s:: INT", "SELECT l[0], m['k'], s:: INT"),
-    ],
-)
+@pytest.mark.parametrize(("sql", "expected"), read_table(__file__, "spark_texts.tsv"))
 def test_only_what_must_change_changes(sql: str, expected: str) -> None:
     assert final(sql).rstrip() == expected.rstrip()
 
@@ -100,26 +65,7 @@ def test_parameters_stand_where_they_were(sql: str, parameters: Any, expected: s
     assert final(sql, parameters) == expected
 
 
-@pytest.mark.parametrize(
-    ("sql", "named"),
-    [
-        ("SELECT java_method('java.lang.System', 'getenv')", "java_method"),
-        ("SELECT `reflect`('java.lang.System', 'getenv')", "reflect"),
-        ("SELECT try_reflect('a', 'b')", "try_reflect"),
-        ("SELECT input_file_name() FROM t", "input_file_name"),
-        ("SELECT IDENTIFIER('java_method')('a', 'b')", "identifier"),
-        ("SELECT * FROM IDENTIFIER('x')", "identifier"),
-        ("SELECT from_avro(a, 'x', map('avroSchemaUrl', '/etc')) FROM t", "from_avro"),
-        ("SELECT spark_catalog.default.f(1)", "f()"),
-        ("SELECT builtin.upper('a')", "qualified function upper"),
-        ("SELECT TRANSFORM(a) USING 'cat' FROM t", "script"),
-        ("SELECT user FROM t", "user"),
-        ("SELECT current_user()", "current_user"),
-        ("SELECT nosuch(1)", "nosuch"),
-        ("SELECT 1 |> SELECT 2", "pipe"),
-        ("SELECT 1 -- x \\\n , 2 -- y", "comment"),
-    ],
-)
+@pytest.mark.parametrize(("sql", "named"), read_cases(__file__, "spark_refusals.tsv", 0))
 def test_what_reaches_out_is_refused_by_name(sql: str, named: str) -> None:
     with pytest.raises((icesql.UnsupportedSqlError, icesql.SqlSyntaxError)) as caught:
         text_of(sql).check_names(frozenset())

@@ -17,9 +17,10 @@ import pytest
 
 import icesql
 from tests.tables import read_table
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-FIELDS = [{"id": 1, "name": "id", "required": False, "type": "long"}]
+FIELDS = fields("id long")
 AGES = (timedelta(10), timedelta(5), timedelta(3), timedelta(hours=40), timedelta(hours=1))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import icesql
+from tests.tables import read_cases
 
 
 @pytest.fixture(scope="module")
@@ -24,25 +25,7 @@ def made(warehouse: Path) -> Iterator[tuple[Any, list[int], list[int]]]:
 
 # Rows after each commit: 20, 40, 60, 39; the tag and the branch are at the first. All the spellings
 # stand in travel_forms.tsv; these are joined with another table.
-@pytest.mark.parametrize(
-    ("table", "count"),
-    [
-        ("shop.orders VERSION AS OF -1", 60),
-        ("shop.orders FOR VERSION BEFORE 'main'", 60),
-        ("shop.orders FOR TIMESTAMP BEFORE epoch_ms({ms2})", 40),
-        ("shop.orders BEFORE (VERSION => {3})", 60),
-        ("shop.orders AT (OFFSET => -0)", 39),
-        ("shop.orders TIMESTAMP AS OF 'now'", 39),
-        ("shop.orders TIMESTAMP AS OF '0 seconds ago'", 39),
-        ("shop.orders@opening", 20),
-        ("shop.orders@tag(opening) AS o", 20),
-        ('shop."orders@opening"', 20),
-        ('shop."orders@{2}"', 60),
-        ("shop.orders.tag_opening", 20),
-        ("iceberg_scan('{path}', version => 'opening')", 20),
-        ("iceberg_scan('{path}', snapshot_from_timestamp => TIMESTAMP '2100-01-01')", 39),
-    ],
-)
+@pytest.mark.parametrize(("table", "count"), read_cases(__file__, "travel_spellings.tsv", 1))
 def test_a_spelling_means_its_snapshot(
     made: tuple[Any, list[int], list[int]], warehouse: Path, table: str, count: int
 ) -> None:

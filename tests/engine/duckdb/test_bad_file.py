@@ -16,9 +16,10 @@ from icesql.errors import CorruptFileError, DataError
 from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import CombinedScanTask
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-NUMBERS = [{"id": 1, "name": "a", "required": False, "type": "long"}]
+NUMBERS = fields("a long")
 
 
 def table_of(folder: Path, files: int) -> TableWriter:

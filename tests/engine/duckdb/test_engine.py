@@ -14,12 +14,10 @@ import pyarrow as pa
 import pytest
 
 import icesql
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "x", "required": False, "type": "long"},
-    {"id": 2, "name": "s", "required": False, "type": "string"},
-]
+FIELDS = fields("x long, s string")
 # Hours of work for any engine, and next to no rows.
 ENDLESS = "SELECT count(*) FROM t a, t b, t c, t d, t e WHERE a.x + b.x + c.x + d.x + e.x = 3"
 
@@ -260,9 +258,7 @@ def test_damaged_data_file_is_named(tmp_path):
 
 
 def test_times_in_the_session_zone(tmp_path):
-    table = TableWriter(
-        tmp_path, [{"id": 1, "name": "ts", "required": False, "type": "timestamptz"}]
-    )
+    table = TableWriter(tmp_path, fields("ts timestamptz"))
     table.commit([table.data_file(pa.table(
         [pa.array([0], pa.timestamp("us", "UTC"))],
         schema=pa.schema([pa.field("ts", pa.timestamp("us", "UTC"),

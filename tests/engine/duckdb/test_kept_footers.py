@@ -13,12 +13,10 @@ import pytest
 
 import icesql
 from icesql.engine.duckdb.instance import SETTINGS
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-COLUMNS = [
-    {"id": 1, "name": "k", "required": False, "type": "long"},
-    {"id": 2, "name": "s", "required": False, "type": "string"},
-]
+COLUMNS = fields("k long, s string")
 ROWS, FILES = 400, 3
 KEEP_FOOTERS, NO_PREFETCHING = SETTINGS
 MOMENT = 1_700_000_000_000_000_000  # long ago, in whole seconds

@@ -18,18 +18,11 @@ from icesql.errors import (
     SqlSyntaxError,
     UnsupportedSqlError,
 )
+from tests.tables import read_lines
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "i", "required": False, "type": "long"},
-    {"id": 2, "name": "x", "required": False, "type": "long"},
-    {"id": 3, "name": "g", "required": False, "type": "string"},
-    {"id": 4, "name": "ts", "required": False, "type": "timestamp"},
-    {"id": 5, "name": "s", "required": False, "type": {"type": "struct", "fields": [
-        {"id": 6, "name": "a", "required": False, "type": "long"},
-        {"id": 7, "name": "b", "required": False, "type": "string"},
-    ]}},
-]  # fmt: skip
+FIELDS = fields("i long, x long, g string, ts timestamp, s struct<a long, b string>")
 ROWS: list[dict[str, Any]] = [
     {"i": 1, "x": 10, "g": "cab", "ts": datetime(2026, 1, 1, 10), "s": {"a": 1, "b": "p"}},
     {"i": 2, "x": None, "g": "bus", "ts": datetime(2026, 1, 31, 23), "s": {"a": 2, "b": "q"}},
@@ -67,54 +60,7 @@ def referee() -> Iterator[Any]:
         yield opened
 
 
-WORDS = [
-    # Tables of one name, and all rows so far of a recursive query.
-    "SELECT * FROM t, other.t ORDER BY ALL",
-    "SELECT demo.t.i, other.t.i, g.x FROM demo.t, other.t, t AS g WHERE demo.t.i < other.t.i AND other.t.g = 'bus' ORDER BY ALL",
-    "SELECT other.t.i, other.t.s.a FROM demo.t RIGHT JOIN other.t ON demo.t.i = other.t.i + 3 WHERE other.t.i IN (SELECT t.i FROM t) ORDER BY ALL",
-    "WITH RECURSIVE r(i, p) AS (SELECT 1, 10 UNION ALL SELECT n.i + 1, a.p + 10 FROM r n JOIN recurring.r a ON a.i = n.i WHERE n.i < 3) SELECT p FROM r ORDER BY i",
-    "SELECT date_trunc(g, ts), datetrunc(t.g, ts) FROM (SELECT 'month' AS g, ts FROM t) t ORDER BY ALL",
-    "SELECT try(date_trunc(g, ts)), try(date_diff(g, ts, ts)) FROM t ORDER BY ALL",
-    "WITH RECURSIVE r(k, v) USING KEY (k, min(v)) AS (VALUES (1, 5) UNION SELECT k, v + d FROM r, (VALUES (0), (1)) o(d)) FROM r",
-    "WITH RECURSIVE r(k, v, w) USING KEY (k, max(v), w) AS (SELECT i, x, i FROM t UNION SELECT k, v + 1, w FROM r WHERE v < 12) SELECT * FROM r ORDER BY ALL",
-    "WITH RECURSIVE r AS (SELECT i, x FROM t WHERE i = 1 UNION SELECT t.i, t.x FROM t, recurring.r AS a WHERE t.i = a.i + 1) SELECT * FROM r ORDER BY i",
-    # What sqlglot's tree has no place for.
-    "SELECT i, last(x IGNORE NULLS) OVER (ORDER BY i) FROM t ORDER BY i",
-    "SELECT i, first(x IGNORE NULLS) OVER (ORDER BY i DESC) FROM t ORDER BY i",
-    "SELECT ts + INTERVAL '1 mon', ts - INTERVAL '3 min', ts + INTERVAL '1 hr' FROM t ORDER BY i",
-    "SELECT count(*) FROM t WHERE ts > TIMESTAMP '2026-02-01 00:30:00' - INTERVAL '30 min'",
-    "SELECT jaro_winkler_similarity('CRATE', 'TRACE', 0.8)",
-    "SELECT date_trunc(u, d) FROM (VALUES ('year', DATE '1992-12-02'), ('month', DATE '1992-12-02')) v(u, d)",
-    "SELECT date_diff(u, ts, TIMESTAMP '2027-01-01') FROM t, (VALUES ('day'), ('year')) v(u) ORDER BY i, u",
-    "SELECT DATE '2026-01-01'::TIMESTAMP, DATE '2026-01-01'::VARCHAR, TIMESTAMP '2026-01-01 10:00:00'::DATE",
-    "SELECT TIMESTAMP '2026-01-01 10:00:00'::TIME",
-    "SELECT regexp_extract('aBC', 'b(c)', 1, 'i'), regexp_replace('aXbX', 'x', '-', 'gi')",
-    "SELECT '15:30:00.123456789'::TIME_NS::VARCHAR",
-    # Names of columns.
-    "SELECT CAST(x AS TEXT), x::int, count(*) OVER (), -x, x IS NULL, NOT (x = 1), [x], {'a': x} FROM t",
-    "SELECT UPPER(g), t.x + 1, (SELECT max(x) FROM t), (SELECT min(q.x) FROM demo.t AS q) + 1 FROM t",
-    "SELECT extract(dow FROM ts), string_agg(g, ';'), date_part('DAYOFWEEK', ts) FROM t GROUP BY ts",
-    "SELECT * FROM (SELECT (SELECT max(x) FROM t), upper(t.g), upper(demo.t.g) FROM demo.t)",
-    # Function chaining, stars of structs, names by catalog and namespace.
-    "SELECT g.upper(), t.g.upper(), t.g.upper().lower(), s.b.upper() FROM demo.t",
-    "SELECT count(*) FROM t WHERE g.starts_with('c') AND t.g.length() = 3",
-    "SELECT s.* FROM t",
-    "SELECT t.*, demo.t.i FROM demo.t",
-    "SELECT t.i, q.i FROM demo.t, other.t q WHERE demo.t.i = q.i",
-    "SELECT t.s.a, demo.t.s.b, s.a + 1 FROM demo.t ORDER BY demo.t.s.a",
-    "SELECT t FROM t",
-    # Words that two lexers may split in two ways.
-    "SELECT E'it\\'s', $$a'b$$, $tag$c$$d$tag$, 'x''y', \"i\" /* a /* b */ c */ FROM t -- '",
-    "SELECT 'é', i AS \"ü\" FROM t WHERE g <> '🦆'",
-    "FROM t",
-    "FROM t SELECT i, x WHERE i > 1",
-    "VALUES (1, 'a'), (2, 'b')",
-    "WITH q AS (SELECT i FROM t), r AS (FROM q) SELECT * FROM r UNION ALL SELECT 9",
-    "SELECT i FROM t WHERE x IN (10, 30) OR g IN ('bus')",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("sql", WORDS)
+@pytest.mark.parametrize("sql", read_lines(__file__, "own_words.tsv"))
 def test_the_answer_and_its_names_are_duckdb_s(
     connection: icesql.Connection, referee: Any, sql: str
 ) -> None:
@@ -249,13 +195,7 @@ def test_an_error_of_duckdb_s_is_placed_in_the_user_s_text(
 def test_a_column_of_a_type_that_duckdb_mixes_with_no_other_leaves_the_words_alone(
     tmp_path: Path,
 ) -> None:
-    fields = [
-        {"id": 1, "name": "u", "required": False, "type": "uuid"},
-        {"id": 2, "name": "ns", "required": False, "type": "timestamp_ns"},
-        {"id": 3, "name": "i", "required": False, "type": "long"},
-        {"id": 4, "name": "x", "required": False, "type": "long"},
-    ]
-    table = TableWriter(tmp_path, fields, version=3)
+    table = TableWriter(tmp_path, fields("u uuid, ns timestamp_ns, i long, x long"), version=3)
     rows = [{"u": bytes(16), "ns": None, "i": i, "x": x} for i, x in enumerate([10, None, 30])]
     table.commit([table.data_file(rows)])
     with icesql.connect() as opened:

@@ -11,55 +11,13 @@ import pytest
 
 import icesql
 from icesql.errors import (
-    ColumnNotFoundError,
-    DataError,
-    Error,
-    TableNotFoundError,
     UnsupportedSqlError,
 )
 from icesql.query import pivot_values
-
-PIVOTS = [
-    "PIVOT {} ON region IN ('eu', 'us') USING sum(amount) AS total, count(*) AS n GROUP BY customer_id",
-    "PIVOT {} ON region IN ('eu', 'us') USING max(id) GROUP BY customer_id ORDER BY customer_id LIMIT 2",
-    "PIVOT {} ON region IN ('eu'), customer_id IN (1, 2) USING count(*)",
-    "SELECT * FROM {} PIVOT (sum(id) FOR region IN ('eu' AS e, 'us') GROUP BY customer_id) AS p "
-    "WHERE p.customer_id > 1",
-    "FROM (PIVOT (SELECT region, id FROM {} WHERE id < 7) ON region IN ('eu') USING sum(id))",
-    "WITH p AS (PIVOT {} ON region IN ('us') USING count(*) GROUP BY customer_id) "
-    "SELECT p.us FROM p WHERE customer_id = 1",
-    # Without a list the values are read first.
-    "PIVOT {} ON region USING sum(amount) AS total, count(*) AS n GROUP BY customer_id",
-    "PIVOT {} ON customer_id USING max(id) GROUP BY region ORDER BY region LIMIT 2",
-    "PIVOT {} ON region, customer_id % 2 USING count(*)",
-    "PIVOT {} ON region, customer_id IN (1, 2) USING count(*)",
-    "PIVOT {} ON (region, customer_id) USING count(*) GROUP BY id",
-    "PIVOT {} ON region = 'eu' OR id > 7 USING count(*) GROUP BY customer_id",
-    "FROM (PIVOT (SELECT region, id FROM {} WHERE id < 7) ON region USING sum(id)) AS p",
-    "SELECT * FROM (PIVOT (PIVOT {} ON region USING sum(id) GROUP BY customer_id) ON customer_id "
-    "USING count(*))",
-    "WITH w AS (FROM {}), p AS (PIVOT w ON region USING count(*) GROUP BY customer_id) "
-    "SELECT p.eu FROM p WHERE customer_id = 1",
-    "WITH w AS (FROM {} WHERE id < 9) PIVOT_WIDER w ON region USING count(*)",
-    "SELECT (SELECT max(eu) FROM (WITH w AS (FROM {}) PIVOT w ON region USING count(*))) AS m",
-    "PIVOT (SELECT region || 'it''s' AS \"in\", 1 AS one FROM {}) ON \"in\" USING count(*)",
-    # Without values there are the groups alone.
-    "PIVOT (FROM {} WHERE id < 0) ON id USING count(*)",
-    "PIVOT (SELECT customer_id, NULL AS k, id FROM {}) ON k USING sum(id) AS total, count(*)",
-    "PIVOT (SELECT customer_id, NULL AS k, region FROM {}) ON region, k USING count(*) "
-    "GROUP BY customer_id ORDER BY customer_id LIMIT 2",
-    "WITH p AS (PIVOT (SELECT customer_id, NULL AS k FROM {}) ON k) FROM p WHERE customer_id > 1 "
-    "UNION ALL (PIVOT (SELECT customer_id, NULL AS k FROM {}) ON k)",
-    "SELECT * FROM (PIVOT (PIVOT (SELECT region, customer_id, NULL AS k FROM {}) ON k "
-    "USING count(*) GROUP BY region, customer_id) ON region USING count(*))",
-    "UNPIVOT {} ON id, customer_id INTO NAME what VALUE number",
-    "UNPIVOT (SELECT id, customer_id FROM {}) ON COLUMNS(*)",
-    "SELECT what, sum(number) FROM {} UNPIVOT (number FOR what IN (id, customer_id)) GROUP BY what",
-    "SELECT * FROM {} UNPIVOT INCLUDE NULLS (x FOR n IN (region)) WHERE id < 3",
-]
+from tests.tables import read_lines, read_table
 
 
-@pytest.mark.parametrize("sql", PIVOTS)
+@pytest.mark.parametrize("sql", read_lines(__file__, "pivots.tsv"))
 def test_a_pivot_is_that_of_duckdb(connection: Any, sql: str) -> None:
     rows = connection.execute("FROM shop.orders").arrow()
     found = connection.execute(sql.replace("{}", "shop.orders")).arrow().to_pylist()
@@ -218,22 +176,9 @@ def test_a_seed_repeats_a_sample(connection: Any) -> None:
     assert connection.execute(sql).fetchall() == first
 
 
-@pytest.mark.parametrize(
-    ("sql", "error", "message"),
-    [
-        ("PIVOT shop.orders ON region IN ('eu') USING sum(read_text('x'))", UnsupportedSqlError,
-         "read_text"),
-        ("PIVOT 'x.csv' ON a IN (1) USING sum(b)", UnsupportedSqlError, "a file as a table"),
-        ("PIVOT shop.orders ON nope IN (1) USING count(*)", Error, "nope"),
-        ("PIVOT shop.orders ON nope USING count(*)", ColumnNotFoundError, r"nope.* column 22\)"),
-        ("PIVOT shop.nope ON a USING count(*)", TableNotFoundError, "column 7"),
-        ("PIVOT 'x.csv' ON a USING sum(b)", UnsupportedSqlError, "a file as a table"),
-        ("PIVOT (FROM range(10001) r(i)) ON i USING count(*)", DataError, "over 10,000 values"),
-        ("SELECT nope FROM shop.orders USING SAMPLE 5", ColumnNotFoundError, "nope"),
-    ],
-)  # fmt: skip
-def test_what_they_may_not_do(connection: Any, sql: str, error: type[Error], message: str) -> None:
-    with pytest.raises(error, match=message):
+@pytest.mark.parametrize(("sql", "error", "message"), read_table(__file__, "no_pivots.tsv"))
+def test_what_they_may_not_do(connection: Any, sql: str, error: str, message: str) -> None:
+    with pytest.raises(getattr(icesql, error), match=message):
         connection.execute(sql).fetchall()
 
 

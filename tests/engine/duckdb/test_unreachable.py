@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 FILES = 40
@@ -51,9 +52,7 @@ def table() -> Iterator[TableWriter]:
     # Below no folder that only its owner may enter.
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
-    fields = [{"id": 1, "name": "a", "required": False, "type": "long"},
-              {"id": 2, "name": "s", "required": False, "type": "string"}]  # fmt: skip
-    made = TableWriter(folder, fields)
+    made = TableWriter(folder, fields("a long, s string"))
     made.commit([made.data_file([{"a": 1, "s": "x"}])])
     made.write_metadata()
     Path(made.live[0].record["file_path"]).write_bytes(b"PAR1" + b"\0" * 400 + b"PAR1")

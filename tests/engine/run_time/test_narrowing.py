@@ -10,29 +10,13 @@ from typing import Any
 import pytest
 
 import icesql
+from tests.tables import read_cases, read_lines
+from tests.writer.fields import fields, spec
 from tests.writer.table import TableWriter
 
-FACT = [
-    {"id": 1, "name": "k", "required": False, "type": "long"},
-    {"id": 2, "name": "day", "required": False, "type": "date"},
-    {"id": 3, "name": "name", "required": False, "type": "string"},
-    {"id": 4, "name": "f", "required": False, "type": "double"},
-    {"id": 5, "name": "mixed", "required": False, "type": "int"},
-    {"id": 6, "name": "ts", "required": False, "type": "timestamp"},
-    {"id": 7, "name": "tz", "required": False, "type": "timestamptz"},
-]
-DIM = [
-    {"id": 1, "name": "k", "required": False, "type": "int"},
-    {"id": 2, "name": "day", "required": False, "type": "date"},
-    {"id": 3, "name": "name", "required": False, "type": "string"},
-    {"id": 4, "name": "f", "required": False, "type": "double"},
-    {"id": 5, "name": "kind", "required": False, "type": "string"},
-    {"id": 6, "name": "region", "required": False, "type": "int"},
-]
-REGION = [
-    {"id": 1, "name": "region", "required": False, "type": "int"},
-    {"id": 2, "name": "title", "required": False, "type": "string"},
-]
+FACT = fields("k long, day date, name string, f double, mixed int, ts timestamp, tz timestamptz")
+DIM = fields("k int, day date, name string, f double, kind string, region int")
+REGION = fields("region int, title string")
 DAY = date(2026, 1, 1)
 FILES, ROWS = 20, 50
 
@@ -75,7 +59,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Conn
         TableWriter(
             folder / "parts",
             FACT,
-            spec=[{"source-id": 1, "field-id": 1000, "name": "b", "transform": "bucket[16]"}],
+            spec=spec("1 bucket[16] b"),
         ),
     )
     files = [
@@ -114,49 +98,7 @@ def _run(connection: icesql.Connection, sql: str) -> tuple[list[Any], dict[str, 
 
 
 ONE = "dim.kind = 'one'"
-NARROWED = [
-    (f"SELECT fact.k, dim.day FROM fact JOIN dim ON fact.k = dim.k WHERE {ONE}", 2),
-    (f"SELECT fact.k, dim.day FROM dim JOIN fact ON fact.k = dim.k WHERE {ONE}", 2),
-    (f"SELECT count(*) FROM fact, dim WHERE dim.k = fact.k AND {ONE}", 2),
-    (f"SELECT count(*) FROM fact JOIN dim USING (k) WHERE {ONE}", 2),
-    (f"SELECT count(*) FROM fact JOIN dim ON fact.day = dim.day AND {ONE}", 2),
-    (f"SELECT count(*) FROM fact JOIN dim ON fact.name = dim.name AND {ONE}", 2),
-    (f"SELECT dim.k, fact.k FROM dim LEFT JOIN fact ON fact.k = dim.k WHERE {ONE}", 2),
-    (f"SELECT count(*) FROM fact SEMI JOIN dim ON fact.k = dim.k AND {ONE}", 2),
-    ("SELECT k FROM fact WHERE k IN (SELECT k FROM dim WHERE kind = 'one')", 2),
-    ("SELECT k FROM fact WHERE k IN (SELECT DISTINCT k FROM dim WHERE kind = 'one' ORDER BY k)", 2),
-    ("SELECT k FROM fact WHERE k IN (SELECT d.k FROM dim d JOIN region r USING (region) "
-     "WHERE kind = 'one')", 2),
-    ("SELECT k FROM fact WHERE EXISTS (SELECT 1 FROM dim WHERE dim.k = fact.k AND kind = 'one')", 2),
-    ("SELECT k FROM fact f WHERE EXISTS (SELECT * FROM dim d WHERE f.day = d.day AND d.kind = 'one')", 2),
-    ("SELECT k FROM fact WHERE day = (SELECT day FROM dim WHERE dim.name = 'n00250')", 1),
-    ("SELECT k FROM fact WHERE (SELECT day FROM dim WHERE dim.name = 'n00250') = day", 1),
-    ("SELECT k FROM fact JOIN (SELECT k AS x, kind FROM dim) d ON d.x = k WHERE d.kind = 'one'", 2),
-    ("WITH d AS (SELECT * FROM dim WHERE kind = 'one') SELECT count(*) FROM fact JOIN d USING (k)", 2),
-    ("WITH d AS (SELECT k FROM dim WHERE kind = 'one' GROUP BY k HAVING count(*) > 0) "
-     "SELECT count(*) FROM fact JOIN d ON fact.k = d.k", 2),
-    ("SELECT count(*) FROM fact JOIN dim ON fact.k = dim.k JOIN region ON dim.region = "
-     "region.region WHERE region.title = 'r1'", 5),
-    ("SELECT count(*) FROM fact JOIN dim ON fact.k = dim.k WHERE dim.kind = 'none of them'", 0),
-    ("SELECT max(fact.k) FROM fact JOIN dim ON fact.k = dim.k WHERE kind = 'one' "
-     "GROUP BY fact.day", 2),
-    ("SELECT k FROM fact WHERE day = (SELECT max(day) FROM fact)", 2),
-    ("SELECT k FROM fact WHERE k = (SELECT min(k) FROM fact) + 0 OR day = DATE '2026-01-01'", 21),
-    ("SELECT k FROM fact WHERE day = (SELECT min(day) AS d FROM fact)", 2),
-    ("SELECT k FROM fact WHERE name = (SELECT max(name) FROM fact WHERE k < 160)", 6),
-    ("SELECT k FROM fact WHERE k = (SELECT max(k) FROM fact WHERE sqrt(k) < 11.3)", 40),
-    ("SELECT k FROM fact WHERE k IN (SELECT k FROM fact ORDER BY k DESC LIMIT 3)", 2),
-    ("SELECT k FROM (SELECT * FROM fact ORDER BY k DESC LIMIT 3) WHERE k > 5", 1),
-    ("SELECT (SELECT max(k) FROM fact), (SELECT min(k) FROM fact)", 2),
-    ("SELECT max(k) FROM fact UNION ALL SELECT min(k) FROM fact", 2),
-    ("WITH m AS (SELECT max(day) AS d FROM fact) SELECT k FROM fact JOIN m ON day = d", 2),
-    ("SELECT f.k FROM fact f JOIN dim d ON f.k = d.k FULL JOIN region r ON r.region = 77 "
-     "WHERE d.kind = 'one'", 2),
-    (f"SELECT fact.k, ts FROM fact JOIN dim ON CAST(fact.ts AS DATE) = dim.day AND {ONE}", 2),
-    ("SELECT k, ts FROM fact WHERE ts::DATE IN (SELECT day FROM dim WHERE name > 'n00700')", 5),
-    ("SELECT k FROM fact WHERE (SELECT max(day) FROM dim) = CAST(ts AS DATE)", 1),
-    ("SELECT fact.k FROM fact JOIN dim ON fact.ts::DATE = dim.day WHERE kind = 'none of them'", 0),
-]  # fmt: skip
+NARROWED = read_cases(__file__, "narrowed.tsv", 1)
 
 
 @pytest.mark.parametrize(("sql", "files"), NARROWED)
@@ -171,71 +113,12 @@ def test_keys_choose_among_buckets(connection: icesql.Connection) -> None:
     assert _run(connection, sql)[1]["parts"] <= 2
 
 
-ALL_FILES = [
-    # What an outer join preserves, and what has no match.
-    f"SELECT fact.k, dim.k FROM fact LEFT JOIN dim ON fact.k = dim.k AND {ONE}",
-    f"SELECT fact.k, dim.k FROM fact FULL JOIN dim ON fact.k = dim.k AND {ONE}",
-    f"SELECT fact.k, dim.k FROM dim RIGHT JOIN fact ON fact.k = dim.k AND {ONE}",
-    f"SELECT count(*) FROM fact ANTI JOIN dim ON fact.k = dim.k AND {ONE}",
-    "SELECT k FROM fact WHERE k NOT IN (SELECT k FROM dim WHERE kind = 'one')",
-    "SELECT k FROM fact WHERE NOT k IN (SELECT k FROM dim WHERE kind = 'one')",
-    "SELECT k FROM fact WHERE NOT EXISTS (SELECT 1 FROM dim WHERE dim.k = fact.k AND kind = 'one')",
-    "SELECT k FROM fact WHERE k IN (SELECT k FROM dim WHERE kind = 'one') OR k = 900",
-    "SELECT k FROM fact WHERE k <> (SELECT k FROM dim WHERE kind = 'one' AND k > 1)",
-    "SELECT fact.k FROM fact JOIN dim ON fact.k IS NOT DISTINCT FROM dim.k WHERE kind = 'one'",
-    "SELECT count(*) FROM fact JOIN dim ON fact.k = dim.k + 1 WHERE kind = 'one'",
-    # An aggregate without rows is a row.
-    "SELECT k FROM fact WHERE EXISTS (SELECT count(*) FROM dim WHERE dim.k = fact.k AND kind = 'one')",
-    "SELECT k FROM fact WHERE k = (SELECT k + 1 FROM dim WHERE kind = 'one' AND k < 9)",
-    "SELECT k FROM fact WHERE k IN (SELECT k FROM dim WHERE kind = 'one' UNION SELECT 701)",
-    # Which day it is depends on the zone; and other functions are none that is inverted.
-    f"SELECT count(*) FROM fact JOIN dim ON CAST(fact.tz AS DATE) = dim.day AND {ONE}",
-    f"SELECT count(*) FROM fact JOIN dim ON CAST(fact.ts AS DATE) + 1 = dim.day AND {ONE}",
-    f"SELECT count(*) FROM fact LEFT JOIN dim ON CAST(fact.ts AS DATE) = dim.day AND {ONE}",
-    # NaN equals NaN, and no bound says where it is.
-    "SELECT fact.k FROM fact JOIN dim ON fact.f = dim.f WHERE dim.name = 'n00200'",
-    # Keys that are everywhere.
-    f"SELECT count(*) FROM fact JOIN dim ON fact.mixed = dim.k WHERE {ONE}",
-    f"SELECT count(*) FROM fact JOIN dim ON fact.name COLLATE NOCASE = dim.name WHERE {ONE}",
-    f"SELECT count(*) FROM fact ASOF JOIN dim ON fact.k >= dim.k WHERE {ONE}",
-]
-
-
-@pytest.mark.parametrize("sql", ALL_FILES)
+@pytest.mark.parametrize("sql", read_lines(__file__, "not_narrowed.tsv"))
 def test_other_forms_read_every_file(connection: icesql.Connection, sql: str) -> None:
     assert _run(connection, sql)[1]["fact"] == FILES
 
 
-LOSES_NOTHING = [
-    f"SELECT r.title, f.k FROM region r LEFT JOIN dim ON dim.region = r.region "
-    f"LEFT JOIN fact f ON f.k = dim.k AND {ONE}",
-    "SELECT r.title, f.k FROM region r LEFT JOIN dim ON dim.region = r.region AND kind = 'one' "
-    "LEFT JOIN fact f ON f.k = dim.k WHERE dim.k IS NULL",
-    "SELECT f.k FROM fact f JOIN dim d ON f.k = d.k RIGHT JOIN region r ON r.region = d.region "
-    "WHERE d.kind IS NULL OR d.kind = 'one'",
-    "SELECT (SELECT count(*) FROM fact f WHERE f.day = d.day) FROM dim d WHERE kind = 'one'",
-    "SELECT (SELECT count(*) FROM fact f WHERE f.day = d.day) FROM dim d",
-    "SELECT k FROM dim d WHERE NOT EXISTS (FROM fact f WHERE f.k = d.k) AND kind = 'one'",
-    "SELECT k FROM dim d WHERE k NOT IN (SELECT k FROM fact f WHERE f.day = d.day AND k > 0)",
-    "SELECT a.k, b.k FROM fact a JOIN dim ON a.k = dim.k JOIN fact b ON b.k = a.k WHERE kind = 'one'",
-    "WITH f AS (SELECT * FROM fact) SELECT count(*) FROM f a JOIN dim ON a.k = dim.k, f b "
-    "WHERE dim.kind = 'one'",
-    "WITH RECURSIVE r AS (SELECT k FROM dim WHERE kind = 'one' UNION SELECT f.k + 50 FROM fact f "
-    "JOIN r ON f.k = r.k) SELECT * FROM r",
-    "SELECT f.k FROM fact f JOIN (SELECT k FROM dim LIMIT 1) d ON f.k = d.k",
-    "SELECT f.k, d.n FROM fact f JOIN LATERAL (SELECT count(*) AS n FROM dim WHERE dim.k = f.k) d "
-    "ON true WHERE f.k < 99",
-    "SELECT f.k FROM fact f JOIN dim AS d(a, b) ON f.k = d.a",
-    "SELECT k, count(*) FROM fact NATURAL JOIN dim GROUP BY ALL",
-    "SELECT f.k FROM fact f JOIN dim d ON f.k = d.k AND random() < 2 WHERE d.kind = 'one'",
-    "SELECT count(*) FROM fact f JOIN dim d ON f.k = d.k JOIN dim e ON f.k = e.k AND d.kind = 'one'",
-    "SELECT count(*) FROM fact AT (VERSION => 1000) f JOIN dim d ON f.k = d.k WHERE d.kind = 'one'",
-    "SELECT dim.k, fact.k FROM fact RIGHT JOIN dim ON fact.k = dim.k",
-    "DESCRIBE SELECT * FROM fact JOIN dim USING (k) WHERE kind = 'one'",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("sql", LOSES_NOTHING)
+@pytest.mark.parametrize("sql", read_lines(__file__, "no_row_lost.tsv"))
 def test_no_form_loses_a_row(connection: icesql.Connection, sql: str) -> None:
     _run(connection, sql)
 

@@ -19,6 +19,7 @@ from icesql.query.dialects.spark.functions.special import SPECIAL
 from icesql.sql.function_table import function_names
 from tests.campaigns.spark_dialect import answer
 from tests.query.dialects.spark_rows import write
+from tests.tables import read_cases, read_table
 
 VALUES = Path(__file__).with_name("spark_values.jsonl")
 # What PySpark gave in Berlin, where clocks repeat an hour.
@@ -92,21 +93,8 @@ def test_every_row_of_the_table_is_an_expression(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "construct", "place"),
-    [
-        ("SELECT foo(1)", "the function foo() in Spark's dialect", (1, 8)),
-        ("SELECT 1,\n  hash(1)", "the function hash() in Spark's dialect", (2, 3)),
-        ("SELECT upper('a', 'b')", "upper() with 2 arguments in Spark's dialect", (1, 8)),
-        ("SELECT k FROM t WHERE upper(a) = 'x'", "upper(array<int>) in Spark's dialect", (1, 23)),
-        ("SELECT 'a' RLIKE 'a(?=b)'", "the regular expression 'a(?=b)' in Spark's dialect", (1, 8)),
-        ("SELECT date_format(ts, 'QQ') FROM t", "QQ in the pattern 'QQ' in Spark's dialect", (1, 8)),
-        ("SELECT abs(DISTINCT i) FROM t", "DISTINCT, FILTER or OVER with abs() in Spark's dialect", (1, 8)),
-        ("SELECT 2 AS x FROM t GROUP BY ALL", "GROUP BY ALL of constants in Spark's dialect", None),
-        ("SELECT rank() FROM t", "rank() without OVER in Spark's dialect", (1, 8)),
-        ("SELECT 1 & 2 >> 1", "operators without parentheses here in Spark's dialect", None),
-        ("SELECT sum(i) x FROM t GROUP BY s HAVING s > 1 AND x > 1", None, None),
-    ],
-)  # fmt: skip
+    ("sql", "construct", "place"), read_cases(__file__, "spark_refusals.tsv", 0, 1, 2)
+)
 def test_what_the_table_has_not_is_refused_at_its_place(
     spark: icesql.Connection, sql: str, construct: str | None, place: tuple[int, int] | None
 ) -> None:
@@ -225,26 +213,7 @@ def version_3(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return of_version_3(tmp_path_factory.mktemp("version_3"))
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        (
-            "SELECT id FROM n.t WHERE a < TIMESTAMP '2020-06-02 23:59:59.123457' ORDER BY id",
-            [(0,), (1,)],
-        ),
-        ("SELECT id FROM n.t WHERE a > TIMESTAMP_NTZ '2020-06-03 23:59:59.123456'", [(2,)]),
-        ("SELECT id FROM n.t WHERE z <= '2020-06-02 00:00:00'", [(0,)]),
-        ("SELECT id FROM n.t WHERE CAST(a AS DATE) = DATE '2020-06-02'", [(1,)]),
-        ("SELECT id FROM n.t WHERE CAST(a AS TIMESTAMP) < TIMESTAMP '2020-06-02 00:00:00'", [(0,)]),
-        ("SELECT CAST(max(a) AS STRING) FROM n.t", [("2020-06-03 23:59:59.123456789",)]),
-        ("SELECT year(a), hour(z), date_format(a, 'MM') FROM n.t WHERE id = 0", [(2020, 23, "06")]),
-        ("SELECT id FROM n.t WHERE date_trunc('HOUR', z) = '2020-06-02 23:00:00'", [(1,)]),
-        (
-            "SELECT count(*) FROM n.t WHERE a + INTERVAL 1 DAY < TIMESTAMP '2020-06-03 00:00:00'",
-            [(1,)],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("sql", "expected"), read_cases(__file__, "spark_nanoseconds.tsv", 1))
 def test_columns_of_nanoseconds_are_times(version_3: Path, sql: str, expected: Any) -> None:
     with icesql.connect(warehouse=str(version_3), dialect="spark", timezone="UTC") as connection:
         assert connection.execute(sql).fetchall() == expected
@@ -264,24 +233,7 @@ def test_rows_are_deleted_by_nanoseconds(tmp_path: Path) -> None:
             assert [each[0].minute for each in hours] == [0, 0]
 
 
-@pytest.mark.parametrize(
-    ("dialect", "expression", "said"),
-    [
-        *(("spark", f"{name}(v)", f"function {name}()") for name in (
-            "parse_json", "schema_of_variant", "is_variant_null", "to_variant_object", "to_json")),
-        ("spark", "variant_get(v, '$.a', 'int')", "function variant_get()"),
-        ("spark", "try_variant_get(v, '$.a', 'int')", "function try_variant_get()"),
-        ("spark", "v:a", "a path into a variant (v:a)"),
-        ("spark", "v:a.b[0]::string", "a path into a variant (v:a)"),
-        ("spark", "CASE WHEN v:a = 1 THEN 1 END", "a path into a variant (v:a)"),
-        ("spark", "CAST(v AS STRING)", "a cast of variant to string"),
-        ("spark", "CAST(1 AS VARIANT)", "a cast to VARIANT"),
-        ("snowflake", "v:a", "a path into a value (v:a.b)"),
-        ("snowflake", "v::INT", "a cast of a variant"),
-        ("snowflake", "v::VARCHAR", "a cast of a variant"),
-        ("snowflake", "parse_json('1')", "function parse_json()"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("dialect", "expression", "said"), read_table(__file__, "variants.tsv"))
 def test_parts_of_variants_are_refused_by_name(
     version_3: Path, dialect: str, expression: str, said: str
 ) -> None:

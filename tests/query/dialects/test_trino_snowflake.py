@@ -16,6 +16,7 @@ import pytest
 import icesql
 from icesql.errors import Error, UnsupportedSqlError
 from icesql.query.dialects.functions import functions
+from tests.tables import read_cases
 
 HERE = Path(__file__).parent
 DIALECTS = ("trino", "snowflake")
@@ -85,72 +86,14 @@ def test_every_function_of_the_table_has_a_documented_value(dialect: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("dialect", "sql", "expected"),
-    [
-        ("trino", "SELECT _col0 FROM (VALUES 1, 2)", [(1,), (2,)]),
-        ("snowflake", "SELECT column1, column2 FROM VALUES (1, 'a')", [(1, "a")]),
-        ("trino", "SELECT x FROM UNNEST(ARRAY[1, 2]) AS t(x)", [(1,), (2,)]),
-        ("trino", "WITH t(a) AS (SELECT 7 UNION ALL SELECT 9) SELECT a / 2 FROM t", [(3,), (4,)]),
-        ("trino", "SELECT x / 2 FROM (SELECT * FROM (VALUES 1, 3) t(x)) q", [(0,), (1,)]),
-        ("trino", "SELECT (SELECT count(*) FROM (VALUES 1, 2, 3)) / 2", [(1,)]),
-        (
-            "trino",
-            "SELECT x / 2 FROM (SELECT 1 AS x UNION SELECT 3e0) q ORDER BY x",
-            [(0.5,), (1.5,)],
-        ),
-        ("trino", "SELECT y / 2 FROM (VALUES 3) t(x), LATERAL (SELECT x + 2 AS y) q", [(2,)]),
-        ("trino", "SELECT (SELECT q.y / 2) FROM (SELECT 7 / 2 AS y) q", [(1,)]),
-        (
-            "trino",
-            "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a WHERE n < 3)"
-            " SELECT n / 2 FROM a ORDER BY n",
-            [(0,), (1,), (1,)],
-        ),
-        (
-            "trino",
-            "SELECT a, b, sum(c) FROM (VALUES (1, 2, 3), (1, 3, 4)) t(a, b, c)"
-            " GROUP BY GROUPING SETS ((a), (b)) ORDER BY a, b",
-            [(1, None, 7), (None, 2, 3), (None, 3, 4)],
-        ),
-        ("trino", "SELECT x FROM (VALUES 1, NULL, 2) t(x) ORDER BY x DESC", [(2,), (1,), (None,)]),
-        ("snowflake", "SELECT * FROM VALUES (1), (NULL) t(x) ORDER BY x DESC", [(None,), (1,)]),
-        (
-            "snowflake",
-            "SELECT x FROM VALUES (1), (2) t(x) QUALIFY row_number() OVER (ORDER BY x DESC) = 1",
-            [(2,)],
-        ),
-        ("athena", "SELECT 7 / 2", [(3,)]),
-        ("presto", "SELECT 7 / 2", [(3,)]),
-    ],
+    ("dialect", "sql", "expected"), read_cases(__file__, "vendor_statements.tsv", 2)
 )
 def test_statements(dialect: str, sql: str, expected: list[Any]) -> None:
     assert opened(dialect).cursor().execute(sql).fetchall() == expected
 
 
 @pytest.mark.parametrize(
-    ("dialect", "sql", "construct", "column"),
-    [
-        ("trino", "SELECT 1, url_extract_host('a')", "the function url_extract_host()", 11),
-        ("trino", "SELECT \"lower\"('A')", "the function lower()", 8),
-        ("trino", "SELECT 1 FROM TABLE(sequence(1, 2))", "table", 15),
-        ("trino", "SELECT x FROM UNNEST(ARRAY[1]) WITH ORDINALITY AS t(x, n)", "ORDINALITY", 22),
-        ("trino", "SELECT x[1] FROM (SELECT 'a' AS x) t", "a subscript of a text", 8),
-        ("trino", "SELECT 'a' ILIKE 'A'", "ILIKE", 8),
-        (
-            "snowflake",
-            "SELECT f.value FROM VALUES (1) t(a), LATERAL FLATTEN(input => t.a) f",
-            "flatten",
-            38,
-        ),
-        ("snowflake", "SELECT array_construct(1) AS a, a[0:1]", "", 8),
-        (
-            "snowflake",
-            "SELECT 1 FROM VALUES (1) a(x), VALUES (2) b(x) WHERE a.x = b.x(+)",
-            "an outer join by (+)",
-            56,
-        ),
-        ("snowflake", "SELECT try_to_geography('x')", "try_to_geography()", 8),
-    ],
+    ("dialect", "sql", "construct", "column"), read_cases(__file__, "vendor_refusals.tsv", 3)
 )
 def test_what_is_not_in_the_table_is_refused_at_its_place(
     dialect: str, sql: str, construct: str, column: int

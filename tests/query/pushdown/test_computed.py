@@ -15,13 +15,11 @@ import pytest
 import icesql
 from icesql.query.pushdown.computed.functions import KNOWN, is_doubling
 from icesql.query.pushdown.computed.prefixes import TO_LOWER, TO_UPPER, regex_prefix
+from tests.tables import read_cases
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "i", "required": False, "type": "int"},
-    {"id": 2, "name": "d", "required": False, "type": "date"},
-    {"id": 3, "name": "s", "required": False, "type": "string"},
-]
+FIELDS = fields("i int, d date, s string")
 
 
 @pytest.fixture
@@ -104,19 +102,7 @@ def test_all_letters_that_become_ascii_ones_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "anchored", "prefix"),
-    [
-        ("^abc", False, "abc"),
-        ("abc", False, ""),
-        ("abc.*", True, "abc"),
-        ("^abc?d", False, "ab"),
-        ("^ab{2}", False, "a"),
-        ("^ab+c", False, "ab"),
-        ("^ab|^c", False, ""),
-        ("^(ab)", False, ""),
-        ("(?i)abc", True, ""),
-        (r"^a\d", False, "a"),
-    ],
+    ("pattern", "anchored", "prefix"), read_cases(__file__, "regex_prefixes.tsv", 1)
 )
 def test_a_regular_expression_demands_no_more_than_its_first_plain_characters(
     pattern: str, anchored: bool, prefix: str
@@ -166,22 +152,11 @@ def test_constants_are_those_of_the_session_and_of_this_statement(
         assert _rows_and_files(connection, form)[0] == rows  # from what is kept of the text
 
 
-@pytest.mark.parametrize(
-    ("condition", "rows"),
-    [
-        ("x / 0 = 'nan'::DOUBLE", [(0,)]),
-        ("i / 0 > 'inf'::DOUBLE", [(0,)]),
-        ("i * 'inf'::DOUBLE = 'nan'::DOUBLE", [(0,)]),
-        ("x * 1e308 * 0 < 5", [(0,)]),
-        ("i * 1e308 * 0 = 0", [(0,)]),
-        ("i * 1e308 / 1e309 = 0", [(0,)]),
-    ],
-)
+@pytest.mark.parametrize(("condition", "rows"), read_cases(__file__, "infinities.tsv", 1))
 def test_between_infinities_is_what_no_end_of_a_range_shows(
     condition: str, rows: list[tuple[int]], tmp_path: Path
 ) -> None:
-    fields = [FIELDS[0], {"id": 2, "name": "x", "required": False, "type": "double"}]
-    writer = TableWriter(tmp_path / "t", fields)
+    writer = TableWriter(tmp_path / "t", fields("i int, x double"))
     writer.commit([writer.data_file([{"i": i, "x": 4.0 * i} for i in (-5, 0, 5)])])
     with icesql.connect() as connection:
         connection.register_table("t", writer.metadata_path)
@@ -229,19 +204,7 @@ def months(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("dialect", "condition", "files"),
-    [
-        ("spark", "date_format(ts, 'yyyy-MM-dd') = '2026-03-05'", 2),
-        ("spark", "date_format(ts, 'yyyy-MM') >= '2026-07'", 3),
-        ("spark", "to_char(ts, 'yyyyMM') = '202603'", 2),
-        ("spark", "date_format(ts, 'dd-MM-yyyy') = '05-03-2026'", 9),
-        ("trino", "date_format(ts, '%Y-%m-%d') = '2026-03-05'", 2),
-        ("trino", "format_datetime(ts, 'yyyy-MM') = '2026-03'", 2),
-        ("snowflake", "to_char(ts, 'YYYY-MM-DD') = '2026-03-05'", 2),
-        ("duckdb", "strftime(ts, '%Y-%m-%d') = '2026-03-05'", 2),
-    ],
-)
+@pytest.mark.parametrize(("dialect", "condition", "files"), read_cases(__file__, "formats.tsv", 2))
 def test_formats_that_keep_the_order_prune_in_each_dialect(
     months: Path, dialect: str, condition: str, files: int
 ) -> None:

@@ -10,15 +10,12 @@ import pytest
 
 import icesql
 from tests.query.pushdown.test_prunable_forms import connection
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 __all__ = ["connection"]
 
-FIELDS = [
-    {"id": 1, "name": "id", "required": False, "type": "long"},
-    {"id": 2, "name": "v", "required": False, "type": "string"},
-    {"id": 3, "name": "f", "required": False, "type": "double"},
-]
+FIELDS = fields("id long, v string, f double")
 
 
 def both(opened: icesql.Connection, sql: str) -> tuple[list[Any], int]:

@@ -10,14 +10,11 @@ from typing import Any
 import pytest
 
 import icesql
+from tests.tables import read_cases, read_lines
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "id", "required": False, "type": "long"},
-    {"id": 2, "name": "day", "required": False, "type": "date"},
-    {"id": 3, "name": "city", "required": False, "type": "string"},
-    {"id": 4, "name": "f", "required": False, "type": "double"},
-]
+FIELDS = fields("id long, day date, city string, f double")
 
 
 def _identity(*names: str) -> list[dict[str, Any]]:
@@ -66,76 +63,17 @@ def _both(connection: icesql.Connection, sql: str) -> tuple[list[Any], int]:
     return rows, cursor.scan_reports[0].result_data_files
 
 
-@pytest.mark.parametrize(
-    ("sql", "files"),
-    [
-        # The file whose rows are deleted, the two by f, and one that knows its day alone.
-        ("SELECT DISTINCT day FROM t", 3),
-        ("SELECT DISTINCT day, city FROM t", 4),
-        ("SELECT count(DISTINCT city) FROM t", 4),
-        ("SELECT count(DISTINCT day) AS n, max(city), min(day) FROM t", 4),
-        ("SELECT day FROM t GROUP BY day ORDER BY day LIMIT 3", 3),
-        ("SELECT city, max(day), count(DISTINCT day) FROM t GROUP BY city", 4),
-        (
-            "SELECT DISTINCT city FROM t WHERE day BETWEEN DATE '2026-01-02' AND DATE '2026-01-04'",
-            0,
-        ),
-        ("SELECT DISTINCT day FROM t WHERE city IS NULL OR city LIKE '%b'", 4),
-        ("SELECT count(DISTINCT day) FROM t WHERE day = DATE '1999-01-01'", 0),
-    ],
-)
+@pytest.mark.parametrize(("sql", "files"), read_cases(__file__, "distinct_values.tsv", 1))
 def test_partitions_answer(connection: icesql.Connection, sql: str, files: int) -> None:
     assert _both(connection, sql)[1] <= files
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT day FROM t",
-        "SELECT count(DISTINCT id) FROM t",
-        "SELECT DISTINCT f FROM t",
-        "SELECT DISTINCT day FROM t WHERE id > 12",
-        "SELECT DISTINCT row_number() OVER (ORDER BY day) FROM t",
-        "SELECT city, list_sort(array_agg(day)) FROM t GROUP BY city",
-        "SELECT city AS c FROM t GROUP BY ALL",
-        "SELECT day FROM t GROUP BY day HAVING count(*) > 2",
-        "SELECT DISTINCT ON (city) city, day FROM t ORDER BY city, day",
-        "SELECT count(DISTINCT day) FILTER (WHERE city = 'a') FROM t",
-        "SELECT DISTINCT day FROM t USING SAMPLE 100 PERCENT (bernoulli)",
-        "SELECT city, day FROM t GROUP BY CUBE (city, day)",
-        "SELECT DISTINCT unnest([day, day]) FROM t",
-        "SELECT DISTINCT d FROM (SELECT day AS d, city FROM t)",
-        "SELECT DISTINCT a.day FROM t a JOIN t b ON a.day = b.day",
-        "SELECT DISTINCT random() < 2 AS r FROM t",
-        "SELECT DISTINCT _file IS NULL FROM t",
-        "SELECT max(day) FROM t",
-        "SELECT DISTINCT city FROM t ORDER BY length(city)",
-    ],
-)
+@pytest.mark.parametrize("sql", read_lines(__file__, "not_distinct_values.tsv"))
 def test_other_forms_give_the_same_rows(connection: icesql.Connection, sql: str) -> None:
     _both(connection, sql)
 
 
-@pytest.mark.parametrize(
-    ("sql", "files"),
-    [
-        ("SELECT day, count(*) FROM t GROUP BY day", 3),
-        ("SELECT day, count(*) AS n, count(day), avg(1) FROM t GROUP BY ALL HAVING n > 1", 3),
-        ("SELECT city, count(*), count(city), sum(length(city)) FROM t GROUP BY city", 4),
-        ("SELECT city, day, count(*) FROM t GROUP BY CUBE (city, day)", 4),
-        ("SELECT city IS NULL AS k, count(*) FROM t WHERE day > DATE '2026-01-02' GROUP BY k", 4),
-        ("SELECT upper(city) AS k, count(*) FROM t WHERE day <> DATE '2026-01-03' GROUP BY 1", 4),
-        ("SELECT city, count(*), row_number() OVER (ORDER BY city) FROM t GROUP BY city", 4),
-        (
-            "SELECT city, count(*) FROM t GROUP BY city QUALIFY row_number() OVER (ORDER BY city) = 1",
-            4,
-        ),
-        # What has no values, or floats, is read.
-        ("SELECT f, count(*) FROM t GROUP BY f", 9),
-        ("SELECT day, count(id) FROM t GROUP BY day", 9),
-        ("SELECT day, count(*) FROM t GROUP BY day, _file", 9),
-    ],
-)
+@pytest.mark.parametrize(("sql", "files"), read_cases(__file__, "counts_of_partitions.tsv", 1))
 def test_partitions_count(connection: icesql.Connection, sql: str, files: int) -> None:
     assert _both(connection, sql)[1] <= files
 

@@ -12,6 +12,8 @@ import pytest
 
 import icesql
 from tests.query.pushdown.test_prunable_forms import _field, _lines, connection
+from tests.tables import read_lines
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 __all__ = ["connection"]
@@ -60,32 +62,7 @@ def test_limits_offsets_and_nulls(connection: icesql.Connection) -> None:
     assert _both(connection, "SELECT n, id FROM t ORDER BY n NULLS LAST, id LIMIT 3")[1] == 1
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT id % 7 AS id FROM t ORDER BY id, t.id LIMIT 3",
-        "SELECT max(f)::VARCHAR FROM t",
-        "SELECT max(id) FILTER (WHERE b) FROM t",
-        "SELECT max(id, 3) FROM t",
-        "SELECT max(DISTINCT id) FROM t",
-        "SELECT max(id) + 1 FROM t",
-        "SELECT max(id), count(*) FROM t",
-        "SELECT max(id) FROM t GROUP BY mon ORDER BY 1 LIMIT 3",
-        "SELECT max(id) OVER () FROM t ORDER BY id LIMIT 1",
-        "SELECT DISTINCT mon FROM t ORDER BY mon LIMIT 3",
-        "SELECT id, row_number() OVER (ORDER BY id DESC) FROM t ORDER BY id LIMIT 3",
-        "SELECT id, (SELECT max(id) FROM t) FROM t ORDER BY id LIMIT 3",
-        "SELECT unnest([id, -id]) AS x FROM t ORDER BY id DESC LIMIT 3",
-        "SELECT id FROM t ORDER BY id DESC LIMIT 10 PERCENT",
-        "SELECT id FROM t ORDER BY abs(id - 80), id LIMIT 3",
-        "SELECT id FROM t QUALIFY row_number() OVER (ORDER BY id DESC) > 3 ORDER BY id DESC LIMIT 3",
-        "SELECT max(id) FROM t HAVING max(id) > 3",
-        "SELECT id FROM t UNION ALL SELECT -id FROM t ORDER BY id DESC LIMIT 3",
-        "SELECT max(a.id) FROM t a JOIN t b ON a.id = b.id + 100",
-        "SELECT max(s COLLATE NOCASE) FROM t",
-        "SELECT s FROM t ORDER BY s COLLATE NOCASE DESC, s LIMIT 3",
-    ],
-)
+@pytest.mark.parametrize("sql", read_lines(__file__, "no_extremes.tsv"))
 def test_other_forms_lose_no_row(connection: icesql.Connection, sql: str) -> None:
     _both(connection, sql)
 
@@ -156,7 +133,7 @@ def test_files_are_not_trusted_for_more_than_the_whole_condition(tmp_path: Path)
 
 
 def test_deleted_rows_are_not_counted_on(tmp_path: Path) -> None:
-    writer = TableWriter(tmp_path / "t", [_field(1, "id", "long")])
+    writer = TableWriter(tmp_path / "t", fields("id long"))
     files = [writer.data_file([{"id": k * 10 + i} for i in range(10)]) for k in range(3)]
     writer.commit(files)
     writer.commit([writer.position_deletes([(files[2], i) for i in range(10)])])

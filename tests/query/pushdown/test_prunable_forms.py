@@ -22,6 +22,7 @@ from icesql.iceberg.transforms import bucket_hash
 from icesql.iceberg.types import INTEGER
 from icesql.scan.report import ScanReport
 from tests.tables import read_table
+from tests.writer.fields import spec
 from tests.writer.table import TableWriter
 
 TABLE = Path(__file__).with_name("prunable_forms.tsv")
@@ -89,16 +90,9 @@ def _row(month: int, number: int) -> dict[str, Any]:
 
 
 # One month is in each partition, so each has one value of every field.
-_SPEC = [
-    {"source-id": 12, "field-id": 1000, "name": "ts_month", "transform": "month"},
-    {"source-id": 13, "field-id": 1001, "name": "tstz_month", "transform": "month"},
-    {"source-id": 11, "field-id": 1002, "name": "d_month", "transform": "month"},
-    {"source-id": 3, "field-id": 1003, "name": "mon", "transform": "identity"},
-    {"source-id": 9, "field-id": 1004, "name": "s_1", "transform": "truncate[1]"},
-    {"source-id": 10, "field-id": 1005, "name": "ds_7", "transform": "truncate[7]"},
-    {"source-id": 4, "field-id": 1006, "name": "yr_16", "transform": "bucket[16]"},
-    {"source-id": 2, "field-id": 1007, "name": "n", "transform": "void"},
-]
+_SPEC = spec(
+    "12 month ts_month, 13 month tstz_month, 11 month d_month, 3 identity mon, 9 truncate[1] s_1, 10 truncate[7] ds_7, 4 bucket[16] yr_16, 2 void n"
+)
 
 
 def _partition(month: int) -> tuple[Any, ...]:

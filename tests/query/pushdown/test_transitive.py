@@ -9,14 +9,11 @@ from typing import Any
 import pytest
 
 import icesql
+from tests.tables import read_cases
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "k", "required": False, "type": "long"},
-    {"id": 2, "name": "s", "required": False, "type": "string"},
-    {"id": 3, "name": "f", "required": False, "type": "double"},
-    {"id": 4, "name": "n", "required": False, "type": "int"},
-]
+FIELDS = fields("k long, s string, f double, n int")
 
 
 @pytest.fixture(scope="module")
@@ -47,24 +44,7 @@ def both(connection: icesql.Connection, sql: str) -> tuple[list[Any], list[int]]
     return rows, [each.result_data_files for each in cursor.scan_reports]
 
 
-@pytest.mark.parametrize(
-    ("sql", "files"),
-    [
-        ("SELECT a.k, b.k FROM a JOIN b ON a.k = b.k WHERE a.k = 20", [1, 1]),
-        ("SELECT a.k, b.k FROM a, b WHERE a.k = b.k AND b.k BETWEEN 20 AND 24", [1, 2]),
-        ("SELECT a.k, b.k FROM a LEFT JOIN b ON a.k = b.k WHERE a.k IN (20, 21)", [1, 1]),
-        ("SELECT a.k, b.k FROM a RIGHT JOIN b ON a.k = b.k WHERE b.k < 10", [1, 1]),
-        ("SELECT a.k FROM a JOIN b ON (b.s = a.s) WHERE upper(a.s) = 'X020'", [1, 1]),
-        ("SELECT a.k FROM a JOIN b ON a.k = b.k JOIN c ON b.k = c.k WHERE c.k = 12", [1, 1, 1]),
-        ("SELECT a.k FROM a JOIN b ON a.k = b.k WHERE a.k = 4 OR a.k > 150", [1, 2]),
-        ("SELECT a.k FROM a JOIN (SELECT k AS j FROM b) q ON a.k = q.j WHERE a.k = 20", [1, 8]),
-        # Nothing follows where equal values are no equals, or the condition is on two tables.
-        ("SELECT a.k FROM a JOIN b ON a.f = b.f WHERE a.f = 3", [1, 8]),
-        ("SELECT a.k FROM a JOIN b ON a.k = b.n WHERE a.k = 4", [1, 8]),
-        ("SELECT a.k FROM a JOIN b ON a.k = b.k WHERE a.k + b.k = 8", [8, 8]),
-        ("SELECT a.k FROM a LEFT JOIN b ON a.k = b.k AND a.k = 4", [8, 8]),
-    ],
-)
+@pytest.mark.parametrize(("sql", "files"), read_cases(__file__, "transitive.tsv", 1))
 def test_it_reaches_the_other_table(
     connection: icesql.Connection, sql: str, files: list[int]
 ) -> None:

@@ -10,27 +10,15 @@ import pytest
 
 import icesql
 from icesql.errors import UnsupportedSqlError
+from tests.writer.fields import fields, spec
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "id", "required": True, "type": "long"},
-    {"id": 2, "name": "odd name", "required": False, "type": "string", "doc": "it's"},
-    {"id": 3, "name": "at", "required": False, "type": "timestamptz"},
-    {"id": 4, "name": "s", "required": False, "type": {"type": "struct", "fields": [
-        {"id": 5, "name": "a", "required": True, "type": "int"},
-        {"id": 6, "name": "d", "required": False, "type": "decimal(9, 2)"},
-    ]}},
-    {"id": 7, "name": "l", "required": False, "type": {
-        "type": "list", "element-id": 8, "element": "uuid", "element-required": False}},
-    {"id": 9, "name": "m", "required": False, "type": {
-        "type": "map", "key-id": 10, "key": "string", "value-id": 11, "value": "double",
-        "value-required": False}},
-]  # fmt: skip
-SPEC = [
-    {"source-id": 1, "field-id": 1000, "name": "id_bucket", "transform": "bucket[16]"},
-    {"source-id": 3, "field-id": 1001, "name": "at_day", "transform": "day"},
-    {"source-id": 2, "field-id": 1002, "name": "p", "transform": "truncate[4]"},
-]
+FIELDS = fields(
+    "id long!, odd_name string, at timestamptz, s struct<a int!, d decimal(9, 2)>, l list<uuid>, "
+    "m map<string, double>"
+)
+FIELDS[1] |= {"name": "odd name", "doc": "it's"}
+SPEC = spec("1 bucket[16] id_bucket, 3 day at_day, 2 truncate[4] p")
 PROPERTIES = {
     "owner's": "a\\b",
     "write.format.default": "orc",
@@ -106,15 +94,9 @@ def test_branches_and_tags_are_told_apart(connection: Any) -> None:
 
 
 def test_partitions_are_spelled_as_in_paths(tmp_path: Path) -> None:
-    fields = [
-        {"id": 1, "name": "d", "required": False, "type": "date"},
-        {"id": 2, "name": "c", "required": False, "type": "string"},
-    ]
-    spec = [
-        {"source-id": 1, "field-id": 1000, "name": "d_month", "transform": "month"},
-        {"source-id": 2, "field-id": 1001, "name": "c", "transform": "identity"},
-    ]
-    writer = TableWriter(tmp_path / "t", fields, spec)
+    writer = TableWriter(
+        tmp_path / "t", fields("d date, c string"), spec("1 month d_month, 2 identity c")
+    )
     rows = [{"d": 20454, "c": "x/y"}], [{"d": None, "c": None}]
     writer.commit([writer.data_file(rows[0], partition=[672, "x/y"])])
     before = writer.snapshots[0]["snapshot-id"]

@@ -11,7 +11,6 @@ import pytest
 
 import icesql
 from icesql.errors import (
-    ColumnNotFoundError,
     CorruptFileError,
     Error,
     ProgrammingError,
@@ -21,6 +20,7 @@ from icesql.errors import (
 )
 from icesql.iceberg.metadata.view_metadata import parse_view
 from tests.query.views.stored import metadata, write
+from tests.tables import read_table
 
 ID = {"id": "long"}
 
@@ -93,23 +93,7 @@ def rows(connection: Any, sql: str) -> list[Any]:
     return list(connection.execute(sql).fetchall())
 
 
-@pytest.mark.parametrize(
-    ("view", "same"),
-    [
-        ("shop.plain", "SELECT id, region FROM shop.orders WHERE id > 1"),
-        ("shop.both", "SELECT id FROM shop.orders"),
-        # Spark cuts the fraction off, DuckDB rounds.
-        ("shop.spark", "SELECT id, trunc(amount)::INTEGER, '2026' FROM shop.orders"),
-        # Trino divides whole numbers wholly.
-        ("shop.trino", "SELECT id // 2, count(*) FROM shop.orders GROUP BY 1"),
-        ("shop.nested", "SELECT max(trunc(amount))::INTEGER FROM shop.orders WHERE id > 1"),
-        ("shop.opened", "SELECT count(*) FROM shop.orders VERSION AS OF 'opening'"),
-        ("shop.renamed", "SELECT id, region FROM shop.orders"),
-        # Columns of one name go by their places.
-        ("shop.twice", "SELECT id, id, region, id FROM shop.orders"),
-        ("shop.home", "SELECT id FROM shop.orders"),
-    ],
-)
+@pytest.mark.parametrize(("view", "same"), read_table(__file__, "stored_views.tsv"))
 def test_a_view_gives_the_rows_of_its_sql(views: Any, view: str, same: str) -> None:
     wanted = rows(views, f"FROM ({same}) ORDER BY ALL")
     if view == "shop.spark":
@@ -163,38 +147,9 @@ def test_a_view_sees_nothing_of_the_session(views: Any) -> None:
     assert rows(views, "SELECT n FROM over") == [(len(before),)]
 
 
-@pytest.mark.parametrize(
-    ("view", "kind", "message"),
-    [
-        ("retyped", ProgrammingError, '"id" is VARCHAR, by its query BIGINT; "q" is called "r"'),
-        ("fewer", ProgrammingError, "the columns id BIGINT, but its query gives id BIGINT, region"),
-        ("ring", ProgrammingError, "shop.ring → shop.shop.round → shop.shop.ring"),
-        ("itself", ProgrammingError, "reads itself"),
-        ("path", UnsupportedSqlError, "a table by its path in a view (line 1, column 16)"),
-        ("file", UnsupportedSqlError, "read_csv()"),
-        ("quoted_file", UnsupportedSqlError, "a file as a table"),
-        ("copying", UnsupportedSqlError, "COPY"),
-        ("showing", UnsupportedSqlError, "SHOW or DESCRIBE in a view (line 1, column 24)"),
-        ("marked", TableNotFoundError, 'table "shop.__ref_0" not found'),
-        ("marks", UnsupportedSqlError, 'the name "__ref_0"'),
-        ("several", UnsupportedSqlError, "not one query"),
-        ("wrong", ColumnNotFoundError, 'in view "shop.wrong" (line 2, column 3): column "nope"'),
-        ("wrong_spark", Error, 'in view "shop.wrong_spark"'),
-        (
-            "gone",
-            TableNotFoundError,
-            'in view "shop.gone" (line 2, column 6): table "shop.nothing"',
-        ),
-        ("foreign", ProgrammingError, "SQL for: bigquery; this connection reads duckdb, spark"),
-        ("elsewhere", ProgrammingError, 'the catalog "prod", which this connection does not have'),
-        ("plain FOR VERSION AS OF 1", UnsupportedSqlError, "time travel on the view shop.plain"),
-        ("plain.snapshots", Error, "plain"),
-    ],
-)
-def test_what_a_view_cannot_be_is_told(
-    views: Any, view: str, kind: type[Error], message: str
-) -> None:
-    with pytest.raises(kind) as caught:
+@pytest.mark.parametrize(("view", "kind", "message"), read_table(__file__, "broken_views.tsv"))
+def test_what_a_view_cannot_be_is_told(views: Any, view: str, kind: str, message: str) -> None:
+    with pytest.raises(getattr(icesql, kind)) as caught:
         views.execute(f"SELECT * FROM shop.{view}")
     assert message in str(caught.value)
 

@@ -19,6 +19,7 @@ from icesql.errors import (
     TableNotFoundError,
     UnsupportedSqlError,
 )
+from tests.tables import read_cases
 
 
 def rows(connection: Any, *statements: str) -> list[Any]:
@@ -29,54 +30,7 @@ def rows(connection: Any, *statements: str) -> list[Any]:
 
 
 # Each script as DuckDB itself runs it, o being a view of the orders here and a table there.
-SCRIPTS = [
-    "CREATE TEMP VIEW v AS SELECT id, amount FROM o WHERE id > 1; SELECT * FROM v ORDER BY id",
-    "CREATE TEMP VIEW v(a) AS SELECT id, amount FROM o; SELECT a, amount FROM v ORDER BY ALL",
-    "CREATE TEMP VIEW v AS FROM o; CREATE TEMP VIEW w AS FROM v WHERE id = 2; SELECT x.id FROM w x",
-    "CREATE TEMP VIEW v AS SELECT 1 AS a; WITH v AS (SELECT 2 AS a) SELECT a FROM v",
-    # A view sees no WITH query of the statement that reads it, and no column beside it.
-    "CREATE TEMP VIEW v AS SELECT max(id) AS m FROM o; "
-    "WITH o AS (SELECT 77 AS id) SELECT v.m, o.id FROM v, o",
-    "CREATE TEMP VIEW v AS SELECT id FROM o; SELECT v.id FROM v JOIN v AS w USING (id) ORDER BY 1",
-    "CREATE TEMP VIEW v AS SELECT id FROM o; "
-    "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) "
-    "SELECT count(*) FROM r, v",
-    "CREATE TEMP VIEW v AS SELECT id FROM o; (SELECT min(id) FROM v) UNION ALL SELECT 7 ORDER BY 1",
-    "CREATE TEMP VIEW v AS WITH q AS (SELECT id FROM o) SELECT id + 1 AS i FROM q; "
-    "FROM v SELECT sum(i)",
-    "CREATE TEMP VIEW v AS SELECT id FROM o ORDER BY id DESC LIMIT 1; SELECT (SELECT id FROM v)",
-    # DuckDB forgets a WITH in brackets behind another one, such as that of the view.
-    "CREATE TEMP VIEW v AS SELECT id FROM o; (WITH q AS (SELECT * FROM v) SELECT max(id) FROM q)",
-    "CREATE TEMP VIEW v AS SELECT id FROM o; "
-    "((WITH RECURSIVE q AS (SELECT * FROM v) SELECT * FROM q ORDER BY id LIMIT 2) -- two\n) -- all",
-    "CREATE TEMP VIEW v AS SELECT id FROM o; ((SELECT id FROM v) UNION ALL (SELECT 1)) ORDER BY 1",
-    "CREATE TEMP VIEW v AS SELECT id FROM o; "
-    "CREATE TEMP VIEW w AS (WITH q AS (FROM v) SELECT id FROM q); (SELECT count(*) FROM w)",
-    "CREATE TEMP VIEW v AS SELECT id -- the key\n FROM o -- all\n; SELECT count(*) FROM v",
-    "CREATE TEMP VIEW v AS SELECT id FROM o; SELECT id FROM o WHERE id IN (FROM v) ORDER BY 1",
-    "CREATE TEMP VIEW v AS SELECT id FROM o; CREATE OR REPLACE TEMP VIEW v AS SELECT 5; FROM v",
-    "CREATE TEMP VIEW v AS SELECT 1; CREATE TEMP VIEW IF NOT EXISTS v AS SELECT 2; FROM v",
-    "CREATE TEMP VIEW v AS SELECT 'it''s' AS \"a b\"; SELECT v.\"a b\", temp.v.\"a b\" FROM temp.v",
-    "CREATE TEMP VIEW v AS VALUES (1, 'a'), (2, 'b'); FROM v",
-    "CREATE TEMP VIEW v AS SELECT id % 2 AS k, id FROM o; "
-    "PIVOT v ON k IN (0, 1) USING count(*) GROUP BY id ORDER BY id",
-    "CREATE TEMP VIEW v AS SELECT id FROM o; SELECT * EXCLUDE (std) FROM (SUMMARIZE v)",
-    "CREATE TEMP VIEW v AS SELECT id FROM o; SELECT column_name, max FROM (SUMMARIZE v)",
-    "SELECT column_name, null_percentage FROM (SUMMARIZE o) WHERE column_name = 'id'",
-    "SELECT column_name, column_type FROM (DESCRIBE SELECT 1 AS a, 'x' AS b) AS d",
-    "CREATE TEMP TABLE t AS SELECT id, amount FROM o; SELECT * FROM t ORDER BY id",
-    "CREATE TEMP TABLE t(a) AS SELECT id, amount FROM o; SELECT a, amount FROM t ORDER BY a",
-    "CREATE TEMP TABLE t AS SELECT id AS a, id AS A FROM o; SELECT * FROM t ORDER BY ALL",
-    "CREATE TEMP TABLE t (a INTEGER NOT NULL, b STRUCT(x INT, y VARCHAR[])); SELECT * FROM t",
-    "CREATE TEMP TABLE t (a DECIMAL(10, 2), b TIMESTAMP WITH TIME ZONE); DESCRIBE SELECT * FROM t",
-    "CREATE TEMP TABLE t AS SELECT 1 AS a; CREATE OR REPLACE TEMP TABLE t AS SELECT 2 AS b; FROM t",
-    "CREATE TEMP TABLE t AS SELECT 1 AS id; CREATE TEMP VIEW v AS FROM t JOIN o USING (id); "
-    "SELECT id, amount FROM v",
-    "CREATE TEMP TABLE t AS SELECT 1::HUGEINT AS h, 2::TINYINT AS i, INTERVAL 3 MONTH AS m, "
-    "'{}'::JSON AS j, 1::UBIGINT AS u, 'x'::ENUM('x', 'y') AS e, '101'::BIT AS b; "
-    "SELECT typeof(h), typeof(i), typeof(m), typeof(j), typeof(u), typeof(e), typeof(b) FROM t",
-    "CREATE TEMP TABLE t AS SELECT 1 AS a; DROP TABLE t; DROP TABLE IF EXISTS t; SELECT 3",
-]  # fmt: skip
+SCRIPTS = [each for (each,) in read_cases(__file__, "temporary_scripts.tsv", 0)]
 
 
 HELD = "SELECT id, amount FROM shop.orders"
@@ -208,42 +162,12 @@ def test_what_a_view_reads_may_be_gone_when_it_is_read(connection: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statements", "kind", "message"),
-    [
-        (["CREATE TEMP VIEW v AS SELECT 1"] * 2, ProgrammingError, "exists; CREATE OR REPLACE"),
-        (["CREATE TEMP VIEW v AS FROM v"], TableNotFoundError, '"v" not found'),
-        (["CREATE TEMP VIEW v AS SELECT 1", "CREATE TEMP VIEW w AS FROM v",
-          "CREATE OR REPLACE TEMP VIEW v AS FROM w"], ProgrammingError, "would read itself"),
-        (["USE shop", "CREATE TEMP VIEW orders AS FROM orders"], ProgrammingError, "read itself"),
-        (["CREATE TEMP VIEW v(a, b) AS SELECT 1"], ProgrammingError, "names 2 columns"),
-        (["CREATE TEMP TABLE v(a, b) AS SELECT 1"], ProgrammingError, "2 columns are named"),
-        (["CREATE TEMP VIEW v AS SELECT 1", "CREATE OR REPLACE TEMP TABLE v AS SELECT 1"],
-         ProgrammingError, "is a temporary view; drop it first"),
-        (["CREATE TEMP VIEW v AS SELECT 1", "DROP TABLE IF EXISTS v"],
-         ProgrammingError, "DROP VIEW v drops it"),
-        (["DROP VIEW v"], ProgrammingError, 'no temporary view "v"'),
-        (["CREATE TEMP VIEW orders AS SELECT 1", "DROP VIEW order"],
-         ProgrammingError, "did you mean orders"),
-        (["CREATE TEMP VIEW shop.v AS SELECT 1"], UnsupportedSqlError, "CREATE TEMP VIEW v"),
-        (["CREATE TEMP VIEW v USING parquet"], UnsupportedSqlError, "USING of a temporary view"),
-        (["CREATE TEMP VIEW v AS"], SqlSyntaxError, "nothing follows AS"),
-        (["CREATE TEMP TABLE t (a)"], SqlSyntaxError, "has no type"),
-        (["CREATE TEMP TABLE t (a nothing)"], Error, "nothing"),
-        (["CREATE TEMP TABLE t (a INT DEFAULT 3)"], UnsupportedSqlError, "a rule for a column"),
-        (["CREATE TEMP VIEW v AS SELECT id FROM shop.orders",
-          "SELECT * FROM v FOR VERSION AS OF 1"], UnsupportedSqlError, "time travel on the view v"),
-        (["CREATE TEMP TABLE t AS SELECT 1", "SELECT * FROM t FOR VERSION AS OF 1"],
-         UnsupportedSqlError, "time travel on the temporary table t"),
-        (["CREATE TEMP TABLE t AS SELECT 1", "SET engine = 'spark'", "SELECT * FROM t"],
-         UnsupportedSqlError, "a temporary table where engine = 'spark'"),
-        (['SELECT 1 AS a; WITH "__view_0" AS (SELECT 1) SELECT 1'], UnsupportedSqlError, "reserved"),
-        (["SELECT * FROM (SUMMARIZE SELECT ?)"], UnsupportedSqlError, "a parameter in SUMMARIZE"),
-    ],
-)  # fmt: skip
+    ("statements", "kind", "message"), read_cases(__file__, "no_temporary_views.tsv", 0)
+)
 def test_what_cannot_be_made_or_read_is_told(
-    connection: Any, statements: list[str], kind: type[Error], message: str
+    connection: Any, statements: list[str], kind: str, message: str
 ) -> None:
-    with pytest.raises(kind) as caught:
+    with pytest.raises(getattr(icesql, kind)) as caught:
         [list(connection.execute_script(each)) for each in statements]
     assert message in str(caught.value)
 

@@ -15,51 +15,12 @@ from icesql.errors import (
     SqlSyntaxError,
     UnsupportedSqlError,
 )
+from tests.tables import read_cases, read_table
 
 TABLES = (
     "CREATE TEMP TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20), (3, 20)) v(a, b)",
     "CREATE TEMP TABLE u AS SELECT * FROM (VALUES (10), (20), (99)) v(b)",
 )
-# Each script as DuckDB itself runs it: names of columns and rows.
-SCRIPTS = [
-    "CREATE MACRO f(x) AS x + 1; SELECT f(1), f(a) + 2, f(a) AS z, f(a) y, F(b) FROM t",
-    "CREATE MACRO f(x) AS x * 2; SELECT f(a + 1), f(f(a)) FROM t WHERE f(a) > 2 ORDER BY f(a)",
-    "CREATE MACRO f(x) AS (x + 1) * 2 BETWEEN 1 AND 5; SELECT f(a), NOT f((a * 2) - 1) FROM t",
-    "CREATE MACRO f(x, y := 5) AS x * y; SELECT f(2), f(2, y := 3), f(2, 3)",
-    "CREATE MACRO f(x) AS x, (x, y) AS x || '-' || y; SELECT f(1), f(1, 2)",
-    "CREATE MACRO f() AS 7; SELECT f()",
-    # A number that a macro makes is no place in the select list.
-    "CREATE MACRO f() AS 1; SELECT b, a FROM t ORDER BY f(), a DESC",
-    "CREATE MACRO f(x) AS x; SELECT b % 7 AS k, count(*) FROM t GROUP BY f(1), k ORDER BY k",
-    "CREATE MACRO f(x) AS sum(x); SELECT f(a) FROM t",
-    "CREATE MACRO f(x) AS sum(x); SELECT a, f(b) OVER (ORDER BY a) FROM t ORDER BY a",
-    "CREATE MACRO f(x, l) AS list_transform(l, lambda y: y + x); SELECT f(a, [1, 2]) AS l FROM t",
-    "CREATE MACRO f(x) AS CASE WHEN x > 1 THEN 'big' ELSE 'small' END; "
-    "SELECT f(a), count(*) FROM t GROUP BY f(a) ORDER BY 1",
-    "CREATE MACRO f(x) AS (SELECT max(a) FROM t WHERE b = x); SELECT f(u.b) FROM u ORDER BY u.b",
-    "CREATE MACRO f(x) AS (SELECT 3 AS x); SELECT f(4)",
-    "CREATE MACRO f(x) AS CAST(x AS date); SELECT f('2026-01-31')",
-    "CREATE MACRO f(x) AS TABLE SELECT * FROM t WHERE a >= x ORDER BY a LIMIT x; FROM f(2)",
-    "CREATE MACRO f(x) AS TABLE SELECT a FROM t WHERE a > x; SELECT q.a FROM f(1) AS q",
-    "CREATE MACRO f(x) AS TABLE SELECT a FROM t WHERE a > x; SELECT q.a FROM f(x := 1) q, u",
-    "CREATE MACRO f(x) AS TABLE (SELECT a FROM t WHERE a > x); "
-    "SELECT i, a FROM range(3) r(i), f(r.i) ORDER BY ALL",
-    "CREATE MACRO f(x) AS x + 1; CREATE OR REPLACE MACRO f(x) AS x + 2; SELECT f(1)",
-    "CREATE MACRO f(x) AS x + 1; CREATE MACRO IF NOT EXISTS f(x) AS x + 2; SELECT f(1)",
-    "CREATE MACRO f(x) AS x + 1; CREATE MACRO g(x) AS f(x) * f(2); SELECT g(a) FROM t",
-    # The newest f is meant wherever g is called.
-    "CREATE MACRO f(x) AS 1; CREATE MACRO g(x) AS f(x); CREATE OR REPLACE MACRO f(x) AS 2; "
-    "SELECT g(0)",
-    "CREATE TEMP MACRO f(x) AS x; SELECT temp.f(1) AS v",
-    "CREATE FUNCTION f(x) AS x; SELECT main.f(1) AS v",
-    "CREATE MACRO f(x) AS x + 1; WITH f(a) AS (SELECT 1) SELECT * FROM f",
-    "CREATE MACRO f(x) AS x + 1; SELECT f.a FROM t f(a, b) ORDER BY 1",
-    "CREATE MACRO f(x) AS x + 1; SELECT f.a FROM t AS f(a, b) ORDER BY 1",
-    "CREATE MACRO f(x) AS x + 1; SELECT 'f(1)', \"f(1)\" FROM (SELECT f(1)) -- f(2)",
-    "CREATE MACRO f(x) AS x; SELECT a FROM t WHERE f(b) IN (SELECT f(b) FROM u WHERE f(u.b) > 10)",
-    "CREATE MACRO sum(x) AS 99; SELECT sum(a) FROM t",
-    "CREATE MACRO f(x) AS x -- a comment\n; SELECT f(/* one */ 1)",
-]
 
 
 def _run(connection: Any, script: str) -> tuple[list[str], list[Any]]:
@@ -78,7 +39,9 @@ def made() -> Any:
         yield opened
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize(
+    "script", [each for (each,) in read_cases(__file__, "macro_scripts.tsv", 0)]
+)
 def test_it_is_what_duckdb_makes_of_it(script: str) -> None:
     with icesql.connect() as connection:
         found = _run(connection, script)
@@ -86,38 +49,7 @@ def test_it_is_what_duckdb_makes_of_it(script: str) -> None:
         assert found == _run(reference, script)
 
 
-REFUSED = [
-    # An argument keeps the meaning that it has where it is written, or is refused.
-    ("CREATE MACRO f(x) AS (SELECT max(a) FROM t WHERE b = x); SELECT f(b) FROM u",
-     "the column b in the arguments of a macro with a query"),
-    ("CREATE MACRO f(x) AS TABLE SELECT * FROM t WHERE a = x; SELECT * FROM t, f(t.a)",
-     "the macro has a table of this name"),
-    ("CREATE MACRO f(x, l) AS list_transform(l, lambda y: y + x); "
-     "SELECT f(y, [1]) FROM (SELECT 7 AS y)", "the name y in its arguments"),
-    ("CREATE MACRO f(x) AS (SELECT count(*) FROM x)", "the name x for two things"),
-    ("CREATE MACRO f(x) AS list_transform([1], lambda x: x)", "the name x for two things"),
-    ("CREATE MACRO f(x) AS (WITH x AS (SELECT 1) FROM x)", "the name x for two things"),
-    # The body is held to what every statement is.
-    ("CREATE MACRO f(x) AS (SELECT count(*) FROM read_csv('/etc/passwd'))", "read_csv"),
-    ("CREATE MACRO f(x) AS (SELECT count(*) FROM '/etc/passwd')", "read-only|not supported|file"),
-    ("CREATE MACRO f(x) AS getenv('HOME')", "the function getenv"),
-    ("CREATE MACRO f(x) AS TABLE SELECT * FROM duckdb_settings()", "duckdb_settings"),
-    ("CREATE MACRO f(x) AS TABLE DELETE FROM t", "DELETE"),
-    ("CREATE MACRO f(x) AS a + x", "the column a in a macro without a table"),
-    ("CREATE MACRO f(x) AS nothing_like_it(x)", "the function nothing_like_it"),
-    ("CREATE MACRO f(x) AS f(x)", "the function f"),
-    ("CREATE MACRO f(x) AS x + ?", "a parameter of the statement in a macro"),
-    ("CREATE MACRO f(x) AS x + $1", "a parameter of the statement in a macro"),
-    ("CREATE MACRO f(x INTEGER) AS x", "types of a macro"),
-    ("CREATE MACRO f(x) AS x, (y) AS y", "the same number of parameters"),
-    ("CREATE OR REPLACE MACRO IF NOT EXISTS f(x) AS x", "OR REPLACE with IF NOT EXISTS"),
-    ("CREATE MACRO other.f(x) AS x", "a macro in other"),
-    ("CREATE MACRO f(x) AS sum(x); SELECT f(DISTINCT a) FROM t", "DISTINCT in the arguments"),
-    ("CREATE MACRO f(x) AS x; SELECT f(a) OVER () FROM t", "OVER after this macro"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("script", "message"), REFUSED)
+@pytest.mark.parametrize(("script", "message"), read_table(__file__, "no_macros.tsv"))
 def test_it_is_refused_by_name(made: Any, script: str, message: str) -> None:
     *before, last = script.split("; ")
     for sql in before:
@@ -126,13 +58,7 @@ def test_it_is_refused_by_name(made: Any, script: str, message: str) -> None:
         made.execute(last)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [("f()", "takes other arguments: f\\(x, y\\)"), ("f(1, 2, 3)", "takes other arguments"),
-     ("f(1, z := 2)", "takes other arguments"), ("f(1, x := 2)", "takes other arguments"),
-     ("f(, 1)", "an argument is missing"), ("f(1,)", "an argument is missing"),
-     ("f(1", r"expected \)|do not end")],
-)  # fmt: skip
+@pytest.mark.parametrize(("call", "message"), read_table(__file__, "macro_arguments.tsv"))
 def test_other_arguments_are_an_error(made: Any, call: str, message: str) -> None:
     made.execute("CREATE MACRO f(x, y := 1) AS x + y")
     with pytest.raises(SqlSyntaxError, match=message):

@@ -15,6 +15,7 @@ from icesql.sql.parser.dialect import reader_of
 from icesql.sql.parser.releases.escapes import unescaped
 from icesql.sql.parser.releases.newest import check_is
 from icesql.sql.parser.releases.remainders import as_products, remainders
+from tests.tables import read_cases
 
 READER = reader_of(reading(None))
 DIALECTS = ("icesql", "trino", "spark", "databricks", "hive", "snowflake")
@@ -54,18 +55,7 @@ def test_a_percentage_stays_one() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("sql", "kept"),
-    [
-        ("SELECT a + b % 2 FROM t", 0),
-        ("SELECT a FROM t LIMIT 10%", 1),
-        ("SELECT a % 2 FROM t LIMIT 10% OFFSET 1", 1),
-        ("SELECT a FROM t USING SAMPLE 10% (bernoulli)", 1),
-        ("SELECT a FROM t TABLESAMPLE 10% WHERE a % 2 = 0", 1),
-        ("SELECT (SELECT max(a) FROM t LIMIT 1) % 2", 0),
-        ("SELECT f(a % 2, b) FROM t ORDER BY a % b LIMIT 5", 0),
-    ],
-)
+@pytest.mark.parametrize(("sql", "kept"), read_cases(__file__, "remainders.tsv", 1))
 def test_which_signs_are_remainders(sql: str, kept: int) -> None:
     tokens = as_products(READER.tokenize(sql))
     assert [each.token_type for each in tokens].count(TokenType.MOD) == kept
@@ -96,21 +86,9 @@ def test_not_like_all_is_like_none(like: str) -> None:
     assert rows("spark", around) == [(True, False)]
 
 
-SPARK = [
-    (r"\d\.\q", "d.q"), (r"a\nb\t", "a\nb\t"), (r"\u0041\101\U00000042", "AAB"), (r"nul\0x", "nul\0x"),
-    (r"\%\_", r"\%\_"), (r"\\d", r"\d"), (r"\x41", "x41"), (r"\Z", "\x1a"), (r"\400", "400"),
-    (r"\ud83d\ude00\ud83d", "😀?"), (r"\U00110000", "U00110000"), (r"\'", "'"),
-]  # fmt: skip
-SNOWFLAKE = [
-    (r"\d\.\q", "d.q"), (r"a\nb\t\f", "a\nb\t\f"), (r"\u0041\101\x42", "AAB"), (r"nul\0x", "nul\0x"),
-    (r"\%\_", "%_"), (r"\\d", r"\d"), (r"\x4", "x4"), (r"\400", " 0"), (r"it''s \'it\'", "it's 'it'"),
-    (r"\ud83d\ude00\ud83d", "😀ud83d"),
-]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("dialect", "body", "text"),
-    [("spark", *case) for case in SPARK] + [("snowflake", *case) for case in SNOWFLAKE],
+    read_cases(__file__, "escapes.tsv", 2),
 )
 def test_escapes_are_those_of_the_system(dialect: str, body: str, text: str) -> None:
     assert unescaped(body, reader_of(reading(dialect))) == text

@@ -8,20 +8,17 @@ import pytest
 
 import icesql
 from icesql.engine.duckdb.relations import by_name
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
-
-
-def column(field_id, name, type_):
-    return {"id": field_id, "name": name, "required": False, "type": type_}
 
 
 def evolved(tmp_path):
     """Three footers: columns renamed, swapped, dropped, added again and widened on the way."""
-    table = TableWriter(tmp_path, [column(1, "a", "int"), column(2, "b", "string")])
+    table = TableWriter(tmp_path, fields("a int, b string"))
     table.commit([table.data_file([{"a": 1, "b": "x"}])])
-    table.set_fields([column(2, "a", "string"), column(1, "b", "int")])
+    table.set_fields(fields("b int, a string")[::-1])
     table.commit([table.data_file([{"a": "y", "b": 2}])])
-    table.set_fields([column(2, "a", "string"), column(3, "b", "int"), column(4, "C", "double")])
+    table.set_fields(fields("a string, b int, C double", 2))
     table.commit([table.data_file([{"a": "z", "b": 3, "C": 0.5}])])
     return table
 
@@ -59,7 +56,7 @@ def estimate(con, sql):
 @pytest.mark.parametrize("counts", [(5000,), (7, 5000, 20), (5000, 7)])
 def test_the_engine_learns_how_many_rows_there_are(tmp_path, monkeypatch, most_footers, counts):
     monkeypatch.setattr(by_name, "_MOST_FOOTERS", most_footers)
-    table = TableWriter(tmp_path, [column(1, "a", "long")])
+    table = TableWriter(tmp_path, fields("a long"))
     table.commit([table.data_file([{"a": i} for i in range(count)]) for count in counts])
     with icesql.connect() as con:
         con.register_table("t", table.metadata_path)
@@ -71,9 +68,9 @@ def test_the_engine_learns_how_many_rows_there_are(tmp_path, monkeypatch, most_f
 
 
 def test_a_widened_column_is_read_by_field_id(tmp_path):
-    table = TableWriter(tmp_path, [column(1, "a", "int")])
+    table = TableWriter(tmp_path, fields("a int"))
     table.commit([table.data_file([{"a": 1}])])
-    table.set_fields([column(1, "a", "long")])
+    table.set_fields(fields("a long"))
     table.commit([table.data_file([{"a": 2**40}])])
     with icesql.connect() as con:
         con.register_table("t", table.metadata_path)

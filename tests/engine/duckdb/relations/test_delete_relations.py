@@ -13,13 +13,10 @@ import pytest
 import icesql
 from icesql.engine.duckdb.relations.file_facts import FileFacts, of_unknown_size
 from icesql.errors import CorruptFileError
+from tests.writer.fields import fields, spec
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "k", "required": False, "type": "int"},
-    {"id": 2, "name": "s", "required": False, "type": "string"},
-    {"id": 3, "name": "v", "required": False, "type": "long"},
-]
+FIELDS = fields("k int, s string, v long")
 
 
 def connected(table, **settings):
@@ -145,8 +142,7 @@ def test_a_damaged_key_file_is_named(tmp_path):
 @pytest.mark.parametrize("partitions", [3, 70])
 def test_partitioned_streams_delete_by_partition_and_sequence_number(tmp_path, partitions):
     # 70 partitions are more than a CASE is used for, in data and delete files.
-    spec = [{"source-id": 2, "field-id": 1000, "transform": "identity", "name": "s"}]
-    table = TableWriter(tmp_path, FIELDS, spec=spec)
+    table = TableWriter(tmp_path, FIELDS, spec=spec("2 identity s"))
     chance = random.Random(partitions)
     expected = {}
     for number in range(3):
@@ -165,7 +161,7 @@ def test_partitioned_streams_delete_by_partition_and_sequence_number(tmp_path, p
 def test_global_and_partitioned_deletes_meet(tmp_path):
     table = TableWriter(tmp_path, FIELDS)
     table.commit([table.data_file([{"k": k, "s": "a", "v": 0} for k in range(3)])])
-    table.set_spec([{"source-id": 2, "field-id": 1000, "transform": "identity", "name": "s"}])
+    table.set_spec(spec("2 identity s"))
     for name in "ab":
         table.commit(
             [table.data_file([{"k": k, "s": name, "v": 1} for k in range(4)], partition=(name,))]

@@ -7,13 +7,10 @@ import random
 import pytest
 
 import icesql
+from tests.writer.fields import fields, spec
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "k", "required": False, "type": "int"},
-    {"id": 2, "name": "s", "required": False, "type": "string"},
-    {"id": 3, "name": "v", "required": False, "type": "long"},
-]
+FIELDS = fields("k int, s string, v long")
 
 
 def rows(table, sql, reader):
@@ -70,8 +67,7 @@ def test_stream_of_upserts_keeps_the_last_value_of_each_key(tmp_path, commits):
 
 
 def test_partitioned_equality_deletes_stay_in_their_partition(tmp_path):
-    spec = [{"source-id": 2, "field-id": 1000, "transform": "identity", "name": "s"}]
-    table = TableWriter(tmp_path, FIELDS, spec=spec)
+    table = TableWriter(tmp_path, FIELDS, spec=spec("2 identity s"))
     table.commit(
         [
             table.data_file([{"k": 1, "s": s, "v": 1}, {"k": 2, "s": s, "v": 1}], partition=(s,))
@@ -90,8 +86,7 @@ def test_partitioned_equality_deletes_stay_in_their_partition(tmp_path):
 
 
 def test_zeros_of_both_signs_are_two_keys(tmp_path):
-    fields = [{"id": 1, "name": "x", "required": False, "type": "double"}]
-    table = TableWriter(tmp_path, fields)
+    table = TableWriter(tmp_path, fields("x double"))
     table.commit([table.data_file([{"x": 0.0}, {"x": -0.0}, {"x": float("nan")}])])
     table.commit([table.equality_deletes([{"x": -0.0}, {"x": float("nan")}], [1])])
     for reader in ("auto", "arrow"):

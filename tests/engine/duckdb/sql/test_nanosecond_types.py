@@ -13,6 +13,8 @@ import pytest
 
 import icesql
 from icesql import Timestamp
+from tests.tables import read_cases
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 NANOS = [
@@ -30,14 +32,7 @@ NANOS = [
 ]
 UUIDS = ["00000000-0000-0000-0000-000000000001", "12345678-1234-1234-1234-1234567890ab",
          "fedcba98-0000-4000-8000-000000000000", None]  # fmt: skip
-FIELDS = [
-    {"id": 1, "name": "id", "required": False, "type": "int"},
-    {"id": 2, "name": "nz", "required": False, "type": "timestamptz_ns"},
-    {"id": 3, "name": "n", "required": False, "type": "timestamp_ns"},
-    {"id": 4, "name": "z", "required": False, "type": "timestamptz"},
-    {"id": 5, "name": "u", "required": False, "type": "uuid"},
-    {"id": 6, "name": "f", "required": False, "type": "fixed[4]"},
-]
+FIELDS = fields("id int, nz timestamptz_ns, n timestamp_ns, z timestamptz, u uuid, f fixed[4]")
 FIXED = [b"\x00\x00\x00\x00", b"\x0a\x0b\x00\x00", b"\x0a\x0b\xff\xff", None]
 COMPARE = {"<": operator.lt, "<=": operator.le, "=": operator.eq, ">": operator.gt,
            ">=": operator.ge, "<>": operator.ne}  # fmt: skip
@@ -72,22 +67,7 @@ def expected(test):
     return [index for index, value in enumerate(NANOS) if value is not None and test(value)]
 
 
-INSTANTS = {
-    "TIMESTAMPTZ '2020-01-01 00:00:00+00'": 1_577_836_800_000_000_000,
-    "TIMESTAMPTZ '1970-01-01 00:00:00.000001+00'": 1_000,
-    "TIMESTAMPTZ '1500-01-01 00:00:00+00'": -(10**19),
-    "TIMESTAMPTZ '9000-01-01 00:00:00+00'": 10**20,
-    "TIMESTAMPTZ 'infinity'": 10**30,
-    "TIMESTAMPTZ '-infinity'": -(10**30),
-    "TIMESTAMPTZ_NS '2020-01-01 00:00:00.000000001+00'": 1_577_836_800_000_000_001,
-    "'2020-01-01 00:00:00.000000001+00'": 1_577_836_800_000_000_001,
-    "DATE '2020-01-01'": 1_577_836_800_000_000_000,
-    "DATE '1500-01-01'": -(10**19),
-    "TIMESTAMP '2020-01-01 00:00:00'": 1_577_836_800_000_000_000,
-    "TIMESTAMP '1500-01-01 00:00:00'": -(10**19),
-    "date_trunc('day', TIMESTAMPTZ '2020-01-01 12:00:00+00')": 1_577_836_800_000_000_000,
-    "(TIMESTAMPTZ '2020-01-02 00:00:00+00' - INTERVAL 1 DAY)": 1_577_836_800_000_000_000,
-}
+INSTANTS = dict(read_cases(__file__, "instants.tsv", 1))
 
 
 @pytest.mark.parametrize("column", ["nz", "n"])

@@ -7,6 +7,7 @@ import pytest
 import sqlglot
 
 from icesql.engine.duckdb.sql.splice import filled, renamed_sql, spliced_sql
+from tests.tables import read_cases
 
 SOURCES = {
     "__scan_0": 'SELECT 1 AS "__scan_1", \'"__scan_1" __scan_1 \' AS b',
@@ -20,18 +21,7 @@ def rows(sql: str) -> list[tuple[object, ...]]:
         return con.sql(spliced_sql(tree, SOURCES)).fetchall()
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ('SELECT * FROM "__scan_0" AS a, "__scan_1" AS b', (1, '"__scan_1" __scan_1 ', 2)),
-        ("SELECT '\"__scan_1\"', x FROM __scan_1 AS b", ('"__scan_1"', 2)),
-        ("SELECT '__scan_1 ', x FROM __scan_1 AS b", ("__scan_1 ", 2)),
-        ('SELECT "__scan_1" FROM __scan_0 AS "__scan_1"', (1,)),
-        ('SELECT x AS "__scan_1" FROM __scan_1 AS b ORDER BY "__scan_1"', (2,)),
-        ("WITH w AS (SELECT x FROM __scan_1 AS b) SELECT w.x FROM w", (2,)),
-        ("SELECT (SELECT max(x) FROM __scan_1 AS b)", (2,)),
-    ],
-)
+@pytest.mark.parametrize(("sql", "expected"), read_cases(__file__, "spliced.tsv", 1))
 def test_only_tables_are_replaced(sql: str, expected: tuple[object, ...]) -> None:
     assert rows(sql) == [expected]
 
