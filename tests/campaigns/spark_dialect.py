@@ -36,7 +36,7 @@ def judge(wanted: list[str], known: dict[str, Any], timezone: str) -> dict[str, 
     os.environ["TZ"] = "UTC"
     from pyspark.sql import SparkSession
 
-    from tests.query.dialects.spark_rows import FIELDS, rows
+    from tests.query.dialects.spark_rows import rows
 
     spark = (
         SparkSession.builder.master("local[1]")
@@ -48,8 +48,12 @@ def judge(wanted: list[str], known: dict[str, Any], timezone: str) -> dict[str, 
         .getOrCreate()
     )
     # PySpark takes times without zone for instants in the session's.
-    columns = [f"CAST({name} AS TIMESTAMP_NTZ) AS ts" if name == "ts" else name for name in FIELDS]
-    table = spark.createDataFrame(rows()).selectExpr(*columns)
+    given = rows()
+    columns = [
+        f"CAST({name} AS TIMESTAMP_NTZ) AS ts" if name == "ts" else name
+        for name in given.column_names
+    ]
+    table = spark.createDataFrame(given).selectExpr(*columns)
     table.coalesce(1).createOrReplaceTempView("t")
     found = {}
     for sql in wanted:

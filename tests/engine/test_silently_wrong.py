@@ -16,7 +16,10 @@ from tests.tables import read_cases
 from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-READERS = ["auto", "arrow"]
+
+@pytest.fixture(params=["auto", "arrow"])
+def reader(request):
+    return request.param
 
 
 def query(table, sql, reader, zone="UTC"):
@@ -27,7 +30,6 @@ def query(table, sql, reader, zone="UTC"):
         return rows, cursor.scan_groups
 
 
-@pytest.mark.parametrize("reader", READERS)
 def test_renamed_child_of_a_struct_keeps_its_values(tmp_path, reader):
     old = fields("s struct<a int>")
     table = TableWriter(tmp_path, old)
@@ -37,7 +39,6 @@ def test_renamed_child_of_a_struct_keeps_its_values(tmp_path, reader):
     assert rows == [(7, {"b": 7})]
 
 
-@pytest.mark.parametrize("reader", READERS)
 def test_renamed_child_inside_a_list_and_a_map_keeps_its_values(tmp_path, reader):
     table = TableWriter(tmp_path, fields("l list<struct<a int>>, m map<string, struct<a int>>"))
     table.commit([table.data_file([{"l": [{"a": 1}, None], "m": [("k", {"a": 2})]}])])
@@ -46,7 +47,6 @@ def test_renamed_child_inside_a_list_and_a_map_keeps_its_values(tmp_path, reader
     assert rows == [([{"b": 1}, None], [("k", {"b": 2})])]
 
 
-@pytest.mark.parametrize("reader", READERS)
 def test_children_that_swapped_names_are_not_swapped(tmp_path, reader):
     table = TableWriter(tmp_path, fields("s struct<a int, b int>"))
     table.commit([table.data_file([{"s": {"a": 1, "b": 2}}])])
@@ -57,7 +57,6 @@ def test_children_that_swapped_names_are_not_swapped(tmp_path, reader):
     assert rows == [({"a": 2, "b": 1},)]
 
 
-@pytest.mark.parametrize("reader", READERS)
 def test_child_added_again_under_its_old_name_is_empty(tmp_path, reader):
     table = TableWriter(tmp_path, fields("s struct<a int, b int>"))
     table.commit([table.data_file([{"s": {"a": 1, "b": 2}}])])
@@ -68,7 +67,6 @@ def test_child_added_again_under_its_old_name_is_empty(tmp_path, reader):
     assert rows == [({"a": 1, "b": None},)]
 
 
-@pytest.mark.parametrize("reader", READERS)
 def test_child_swap_of_differing_types_leaves_the_connection_usable(tmp_path, reader):
     table = TableWriter(tmp_path, fields("s struct<a int, b string>"))
     table.commit([table.data_file([{"s": {"a": 1, "b": "x"}}])])
@@ -79,7 +77,6 @@ def test_child_swap_of_differing_types_leaves_the_connection_usable(tmp_path, re
         assert con.execute("SELECT count(s) FROM t").fetchall() == [(1,)]
 
 
-@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 @pytest.mark.parametrize(("declared", "stored_zone"), [("timestamp", "UTC"), ("timestamptz", None)])
 def test_table_type_decides_the_zone_whatever_the_file_says(
@@ -102,7 +99,6 @@ def test_table_type_decides_the_zone_whatever_the_file_says(
     assert groups == ["arrow"]
 
 
-@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 @pytest.mark.parametrize("declared", ["timestamp", "timestamptz"])
 def test_int96_is_read_as_utc_in_every_session_zone(tmp_path, reader, zone, declared):
@@ -123,7 +119,6 @@ def test_int96_is_read_as_utc_in_every_session_zone(tmp_path, reader, zone, decl
 NAN = float("nan")
 
 
-@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("stats", [True, False])
 @pytest.mark.parametrize("type_", ["float", "double"])
 @pytest.mark.parametrize(("condition", "count"), read_cases(__file__, "nan_filters.tsv", 1))
@@ -134,7 +129,6 @@ def test_rows_with_nan_survive_every_filter(tmp_path, reader, stats, type_, cond
     assert query(table, f"SELECT count(*) FROM t WHERE {condition}", reader)[0] == [(count,)]
 
 
-@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("stats", [True, False])
 def test_nan_is_the_greatest_value(tmp_path, reader, stats):
     table = TableWriter(tmp_path, fields("x double"))
@@ -180,7 +174,6 @@ def table_with_nan(folder, shape, stats, nested):
     return table
 
 
-@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("stats", [True, False])
 @pytest.mark.parametrize("shape", ["plain", "added", "promoted", "positions", "keys"])
 @pytest.mark.parametrize("nested", [False, True])
@@ -210,7 +203,6 @@ def test_rows_with_nan_survive_whatever_prunes_row_groups(tmp_path, reader, stat
     assert (str(greatest), least, counted) == ("nan", -3.0, 7)
 
 
-@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("name", ["br[ab]", "st*ar", "what?", "per%20cent", "quo'te", "dol$1lar"])
 def test_paths_are_names_and_never_patterns(tmp_path, reader, name):
     table = TableWriter(tmp_path, fields("x int"))
@@ -228,7 +220,6 @@ def test_paths_are_names_and_never_patterns(tmp_path, reader, name):
     assert groups == ["duckdb" if reader == "auto" else "arrow"]
 
 
-@pytest.mark.parametrize("reader", READERS)
 def test_binary_stored_for_a_string_column_is_text(tmp_path, reader):
     table = TableWriter(tmp_path, fields("s string"))
     data = pa.table(
@@ -241,7 +232,6 @@ def test_binary_stored_for_a_string_column_is_text(tmp_path, reader):
     assert query(table, "SELECT s FROM t", reader)[0] == [("é\x01",)]
 
 
-@pytest.mark.parametrize("reader", READERS)
 def test_nanoseconds_arrive_whole(tmp_path, reader):
     table = TableWriter(tmp_path, fields("ts timestamp_ns"), version=3)
     data = pa.table(
@@ -254,7 +244,6 @@ def test_nanoseconds_arrive_whole(tmp_path, reader):
     assert str(value) == "2023-11-14 22:13:20.123456789"
 
 
-@pytest.mark.parametrize("reader", READERS)
 def test_no_filter_loses_nanoseconds_under_microseconds(tmp_path, reader):
     """A value is the microsecond below it, to the bounds of row groups as well."""
     base = 1_700_000_000_000_000_000
@@ -285,14 +274,12 @@ def test_no_filter_loses_nanoseconds_under_microseconds(tmp_path, reader):
     assert query(table, sql, reader)[0] == [(min(micros), max(micros), len(set(micros)))]
 
 
-@pytest.mark.parametrize("reader", READERS)
 def test_columns_that_only_differ_in_case_are_two_columns(tmp_path, reader):
     table = TableWriter(tmp_path, fields("a int, A int"))
     table.commit([table.data_file([{"a": 1, "A": 2}])])
     assert query(table, 'SELECT "A", "a" FROM t', reader)[0] == [(2, 1)]
 
 
-@pytest.mark.parametrize("reader", READERS)
 def test_a_column_called_filename_is_a_column(tmp_path, reader):
     table = TableWriter(tmp_path, fields("filename string, file_index int"))
     table.commit([table.data_file([{"filename": "mine", "file_index": 41}])])
@@ -301,7 +288,6 @@ def test_a_column_called_filename_is_a_column(tmp_path, reader):
     assert groups == ["duckdb" if reader == "auto" else "arrow"]
 
 
-@pytest.mark.parametrize("reader", READERS)
 def test_metadata_columns_name_file_and_position(tmp_path, reader):
     table = TableWriter(tmp_path, fields("x int"))
     files = [table.data_file([{"x": i}, {"x": i + 10}]) for i in range(3)]
@@ -316,7 +302,6 @@ def test_metadata_columns_name_file_and_position(tmp_path, reader):
     ]
 
 
-@pytest.mark.parametrize("reader", READERS)
 def test_decimals_sum_and_average_as_declared(tmp_path, reader):
     table = TableWriter(tmp_path, fields("d decimal(9, 2), i long"))
     table.commit(

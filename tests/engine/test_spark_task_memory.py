@@ -6,6 +6,7 @@ import pytest
 
 from icesql.engine.spark import task_memory
 from icesql.engine.spark.task_memory import TaskMemory, memory_of
+from tests.tables import read_cases
 
 GIB, MIB = 1 << 30, 1 << 20
 PYTHON = 256 * MIB
@@ -18,28 +19,12 @@ def of(master: str, **settings: str) -> TaskMemory:
 
 
 @pytest.mark.parametrize(
-    ("found", "total", "slots"),
-    [
-        (of("yarn", executor__cores="4", executor__pyspark__memory="8g"), 8 * GIB, 4),
-        (of("k8s://host", executor__cores="4", executor__pyspark__memory="8192"), 8 * GIB, 4),
-        (
-            of("yarn", executor__cores="8", task__cpus="2", executor__memoryOverhead="6g"),
-            6 * GIB,
-            4,
-        ),
-        (of("yarn", executor__memory="20g"), 2 * GIB, 1),
-        (of("yarn", executor__memory="20g", executor__memoryOverheadFactor="0.25"), 5 * GIB, 1),
-        (of("yarn"), 384 * MIB, 1),
-        (of("k8s://host", executor__memory="10g", executor__cores="2"), 4 * GIB, 2),
-        # A standalone cluster has no containers: each machine is asked.
-        (of("spark://host:7077"), None, None),
-        (of("spark://host:7077", executor__cores="3"), None, 3),
-        (of("spark://host:7077", executor__pyspark__memory="6g"), 6 * GIB, None),
-    ],
+    ("master", "settings", "total", "slots"), read_cases(__file__, "spark_containers.tsv", 1, 2, 3)
 )
 def test_the_container_is_divided_by_the_tasks_at_once(
-    found: TaskMemory, total: int | None, slots: int | None
+    master: str, settings: dict[str, str], total: int | None, slots: int | None
 ) -> None:
+    found = of(master, **settings)
     assert (found.total, found.slots) == (total, slots)
 
 

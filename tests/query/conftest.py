@@ -20,37 +20,13 @@ from icesql.storage.open import Storage
 from tests.query.tables import session_of
 from tests.writer.fields import fields
 
-Columns = Mapping[str, Any]
-
-ORDERS: Columns = {
-    "id": "long",
-    "day": "date",
-    "at": "timestamp",
-    "seen": "timestamptz",
-    "region": "string",
-    "amount": "decimal(10, 2)",
-    "place": {
-        "type": "struct",
-        "fields": fields("city string, zip int", 101),
-    },
-    "tags": {"type": "list", "element-id": 103, "element": "string", "element-required": False},
-}
-PEOPLE: Columns = {"id": "long", "name": "string", "born": "date"}
-CLASHING: Columns = {"a": "int", "A": "string", "b": "int"}
+ORDERS = (
+    "id long, day date, at timestamp, seen timestamptz, region string, amount decimal(10, 2), "
+    "place struct<city string, zip int>, tags list<string>"
+)
 
 
-def schema_json(columns: Columns, schema_id: int = 0) -> dict[str, Any]:
-    return {
-        "type": "struct",
-        "schema-id": schema_id,
-        "fields": [
-            {"id": number, "name": name, "required": False, "type": kind}
-            for number, (name, kind) in enumerate(columns.items(), start=1)
-        ],
-    }
-
-
-def metadata_json(*schemas: Columns, **changes: Any) -> dict[str, Any]:
+def metadata_json(*schemas: str, **changes: Any) -> dict[str, Any]:
     """Metadata of a table; ``changes`` replace keys, with _ for -."""
     node = {
         "format-version": 2,
@@ -60,7 +36,10 @@ def metadata_json(*schemas: Columns, **changes: Any) -> dict[str, Any]:
         "last-updated-ms": 3_000,
         "last-column-id": 200,
         "current-schema-id": len(schemas) - 1,
-        "schemas": [schema_json(columns, number) for number, columns in enumerate(schemas)],
+        "schemas": [
+            {"type": "struct", "schema-id": number, "fields": fields(columns)}
+            for number, columns in enumerate(schemas)
+        ],
         "default-spec-id": 0,
         "partition-specs": [{"spec-id": 0, "fields": []}],
         "last-partition-id": 1000,
@@ -89,8 +68,8 @@ def make_table(name: str, metadata: Mapping[str, Any]) -> Table:
 
 # Two schemas, five commits; the one at 3 s was rolled back, 50 is on a branch alone.
 HISTORY = metadata_json(
-    {"old": "int"},
-    {"new": "int", "more": "string"},
+    "old int",
+    "new int, more string",
     snapshots=[
         snapshot_json(10, 1_000),
         snapshot_json(20, 2_000),
@@ -120,9 +99,9 @@ HISTORY = metadata_json(
 def tables() -> dict[str, Table]:
     return {
         "orders": make_table("orders", metadata_json(ORDERS)),
-        "people": make_table("people", metadata_json(PEOPLE)),
-        "clashing": make_table("clashing", metadata_json(CLASHING)),
-        "ambiguous": make_table("ambiguous", metadata_json({"ab": "int", "AB": "int"})),
+        "people": make_table("people", metadata_json("id long, name string, born date")),
+        "clashing": make_table("clashing", metadata_json("a int, A string, b int")),
+        "ambiguous": make_table("ambiguous", metadata_json("ab int, AB int")),
         "history": make_table("history", HISTORY),
     }
 

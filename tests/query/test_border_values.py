@@ -17,90 +17,21 @@ import duckdb
 import pytest
 
 import icesql
+from tests.tables import read_table
 
-_TYPES: Final = {
-    "k": "INTEGER", "p": "INTEGER", "b": "BOOLEAN", "i": "INTEGER", "l": "BIGINT", "r": "FLOAT",
-    "f": "DOUBLE", "c": "DECIMAL(9, 2)", "d": "DECIMAL(38, 10)", "s": "VARCHAR", "e": "DATE",
-    "t": "TIMESTAMP", "z": "TIMESTAMPTZ", "m": "TIME", "o": "STRUCT(f DOUBLE, r FLOAT, s VARCHAR)",
-}  # fmt: skip
-_LONG: Final = "a" * 16
-# Of each column what a file holds: one value, or two.
-_VALUES: Final[dict[str, tuple[str, ...]]] = {
-    "b": ("true", "false", "NULL"),
-    "i": ("-2147483648", "2147483647", "0", "16777217", "NULL"),
-    "l": ("-9223372036854775808", "9223372036854775807", "9007199254740993", "16777217", "NULL"),
-    "r": ("'nan'::FLOAT", "'-inf'::FLOAT", "-0.0::FLOAT", "0.0::FLOAT", "16777216::FLOAT",
-          "0.1::FLOAT", "NULL"),
-    "f": ("'nan'::DOUBLE", "'inf'::DOUBLE", "-0.0::DOUBLE", "0.0::DOUBLE",
-          "9007199254740992::DOUBLE", "1.1::DOUBLE", "NULL"),
-    "c": ("-9999999.99", "9999999.99", "0.10", "1.00", "NULL"),
-    "d": ("-9999999999999999999999999999.9999999968", "9999999999999999999999999999.9999999999",
-          "0.1000000000", "0.1000000001", "NULL"),
-    "s": ("''", f"'{_LONG}'", f"'{_LONG}b'", "'a'", "'A'", "chr(1114111)", "NULL"),
-    "e": ("DATE '0001-01-01'", "DATE '9999-12-31'", "DATE '2024-01-31'", "DATE '1969-12-31'",
-          "NULL"),
-    "t": ("TIMESTAMP '0001-01-01'", "TIMESTAMP '2024-01-31 08:00:00'",
-          "TIMESTAMP '2024-10-27 02:30:00'", "TIMESTAMP '9999-12-31 23:59:59.999999'", "NULL"),
-    "z": ("TIMESTAMPTZ '2024-01-31 08:00:00+00'", "TIMESTAMPTZ '2024-01-31 07:00:00+00'",
-          "TIMESTAMPTZ '2024-10-27 00:30:00+00'", "TIMESTAMPTZ '2024-10-27 01:30:00+00'", "NULL"),
-    "m": ("TIME '00:00:00'", "TIME '23:59:59.999999'", "TIME '08:00:00'", "NULL"),
-    "o": ("{'f': 1.0, 'r': 1.0, 's': 'a'}", "{'f': 'nan', 'r': 'nan', 's': NULL}",
-          "{'f': -0.0, 'r': 'inf', 's': ''}", "NULL"),
-}  # fmt: skip
 _FILES: Final = 14
 # Of the queries that the tables below make, in each test.
 _ASKED: Final = 60
-# What columns are compared with; each with all of one line.
-_CONSTANTS: Final = {
-    ("b",): ("true", "false"),
-    ("i", "l"): ("0", "16777217", "16777216::FLOAT", "9007199254740993::DOUBLE", "2147483647.5",
-                 "9223372036854775807", "-2147483648", "'16777217'", "1e300"),
-    ("r", "f", "o.f", "o.r"): (
-        "0", "-0.0", "0.1", "0.1::FLOAT", "1.1::DOUBLE", "'nan'", "'inf'::DOUBLE", "'-inf'::FLOAT",
-        "9007199254740992.0::FLOAT", "16777217", "9007199254740993",
-    ),
-    ("c", "d"): ("0.1", "0.10::FLOAT", "0.1::DOUBLE", "9999999.99::FLOAT",
-                 "-9999999999999999999999999999.9999999968", "-1e28", "1e0",
-                 "CAST(-9999999999999999999999999999.9999999968 AS FLOAT)", "0.10000000000000000555"),
-    ("s", "o.s"): ("''", "'a'", "'A'", f"'{_LONG}'", f"'{_LONG}b'", "chr(1114111)"),
-    ("e", "t", "z"): (
-        "DATE '2024-01-31'", "TIMESTAMP '2024-01-31 08:00:00'", "TIMESTAMP '2024-10-27 02:30:00'",
-        "TIMESTAMPTZ '2024-01-31 08:00:00+00'", "'2024-01-31'", "TIMESTAMP '0001-01-01'",
-        "DATE '9999-12-31'",
-    ),
-    ("m",): ("TIME '08:00:00'", "'23:59:59.999999'"),
-}  # fmt: skip
-_COMPARED: Final = (
-    "{x} = {a}", "{x} <> {a}", "{x} < {a}", "{x} <= {a}", "{x} > {a}", "{x} >= {a}", "{a} < {x}",
-    "NOT ({x} <= {a})", "{x} IS DISTINCT FROM {a}", "{x} IS NOT DISTINCT FROM {a}",
-    "{x} IN ({a}, NULL)", "{x} NOT IN ({a}, NULL)", "{x} IN [{a}]", "{x} NOT IN [NULL, {a}]",
-    "NOT ({x} IN [{a}, NULL])", "{x} = ANY([{a}])", "{x} <> ALL([{a}])",
-    "list_contains([{a}, NULL], {x})", "NOT list_contains([NULL, {a}], {x})",
-)  # fmt: skip
-_OF_TWO: Final = (
-    "{x} BETWEEN {a} AND {b}", "{x} NOT BETWEEN {a} AND {b}", "{x} IN ({a}, {b})",
-    "{x} NOT IN ({a}, {b})", "{x} IN [{a}, {b}]", "{x} NOT IN [{a}, {b}]", "{x} = ANY([{a}, {b}])",
-    "{a} BETWEEN {x} AND {b}", "{x} BETWEEN {a} AND coalesce({x}, {b})",
-)  # fmt: skip
-_ALONE: Final = ("{x} IS NULL", "{x} IS NOT NULL", "{x} = {x}", "TRY_CAST({x} AS VARCHAR) > ''")
-_AGGREGATES: Final = (
-    "max({x})", "min({x})", "max({x}, 2)", "min({x}, 3)", "max(DISTINCT {x})", "count({x})",
-    "count(DISTINCT {x})", "count(*)", "count({x}, k)", "max({x}) FILTER (WHERE k > 9)",
-    "count(*) FILTER ({x} IS NULL)", "count({x}) FILTER (WHERE p = 1)", "max({x} ORDER BY k)",
-    "arg_max({x}, k)", "arg_min({x}, k, 2)", "max_by({x}, k)", "max({x}) IS NULL",
-    "first({x} ORDER BY k)", "last({x} ORDER BY k)", "any_value(p ORDER BY k)", "bool_and({x} IS NULL)",
-    "bool_or(k > 100)", "approx_count_distinct(p)", "quantile_disc({x}, 0.5)", "count_if(k > 3)",
-    "list(k ORDER BY k)", "sum(k)", "avg(p)", "max((SELECT max(k) FROM n))", "min({x}), count(*)",
-    "max(TRY_CAST({x} AS VARCHAR))", "coalesce(max({x}), min({x}))"
-)  # fmt: skip
-_SHAPES: Final = (
-    "SELECT {call} FROM n",
-    "SELECT {call} FROM n WHERE p >= 1",
-    "SELECT {call} FROM n WHERE {x} IS NOT NULL",
-    "SELECT p, {call} FROM n GROUP BY p ORDER BY p",
-    "SELECT {x}, {call} FROM n GROUP BY {x} ORDER BY ALL",
-    "SELECT p FROM n GROUP BY p HAVING count({x}) > 1 ORDER BY p",
-)
+_ROWS: Final = read_table(__file__, "border_values.tsv")
+_TYPES: Final = {of: text for kind, of, text in _ROWS if kind == "type"}
+
+
+def _texts(kind: str, columns: str = "") -> list[str]:
+    return [text for each, of, text in _ROWS if (each, of) == (kind, columns)]
+
+
+def _columns(kind: str) -> list[str]:
+    return list(dict.fromkeys(of for each, of, _ in _ROWS if each == kind))
 
 
 class _Both:
@@ -123,7 +54,7 @@ class _Both:
     def _row(file: int, row: int) -> str:
         found = [str(2 * file + row), str(file % 3)]
         for place, (name, kind) in enumerate(list(_TYPES.items())[2:]):
-            values = _VALUES[name]
+            values = _texts("value", name)
             step = row if (file + place) % 3 == 0 else 0  # two of three files hold one value
             found.append(f"CAST({values[(file + place + step) % len(values)]} AS {kind})")
         return f"({', '.join(found)})"
@@ -199,32 +130,33 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Both]:
     made.ours.close()
 
 
-def _conditions(columns: tuple[str, ...], constants: tuple[str, ...]) -> Iterator[str]:
-    for x in columns:
-        yield from (form.format(x=x) for form in _ALONE)
-        for form, a in itertools.product(_COMPARED, constants):
+def _conditions(columns: str) -> Iterator[str]:
+    constants = _texts("constant", columns)
+    pairs = list(itertools.permutations(constants, 2))
+    for x in columns.split():
+        yield from (form.format(x=x) for form in _texts("alone"))
+        for form, a in itertools.product(_texts("compared"), constants):
             yield form.format(x=x, a=a)
-        pairs = list(itertools.permutations(constants, 2))
-        for place, form in enumerate(_OF_TWO):
+        for place, form in enumerate(_texts("of two")):
             yield from (form.format(x=x, a=a, b=b) for a, b in pairs[place % 3 :: 3])
 
 
-@pytest.mark.parametrize("columns", _CONSTANTS, ids=lambda each: " ".join(each))
-def test_conditions_keep_every_row(both: _Both, columns: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("columns", _columns("constant"))
+def test_conditions_keep_every_row(both: _Both, columns: str) -> None:
     zones = ("Europe/Berlin", "Pacific/Kiritimati") if "z" in columns else ("UTC",)
     for zone in zones:
         both.set_zone(zone)
-        conditions = _conditions(columns, _CONSTANTS[columns])
-        differing = both.differ([f"SELECT k FROM n WHERE {each}" for each in conditions])
+        queries = [f"SELECT k FROM n WHERE {each}" for each in _conditions(columns)]
+        differing = both.differ(queries)
         assert not differing, zone
     both.set_zone("UTC")
 
 
-@pytest.mark.parametrize("column", list(_VALUES))
+@pytest.mark.parametrize("column", _columns("value"))
 def test_aggregates_see_every_row(both: _Both, column: str) -> None:
     names = [f"o.{each}" for each in "frs"] if column == "o" else [column]
     queries = [
         shape.format(call=call.format(x=name), x=name)
-        for name, shape, call in itertools.product(names, _SHAPES, _AGGREGATES)
+        for name, shape, call in itertools.product(names, _texts("query"), _texts("aggregate"))
     ]
     assert not both.differ(list(dict.fromkeys(queries)))

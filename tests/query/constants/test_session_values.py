@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Any
 
 import pytest
 
 import icesql
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError
+from tests.tables import read_table
 
 
 def ask(connection: Any, sql: str, values: Any = None) -> Any:
@@ -37,21 +37,10 @@ def test_without_parentheses_the_engine_is_not_asked(connection: Any, name: str,
         assert connection.execute(column).fetchall() == [(1,)]
 
 
-@pytest.mark.parametrize(
-    ("written", "value"),
-    [
-        ("3", 3),
-        ("-2", -2),
-        ("'it''s'", "it's"),
-        ("true", True),
-        ("NULL", None),
-        ("DATE '2026-01-31'", date(2026, 1, 31)),
-        ("CAST('7' AS BIGINT)", 7),
-    ],
-)
-def test_a_variable_is_a_constant(connection: Any, written: str, value: Any) -> None:
+@pytest.mark.parametrize(("written", "value"), read_table(__file__, "variables.tsv"))
+def test_a_variable_is_a_constant(connection: Any, written: str, value: str) -> None:
     connection.execute(f"SET VARIABLE Some_name = {written}")
-    assert ask(connection, "SELECT getvariable('some_NAME')") == (value,)
+    assert repr(ask(connection, "SELECT getvariable('some_NAME')")) == f"({value},)"
     connection.execute("RESET VARIABLE some_name")
     assert ask(connection, "SELECT getvariable('some_name')") == (None,)
 

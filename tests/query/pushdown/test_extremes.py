@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import icesql
-from tests.query.pushdown.test_prunable_forms import _field, _lines, connection
+from tests.query.pushdown.test_prunable_forms import _lines, connection
 from tests.tables import read_lines
 from tests.writer.fields import fields
 from tests.writer.table import TableWriter
@@ -109,10 +109,8 @@ WEAKER = [
 
 def test_files_are_not_trusted_for_more_than_the_whole_condition(tmp_path: Path) -> None:
     """Row filters may be weaker than the condition: rows that pass them alone do not count."""
-    kinds = {"id": "long", "ts": "timestamp", "r": "float", "f": "double", "dec": "decimal(9, 1)",
-             "s": "string", "n": "int"}  # fmt: skip
-    fields = [_field(number, name, kind) for number, (name, kind) in enumerate(kinds.items(), 1)]
-    writer = TableWriter(tmp_path / "t", fields)
+    columns = fields("id long, ts timestamp, r float, f double, dec decimal(9, 1), s string, n int")
+    writer = TableWriter(tmp_path / "t", columns)
     start = datetime(2026, 2, 28, 23, 59, 59, 999_998)
     single = struct.unpack("f", struct.pack("f", 0.1))[0]
 

@@ -7,50 +7,16 @@ import pytest
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.render import render_predicate
-from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    LONG,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UUID,
-    DecimalType,
-    NestedField,
-    StructType,
-)
+from icesql.iceberg.metadata.schema_json import parse_schema
 from tests.query.pushdown.translation import translate
 from tests.tables import read_table
+from tests.writer.fields import fields
 
-SCHEMA = Schema(
-    tuple(
-        NestedField(number, name, kind)
-        for number, (name, kind) in enumerate(
-            {
-                "i": INTEGER,
-                "l": LONG,
-                "f": FLOAT,
-                "d": DOUBLE,
-                "c": DecimalType(10, 2),
-                "s": STRING,
-                "b": BOOLEAN,
-                "e": DATE,
-                "t": TIMESTAMP,
-                "z": TIMESTAMPTZ,
-                "u": UUID,
-                "y": BINARY,
-                "h": DecimalType(38, 10),
-                "r": StructType((NestedField(50, "x", INTEGER),)),
-            }.items(),
-            start=1,
-        )
-    )
+COLUMNS = (
+    "i int, l long, f float, d double, c decimal(10, 2), s string, b boolean, e date, t timestamp, "
+    "z timestamptz, u uuid, y binary, h decimal(38, 10), r struct<x int>"
 )
+SCHEMA = parse_schema({"type": "struct", "fields": fields(COLUMNS)})
 
 
 def translated(condition: str, zone: str = "UTC") -> tuple[str, tuple[str, ...]]:

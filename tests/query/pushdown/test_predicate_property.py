@@ -21,22 +21,13 @@ from sqlglot import exp
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.evaluate import evaluate
-from icesql.iceberg.types import (
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    LONG,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    DecimalType,
-    NestedField,
-)
+from icesql.iceberg.metadata.schema_json import parse_schema
+from icesql.iceberg.types import NestedField
 from icesql.query.pushdown.complement import complement
 from icesql.query.pushdown.computed.reading import expression_of
 from tests.query.pushdown.translation import translate
+from tests.tables import read_table
+from tests.writer.fields import fields
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York")
 DAY = 86_400_000_000
@@ -48,31 +39,15 @@ def _micros(text: str) -> int:
     return int(moment.timestamp()) * 1_000_000 + moment.microsecond
 
 
-# Values in the internal form, around zero, limits, months, years, summer time and the epoch.
-_MOMENTS = [
-    _micros(text)
-    for text in (
-        "1969-12-31 23:59:59.999999",
-        "1970-01-01 00:00:00",
-        "2020-01-01 00:00:00",
-        "2020-01-31 12:00:00",
-        "2020-02-29 23:59:59",
-        "2020-03-01 00:00:00",
-        "2020-03-29 00:30:00",
-        "2020-03-29 01:00:00",
-        "2020-03-29 02:30:00",
-        "2020-06-15 12:34:56.789",
-        "2020-10-24 22:00:00",
-        "2020-10-25 00:30:00",
-        "2020-10-25 01:30:00",
-        "2020-10-25 02:30:00",
-        "2020-11-01 05:30:00",
-        "2020-11-01 06:30:00",
-        "2020-12-31 23:00:00",
-        "2021-01-01 00:00:00",
-        "2021-01-01 04:59:59",
-    )
-]
+_ROWS = read_table(__file__, "predicate_texts.tsv")
+
+
+def _texts(kind: str) -> tuple[str, ...]:
+    return tuple(text for each, text in _ROWS if each == kind)
+
+
+# Values in the internal form.
+_MOMENTS = [_micros(text) for text in _texts("moment")]
 _VALUES: dict[str, list[Any]] = {
     "i": [None, 0, 1, -1, 5, 6, 2**31 - 1, -(2**31), 16_777_217],
     "l": [None, 0, 5, -7, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**24 + 1],
@@ -87,22 +62,12 @@ _VALUES: dict[str, list[Any]] = {
     # Its name is that of a minute.
     "m": ["year"],
 }
-_TYPES = {
-    "i": (INTEGER, "INTEGER"),
-    "l": (LONG, "BIGINT"),
-    "f": (FLOAT, "FLOAT"),
-    "d": (DOUBLE, "DOUBLE"),
-    "c": (DecimalType(10, 2), "DECIMAL(10,2)"),
-    "s": (STRING, "VARCHAR"),
-    "b": (BOOLEAN, "BOOLEAN"),
-    "e": (DATE, "DATE"),
-    "t": (TIMESTAMP, "TIMESTAMP"),
-    "z": (TIMESTAMPTZ, "TIMESTAMPTZ"),
-    "m": (STRING, "VARCHAR"),
-}
+COLUMNS = (
+    "i int, l long, f float, d double, c decimal(10, 2), s string, b boolean, e date, t timestamp, "
+    "z timestamptz, m string"
+)
 FIELDS = {
-    name: NestedField(number, name, kind)
-    for number, (name, (kind, _)) in enumerate(_TYPES.items(), start=1)
+    each.name: each for each in parse_schema({"type": "struct", "fields": fields(COLUMNS)}).fields
 }
 
 
@@ -119,15 +84,17 @@ def rows() -> list[dict[int, Any]]:
 def database(zone: str) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
-    columns = ", ".join(f"{name} {kind}" for name, (_, kind) in _TYPES.items())
-    connection.execute(f"CREATE TABLE r (n INTEGER, {columns})")
+    connection.execute(
+        "CREATE TABLE r (n INTEGER, i INTEGER, l BIGINT, f FLOAT, d DOUBLE, c DECIMAL(10, 2), "
+        "s VARCHAR, b BOOLEAN, e DATE, t TIMESTAMP, z TIMESTAMPTZ, m VARCHAR)"
+    )
     places = ", ".join(
         {
             "e": "DATE '1970-01-01' + CAST(? AS INTEGER)",
             "t": "make_timestamp(CAST(? AS BIGINT))",
             "z": "make_timestamp(CAST(? AS BIGINT))::TIMESTAMPTZ",
         }.get(name, "?")
-        for name in _TYPES
+        for name in FIELDS
     )
     for number, row in enumerate(rows()):
         connection.execute(f"INSERT INTO r VALUES (?, {places})", [number, *row.values()])
@@ -135,24 +102,7 @@ def database(zone: str) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-_NUMBERS = (
-    "0", "-0.0", "0e0", "1", "5", "-7", "0.1", "0.1e0", "1.005", "1.01", "1.5", "5e0", "NULL",
-    "16777217", "9007199254740993", "9007199254740992e0", "9007199254740993.5", "1e30",
-    "CAST('nan' AS DOUBLE)", "CAST('nan' AS FLOAT)", "CAST('inf' AS DOUBLE)",
-    "CAST('-inf' AS FLOAT)", "CAST(0.1 AS FLOAT)", "CAST(0.1 AS DOUBLE)", "-(2 + 3)",
-    "2147483648", "9223372036854775807", "CAST(1.1 AS DECIMAL(5,1))", "99999999.995",
-)  # fmt: skip
-_TEXTS = ("'a'", "'ab'", "'abc'", "''", "'é'", "NULL", "'b'", "CAST('ab' AS VARCHAR)", "'a_c'")
-_TIMES = (
-    "DATE '2020-01-01'", "DATE '2020-10-25'", "'2020-03-29'", "TIMESTAMP '2020-03-29 02:30:00'",
-    "TIMESTAMP '2020-10-25 02:30:00'", "TIMESTAMPTZ '2020-10-25 00:30:00+00'",
-    "TIMESTAMPTZ '2020-03-29 02:30:00'", "'2020-06-15 12:34:56.789'", "DATE '2020-03-31'",
-    "DATE '2021-01-01' - INTERVAL 1 MONTH", "TIMESTAMP '2020-02-29 23:59:59' + INTERVAL 1 DAY",
-    "TIMESTAMPTZ '2020-10-26 12:00:00+01' - INTERVAL 1 DAY", "DATE '1970-01-01' - 1", "NULL",
-    "date_trunc('month', DATE '2020-02-29')", "CAST('2020-12-31' AS DATE) + 1",
-    "CAST(TIMESTAMPTZ '2020-12-31 23:30:00+00' AS DATE)", "TIMESTAMP '1969-12-31 23:59:59'",
-    "TIMESTAMPTZ '2020-11-01 01:30:00'", "TIMESTAMP '2020-11-01 01:30:00'", "make_date(2020, 3, 1)",
-)  # fmt: skip
+_NUMBERS, _TEXTS, _TIMES = map(_texts, ("number", "text", "time"))
 _DATES = tuple(
     text for text in _TIMES if text.startswith(("DATE '", "'2020-03-29'", "NULL", "make_date"))
     and "INTERVAL" not in text
@@ -160,10 +110,6 @@ _DATES = tuple(
 _EXACT = ("0", "1", "5", "-7", "1.5", "6", "2", "10", "NULL")
 _COMPARE = ("=", "<>", "<", "<=", ">", ">=")
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
-_STEPS = (
-    "INTERVAL 1 DAY", "INTERVAL 1 MONTH", "INTERVAL '3 hours'", "INTERVAL 1 YEAR", "INTERVAL 90 DAY",
-    "INTERVAL '1 month 2 days'",
-)  # fmt: skip
 
 
 def _comparison(left: st.SearchStrategy[str], rights: tuple[str, ...]) -> st.SearchStrategy[str]:
@@ -205,7 +151,9 @@ _truncated = st.one_of(
     _of("date_trunc('{}', {})", st.sampled_from(_UNITS), _moments),
     _of("date_trunc('{}', e)", st.sampled_from(_UNITS[:5])),
 )
-_shifted = _of("{} {} {}", _columns("t", "z", "e"), st.sampled_from("+-"), st.sampled_from(_STEPS))
+_shifted = _of(
+    "{} {} {}", _columns("t", "z", "e"), st.sampled_from("+-"), st.sampled_from(_texts("step"))
+)
 _years = st.one_of(
     _of("year({})", _columns("t", "z", "e")),
     _of("extract(year FROM {})", _columns("t", "z", "e")),
@@ -214,10 +162,7 @@ _years = st.one_of(
 _prefixes = st.one_of(
     _of("left(s, {})", st.sampled_from("123")), _of("substr(s, 1, {})", st.sampled_from("123"))
 )
-_patterns = st.sampled_from(
-    ("'a%'", "'a'", "'%'", "'a_c'", "'a%c'", "'_'", "''", "'ab%%'", "'a\\%%' ESCAPE '\\'",
-     "'a\\_c' ESCAPE '\\'", "NULL", "'%a'")
-)  # fmt: skip
+_patterns = st.sampled_from(_texts("pattern"))
 _leaves = st.one_of(
     _comparison(_columns("i", "l", "f", "d", "c"), _NUMBERS),
     _comparison(_arithmetic, _EXACT),
@@ -236,10 +181,8 @@ _leaves = st.one_of(
     _of("{} IS NULL", _columns(*_VALUES)),
     _of("{} IS NOT NULL", _columns(*_VALUES)),
     _of("isnan({})", _columns("f", "d")),
-    st.sampled_from(("b", "b IS TRUE", "b IS NOT TRUE", "b IS FALSE", "b IS NOT FALSE", "b = true",
-                     "(i, s) = (5, 'a')", "i = l", "lower(s) = 'a'", "1 = 1", "NULL", "true",
-                     "(i, s) IN ((5, 'a'), (1, 'ab'))", "i = '5'", "i < '6'")),
-)  # fmt: skip
+    st.sampled_from(_texts("condition")),
+)
 conditions = st.recursive(
     _leaves,
     lambda inner: st.one_of(

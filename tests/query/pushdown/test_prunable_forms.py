@@ -22,7 +22,7 @@ from icesql.iceberg.transforms import bucket_hash
 from icesql.iceberg.types import INTEGER
 from icesql.scan.report import ScanReport
 from tests.tables import read_table
-from tests.writer.fields import spec
+from tests.writer.fields import fields, spec
 from tests.writer.table import TableWriter
 
 TABLE = Path(__file__).with_name("prunable_forms.tsv")
@@ -30,36 +30,11 @@ TODAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FILES, ROWS = 8, 20
 _MONTHS = range(1, FILES + 1)
 
-_PLAIN = {
-    "id": "long", "n": "int", "mon": "int", "yr": "int", "dec": "decimal(10, 2)", "f": "double",
-    "r": "float", "b": "boolean", "s": "string", "ds": "string", "d": "date", "ts": "timestamp",
-    "tstz": "timestamptz", "tm": "time", "u": "uuid", "bin": "binary",
-}  # fmt: skip
-
-
-def _field(number: int, name: str, kind: Any) -> dict[str, Any]:
-    return {"id": number, "name": name, "required": False, "type": kind}
-
-
-def _struct(*fields: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "struct", "fields": list(fields)}
-
-
-FIELDS = [
-    *(_field(number, name, kind) for number, (name, kind) in enumerate(_PLAIN.items(), start=1)),
-    _field(
-        30,
-        "st",
-        _struct(
-            _field(31, "a", "long"),
-            _field(32, "t", "string"),
-            _field(33, "deep", _struct(_field(34, "x", "int"))),
-        ),
-    ),
-    _field(
-        40, "l", {"type": "list", "element-id": 41, "element": "long", "element-required": False}
-    ),
-]
+FIELDS = fields(
+    "id long, n int, mon int, yr int, dec decimal(10, 2), f double, r float, b boolean, s string, "
+    "ds string, d date, ts timestamp, tstz timestamptz, tm time, u uuid, bin binary, "
+    "st struct<a long, t string, deep struct<x int>>, l list<long>"
+)
 
 
 def _row(month: int, number: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from ast import literal_eval
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from icesql.errors import (
 )
 from icesql.iceberg.metadata.view_metadata import parse_view
 from tests.query.views.stored import metadata, write
-from tests.tables import read_table
+from tests.tables import read_cases, read_table
 
 ID = {"id": "long"}
 
@@ -30,55 +31,9 @@ def folder(warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The warehouse with views: of several dialects, over each other, and broken ones."""
     place = tmp_path_factory.mktemp("views") / "w"
     shutil.copytree(warehouse, place)
-    held = {
-        "plain": metadata({"duckdb": "SELECT id, region FROM orders WHERE id > 1"},
-                          {"id": "long", "region": "string"}),
-        "both": metadata({"spark": "SELECT id + 1000 AS id FROM orders",
-                          "duckdb": "SELECT id FROM orders"}, ID),
-        "spark": metadata({"spark": "SELECT id, CAST(amount AS INT) AS a, "
-                                    "date_format(ordered_on, 'yyyy') AS y FROM orders"},
-                          {"id": "long", "a": "int", "y": "string"}),
-        "trino": metadata({"trino": "SELECT id / 2 AS h, count(*) AS n FROM shop.orders GROUP BY 1"},
-                          {"h": "long", "n": "long"}),
-        "nested": metadata({"spark": "SELECT max(s.a) AS m FROM spark s JOIN plain p ON s.id = p.id"},
-                           {"m": "int"}),
-        "opened": metadata({"spark": "SELECT count(*) AS n FROM orders VERSION AS OF 'opening'"},
-                         {"n": "long"}),
-        "renamed": metadata({"spark": "SELECT id, region FROM orders"},
-                            {"a": "long", "b": "string"},
-                            properties={"spark.query-column-names": "id,region"}),
-        "twice": metadata({"spark": "SELECT o.id, p.id, o.region, p.ID FROM orders o "
-                                    "JOIN orders p ON o.id = p.id"},
-                          {"a": "long", "b": "long", "c": "string", "d": "long"},
-                          properties={"spark.query-column-names": "id,id,region,ID"}),
-        "wider": metadata({"duckdb": "SELECT 1::INTEGER AS i, sum(id) AS s, 1::FLOAT AS f, "
-                                     "1.5::DECIMAL(5, 2) AS d, NULL AS t FROM orders"},
-                          {"i": "long", "s": "long", "f": "double", "d": "decimal(9, 3)",
-                           "t": "string"}),
-        "retyped": metadata({"duckdb": "SELECT id, region AS r FROM orders"},
-                            {"id": "string", "q": "string"}),
-        "fewer": metadata({"duckdb": "SELECT id, region FROM orders"}, ID),
-        "ring": metadata({"duckdb": "SELECT * FROM round"}, ID),
-        "round": metadata({"spark": "SELECT * FROM ring"}, ID),
-        "itself": metadata({"duckdb": "SELECT * FROM shop.itself"}, ID),
-        "path": metadata({"duckdb": f"SELECT id FROM iceberg_scan('{place}/shop/orders')"}, ID),
-        "file": metadata({"duckdb": "SELECT * FROM read_csv('/etc/hostname')"}, ID),
-        "quoted_file": metadata({"duckdb": "SELECT * FROM '/etc/hostname.csv'"}, ID),
-        "copying": metadata({"duckdb": "COPY (SELECT 1) TO '/tmp/x'"}, ID),
-        "showing": metadata({"duckdb": "SELECT name AS id FROM (SHOW TABLES)"}, ID),
-        "marked": metadata({"duckdb": "SELECT id FROM __ref_0"}, ID),
-        "marks": metadata({"spark": "WITH __ref_0 AS (SELECT 5L AS id) SELECT id FROM orders"}, ID),
-        "several": metadata({"duckdb": "SELECT 1 AS id; SELECT 2 AS id"}, ID),
-        "outside": metadata({"duckdb": "SELECT id FROM mine"}, ID),
-        "wrong": metadata({"duckdb": "SELECT\n  nope FROM orders"}, ID),
-        "wrong_spark": metadata({"spark": "SELECT\n  nope FROM orders"}, ID),
-        "gone": metadata({"duckdb": "SELECT id\nFROM nothing"}, ID),
-        "foreign": metadata({"bigquery": "SELECT 1 AS id"}, ID),
-        "elsewhere": metadata({"duckdb": "SELECT id FROM t"}, ID, catalog="prod"),
-        "home": metadata({"duckdb": "SELECT id FROM orders"}, ID, catalog="SHOP"),
-    }  # fmt: skip
-    for name, view in held.items():
-        write(place, name, view)
+    for name, sql, columns, more in read_cases(__file__, "held_views.tsv", 2, 3):
+        representations = literal_eval(sql.replace("{place}", str(place)))
+        write(place, name, metadata(representations, columns, **more))
     return place
 
 

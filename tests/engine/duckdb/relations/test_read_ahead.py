@@ -9,29 +9,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from icesql.context import QueryContext
 from icesql.engine.duckdb.relations.read_ahead import ranges_to_read
-from icesql.iceberg import types as t
-from icesql.iceberg.expressions.predicate import (
-    ALWAYS_FALSE,
-    ALWAYS_TRUE,
-    Leaf,
-    Operation,
-    Predicate,
-    Term,
-)
-from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import NestedField
+from icesql.iceberg.expressions.predicate import Leaf, Operation, Term
+from icesql.iceberg.metadata.schema_json import parse_schema
 from icesql.read.formats.parquet_footer import Chunk, RowCounts, SchemaLayout, read_row_counts
+from tests.query.pushdown.translation import translate
+from tests.tables import read_cases
+from tests.writer.fields import fields
 
 GROUPS, ROWS = 4, 10
-SCHEMA = Schema(
-    (
-        NestedField(1, "id", t.LongType(), required=False),
-        NestedField(2, "name", t.StringType(), required=False),
-        NestedField(3, "price", t.DecimalType(12, 2), required=False),
-        NestedField(4, "f", t.DoubleType(), required=False),
-    )
-)
+COLUMNS = "id long, name string, price decimal(12, 2), f double"
+SCHEMA = parse_schema({"type": "struct", "fields": fields(COLUMNS)})
 
 
 def counts(**options: Any) -> tuple[RowCounts, Any]:
@@ -57,33 +46,17 @@ def leaf(operation: Operation, field_id: int, literal: Any) -> Leaf:
     return Leaf(operation, Term(field_id, SCHEMA.field_by_id[field_id].name), literal)
 
 
-@pytest.mark.parametrize(
-    ("condition", "groups"),
-    [
-        (ALWAYS_TRUE, [0, 1, 2, 3]),
-        (ALWAYS_FALSE, []),
-        (leaf(Operation.EQ, 1, 10), [1]),
-        (leaf(Operation.EQ, 1, 9), [0]),
-        (leaf(Operation.GT, 1, 29), [3]),
-        (leaf(Operation.GT_EQ, 1, 29), [2, 3]),
-        (leaf(Operation.IN, 1, frozenset({0, 39})), [0, 3]),
-        (leaf(Operation.LT, 2, "n010"), [0]),
-        (leaf(Operation.EQ, 1, 5) | leaf(Operation.EQ, 2, "n035"), [0, 3]),
-        (leaf(Operation.EQ, 1, 5) & leaf(Operation.EQ, 2, "n035"), []),
-        # A footer has decimals in other bytes than a manifest.
-        (leaf(Operation.EQ, 3, 500), [0, 1, 2, 3]),
-        (leaf(Operation.LT, 4, 5.0), [0]),
-    ],
-)
-def test_chunks_of_row_groups_that_may_match(condition: Predicate, groups: list[int]) -> None:
+@pytest.mark.parametrize(("condition", "groups"), read_cases(__file__, "row_groups.tsv", 1))
+def test_chunks_of_row_groups_that_may_match(condition: str, groups: list[int]) -> None:
     found, metadata = counts()
+    predicate = translate(condition, lambda each: SCHEMA.find_column(each.name), QueryContext())
     expected = []
     for group in groups:
         for place in (0, 2):
             chunk = metadata.row_group(group).column(place)
             first = min(chunk.data_page_offset, chunk.dictionary_page_offset or 1 << 60)
             expected.append((first, first + chunk.total_compressed_size))
-    assert ranges_to_read(found, [1, 3], condition, SCHEMA) == expected
+    assert ranges_to_read(found, [1, 3], predicate.predicate, SCHEMA) == expected
 
 
 def test_without_statistics_every_row_group_may_match() -> None:
