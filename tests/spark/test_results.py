@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import icesql
 from icesql.context import QueryContext
-from icesql.engine.spark import batches, incremental_collect
+from icesql.engine.spark import batches, incremental_collect, progress
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.scans import Scans
 from tests.spark.conftest import needs
@@ -136,6 +137,23 @@ def test_progress_counts_the_waves_to_come(tasks: icesql.Connection) -> None:
     # A wave that was just begun may not be counted yet.
     assert settled(lambda: any(each.done < each.total == FILES for each in list(seen)))
     assert len(cursor.fetchall()) == FILES * ROWS - 1
+    assert (seen[-1].done, seen[-1].total) == (FILES, FILES)
+
+
+def test_progress_ends_whole_where_spark_counts_late(
+    tasks: icesql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = progress._StageCounter.stages
+    monkeypatch.setattr(progress, "_SETTLE_SECONDS", 0)
+    monkeypatch.setattr(
+        progress._StageCounter,
+        "stages",
+        lambda self: [replace(each, done=0) for each in counted(self)],
+    )
+    seen: list[Any] = []
+    cursor = tasks.cursor()
+    cursor.progress = seen.append
+    assert len(cursor.execute("SELECT x FROM t").fetchall()) == FILES * ROWS
     assert (seen[-1].done, seen[-1].total) == (FILES, FILES)
 
 

@@ -199,7 +199,12 @@ class SparkJobs:
             if ended:
                 end = end or time.monotonic() + _SETTLE_SECONDS
                 settled = progress.total and progress.done == progress.total
-                if settled or not whole[0] or time.monotonic() > end:
+                if settled or not whole[0]:
+                    return
+                if time.monotonic() > end:
+                    # All rows came; a busy status store counts the last tasks later.
+                    if progress.total:
+                        self._query.report(replace(progress, done=progress.total))
                     return
 
 
