@@ -295,15 +295,7 @@ def test_parameters_number_on_through_several_statements() -> None:
 @pytest.mark.parametrize(
     ("sql", "parameters", "message"),
     [
-        ("SELECT ?", None, "none was given"),
-        ("SELECT ?, ?", [1], "no value for parameter 2; 1 was given"),
-        ("SELECT ?", [1, 2], "has 1 parameter, but 2 values were given"),
-        ("SELECT 1", [1], "no parameters, but 1 value was given"),
-        ("SELECT :a", {"b": 1}, "no value for the parameter :a; given: b"),
-        ("SELECT :a", [1], "named"),
-        ("SELECT ?", {"a": 1}, "positional"),
-        ("SELECT 1", {"a": 1}, "no parameter named a"),
-        ("SELECT ?", "x", "not a string"),
+        *read_cases(__file__, "wrong_parameters.tsv", 1),
         ("SELECT ?", [object()], "cannot be a parameter"),
     ],
 )

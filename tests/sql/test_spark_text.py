@@ -44,21 +44,10 @@ def test_only_what_must_change_changes(sql: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "parameters", "expected"),
     [
-        ("SELECT ?, ?", [1, -2], "SELECT 1, (-2)"),
-        ("SELECT ?", ["it's \\ '"], "SELECT 'it\\'s \\\\ \\''"),
-        ("SELECT :a, :b, :a", {"a": True, "b": None}, "SELECT true, NULL, true"),
-        ("SELECT a IN ? FROM t", [[1, 2]], "SELECT a IN (1, 2) FROM `v0` AS `t`"),
-        ("SELECT ?", [b"\x00\xff"], "SELECT X'00FF'"),
-        ("SELECT ?", [1.5], "SELECT CAST('1.5' AS DOUBLE)"),
+        *read_cases(__file__, "spark_parameters.tsv", 1),
         ("SELECT ?", [timedelta(seconds=1)], "SELECT INTERVAL '1000000' MICROSECOND"),
         ("SELECT ?", [Interval(months=3)], "SELECT INTERVAL '3' MONTH"),
         ("SELECT a IN ?, ?", [[Own("x")], Own("y")], "SELECT a IN ('x'), 'y'"),
-        ("SELECT '?', ?, `?`", [1], "SELECT '?', 1, `?`"),
-        (
-            "SELECT ? FROM t VERSION AS OF ? WHERE a = ?",
-            [1, 12, 3],
-            "SELECT 1 FROM `v0` AS `t`   WHERE a = 3",
-        ),
     ],
 )
 def test_parameters_stand_where_they_were(sql: str, parameters: Any, expected: str) -> None:
