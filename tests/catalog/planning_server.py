@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from icesql.catalog.table import Table, table_from_metadata
@@ -23,6 +23,21 @@ _CONTENTS = {
     FileContent.POSITION_DELETES: "position-deletes",
     FileContent.EQUALITY_DELETES: "equality-deletes",
 }
+
+
+# Members of a file that are called as the attributes of a DataFile are.
+_MEMBERS = [
+    "spec_id",
+    "file_size_in_bytes",
+    "record_count",
+    "split_offsets",
+    "equality_ids",
+    "sort_order_id",
+    "first_row_id",
+    "referenced_data_file",
+    "content_offset",
+    "content_size_in_bytes",
+]
 
 
 class PlanningServer(Server):
@@ -144,24 +159,13 @@ def content_file(table: Table, file: DataFile) -> dict[str, Any]:
         for type, value in zip(spec.types, file.partition, strict=True)
     ]
     told: dict[str, Any] = {
-        "spec-id": file.spec_id,
         "content": _CONTENTS[file.content],
         "file-path": file.path,
         "file-format": file.file_format.lower(),
         "partition": values,
-        "file-size-in-bytes": file.file_size_in_bytes,
-        "record-count": file.record_count,
     }
-    others: Mapping[str, Any] = {
-        "split-offsets": file.split_offsets,
-        "equality-ids": file.equality_ids,
-        "sort-order-id": file.sort_order_id,
-        "first-row-id": file.first_row_id,
-        "referenced-data-file": file.referenced_data_file,
-        "content-offset": file.content_offset,
-        "content-size-in-bytes": file.content_size_in_bytes,
-    }
-    return {**told, **{key: value for key, value in others.items() if value is not None}}
+    others = {each.replace("_", "-"): getattr(file, each) for each in _MEMBERS}
+    return told | {key: value for key, value in others.items() if value is not None}
 
 
 def partition_json(type: Any, value: Any) -> Any:

@@ -128,23 +128,9 @@ def versitygw(folder: Path) -> Iterator[dict[str, str]]:
 def nessie(folder: Path, store: dict[str, str]) -> Iterator[str]:
     """Nessie's REST catalog, whose warehouse is in ``store``; the URI."""
     jar, port, management = wanted("ICESQL_NESSIE"), free_port(), free_port()
-    s3 = "nessie.catalog.service.s3.default-options"
-    properties = {
-        "quarkus.http.host": "127.0.0.1",
-        "quarkus.http.port": port,
-        "quarkus.management.host": "127.0.0.1",
-        "quarkus.management.port": management,
-        "nessie.version.store.type": "IN_MEMORY",
-        "nessie.catalog.default-warehouse": "lake",
-        "nessie.catalog.warehouses.lake.location": "s3://lake/nessie",
-        f"{s3}.endpoint": store["s3.endpoint"],
-        f"{s3}.region": store["s3.region"],
-        f"{s3}.path-style-access": "true",
-        f"{s3}.access-key": "urn:nessie-secret:quarkus:keys",
-        "keys.name": store["s3.access-key-id"],
-        "keys.secret": store["s3.secret-access-key"],
-    }
-    given = [f"-D{name}={value}" for name, value in properties.items()]
+    form = Path(__file__).with_name("nessie.properties").read_text()
+    properties = form.format(port=port, management=management, store=store)
+    given = [f"-D{each}" for each in properties.splitlines()]
     java = os.environ.get("ICESQL_JAVA") or "java"
     with started([java, "-Xmx700m", *given, "-jar", jar], port, folder):
         yield f"http://127.0.0.1:{port}/iceberg"

@@ -87,9 +87,8 @@ class Server:
             self.tokens.append(f"token{len(self.tokens) + 1}")
             self.send(request, 200, {"access_token": self.tokens[-1], "expires_in": 3600})
             return
-        if self.needs_token and headers.get("authorization") != f"Bearer {self.tokens[-1:]}"[:7] + (
-            self.tokens[-1] if self.tokens else ""
-        ):
+        wanted = f"Bearer {self.tokens[-1] if self.tokens else ''}"
+        if self.needs_token and headers.get("authorization") != wanted:
             self.send(request, 401, {"error": {"message": "who are you"}})
             return
         if url.path == "/v1/config":

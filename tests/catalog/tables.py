@@ -10,31 +10,8 @@ from typing import Any
 
 def metadata(location: str) -> dict[str, Any]:
     """The metadata of an empty v2 table with one column."""
-    return {
-        "format-version": 2,
-        "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
-        "location": location,
-        "last-sequence-number": 0,
-        "last-updated-ms": 1_700_000_000_000,
-        "last-column-id": 1,
-        "current-schema-id": 0,
-        "schemas": [
-            {
-                "type": "struct",
-                "schema-id": 0,
-                "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}],
-            }
-        ],
-        "default-spec-id": 0,
-        "partition-specs": [{"spec-id": 0, "fields": []}],
-        "last-partition-id": 999,
-        "default-sort-order-id": 0,
-        "sort-orders": [{"order-id": 0, "fields": []}],
-        "properties": {},
-        "current-snapshot-id": None,
-        "snapshots": [],
-        "refs": {},
-    }
+    text = Path(__file__).with_name("empty_table.json").read_text()
+    return {**json.loads(text), "location": location}
 
 
 def write(path: Path, **changes: Any) -> str:

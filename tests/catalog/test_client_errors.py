@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from icesql.catalog.client_errors import translated
 from icesql.catalog.open import open_catalog
 from icesql.errors import CatalogError, MissingExtraError, TableNotFoundError
 from tests.catalog.rest_server import Server, rest
+from tests.rows import rows_of
 
 
 def told(server: Server, **properties: str) -> str:
@@ -73,23 +75,9 @@ def test_a_wrong_namespace_is_named_with_what_is_there(server: Server) -> None:
         catalog.load(("shop", "order"))
 
 
-@pytest.mark.parametrize(
-    ("properties", "package", "extra"),
-    [
-        ({"type": "hive", "uri": "thrift://127.0.0.1:9"}, "thrift", "hive"),
-        ({"type": "glue"}, "boto3", "glue"),
-        ({"type": "dynamodb"}, "boto3", "dynamodb"),
-        ({"type": "bigquery"}, "google", "bigquery"),
-        ({"uri": "postgresql://me@127.0.0.1:9/db"}, "psycopg2", "sql-postgres"),
-        (
-            {"type": "sql", "uri": "postgresql+psycopg2://me@127.0.0.1:9/db"},
-            "psycopg2",
-            "sql-postgres",
-        ),
-    ],
-)
+@rows_of(__file__, "missing_packages.tsv", "properties", "package", "extra")
 def test_a_missing_package_is_named_with_its_extra(
-    properties: dict[str, str], package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+    properties: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import importlib.util
     import sys
@@ -102,7 +90,7 @@ def test_a_missing_package_is_named_with_its_extra(
         lambda name: None if name.startswith("psycopg") else there(name),
     )
     with pytest.raises(MissingExtraError) as caught:
-        open_catalog("lake", properties=properties)
+        open_catalog("lake", properties=json.loads(properties))
     assert caught.value.extra == extra
     assert f"the package {package}" in str(caught.value)
     assert f"pip install '.[{extra}]'" in str(caught.value)

@@ -19,7 +19,8 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Storage
 from tests.catalog import tables
-from tests.tables import read_table
+from tests.rows import rows_of
+from tests.sessions import fetched
 
 
 def current(folder: Path) -> str | None:
@@ -32,9 +33,7 @@ def make(folder: Path, *names: str) -> None:
         tables.write(folder / name, **{"last-updated-ms": 1_700_000_000_000 + at})
 
 
-@pytest.mark.parametrize(
-    ("files", "place", "hint", "expected"), read_table(__file__, "current_metadata.tsv")
-)
+@rows_of(__file__, "current_metadata.tsv", "files", "place", "hint", "expected")
 def test_the_current_file_of_a_folder(
     tmp_path: Path, files: str, place: str, hint: str, expected: str
 ) -> None:
@@ -130,4 +129,4 @@ def test_what_a_commit_replaced_is_not_kept(tmp_path: Path) -> None:
             if isinstance(each, TableMetadata) and each.location == table
         ]
         assert held == [5]
-        assert connection.execute("SELECT sum(a) FROM s.t").fetchall() == [(10,)]
+        assert fetched(connection, "SELECT sum(a) FROM s.t") == [(10,)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import icesql
+from tests.sessions import fetched
 
 NAMES = ('"s"."dot.ted"', '"s"."""led"""', 's.qu"oted', "s.plain", "s.x y")
 
@@ -23,21 +24,7 @@ def made(tmp_path: Path) -> Iterator[icesql.Connection]:
 
 def test_listed_names_are_names_that_can_be_asked_for(made: icesql.Connection) -> None:
     assert sorted(made.tables()) == sorted(NAMES)
-    assert sorted(row[0] for row in made.execute("SHOW TABLES FROM s").fetchall()) == sorted(NAMES)
     assert {name: made.columns(name) for name in NAMES} == {name: ["id"] for name in NAMES}
-
-
-def test_like_looks_at_the_name_of_the_table(made: icesql.Connection) -> None:
-    assert made.execute("SHOW TABLES LIKE 'dot.%'").fetchall() == [('"s"."dot.ted"',)]
-    assert made.execute("SHOW TABLES LIKE 'ted'").fetchall() == []
-
-
-@pytest.mark.parametrize("name", ["s.dot.ted", 's."dot.te"', '"dot.ted"'])
-def test_a_name_that_lacks_its_quotes_is_suggested_with_them(
-    made: icesql.Connection, name: str
-) -> None:
-    with pytest.raises(icesql.TableNotFoundError, match=r'did you mean "s"\."dot\.ted"'):
-        made.execute(f"SELECT * FROM {name}")
 
 
 def test_names_in_errors_cannot_write_lines_of_their_own(made: icesql.Connection) -> None:
@@ -56,10 +43,10 @@ def test_names_of_the_session_are_listed_the_same_way(made: icesql.Connection) -
     made.register("re.gistered", {"id": [1]})
     made.execute('CREATE TEMP TABLE "te.mp" AS SELECT 1 AS id')
     assert made.tables()[:2] == ['"re.gistered"', '"te.mp"']
-    assert made.execute("SHOW TABLES LIKE 're.%'").fetchall() == [('"re.gistered"',)]
+    assert fetched(made, "SHOW TABLES LIKE 're.%'") == [('"re.gistered"',)]
     for name in made.tables()[:2]:
         assert made.columns(name) == ["id"]
-        assert made.execute(f"SELECT id FROM {name}").fetchall() == [(1,)]
+        assert fetched(made, f"SELECT id FROM {name}") == [(1,)]
 
 
 def test_a_ref_that_is_not_there_is_suggested_in_quotes_as_it_is(made: icesql.Connection) -> None:

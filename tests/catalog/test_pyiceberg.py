@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from icesql.catalog.sqlite import SqliteCatalog
 from icesql.catalog.writes.change import TableChange
 from icesql.errors import CatalogError, NotSupportedError, StorageError, TableNotFoundError
 from icesql.storage.open import Storage
+from tests.rows import rows_of
 
 
 @pytest.fixture
@@ -95,25 +97,14 @@ def test_a_broken_configuration_file_is_a_catalog_error(home: Path) -> None:
         open_catalog("shop")
 
 
-@pytest.mark.parametrize(
-    ("properties", "refused"),
-    [
-        ({"uri": "postgresql://127.0.0.1:9/lake", "name": "lake"}, "name"),
-        ({"uri": "postgresql://127.0.0.1:9/lake", "self": "lake"}, "self"),
-        ({"uri": "thrift://127.0.0.1:9", "name": "lake"}, "name"),
-        ({"type": "in-memory", "name": "lake"}, "name"),
-        ({"type": "glue", "client": "lake"}, "client"),
-        ({"type": "dynamodb", "self": "lake"}, "self"),
-        ({"py-catalog-impl": "pyiceberg.catalog.memory.InMemoryCatalog", "name": "x"}, "name"),
-    ],
-)
+@rows_of(__file__, "arguments_of_pyiceberg.tsv", "given", "refused")
 def test_a_property_is_no_argument_of_pyicebergs_catalogs(
-    home: Path, properties: dict[str, str], refused: str
+    home: Path, given: str, refused: str
 ) -> None:
     with pytest.raises(CatalogError, match=f'"{refused}" is no property.*--catalog NAME'):
-        open_catalog(properties=properties)
+        open_catalog(properties=json.loads(given))
     with (home / ".pyiceberg.yaml").open("a") as file:
-        file.write("  mine:\n" + "".join(f"    {k}: {v}\n" for k, v in properties.items()))
+        file.write(f"  mine: {given}\n")
     with pytest.raises(CatalogError, match=f'catalog mine: "{refused}" is no property'):
         open_catalog("mine")
 

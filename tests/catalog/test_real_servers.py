@@ -16,6 +16,7 @@ import icesql
 from icesql.errors import StorageError, TableNotFoundError
 from tests.catalog import real_servers
 from tests.catalog.rest_server import Server
+from tests.sessions import fetched
 
 FIRST = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["x", "y", "z"]})
 SERVERS = ["iceberg", "iceberg planning", "nessie", "postgresql", "glue", "hive"]
@@ -86,11 +87,11 @@ def test_tables_in_namespaces_of_every_depth(place: Place) -> None:
     for name in names:
         place.table(*name)
     with place.connect() as connection:
-        shown = {row[0] for row in connection.execute("SHOW TABLES").fetchall()}
+        shown = {row[0] for row in fetched(connection, "SHOW TABLES")}
         assert {".".join(name) for name in names} <= shown
         for name in names:
             quoted = ".".join(f'"{part}"' for part in name)
-            rows = connection.execute(f"SELECT * FROM {quoted} ORDER BY id").fetchall()
+            rows = fetched(connection, f"SELECT * FROM {quoted} ORDER BY id")
             assert rows == [(1, "x"), (2, "y"), (3, "z")]
         with pytest.raises(TableNotFoundError):
             connection.execute("SELECT * FROM one.nope")
@@ -99,14 +100,14 @@ def test_tables_in_namespaces_of_every_depth(place: Place) -> None:
 def test_what_is_committed_is_seen(place: Place) -> None:
     table = place.table("seen", "t")
     with place.connect() as connection:
-        assert connection.execute("SELECT count(*) FROM seen.t").fetchall() == [(3,)]
+        assert fetched(connection, "SELECT count(*) FROM seen.t") == [(3,)]
         table.append(FIRST)
-        assert connection.execute("SELECT count(*) FROM seen.t").fetchall() == [(6,)]
+        assert fetched(connection, "SELECT count(*) FROM seen.t") == [(6,)]
         table.delete("id = 2")
-        rows = connection.execute("SELECT id, s FROM seen.t ORDER BY ALL").fetchall()
+        rows = fetched(connection, "SELECT id, s FROM seen.t ORDER BY ALL")
         assert rows == [(1, "x"), (1, "x"), (3, "z"), (3, "z")]
         table.overwrite(FIRST)
-        assert connection.execute("SELECT sum(id) FROM seen.t").fetchall() == [(6,)]
+        assert fetched(connection, "SELECT sum(id) FROM seen.t") == [(6,)]
         place.foreign.drop_table(("seen", "t"))
         with pytest.raises(TableNotFoundError):
             connection.execute("SELECT count(*) FROM seen.t")
@@ -129,12 +130,12 @@ def test_evolution_and_time_travel(place: Place) -> None:
     for changed in ({}, {"snapshot-loading-mode": "refs"}, {"rest-page-size": "1"}):
         with place.connect(**changed) as connection:
             sql = "SELECT * FROM travel.t ORDER BY id"
-            rows = connection.execute(sql).fetchall()
+            rows = fetched(connection, sql)
             assert rows == [(1, "x", None), (2, "y", None), (3, "z", None), (4, "w", 7)]
             for version in (str(first), "'v1'"):
                 sql = f"SELECT * FROM travel.t VERSION AS OF {version} ORDER BY id"
-                assert connection.execute(sql).fetchall() == [(1, "x"), (2, "y"), (3, "z")]
-            assert len(connection.execute("SHOW SNAPSHOTS FROM travel.t").fetchall()) == 2
+                assert fetched(connection, sql) == [(1, "x"), (2, "y"), (3, "z")]
+            assert len(fetched(connection, "SHOW SNAPSHOTS FROM travel.t")) == 2
 
 
 def test_a_view_is_read(place: Place) -> None:
@@ -144,20 +145,13 @@ def test_a_view_is_read(place: Place) -> None:
 
     place.foreign.create_namespace_if_not_exists(("views",))
     with place.connect() as connection:
-        connection.execute("SHOW TABLES").fetchall()
+        fetched(connection, "SHOW TABLES")
         prefix = "main/" if place.kind == "nessie" else ""
-        said = {"type": "sql", "sql": "SELECT 1 AS id", "dialect": "spark"}
-        version = {
-            "version-id": 1, "timestamp-ms": 1700000000000, "schema-id": 0, "summary": {},
-            "representations": [said], "default-namespace": ["views"],
-        }  # fmt: skip
-        column = {"id": 1, "name": "id", "type": "int", "required": False}
-        schema = {"type": "struct", "schema-id": 0, "fields": [column]}
-        body = {"name": "v", "schema": schema, "view-version": version, "properties": {}}
+        body = json.loads(Path(__file__).with_name("new_view.json").read_text())
         url = f"{place.properties['uri']}/v1/{prefix}namespaces/views/views"
         requests.post(url, json=body, timeout=100).raise_for_status()
-        assert connection.execute("SELECT * FROM views.v").fetchall() == [(1,)]
-        assert connection.execute("SHOW VIEWS FROM views").fetchall() == [("views.v", False)]
+        assert fetched(connection, "SELECT * FROM views.v") == [(1,)]
+        assert fetched(connection, "SHOW VIEWS FROM views") == [("views.v", False)]
 
 
 def test_scan_reports_are_taken(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +172,7 @@ def test_scan_reports_are_taken(place: Place, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(RestCatalog, "_post_report", posted)
     place.table("reported", "t")
     with place.connect() as connection:
-        connection.execute("SELECT s FROM reported.t WHERE id > 1").fetchall()
+        fetched(connection, "SELECT s FROM reported.t WHERE id > 1")
         assert done.wait(30)
     assert answers == [None]
 
@@ -226,7 +220,7 @@ def test_a_table_by_path_in_a_real_store(store: dict[str, str], tmp_path: Path) 
     with icesql.connect(properties=store) as connection:
         for path in (table.location(), table.metadata_location):
             sql = f"SELECT count(*), max(s) FROM iceberg_scan('{path}') WHERE id > 1"
-            assert connection.execute(sql).fetchall() == [(2, "z")]
+            assert fetched(connection, sql) == [(2, "z")]
 
 
 @pytest.mark.parametrize("reader", ["auto", "arrow"])
@@ -276,7 +270,7 @@ def test_a_real_store_takes_what_a_catalog_signs(
             connection.execute("SET cache = off")
             connection.execute(f"SET local_reader = '{reader}'")
             sql = f"SELECT count(*), max(s) FROM {reader}.t WHERE id > 1"
-            assert connection.execute(sql).fetchall() == [(2, "z")]
+            assert fetched(connection, sql) == [(2, "z")]
         assert server.signed
     finally:
         server.close()

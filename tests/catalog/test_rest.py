@@ -14,15 +14,16 @@ import icesql
 from icesql.catalog.rest.catalog import RestCatalog
 from icesql.errors import CatalogError, TableNotFoundError, UnsupportedTableError
 from tests.catalog.rest_server import ORDERS, Server, rest
-from tests.tables import read_table
+from tests.rows import rows_of
+from tests.sessions import fetched
 from tests.warm import fresh_python
 
 
 def test_a_query_takes_one_request_for_the_table(server: Server, warehouse: Path) -> None:
     with icesql.connect(uri=server.uri) as connection:
-        assert connection.execute("SELECT count(*) FROM shop.orders").fetchall() == [(39,)]
+        assert fetched(connection, "SELECT count(*) FROM shop.orders") == [(39,)]
         first = len(server.asked)
-        connection.execute("SELECT * FROM shop.orders VERSION AS OF 'opening'").fetchall()
+        fetched(connection, "SELECT * FROM shop.orders VERSION AS OF 'opening'")
         assert len(server.asked) == first + 1
     assert server.paths()[:2] == ["/v1/config", "/v1/namespaces/shop/tables/orders"]
     delegation = server.asked[1][3]["x-iceberg-access-delegation"]
@@ -60,7 +61,7 @@ def test_a_commit_is_seen_where_no_metadata_file_is_named(server: Server) -> Non
         for metadata, total in ((latest, 1140), (old, 190)) * 3:
             table["metadata"] = metadata
             for _ in range(2):
-                assert connection.execute(sql).fetchall() == [(total,)]
+                assert fetched(connection, sql) == [(total,)]
 
 
 def test_a_prefix_and_an_uri_of_the_server_are_used(server: Server) -> None:
@@ -244,12 +245,12 @@ def test_only_referenced_snapshots_are_loaded_until_another_is_asked_for(server:
     table["refs"] = {**table["metadata"], "snapshots": kept}
     given = {"snapshot-loading-mode": "refs"}
     with icesql.connect("lake", uri=server.uri, properties=given) as connection:
-        assert connection.execute("SELECT count(*) FROM shop.orders").fetchall() == [(39,)]
+        assert fetched(connection, "SELECT count(*) FROM shop.orders") == [(39,)]
         assert all(query.get("snapshots") == ["refs"] for _, _, query, _ in server.asked[1:])
         sql = f"SELECT count(*) FROM shop.orders VERSION AS OF {other}"
-        assert connection.execute(sql).fetchall() in ([(40,)], [(60,)])
+        assert fetched(connection, sql) in ([(40,)], [(60,)])
         assert "snapshots" not in server.asked[-1][2]
-        assert len(connection.execute("SHOW SNAPSHOTS FROM shop.orders").fetchall()) == 4
+        assert len(fetched(connection, "SHOW SNAPSHOTS FROM shop.orders")) == 4
 
 
 def test_vended_credentials_are_those_of_the_longest_prefix(server: Server) -> None:
@@ -271,9 +272,7 @@ def test_vended_credentials_are_those_of_the_longest_prefix(server: Server) -> N
     assert catalog.credentials(ORDERS, place)["s3.access-key-id"] == "fresh"
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "refused"), read_table(__file__, "read_restrictions.tsv")
-)
+@rows_of(__file__, "read_restrictions.tsv", "field", "value", "refused")
 def test_read_restrictions_are_refused_by_name(
     server: Server, field: str, value: str, refused: str
 ) -> None:

@@ -15,6 +15,7 @@ from icesql.catalog.rest.answers import Refusal
 from icesql.catalog.rest.reports import ScanReports
 from icesql.errors import CatalogError
 from tests.catalog.rest_server import ORDERS, Server, rest
+from tests.sessions import answer, fetched
 from tests.waits import wait_until
 
 SQL = "SELECT sum(id) FROM shop.orders WHERE region = 'a-secret-value'"
@@ -23,7 +24,7 @@ METRICS = "/v1/namespaces/shop/tables/orders/metrics"
 
 def test_a_scan_is_reported_without_the_values_of_its_filter(server: Server) -> None:
     with icesql.connect(uri=server.uri) as connection:
-        connection.execute(SQL).fetchall()
+        fetched(connection, SQL)
         wait_until(lambda: server.reports)
     path, report = server.reports[0]
     assert (path, report["report-type"]) == (METRICS, "scan-report")
@@ -46,8 +47,7 @@ def test_nothing_is_reported_where_it_is_not_wanted(
     if endpoints:
         server.config["endpoints"] = endpoints
     assert rest(server, **properties).load(ORDERS).reports is None
-    with icesql.connect(uri=server.uri, properties=properties) as connection:
-        connection.execute(SQL).fetchall()
+    answer(SQL, uri=server.uri, properties=properties)
     assert server.reports == []
 
 
@@ -56,10 +56,10 @@ def test_a_catalog_that_refuses_a_report_is_sent_no_more(server: Server, status:
     server.reporting = status
     server.redirects[METRICS] = (status, "")
     with icesql.connect(uri=server.uri) as connection:
-        rows = connection.execute(SQL).fetchall()
+        rows = fetched(connection, SQL)
         wait_until(lambda: METRICS in server.paths())
         wait_until(lambda: not any(t.name == "icesql-reports" for t in threading.enumerate()))
-        assert connection.execute(SQL).fetchall() == rows
+        assert fetched(connection, SQL) == rows
         time.sleep(0.05)
     assert server.paths().count(METRICS) == 1
 
@@ -73,10 +73,10 @@ def test_a_query_waits_for_no_report(server: Server, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("icesql.catalog.rest.catalog.RestCatalog._post_report", hang)
     with icesql.connect(uri=server.uri) as connection:
-        connection.execute(SQL).fetchall()
+        fetched(connection, SQL)
         assert held.wait(60)
         started = time.monotonic()
-        connection.execute(SQL).fetchall()
+        fetched(connection, SQL)
     assert time.monotonic() - started < 25
     free.set()
 

@@ -12,6 +12,7 @@ import pytest
 import icesql
 from icesql.catalog.rest import client
 from tests.catalog.rest_server import Server
+from tests.sessions import answer
 from tests.waits import wait_until
 
 
@@ -34,11 +35,8 @@ def uri(request: pytest.FixtureRequest, server: Server) -> str:
 
 def test_an_answer_ends_at_its_deadline(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_ANSWER_SECONDS", 1.0)
-    with (
-        icesql.connect(uri=uri) as opened,
-        pytest.raises(icesql.CatalogError, match="did not come"),
-    ):
-        opened.execute("SELECT * FROM s.t")
+    with pytest.raises(icesql.CatalogError, match="did not come"):
+        answer("SELECT * FROM s.t", uri=uri)
 
 
 def test_a_statement_that_ended_leaves_no_request(uri: str) -> None:

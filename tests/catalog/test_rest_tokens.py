@@ -84,22 +84,6 @@ def test_a_commit_and_credentials_are_asked_for_with_it(giving: Server) -> None:
     assert proofs(giving) == [("credentials", TABLES), ("orders", TABLES)]
 
 
-def test_a_table_that_comes_without_one_has_none_any_more(giving: Server) -> None:
-    catalog = loaded(giving)
-    giving.tables[ORDERS]["config"] = {}
-    catalog.load(ORDERS)
-    ask(catalog)
-    assert proofs(giving)[-1] == ("metrics", OWN)
-
-
-def test_a_table_that_did_not_change_keeps_it(giving: Server) -> None:
-    giving.tables[ORDERS]["etag"] = '"1"'
-    catalog = loaded(giving)
-    catalog.load(ORDERS)
-    ask(catalog)
-    assert proofs(giving)[-1] == ("metrics", TABLES)
-
-
 def test_one_that_has_expired_is_followed_by_the_catalogs_own(
     giving: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +103,25 @@ def test_one_that_has_expired_is_followed_by_the_catalogs_own(
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "proof"),
+    [
+        ({"etag": '"1"'}, {}, TABLES),  # one that did not change
+        ({}, {"config": {}}, OWN),
+        *[({"config": {"token": token}}, {}, OWN) for token in (None, "", 7, ["x"])],
+    ],
+)
+def test_which_token_proves_who_asks(
+    giving: Server, first: dict[str, Any], second: dict[str, Any], proof: str
+) -> None:
+    giving.tables[ORDERS] |= first
+    catalog = loaded(giving)
+    giving.tables[ORDERS] |= second
+    catalog.load(ORDERS)
+    ask(catalog)
+    assert proofs(giving)[-1] == ("metrics", proof)
+
+
+@pytest.mark.parametrize(
     "auth", [{}, {"auth": {"type": "basic", "basic": {"username": "u", "password": "p"}}}]
 )
 def test_a_catalog_that_knows_no_tokens_gets_none(giving: Server, auth: dict[str, Any]) -> None:
@@ -126,14 +129,6 @@ def test_a_catalog_that_knows_no_tokens_gets_none(giving: Server, auth: dict[str
     catalog.load(ORDERS)
     ask(catalog)
     assert TABLES not in [proof for _, proof in proofs(giving)]
-
-
-@pytest.mark.parametrize("token", [None, "", 7, ["x"]])
-def test_what_is_no_token_is_none(giving: Server, token: object) -> None:
-    giving.tables[ORDERS]["config"] = {"token": token}
-    catalog = loaded(giving)
-    ask(catalog)
-    assert proofs(giving)[-1] == ("metrics", OWN)
 
 
 def test_no_error_shows_it(giving: Server) -> None:

@@ -15,7 +15,8 @@ from icesql.catalog.rest import client as rest_client
 from icesql.catalog.rest.origins import is_same_server
 from icesql.errors import AccessDeniedError, CatalogError
 from tests.catalog.rest_server import ORDERS, Server, rest
-from tests.tables import read_table
+from tests.rows import rows_of
+from tests.sessions import answer
 
 PROOFS: list[dict[str, str]] = [
     {"credential": "me:s3cret!"},
@@ -126,7 +127,7 @@ def test_a_token_request_follows_no_redirect(server: Server, other: Server) -> N
     assert other.asked == []
 
 
-@pytest.mark.parametrize(("one", "two", "same"), read_table(__file__, "same_servers.tsv"))
+@rows_of(__file__, "same_servers.tsv", "one", "two", "same")
 def test_which_addresses_are_one_server(one: str, two: str, same: str) -> None:
     assert is_same_server(two, [one]) is (same == "yes")
 
@@ -134,7 +135,7 @@ def test_which_addresses_are_one_server(one: str, two: str, same: str) -> None:
 # ------------------------------------------------------------------ stores
 
 
-@pytest.mark.parametrize(("told", "given", "used"), read_table(__file__, "stores_of_a_server.tsv"))
+@rows_of(__file__, "stores_of_a_server.tsv", "told", "given", "used")
 @pytest.mark.parametrize("where", ["overrides", "config"])
 def test_a_secret_of_the_user_goes_to_no_store_of_the_server(
     server: Server, told: str, given: str, used: str, where: str
@@ -175,16 +176,11 @@ def test_a_confined_connection_takes_no_folder_from_a_server(
     if place is not None:
         server.tables[ORDERS]["metadata-location"] = place
     for access in ({"service": True}, {"confine": True}):
-        with (
-            icesql.connect(uri=server.uri, **access) as connection,
-            pytest.raises(AccessDeniedError, match="confine"),
-        ):
-            connection.execute("SELECT count(*) FROM shop.orders")
+        with pytest.raises(AccessDeniedError, match="confine"):
+            answer("SELECT count(*) FROM shop.orders", uri=server.uri, **access)
 
 
-@pytest.mark.parametrize(
-    ("place", "location", "listed"), read_table(__file__, "confined_to_a_server.tsv")
-)
+@rows_of(__file__, "confined_to_a_server.tsv", "place", "location", "listed")
 def test_a_confined_table_names_no_file_of_another_place(
     server: Server, place: str, location: str, listed: str
 ) -> None:
@@ -194,27 +190,22 @@ def test_a_confined_table_names_no_file_of_another_place(
         snapshot["manifest-list"] = listed
     table["metadata-location"] = place or None
     properties = {"s3.region": "r"}
-    with (
-        icesql.connect(uri=server.uri, properties=properties, service=True) as connection,
-        pytest.raises(AccessDeniedError, match="confine"),
-    ):
-        connection.execute("SELECT max(id) FROM shop.orders").fetchall()
+    with pytest.raises(AccessDeniedError, match="confine"):
+        answer(
+            "SELECT max(id) FROM shop.orders", uri=server.uri, properties=properties, service=True
+        )
 
 
 def test_roots_that_the_owner_names_hold_for_a_server(server: Server, warehouse: Path) -> None:
-    with icesql.connect(uri=server.uri, confine=[warehouse]) as connection:
-        assert connection.execute("SELECT max(id) IS NULL FROM shop.orders").fetchall()
-    with (
-        icesql.connect(uri=server.uri, confine=["/nowhere"]) as connection,
-        pytest.raises(AccessDeniedError),
-    ):
-        connection.execute("SELECT max(id) FROM shop.orders").fetchall()
+    assert answer("SELECT max(id) IS NULL FROM shop.orders", uri=server.uri, confine=[warehouse])
+    with pytest.raises(AccessDeniedError):
+        answer("SELECT max(id) FROM shop.orders", uri=server.uri, confine=["/nowhere"])
 
 
 # ------------------------------------------------------------------ answers
 
 
-@pytest.mark.parametrize(("text", "times"), read_table(__file__, "answers_of_no_catalog.tsv"))
+@rows_of(__file__, "answers_of_no_catalog.tsv", "text", "times")
 @pytest.mark.parametrize("ask", [lambda c: c.tables(), lambda c: c.load(("a", "b"))])
 def test_answers_of_another_shape_are_errors_of_ours(
     server: Server, text: str, times: str, ask: Callable[[Any], Any]

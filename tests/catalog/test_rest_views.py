@@ -11,10 +11,11 @@ import icesql
 from icesql.errors import TableNotFoundError
 from tests.catalog.rest_server import Server, rest
 from tests.query.views.stored import metadata
+from tests.sessions import fetched
 
 
 def rows(connection: Any, sql: str) -> list[Any]:
-    return list(connection.execute(sql).fetchall())
+    return list(fetched(connection, sql))
 
 
 def test_views_of_a_rest_catalog(server: Server) -> None:

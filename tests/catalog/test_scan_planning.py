@@ -23,7 +23,8 @@ from icesql.errors import (
 from tests.catalog.planning_server import PlanningServer
 from tests.catalog.rest_server import ORDERS, rest
 from tests.property.test_histories import problems
-from tests.tables import read_table
+from tests.rows import rows_of
+from tests.sessions import fetched
 from tests.waits import wait_until
 from tests.writer.history import History
 
@@ -59,7 +60,7 @@ def refused(
 ) -> None:
     """A query fails with such an error."""
     with connected(server, **properties) as connection, pytest.raises(kind, match=told):
-        connection.execute(sql).fetchall()
+        fetched(connection, sql)
 
 
 @pytest.mark.parametrize(("later", "page", "fan"), [(0, None, 1), (0, 1, 1), (1, 2, 3)])
@@ -77,15 +78,15 @@ def test_rows_are_those_of_ones_own_planning(
             "SELECT min(id), max(id) FROM shop.orders",
             "SELECT * FROM shop.types ORDER BY ALL",
         ):
-            assert connection.execute(sql).fetchall() == own.execute(sql).fetchall()
+            assert fetched(connection, sql) == fetched(own, sql)
     assert not planner.cancelled
 
 
 def test_the_request_says_what_is_read(planner: PlanningServer) -> None:
     with connected(planner) as connection:
         sql = "SELECT id FROM shop.orders VERSION AS OF 'opening' WHERE region = 'eu' AND id < 20"
-        connection.execute(sql).fetchall()
-        connection.execute("SELECT * FROM shop.orders").fetchall()
+        fetched(connection, sql)
+        fetched(connection, "SELECT * FROM shop.orders")
     asked, whole = planner.planned
     # Nothing is chosen of all columns: Java's server knows lists of variants by no name.
     assert "select" not in whole
@@ -103,7 +104,7 @@ def test_the_request_says_what_is_read(planner: PlanningServer) -> None:
 def test_explain_says_that_the_catalog_planned(planner: PlanningServer) -> None:
     planner.later, planner.page = 1, 1
     with connected(planner) as connection:
-        lines = connection.execute("EXPLAIN SELECT * FROM shop.orders").fetchall()
+        lines = fetched(connection, "EXPLAIN SELECT * FROM shop.orders")
     told = [line.strip() for (line,) in lines]
     files = next(line for line in told if line.startswith("data files:"))
     count = int(files.split()[2])
@@ -116,9 +117,9 @@ def test_explain_says_that_the_catalog_planned(planner: PlanningServer) -> None:
 def test_a_limit_asks_for_no_more_pages_than_it_takes(planner: PlanningServer) -> None:
     planner.page = 1
     with connected(planner) as connection:
-        assert len(connection.execute("SELECT * FROM shop.customers LIMIT 1").fetchall()) == 1
+        assert len(fetched(connection, "SELECT * FROM shop.customers LIMIT 1")) == 1
         planner.asked_tasks.clear()
-        assert len(connection.execute("SELECT * FROM shop.orders LIMIT 1").fetchall()) == 1
+        assert len(fetched(connection, "SELECT * FROM shop.orders LIMIT 1")) == 1
         assert len(planner.asked_tasks) < 8
         wait_until(lambda: planner.cancelled)
 
@@ -158,7 +159,7 @@ def test_the_word_of_the_server_about_a_table_counts_first(
     if table is not None:
         planner.tables[ORDERS]["config"] = {"scan-planning-mode": table}
     with connected(planner, **({"scan-planning-mode": catalog} if catalog else {})) as connection:
-        assert connection.execute("SELECT count(*) FROM shop.orders").fetchall() == [(39,)]
+        assert fetched(connection, "SELECT count(*) FROM shop.orders") == [(39,)]
     assert bool(planner.planned) is planned
 
 
@@ -196,9 +197,7 @@ def test_a_plan_that_restricts_what_may_be_read_is_refused_by_name(planner: Plan
     refused(planner, UnsupportedTableError, r"restrictions.*required-row-filter\), which")
 
 
-@pytest.mark.parametrize(
-    ("task", "file", "deletes", "told"), read_table(__file__, "contradictions_of_a_plan.tsv")
-)
+@rows_of(__file__, "contradictions_of_a_plan.tsv", "task", "file", "deletes", "told")
 def test_an_answer_that_contradicts_itself_is_told(
     planner: PlanningServer, task: str, file: str, deletes: str, told: str
 ) -> None:
@@ -216,25 +215,12 @@ def test_an_answer_that_contradicts_itself_is_told(
     refused(planner, CorruptFileError, rf"the catalog's plan for shop\.orders: .*{told}")
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda answer: {"status": "cancelled"}, "status cancelled"),
-        (
-            lambda answer: {
-                "status": "failed",
-                "error": {"message": "no such column", "type": "ValidationException", "code": 400},
-            },
-            "status failed: ValidationException: no such column",
-        ),
-        (lambda answer: {"status": "submitted"}, "without a plan-id"),
-        (lambda answer: {**answer, "plan-tasks": ["a", "a"]}, "plan tasks does not end"),
-        (lambda answer: {**answer, "file-scan-tasks": [{}]}, "invalid response"),
-        (lambda answer: {"plan-id": "x"}, "invalid response"),
-    ],
-)
-def test_an_answer_that_is_no_plan_is_told(planner: PlanningServer, change: Any, told: str) -> None:
-    planner.change = change
+@rows_of(__file__, "no_plans.tsv", "how", "members", "told")
+def test_an_answer_that_is_no_plan_is_told(
+    planner: PlanningServer, how: str, members: str, told: str
+) -> None:
+    own = json.loads(members)
+    planner.change = lambda answer: answer | own if how == "with" else own
     refused(planner, CatalogError, told)
 
 
@@ -252,7 +238,7 @@ def test_a_filter_of_the_catalogs_own_is_refused(planner: PlanningServer) -> Non
             connection.execute("SELECT * FROM shop.orders")
         # It says no more than the query does.
         sql = "SELECT count(*) FROM shop.orders WHERE region = 'eu' AND id > 0"
-        assert connection.execute(sql).fetchall() != [(0,)]
+        assert fetched(connection, sql) != [(0,)]
 
 
 def test_a_file_of_this_machine_is_not_read_for_a_remote_table(planner: PlanningServer) -> None:
@@ -278,11 +264,11 @@ def test_a_plan_that_does_not_come_is_left_at_once(planner: PlanningServer, hang
     planner.catalog = slow  # type: ignore[method-assign]
     try:
         with connected(planner) as connection:
-            connection.execute("SHOW TABLES FROM shop").fetchall()
+            fetched(connection, "SHOW TABLES FROM shop")
             connection.execute("SET query_timeout = 0.4")
             started = time.monotonic()
             with pytest.raises(QueryCancelledError):
-                connection.execute("SELECT * FROM shop.orders").fetchall()
+                fetched(connection, "SELECT * FROM shop.orders")
             assert time.monotonic() - started < 30
             released.set()
             if hangs != "POST":  # the connection is closed before the plan has a name
@@ -303,7 +289,7 @@ def test_a_plan_that_takes_too_long_is_told_and_cancelled(planner: PlanningServe
 
 def test_an_overloaded_server_is_asked_again(planner: PlanningServer) -> None:
     with connected(planner) as connection:
-        connection.execute("SHOW TABLES FROM shop").fetchall()
+        fetched(connection, "SHOW TABLES FROM shop")
         answer = planner.catalog
 
         def busy(request: Any, parts: list[str], *others: Any) -> None:
@@ -314,7 +300,7 @@ def test_an_overloaded_server_is_asked_again(planner: PlanningServer) -> None:
             answer(request, parts, *others)
 
         planner.catalog = busy  # type: ignore[method-assign]
-        assert connection.execute("SELECT count(*) FROM shop.orders").fetchall() == [(39,)]
+        assert fetched(connection, "SELECT count(*) FROM shop.orders") == [(39,)]
 
 
 # ---------------------------------------------------------------------- credentials

@@ -14,6 +14,8 @@ import pytest
 import icesql
 from tests.catalog.rest_server import Server
 from tests.query.views.stored import metadata
+from tests.sessions import fetched
+from tests.slt.runner import Case, read_cases, run_record
 from tests.writer.table import TableWriter
 
 
@@ -42,7 +44,7 @@ def con(lake: Path) -> Iterator[icesql.Connection]:
 
 
 def rows(con: icesql.Connection, sql: str) -> list[tuple]:
-    return con.execute(sql).fetchall()
+    return fetched(con, sql)
 
 
 def found_or_said(con: icesql.Connection, sql: str) -> str:
@@ -56,7 +58,6 @@ def test_catalogs_are_listed_without_asking_any(con: icesql.Connection, server: 
     assert rows(con, "SHOW CATALOGS") == [
         ("lake", "directory"), ("files", "sql"), ("gone", "sql"), ("missing", "hive"), ("remote", "rest"),
     ]  # fmt: skip
-    assert rows(con, "SHOW CATALOGS LIKE 'F%'") == [("files", "sql")]
     assert con.catalogs() == ["lake", "files", "gone", "missing", "remote"]
     assert server.asked == []
 
@@ -73,41 +74,20 @@ def test_one_query_reads_all_three(con: icesql.Connection) -> None:
     assert rows(con, sql) == [(len(kept & past & set(opening)),)]
 
 
-def test_what_a_catalog_holds_is_listed_with_its_name_in_front(con: icesql.Connection) -> None:
-    assert rows(con, "SHOW TABLES") == [("ns.things",)]
-    assert rows(con, "SHOW TABLES FROM ns") == [("ns.things",)]
-    assert rows(con, "SHOW TABLES FROM lake.ns") == [("ns.things",)]
-    assert rows(con, "SHOW TABLES FROM remote") == [("remote.shop.orders",)]
-    assert rows(con, "SHOW TABLES FROM Remote.shop LIKE 'o%'") == [("remote.shop.orders",)]
-    assert rows(con, "SHOW TABLES IN files.shop") == [
-        ("files.shop.customers",), ("files.shop.orders",), ("files.shop.types",),
-    ]  # fmt: skip
-    assert rows(con, "SHOW SCHEMAS") == [("ns",)]
-    assert rows(con, "SHOW SCHEMAS FROM remote") == [("remote.shop",)]
+@pytest.mark.parametrize(
+    "case", read_cases(Path(__file__).with_name("several_catalogs.slt")), ids=lambda own: own.name
+)
+def test_what_sessions_show(con: icesql.Connection, case: Case) -> None:
+    for record in case.records:
+        run_record(con, record, None)
+
+
+def test_tables_of_each_catalog(con: icesql.Connection) -> None:
     assert [row[0] for row in rows(con, "DESCRIBE remote.shop.orders")][:2] == ["id", "region"]
     assert con.tables("remote") == ["remote.shop.orders"]
     assert con.tables("lake") == ["lake.ns.things"]
     for (name,) in rows(con, "SHOW TABLES FROM files"):
         rows(con, f"SELECT * FROM {name} LIMIT 1")
-
-
-def test_use_leads_into_another_catalog_and_back(con: icesql.Connection) -> None:
-    con.execute("USE remote.shop")
-    assert rows(con, "SELECT count(*) FROM orders") == rows(
-        con, "SELECT count(*) FROM remote.shop.orders"
-    )
-    assert rows(con, "SHOW TABLES") == [("remote.shop.orders",)]
-    assert rows(con, "SHOW SCHEMAS") == [("remote.shop",)]
-    assert rows(con, "SELECT count(*) FROM ns.things") == [(2,)]  # the own catalog stays in reach
-    with pytest.raises(icesql.TableNotFoundError, match=r'did you mean "shop.orders"'):
-        con.execute("SELECT * FROM order_")
-    con.execute("USE files")
-    assert len(rows(con, "SHOW TABLES")) == 3
-    assert rows(con, "SELECT count(*) FROM shop.customers") == [(4,)]
-    con.execute("USE ns")
-    assert rows(con, "SELECT count(*) FROM things") == [(2,)]
-    con.execute("USE lake")
-    assert rows(con, "SHOW TABLES") == [("ns.things",)]
 
 
 def test_own_namespaces_go_before_catalogs(lake: Path) -> None:
@@ -121,44 +101,12 @@ def test_own_namespaces_go_before_catalogs(lake: Path) -> None:
 
 def test_without_a_catalog_of_its_own_a_session_has_the_configured_ones(lake: Path) -> None:
     with icesql.connect() as con:
-        assert [name for name, _ in rows(con, "SHOW CATALOGS")] == [
-            "files",
-            "gone",
-            "missing",
-            "remote",
-        ]
+        shown = [name for name, _ in rows(con, "SHOW CATALOGS")]
+        assert shown == ["files", "gone", "missing", "remote"]
         con.execute("USE files.shop")
         assert rows(con, "SELECT count(*) FROM customers") == [(4,)]
         with pytest.raises(icesql.ProgrammingError, match='no catalog "file"; did you mean files'):
             con.execute("USE file")
-
-
-@pytest.mark.parametrize(
-    ("sql", "kind", "said"),
-    [
-        (
-            "USE remote.shp",
-            icesql.ProgrammingError,
-            '"shp" not found in catalog remote; did you mean shop',
-        ),
-        ("USE nowhere", icesql.ProgrammingError, 'namespace "nowhere" not found'),
-        (
-            "SELECT * FROM remote.shop.order_",
-            icesql.TableNotFoundError,
-            'did you mean "remote.shop.orders"',
-        ),
-        ("SELECT * FROM remot.shop.orders", icesql.TableNotFoundError, "remot.shop.orders"),
-        # One that is configured and cannot be opened says why.
-        ("SELECT * FROM gone.a.b", icesql.CatalogError, "/nowhere/x.db"),
-        ("SHOW TABLES FROM gone", icesql.CatalogError, "/nowhere/x.db"),
-        ("SELECT * FROM missing.a.b", icesql.OperationalError, "missing"),
-    ],
-)
-def test_errors_name_the_catalog(
-    con: icesql.Connection, sql: str, kind: type[Exception], said: str
-) -> None:
-    with pytest.raises(kind, match=said):
-        con.execute(sql)
 
 
 def test_a_restricted_session_sees_what_it_may_open(lake: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +19,8 @@ from icesql.errors import (
     UnsupportedTableError,
 )
 from tests.catalog import tables
+from tests.sessions import fetched
+from tests.warm import fresh_python
 
 V0 = """
 CREATE TABLE iceberg_tables (
@@ -192,10 +192,7 @@ def test_loading_imports_nothing_slow(warehouse: Path) -> None:
         "slow = ('pyiceberg', 'pyarrow', 'numpy', 'fastavro', 'pydantic', 'sqlalchemy'); "
         "print([m for m in slow if m in sys.modules])"
     )
-    shown = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert shown.stdout.strip() == "[]"
+    assert fresh_python(code).strip() == "[]"
 
 
 def damaged(file: Path) -> list[bytes]:
@@ -301,7 +298,7 @@ def test_only_create_makes_the_file_of_a_uri(tmp_path: Path) -> None:
         connection.execute("CREATE SCHEMA IF NOT EXISTS s")
         connection.execute("CREATE TABLE s.t AS SELECT 1 AS a")
     with connect(**place) as connection:
-        assert connection.execute("SELECT a FROM s.t").fetchall() == [(1,)]
+        assert fetched(connection, "SELECT a FROM s.t") == [(1,)]
         connection.execute("CREATE SCHEMA IF NOT EXISTS s")
 
 

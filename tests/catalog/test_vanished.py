@@ -9,6 +9,7 @@ import pytest
 
 import icesql
 from icesql.errors import StorageError
+from tests.sessions import fetched
 
 
 @pytest.mark.parametrize("gone", ["snap-*.avro", "*-m0.avro", "*.metadata.json"])
@@ -21,7 +22,7 @@ def test_a_metadata_file_that_vanished_is_named(gone: str, warehouse: Path, tmp_
         shutil.move(warehouse, tmp_path / "aside")
         try:
             with pytest.raises(StorageError) as caught:
-                connection.execute("SELECT * FROM shop.orders").fetchall()
+                fetched(connection, "SELECT * FROM shop.orders")
         finally:
             shutil.move(tmp_path / "aside", warehouse)
     text = str(caught.value)

@@ -11,10 +11,10 @@ from icesql.repl.commands import (
     parse_command,
     statement_of,
 )
-from tests.tables import read_table
+from tests.rows import rows_of
 
 
-@pytest.mark.parametrize(("typed", "name", "argument"), read_table(__file__, "commands.tsv"))
+@rows_of(__file__, "commands.tsv", "typed", "name", "argument")
 def test_commands_are_read(typed: str, name: str, argument: str) -> None:
     text = typed.replace("⇥", "\t")
     read = parse_command if text.strip().startswith("\\") else in_words
@@ -41,7 +41,7 @@ def test_an_unknown_command_with_a_dot_is_no_sql() -> None:
         in_words(".nonsense")
 
 
-@pytest.mark.parametrize(("typed", "statement"), read_table(__file__, "command_statements.tsv"))
+@rows_of(__file__, "command_statements.tsv", "typed", "statement")
 def test_commands_about_tables_are_statements(typed: str, statement: str) -> None:
     found = statement_of(parse_command(typed))
     assert found == (None if statement == "-" else statement)

@@ -7,7 +7,6 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
@@ -18,7 +17,7 @@ from icesql.repl.completing.prompt import SqlCompleter
 from icesql.repl.completing.source import ConnectionSource
 from icesql.repl.completing.suggest import quoted, suggestions, word_at
 from icesql.repl.prompt.typed import inputs, is_complete, runs_by_empty_line
-from tests.tables import read_table
+from tests.rows import rows_of
 from tests.waits import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +78,7 @@ def texts(text: str, kind: str | None = None, names: Names | None = None) -> lis
     return [each.text for each in found if kind in (None, each.kind)]
 
 
-@pytest.mark.parametrize(("text", "kind", "offered"), read_table(__file__, "completed.tsv"))
+@rows_of(__file__, "completed.tsv", "text", "kind", "offered")
 def test_what_is_offered(text: str, kind: str, offered: str) -> None:
     found = suggestions(text, Names(Source()))
     wanted = {"any": lambda own: True, "no column": lambda own: own != "column"}
@@ -121,7 +120,7 @@ def test_a_key_is_quick_with_many_tables() -> None:
 
 
 def test_no_cut_of_any_statement_breaks_completion() -> None:
-    names, found = Names(Source()), list[str]()
+    completer, found = SqlCompleter(Names(Source())), list[str]()
     for name in ("accepted.sql", "rejected.sql"):
         found += (ROOT / "grammar" / name).read_text(encoding="utf-8").split(";")
     for path in sorted((ROOT / "tests" / "slt").rglob("*.slt")):
@@ -131,8 +130,9 @@ def test_no_cut_of_any_statement_breaks_completion() -> None:
     for text in random.Random(7).sample([each.strip() for each in found], 20):
         for length in range(len(text) + 1):
             before = text[:length]
-            for each in suggestions(before, names, text[length:]):
+            for each in completer.get_completions(Document(text, length), CompleteEvent()):
                 assert each.text.isprintable(), each
+                assert -each.start_position <= length
             assert before.endswith(word_at(before))
             is_complete(before)
             is_complete(before, dialect="spark")
@@ -161,19 +161,6 @@ def test_names_are_asked_for_once_until_forgotten() -> None:
 def test_a_catalog_that_fails_offers_no_names() -> None:
     assert suggestions("SELECT * FROM ", Names(Broken())) == []
     assert suggestions("SELECT * FROM t WHERE ", Names(Broken())) != []
-
-
-STATEMENT = """SELECT o.region, "Total Amount" AS x, 'it''s' -- why
-FROM sales.orders VERSION AS OF 'v1' o /* and */ JOIN sales.customers c ON o.id = c.id
-WHERE o.id IN (1, 2) AND c.name LIKE 'a%' GROUP BY ALL ORDER BY 1 DESC LIMIT 5;"""
-
-
-def test_no_prefix_of_a_statement_breaks_completion() -> None:
-    completer = SqlCompleter(Names(Source()))
-    for length in range(len(STATEMENT) + 1):
-        document = Document(STATEMENT[:length])
-        for completion in completer.get_completions(document, CompleteEvent()):
-            assert -completion.start_position <= length
 
 
 def test_a_completion_replaces_the_word_at_the_cursor() -> None:
@@ -246,9 +233,7 @@ def test_what_comes_later_joins_what_is_shown() -> None:
     assert len(shown) == len(set(shown))
 
 
-@pytest.mark.parametrize(
-    ("dialect", "name", "about"), read_table(__file__, "offered_functions.tsv")
-)
+@rows_of(__file__, "offered_functions.tsv", "dialect", "name", "about")
 def test_functions_are_offered_with_their_arguments(dialect: str, name: str, about: str) -> None:
     with icesql.connect(dialect=dialect or None) as connection:
         functions = ConnectionSource(connection, dialect).functions()

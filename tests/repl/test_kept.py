@@ -10,7 +10,7 @@ import pytest
 from prompt_toolkit.history import FileHistory
 
 from icesql.repl.prompt.kept import HistoryFile, holds_secret
-from tests.tables import read_table
+from tests.rows import rows_of
 
 
 def kept(path: Path) -> list[str]:
@@ -18,7 +18,7 @@ def kept(path: Path) -> list[str]:
     return list(HistoryFile(path).load_history_strings())[::-1]
 
 
-@pytest.mark.parametrize(("text", "is_kept"), read_table(__file__, "kept.tsv"))
+@rows_of(__file__, "kept.tsv", "text", "is_kept")
 def test_a_statement_with_a_secret_is_not_kept(text: str, is_kept: str, tmp_path: Path) -> None:
     if "map(" not in text:
         assert holds_secret(text) is (is_kept == "no")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 import icesql
 from tests.repl.in_terminal import spawned, talk
+from tests.rows import rows_of
 from tests.waits import wait_until
 from tests.warm import ROOT
 from tests.warm import icesql as command
@@ -93,70 +95,21 @@ def test_the_end_of_a_script_commits_nothing(lake: Path, tmp_path: Path, way: st
     assert not (tmp_path / "rows.csv").exists(), "its rows are nobody's"
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "BEGIN",
-        "BEGIN; SELECT count(*) FROM s.t",
-        "BEGIN; DELETE FROM s.t WHERE id > 77",
-        f"{DELETES}; ROLLBACK",
-        f"{DELETES}; ROLLBACK; BEGIN",
-    ],
-)
-def test_one_without_changes_ends_silently(lake: Path, script: str) -> None:
-    done = command("--warehouse", lake, "-c", script)
-    assert done.returncode == 0
-    assert "rolled back" not in done.stderr
-    assert count(lake) == 10
+ENDED = "a statement of this transaction failed; ROLLBACK ends it"
 
 
-def test_a_committed_one_is_not_rolled_back(lake: Path) -> None:
-    done = command("--warehouse", lake, "-c", f"{DELETES}; COMMIT; BEGIN; DELETE FROM s.t")
-    assert (done.returncode, count(lake)) == (1, 5)
-
-
-@pytest.mark.usefixtures("unchanged")
-def test_an_error_of_a_script_rolls_back_and_says_both(lake: Path) -> None:
-    done = command("--warehouse", lake, "-c", f"{DELETES}; SELECT nope FROM s.t; COMMIT")
-    assert done.returncode == 1
-    assert LOST in done.stderr
-    assert "nope" in done.stderr
-
-
-@pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize(
-    "fails",
-    [
-        "INSERT INTO s.t SELECT 'x'",
-        "INSERT INTO s.t VALUES (1, 2)",
-        "SELEC 1",
-        "SELECT nope FROM s.t",
-        "SELECT error('while it is read') FROM s.t",
-        "CREATE TABLE s.u (a INT)",
-        "EXECUTE nothing",
-        "BEGIN",
-    ],
-)
-def test_a_failed_statement_fails_the_transaction_of_a_script(lake: Path, fails: str) -> None:
-    script = f"{DELETES}; {fails}; DELETE FROM s.t; SELECT 40 + 2; SET engine = 'local'; COMMIT"
-    done = command("--warehouse", lake, "--continue-on-error", "-c", script)
-    assert done.returncode == 1
-    assert done.stderr.count("a statement of this transaction failed; ROLLBACK ends it") == 3
-    assert "statement 7: a statement of the transaction failed, so it was rolled back" in (
-        done.stderr
-    )
-    assert "42" not in done.stdout
-
-
-def test_a_rollback_ends_a_failed_transaction(lake: Path) -> None:
-    script = f"{DELETES}; SELECT nope; ROLLBACK; DELETE FROM s.t WHERE id = 9; SELECT 40 + 2"
-    done = command("--warehouse", lake, "--continue-on-error", "-c", script)
-    assert (done.returncode, count(lake)) == (1, 9)
-    assert "42" in done.stdout
-    # And where it is left open behind the error, it is rolled back as any other.
-    done = command("--warehouse", lake, "--continue-on-error", "-c", f"{DELETES}; SELECT nope")
-    assert (done.returncode, count(lake)) == (1, 9)
-    assert LOST in done.stderr
+@rows_of(__file__, "left_open.tsv", "options", "script", "code", "left", "written", "told")
+def test_what_a_script_leaves(
+    lake: Path, options: str, script: str, code: str, left: str, written: str, told: str
+) -> None:
+    before = files(lake)
+    script = script.replace("DELETES", DELETES)
+    done = command("--warehouse", lake, *options.split(), "-c", script)
+    assert (done.returncode, count(lake)) == (int(code), int(left))
+    assert re.search(written, done.stdout, re.DOTALL)
+    assert re.search(told.removeprefix("THRICE"), done.stderr, re.DOTALL)
+    assert done.stderr.count(ENDED) == (3 if told.startswith("THRICE") else 0)
+    assert (code, left) != ("1", "10") or files(lake) == before
 
 
 def test_a_reader_that_leaves_commits_nothing(lake: Path) -> None:

@@ -12,7 +12,7 @@ from icesql.errors import ProgrammingError
 from icesql.repl.preferences import _VALUES, ConfigFile, ShellPreferences, read_config
 from icesql.repl.results import TEXT_FORMATS
 from icesql.repl.run_command import variable
-from tests.tables import read_table
+from tests.rows import rows_of
 
 GOOD = """\
 warehouse = "/data"
@@ -53,7 +53,7 @@ def test_no_file_is_no_matter_unless_it_was_named(tmp_path: Path) -> None:
         read_config({"ICESQL_CONFIG": str(tmp_path / "nothing.toml")})
 
 
-@pytest.mark.parametrize(("text", "told"), read_table(__file__, "wrong_preferences.tsv"))
+@rows_of(__file__, "wrong_preferences.tsv", "text", "told")
 def test_what_a_file_says_wrong_is_an_error_with_its_name(
     tmp_path: Path, text: str, told: str
 ) -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import io
+from ast import literal_eval
 
 import pytest
 
 from icesql.context import Progress
 from icesql.repl.progress.line import ProgressLine, progress_text, stopped_text
+from tests.rows import rows_of
 
 
 def drawing() -> tuple[io.StringIO, list[float], ProgressLine]:
@@ -32,19 +34,14 @@ def test_a_slow_one_is_drawn_now_and_then_and_taken_away() -> None:
     assert out.getvalue().endswith("reading 1/2\r\x1b[2K")
 
 
-def test_progress_names_stage_count_and_size() -> None:
-    assert progress_text(Progress("planning", 3)) == "planning 3"
-    assert progress_text(Progress("reading", 1000, 2000, 3 << 20)) == "reading 1,000/2,000 · 3 MB"
-
-
-def test_rate_and_time_left_are_told_after_a_second() -> None:
-    half = Progress("fetching", 2, 4, 30 << 20, 60 << 20)
-    assert progress_text(half, 0.5) == "fetching 2/4 · 30 MB of 60 MB"
-    assert progress_text(half, 3) == "fetching 2/4 · 30 MB of 60 MB · 10 MB/s · 3.00 s left"
-    assert progress_text(Progress("spark", 1, 4), 2) == "spark 1/4 · 6.00 s left"
-    running = Progress("running", 0, bytes_done=10 << 20, bytes_total=40 << 20)
-    assert progress_text(running, 2) == "running 2.00 s · 10 MB of 40 MB · 5 MB/s · 6.00 s left"
-    assert progress_text(Progress("running", 0), 2) == "running 2.00 s"
+@rows_of(__file__, "progress.tsv", "stage", "done", "total", "read", "size", "seconds", "told")
+def test_what_progress_tells(
+    stage: str, done: str, total: str, read: str, size: str, seconds: str, told: str
+) -> None:
+    counts = map(literal_eval, (done, total))
+    read_bytes, all_bytes = (each and each << 20 for each in map(literal_eval, (read, size)))
+    progress = Progress(stage, *counts, bytes_done=read_bytes, bytes_total=all_bytes)
+    assert progress_text(progress, *filter(None, [literal_eval(seconds)])) == told
 
 
 def test_rows_that_are_written_while_a_query_runs_are_one_line() -> None:
@@ -95,13 +92,6 @@ def test_nothing_is_drawn_over_rows_that_are_shown() -> None:
     now[0] = 6.0
     line(Progress("reading", 2, 2))
     assert "reading 2/2" in out.getvalue()
-
-
-def test_all_of_it_leaves_no_time() -> None:
-    whole = Progress("running", 0, bytes_done=132, bytes_total=132)
-    assert progress_text(whole, 2) == "running 2.00 s · 132 B of 132 B · 66 B/s"
-    assert progress_text(Progress("committing", 1)) == "committing"
-    assert progress_text(Progress("committing", 2), 3) == "committing, attempt 2"
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,12 @@ from datetime import UTC
 from decimal import Decimal
 from typing import Any
 
-import pytest
-
 from icesql.engine.values import Timestamp
 from icesql.repl.cells import Style, display_width, json_of, text_of
 from icesql.repl.headings import heading_lines
 from icesql.repl.render import ROWS_MEASURED, row_line, write_rows
 from icesql.scan.report_text import bytes_text
-from tests.tables import read_table
+from tests.rows import rows_of
 
 
 def written(
@@ -63,13 +61,6 @@ def test_table_is_cut_to_the_width_of_the_terminal() -> None:
     assert "a" * 100 in written("table", ["id", "left", "right"], rows)
 
 
-def test_columns_without_room_fall_off_and_are_marked() -> None:
-    columns = [f"column_{number}" for number in range(20)]
-    lines = written("table", columns, [tuple(range(20))], Style(50)).splitlines()
-    assert max(map(display_width, lines)) <= 50
-    assert lines[0].endswith("…")
-
-
 def test_headings_above_narrow_values_are_whole_on_several_lines() -> None:
     columns = [
         "rewritten_data_files_count", "added_data_files_count", "rewritten_bytes_count",
@@ -88,9 +79,7 @@ def test_headings_above_narrow_values_are_whole_on_several_lines() -> None:
     assert "city" in lines[lines.index(next(x for x in lines if "--" in x)) - 1]
 
 
-@pytest.mark.parametrize(
-    ("heading", "width", "expected"), read_table(__file__, "folded_headings.tsv")
-)
+@rows_of(__file__, "folded_headings.tsv", "heading", "width", "expected")
 def test_a_heading_is_folded_where_a_word_ends(heading: str, width: str, expected: str) -> None:
     """One that has no room even so is left for the caller to cut."""
     lines = expected.split(" ¦ ")

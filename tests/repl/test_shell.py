@@ -20,6 +20,7 @@ import icesql
 from icesql.repl.prompt.typed import is_complete
 from icesql.repl.shell import Shell, history_path
 from tests.repl.in_terminal import PROMPT, spawned, talk
+from tests.sessions import fetched
 from tests.tables import read_table
 
 
@@ -89,7 +90,7 @@ def test_the_history_of_a_table_is_drawn(shell: Shell, warehouse: Path) -> None:
         ids = [
             str(row[0]) for row in connection.execute(f"SELECT snapshot_id FROM {table}.snapshots")
         ]
-        refs = connection.execute(f"SHOW REFS FROM {table}").fetchall()
+        refs = fetched(connection, f"SHOW REFS FROM {table}")
     words = [set(line.replace(",", "").split()) for line in lines]
     assert [sum(number in line for line in words) for number in ids] == [1] * len(ids)
     for name, kind, number in refs:
@@ -165,7 +166,7 @@ def test_what_is_slow_says_how_far_it_is(connection: Any) -> None:
     seen: list[str] = []
     connection.progress = lambda progress: seen.append(progress.stage)
     sql = "SELECT count(*) FROM range(4000000) a(n), range(4) b(m) WHERE a.n * b.m % 7 = 3"
-    connection.execute(f"{sql} AND a.n >= (SELECT min(id) FROM shop.orders)").fetchall()
+    fetched(connection, f"{sql} AND a.n >= (SELECT min(id) FROM shop.orders)")
     assert "running" in seen
 
 
@@ -214,7 +215,7 @@ def test_what_is_longer_than_the_screen_is_paged(
         talk(child, ("G", "Ctrl-C"), ("q", PROMPT))
         # Ids stand whole, each on a line that fits.
         with icesql.connect(warehouse=str(warehouse)) as connection:
-            rows = connection.execute("SELECT snapshot_id FROM shop.orders.snapshots").fetchall()
+            rows = fetched(connection, "SELECT snapshot_id FROM shop.orders.snapshots")
         talk(child, ("\\snapshots shop.orders⏎", r"\x1b\[\?2004l"), ("", PROMPT))
         lines = child.before.splitlines()
         for (number,) in rows:

@@ -6,7 +6,6 @@ import json
 import struct
 
 import duckdb
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +14,7 @@ from icesql.dbapi.cursor import result_types
 from icesql.engine.result_schema import ResultType
 from icesql.repl.cells import json_of, text_of
 from icesql.repl.single_floats import as_written
-from tests.tables import read_table
+from tests.rows import rows_of
 
 FLOAT = ResultType("float")
 
@@ -45,9 +44,7 @@ def test_the_value_is_that_of_the_engines_text(values):
     assert [shown(value) for value in values] == wanted
 
 
-@pytest.mark.parametrize(
-    ("expression", "text", "as_json"), read_table(__file__, "shown_values.tsv")
-)
+@rows_of(__file__, "shown_values.tsv", "expression", "text", "as_json")
 def test_values_of_queries(expression, text, as_json):
     with icesql.connect(settings={"timezone": "UTC"}) as con:
         cursor = con.execute(f"SELECT {expression}, 1")

@@ -45,15 +45,6 @@ def test_control_characters_are_spelled_out_and_text_is_not() -> None:
     assert one_line("a\nb") == "a\\nb"
 
 
-@pytest.mark.parametrize("output_format", ["csv", "json", "jsonl", "table", "markdown"])
-def test_a_terminal_gets_no_control_character_and_a_pipe_every_one(output_format: str) -> None:
-    terminal, pipe = _Terminal(), io.StringIO()
-    Output(terminal, output_format).write(NASTY)
-    Output(pipe, output_format).write(NASTY)
-    assert controls(terminal.getvalue()) == []
-    assert pipe.getvalue() == NASTY
-
-
 def test_json_on_a_terminal_stays_json() -> None:
     terminal = _Terminal()
     Output(terminal, "json").write('{"a": "\x9b\u202e\U000e0041"}')

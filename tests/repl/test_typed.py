@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from icesql.repl.prompt.typed import inputs, is_complete, runs_by_empty_line
+from tests.rows import rows_of
 from tests.tables import read_table
 
 
-@pytest.mark.parametrize(("dialect", "text", "then"), read_table(__file__, "entered.tsv"))
+@rows_of(__file__, "entered.tsv", "dialect", "text", "then")
 def test_what_enter_does(dialect: str, text: str, then: str) -> None:
     typed = text.replace("⏎", "\n")
     assert is_complete(typed, dialect=dialect or None) is (then == "runs")
@@ -23,31 +23,19 @@ def test_an_empty_line_runs_queries_and_nothing_that_changes_a_table() -> None:
     assert not runs_by_empty_line("")
 
 
-@pytest.mark.parametrize(("text", "found", "unfinished"), read_table(__file__, "inputs.tsv"))
+@rows_of(__file__, "inputs.tsv", "text", "found", "unfinished")
 def test_commands_stand_on_lines_of_their_own(text: str, found: str, unfinished: str) -> None:
     text, found, unfinished = (each.replace("⏎", "\n") for each in (text, found, unfinished))
     assert inputs(text) == (found.split(" ¦ ") if found else [], unfinished)
 
 
 # Lines, and whether each is a command where no quote or comment is open.
-_LINES = st.sampled_from([
-    [("SELECT a", False)],
-    [("DELETE FROM t WHERE a = 1 -- one", False)],
-    [("AND b = 2", False)],
-    [("  OR c = 'it''s' -- x;", False)],
-    [("AND id = 3;", False)],
-    [("COMMIT;  -- done", False)],
-    [(";", False)],
-    [("", False)],
-    [("SHOW", False)],
-    [("x = '", False), ("\\timing", False), ("exit", False), ("'", False)],
-    [("/* ;", False), ("\\dt", False), ("*/ -- '", False)],
-    [("$a$", False), ("\\q", False), ("$a$ ,", False)],
-    [("\\timing", True)],
-    [("  \\x on  ", True)],
-    [("\\! echo it's -- /*", True)],
-    [("help", True)],
-])  # fmt: skip
+_LINES = st.sampled_from(
+    [
+        [(line, command == "yes") for line in lines.split("⏎")]
+        for command, lines in read_table(__file__, "typed_lines.tsv")
+    ]
+)
 
 
 @given(st.lists(_LINES, max_size=12), st.data())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+from ast import literal_eval
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +21,16 @@ from icesql.errors import (
     TableNotFoundError,
 )
 from tests import warm
-from tests.writer.table import TableWriter
+from tests.rows import rows_of
+from tests.security.conftest import one_column
+from tests.sessions import answer, fetched
 
-FIELDS = [{"id": 1, "name": "a", "required": False, "type": "long"}]
 NAMES = list(Settings.__struct_fields__)
 VALUES = {"engine": "spark", "local_reader": "arrow", "timezone": "Asia/Tokyo", "prune": "off"}
 
 
 def table(folder: Path, value: int) -> str:
-    writer = TableWriter(str(folder), fields=FIELDS)
-    writer.commit([writer.data_file([{"a": value}])])
-    return str(folder)
+    return one_column(folder, value).folder
 
 
 # ---------------------------------------------------------------- settings
@@ -90,24 +91,8 @@ def test_what_is_not_locked_may_be_set() -> None:
 
 # ---------------------------------------------------------------- tables by path
 
-STATEMENTS = [
-    "SELECT * FROM iceberg_scan('{}')",
-    "SELECT * FROM ICEBERG_SCAN('{}') AS t",
-    "SELECT * FROM iceberg_scan('{}') VERSION AS OF 1",
-    "DESCRIBE iceberg_scan('{}')",
-    "EXPLAIN SELECT * FROM iceberg_scan('{}')",
-    "SHOW SNAPSHOTS FROM iceberg_scan('{}')",
-    "SHOW REFS FROM iceberg_scan('{}')",
-    "SHOW CREATE TABLE iceberg_scan('{}')",
-    "DESCRIBE EXTENDED iceberg_scan('{}')",
-    "SUMMARIZE iceberg_scan('{}')",
-    "SELECT count(*) FROM iceberg_scan('{}')",
-    "SELECT (SELECT max(a) FROM iceberg_scan('{}'))",
-    "WITH t AS (SELECT * FROM iceberg_scan('{}')) SELECT * FROM t",
-]
 
-
-@pytest.mark.parametrize("sql", STATEMENTS)
+@rows_of(__file__, "scans_by_path.tsv", "sql")
 @pytest.mark.parametrize("allowed", [False, "other"])
 def test_a_refused_path_gives_one_text_whatever_is_there(
     sql: str, allowed: Any, tmp_path: Path
@@ -126,7 +111,7 @@ def test_a_refused_path_gives_one_text_whatever_is_there(
     with icesql.connect(tables_by_path=roots) as connection:
         for path in paths:
             with pytest.raises(AccessDeniedError) as caught:
-                connection.execute(sql.format(path)).fetchall()
+                fetched(connection, sql.format(path))
             texts.add(str(caught.value))
     assert len(texts) == 1
 
@@ -134,7 +119,7 @@ def test_a_refused_path_gives_one_text_whatever_is_there(
 def test_a_refused_path_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     with icesql.connect(tables_by_path=[tmp_path / "x"]) as connection:
-        connection.execute("SELECT 1").fetchall()
+        fetched(connection, "SELECT 1")
         for module, name in ((os, "stat"), (os, "lstat"), (os, "scandir"), (os.path, "isdir"),
                              (os.path, "isfile"), (os.path, "exists")):  # fmt: skip
             monkeypatch.setattr(module, name, lambda path, *_, **__: seen.append(path))
@@ -152,17 +137,17 @@ def test_paths_below_a_root_are_read_and_no_others(tmp_path: Path) -> None:
     os.symlink(f"{outside}/metadata", tmp_path / "a/half/metadata")
     with icesql.connect(tables_by_path=[tmp_path / "a"]) as connection:
         for path in (inside, f"file:{inside}", f"{inside}/metadata", f"{tmp_path}/b/../a/t"):
-            rows = connection.execute("SELECT * FROM iceberg_scan(?)", [path]).fetchall()
+            rows = fetched(connection, "SELECT * FROM iceberg_scan(?)", [path])
             assert rows == [(1,)]
         for path in (outside, f"{tmp_path}/a/link", f"{tmp_path}/a/half", f"{tmp_path}/a/../b/t"):
             with pytest.raises(AccessDeniedError):
-                connection.execute("SELECT * FROM iceberg_scan(?)", [path]).fetchall()
+                fetched(connection, "SELECT * FROM iceberg_scan(?)", [path])
 
 
 def test_a_registered_table_is_the_owners(tmp_path: Path) -> None:
     with icesql.connect(service=True) as connection:
         connection.register_table("t", table(tmp_path / "t", 5))
-        assert connection.execute("SELECT * FROM t").fetchall() == [(5,)]
+        assert fetched(connection, "SELECT * FROM t") == [(5,)]
 
 
 def test_a_quoted_path_is_no_table(tmp_path: Path) -> None:
@@ -170,7 +155,7 @@ def test_a_quoted_path_is_no_table(tmp_path: Path) -> None:
     with icesql.connect(warehouse=str(tmp_path), service=True) as connection:
         for name in (there, "../t", f"{tmp_path}/../{tmp_path.name}/t", "t/metadata"):
             with pytest.raises(TableNotFoundError):
-                connection.execute(f'SELECT * FROM "{name}"').fetchall()
+                fetched(connection, f'SELECT * FROM "{name}"')
 
 
 # ---------------------------------------------------------------- catalogs
@@ -187,23 +172,19 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         uri = f"sqlite:///{folder}/catalog.db"
         catalog = SqlCatalog(name, uri=uri, warehouse=f"file://{folder}")
         catalog.create_namespace("ns")
-        writer = TableWriter(str(folder / "t"), fields=FIELDS)
-        writer.commit([writer.data_file([{"a": 1}])])
-        catalog.register_table("ns.t", writer.metadata_path)
+        catalog.register_table("ns.t", one_column(folder / "t", 1).metadata_path)
         catalog.close()
         monkeypatch.setenv(f"PYICEBERG_CATALOG__{name.upper()}__URI", uri)
     return tmp_path
 
 
 def test_only_named_catalogs_are_opened(configured: Path) -> None:
-    with icesql.connect("one") as connection:
-        assert connection.execute("SELECT * FROM two.ns.t").fetchall() == [(1,)]
-    with icesql.connect("one", catalogs=["two"]) as connection:
-        assert connection.execute("SELECT * FROM two.ns.t").fetchall() == [(1,)]
+    assert answer("SELECT * FROM two.ns.t", catalog="one") == [(1,)]
+    assert answer("SELECT * FROM two.ns.t", catalog="one", catalogs=["two"]) == [(1,)]
     for access in ({"catalogs": []}, {"catalogs": ["three"]}, {"service": True}):
         with icesql.connect("one", **access) as connection:
-            assert connection.execute("SELECT * FROM ns.t").fetchall() == [(1,)]
-            assert connection.execute("SELECT * FROM one.ns.t").fetchall() == [(1,)]
+            assert fetched(connection, "SELECT * FROM ns.t") == [(1,)]
+            assert fetched(connection, "SELECT * FROM one.ns.t") == [(1,)]
             texts = set()
             for name in ("two", "absent"):
                 with pytest.raises(TableNotFoundError) as caught:
@@ -213,27 +194,18 @@ def test_only_named_catalogs_are_opened(configured: Path) -> None:
 
 
 def test_without_a_catalog_none_is_opened_either(configured: Path) -> None:
-    with icesql.connect(service=True) as connection, pytest.raises(TableNotFoundError):
-        connection.execute("SELECT * FROM two.ns.t")
+    with pytest.raises(TableNotFoundError):
+        answer("SELECT * FROM two.ns.t", service=True)
 
 
 # ---------------------------------------------------------------- the arguments
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"locked": ["nonsense"]}, {"locked": 3}, {"locked": [3]}, {"locked": [""]},
-        {"tables_by_path": [""]}, {"tables_by_path": 3}, {"tables_by_path": ["a\0b"]},
-        {"tables_by_path": [3]}, {"catalogs": 3}, {"catalogs": [None]}, {"catalogs": True},
-        {"files": ["s3://bucket/x"]}, {"files": "https://x/y"}, {"files": 1.5},
-        {"confine": []}, {"confine": ["s3://"]}, {"read_only": "yes"}, {"service": "yes"},
-        {"service": 1},
-    ],
-)  # fmt: skip
-def test_a_bad_value_is_told_with_its_argument(arguments: dict[str, Any]) -> None:
-    with pytest.raises(ProgrammingError, match=next(iter(arguments))):
-        icesql.connect(**arguments)
+@rows_of(__file__, "bad_access.tsv", "argument", "value")
+def test_a_bad_value_is_told_with_its_argument(argument: str, value: str) -> None:
+    given: dict[str, Any] = {argument: literal_eval(value)}
+    with pytest.raises(ProgrammingError, match=argument):
+        icesql.connect(**given)
 
 
 def test_a_service_is_strict_and_what_is_given_counts(tmp_path: Path) -> None:
@@ -262,29 +234,13 @@ def test_by_default_nothing_is_forbidden_but_files() -> None:
         access.locked = frozenset()  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sql", "code", "message"),
-    [
-        (["--locked"], "SET threads = 1", 1, "access denied"),
-        (["--locked", "memory_limit,threads"], "SET threads = 1", 1, "access denied"),
-        (["--locked", "memory_limit"], "SET threads = 1", 0, ""),
-        (["--no-tables-by-path"], "SELECT * FROM iceberg_scan('/x')", 1, "access denied"),
-        (["--tables-by-path", "/y"], "SELECT * FROM iceberg_scan('/x')", 1, "access denied"),
-        (["--tables-by-path", "/x"], "SELECT * FROM iceberg_scan('/x')", 1, "not found"),
-        (["--service"], "SET threads = 1", 1, "access denied"),
-        (["--service", "--locked", "prune"], "SET threads = 1", 0, ""),
-        (["--catalogs", ""], "SELECT * FROM a.b.c", 1, "not found"),
-        (["--confine", "--read-only"], "SELECT 1", 0, ""),
-        (["--confine", "/x", "--confine", "/y"], "SELECT 1", 0, ""),
-        (["--locked", "nonsense"], "SELECT 1", 1, "unknown setting"),
-    ],
-)  # fmt: skip
+@rows_of(__file__, "access_options.tsv", "options", "sql", "code", "message")
 def test_the_command_line_says_the_same(
-    arguments: list[str], sql: str, code: int, message: str, capsys: pytest.CaptureFixture[str]
+    options: str, sql: str, code: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from icesql.cli import main
 
-    assert main([*arguments, "-c", sql]) == code
+    assert main([*shlex.split(options), "-c", sql]) == int(code)
     assert message in capsys.readouterr().err
 
 
@@ -314,27 +270,7 @@ def test_no_statement_of_a_service_leaves_something_behind(tmp_path: Path) -> No
 # ---------------------------------------------------------------- one after another
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "CREATE TEMP VIEW v AS SELECT 1 AS a",
-        "CREATE OR REPLACE TEMP VIEW v AS SELECT 1 AS a",
-        "CREATE TEMP TABLE v AS SELECT 1 AS a",
-        "CREATE TEMP TABLE v (a BIGINT)",
-        "CREATE MACRO m(x) AS x + 1",
-        "CREATE TEMP MACRO m() AS TABLE SELECT 1",
-        "DROP MACRO IF EXISTS m",
-        "SET VARIABLE x = 5",
-        "RESET VARIABLE x",
-        "USE ns",
-        "PREPARE p AS SELECT 1",
-        "DEALLOCATE ALL",
-        "BEGIN",
-        "START TRANSACTION",
-        "SET timezone = 'Asia/Tokyo'",
-        "SET SNAPSHOT TIME = now()",
-    ],
-)
+@rows_of(__file__, "for_the_next.tsv", "statement")
 @pytest.mark.parametrize("more", [{}, {"read_only": False}])
 def test_a_service_leaves_nothing_for_the_next(
     tmp_path: Path, statement: str, more: dict[str, Any]
@@ -349,10 +285,10 @@ def test_a_service_leaves_nothing_for_the_next(
         with pytest.raises(AccessDeniedError):
             list(connection.execute_script(f"{statement}; SELECT 1"))
         assert _remembered(connection) == before
-        assert connection.execute("SELECT * FROM ns.t").fetchall() == [(1,)]
+        assert fetched(connection, "SELECT * FROM ns.t") == [(1,)]
         for other in ("SELECT * FROM v", "SELECT * FROM t", "EXECUTE p", "SELECT m(1)"):
             with pytest.raises(icesql.Error):
-                connection.execute(other).fetchall()
+                fetched(connection, other)
 
 
 def test_what_every_session_may_do_a_service_may(tmp_path: Path) -> None:

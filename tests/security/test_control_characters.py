@@ -8,13 +8,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pexpect
 import pytest
 
 from icesql.cli import main
 from tests import warm
+from tests.repl.in_terminal import spawned
+from tests.sessions import fetched
+from tests.tables import read_table
 
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 EVIL = "rel\x1b[2J\x9b31m\x07\u202e\u2066\u2028"
@@ -25,15 +27,10 @@ OWN = re.compile(r"\r|\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07|\x08")
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A warehouse folder whose table, tag, column and namespace steer terminals."""
-    from tests.writer.table import TableWriter
-
-    return hostile_warehouse(tmp_path_factory.mktemp("evil"), TableWriter)
-
-
-def hostile_warehouse(folder: Path, _: Any) -> Path:
     import pyarrow as pa
     from pyiceberg.catalog.sql import SqlCatalog
 
+    folder = tmp_path_factory.mktemp("evil")
     catalog = SqlCatalog("evil", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
     catalog.create_namespace("n")
     rows = pa.table({"id": [1, 2], f"c{EVIL}": ["x", EVIL]})
@@ -51,28 +48,11 @@ def run(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return warm.icesql("--warehouse", place, *arguments)
 
 
-STATEMENTS = (
-    "SELECT * FROM n.evil VERSION AS OF 'rel'",  # did you mean
-    f"SELECT * FROM n.evil VERSION AS OF '{EVIL}'",  # a note
-    f"SELECT * FROM n.evil AT (VERSION => '{EVIL}x')",
-    f'SELECT * FROM n."nope{EVIL}"',
-    f'SELECT "nope{EVIL}" FROM n.evil',
-    f'SELECT * FROM "s{EVIL}".x',
-    f"SELECT * FROM iceberg_scan('/no/{EVIL}')",
-    f"SELECT {EVIL} FROM",
-    f'SELECT 1 AS "a{EVIL}"',
-    f"SET no{EVIL} = 1",
-    "SHOW TABLES",
-    "SHOW REFS FROM n.evil",
-    "SHOW SNAPSHOTS FROM n.evil",
-    "DESCRIBE n.evil",
-    "DESCRIBE EXTENDED n.evil",
-    "SHOW CREATE TABLE n.evil",
-    "SHOW BRANCHES FROM n.evil",
-    "SHOW TBLPROPERTIES n.evil",
-    "EXPLAIN SELECT * FROM n.evil",
-    f'EXPLAIN SELECT * FROM n."t{EVIL}"',
-)
+_ALL = [
+    (kind, sql.replace("EVIL", EVIL)) for kind, sql in read_table(__file__, "evil_statements.tsv")
+]
+STATEMENTS = [sql for kind, sql in _ALL if kind == "shown"]
+ENGINE = [sql for kind, sql in _ALL if kind == "engine"]
 
 
 def run_here(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
@@ -136,26 +116,13 @@ def test_a_pipe_gets_the_exact_text_and_a_terminal_none_of_it(
 
 
 def test_the_shell_and_its_completion_menu_show_none(place: Path, tmp_path: Path) -> None:
-    shell = pexpect.spawn(
-        sys.executable,
-        ["-m", "icesql", "--warehouse", str(place)],
-        env={
-            **os.environ,
-            "XDG_STATE_HOME": str(tmp_path),
-            "TERM": "xterm",
-            "PROMPT_TOOLKIT_NO_CPR": "1",
-        },
-        encoding="utf-8",
-        timeout=100,
-        dimensions=(60, 200),
-    )
-    seen = []
+    shell = spawned(tmp_path, "--warehouse", str(place), size=(60, 200))
+    seen = [shell.before]
 
     def then(words: str) -> None:
         shell.expect_exact(words)
         seen.append(shell.before)
 
-    then("icesql>")
     for line, answer in (
         ("SELECT * FROM n.evil VERSION AS OF 'rel';", "not found in table"),
         ("\\refs n.evil", "(2 rows"),
@@ -183,19 +150,6 @@ def test_the_shell_and_its_completion_menu_show_none(place: Path, tmp_path: Path
 
 # ---------------------------------------------------------------------- other doors
 
-ENGINE = (
-    # The engine quotes the column in its own words.
-    f'SELECT CAST("c{EVIL}" AS BIGINT) FROM n.evil',
-    f'SELECT "c{EVIL}"::DATE FROM n.evil',
-    f"SELECT '{EVIL}'::INTEGER FROM n.evil",
-    f"SELECT error('{EVIL}') FROM n.evil",
-    f"SELECT strptime(\"c{EVIL}\", '%Y') FROM n.evil",
-    f'SELECT sum("c{EVIL}") FROM n.evil',
-    f'INSERT INTO n.evil VALUES (1, 2, "{EVIL}")',
-    f'ALTER TABLE n.evil ADD COLUMN "c{EVIL}" BIGINT',
-    f"CALL system.rollback_to_snapshot('{EVIL}', 1)",
-)
-
 
 @pytest.mark.parametrize("reader", ["auto", "arrow"])
 def test_errors_plans_and_notes_of_the_connection_hold_none(place: Path, reader: str) -> None:
@@ -216,7 +170,7 @@ def test_errors_plans_and_notes_of_the_connection_hold_none(place: Path, reader:
             assert not RAW.search("\n".join(cursor.notes) + cursor.message), statement
         for form in ("", "ANALYZE ", "(FORMAT tree) ", "(ENGINE) ", "(FORMAT html) "):
             sql = f'SELECT "c{EVIL}" FROM n."t{EVIL}" WHERE "c{EVIL}" = \'{EVIL}\''
-            rows = connection.execute(f"EXPLAIN {form}{sql}").fetchall()
+            rows = fetched(connection, f"EXPLAIN {form}{sql}")
             assert not RAW.search("\n".join(str(row[0]) for row in rows)), form
     assert failed > 12
 
@@ -261,6 +215,6 @@ def test_documents_of_json_escape_what_drives_a_terminal(tmp_path: Path) -> None
         opened.execute(f'CREATE TABLE s.t ("{name}" INT)')
         opened.execute("INSERT INTO s.t VALUES (1)")
         explain = f'EXPLAIN (FORMAT json) SELECT * FROM s.t WHERE "{name}" = 1'
-        text += opened.execute(explain).fetchall()[0][0]
+        text += fetched(opened, explain)[0][0]
     assert not any(each in text for each in "\x9b\u202e\u2028")
     assert "é　😀" in text

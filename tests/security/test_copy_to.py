@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import icesql
+from tests.rows import rows_of
+from tests.sessions import fetched
 
 
 def names(folder: Path) -> list[str]:
@@ -67,11 +69,7 @@ def test_a_file_that_is_there_is_replaced_on_request_only(connection, tmp_path: 
         assert path.read_text() == "a\n2\n"
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["SELECT nope FROM shop.orders", "SELECT 'x'::DATE", "SELECT * FROM nowhere", "SELECT getenv('HOME')",
-     "SELECT * FROM read_text('/etc/hostname')", "SELECT 1/0 AS x, error('no')"],
-)  # fmt: skip
+@rows_of(__file__, "failing_queries.tsv", "query")
 def test_a_query_that_fails_leaves_nothing(query: str, warehouse: Path, tmp_path: Path) -> None:
     with icesql.connect(warehouse=warehouse, copy_to=tmp_path) as connection:
         for ending in ("csv", "jsonl", "parquet", "arrow"):
@@ -101,7 +99,7 @@ def test_nothing_of_the_output_can_be_read_or_written_by_sql(tmp_path: Path) -> 
         connection.execute(f"COPY (SELECT 1 AS a) TO '{tmp_path}/x.csv'")
         for path in ("icesql-output://files/x", "icesql-output://files/*"):
             with pytest.raises(icesql.Error):
-                connection.execute(f"SELECT * FROM read_csv('{path}')").fetchall()
+                fetched(connection, f"SELECT * FROM read_csv('{path}')")
             with pytest.raises(icesql.Error):
                 connection.execute(f"COPY (SELECT 1) TO '{path}'")
 
@@ -121,17 +119,17 @@ def test_cancelled_it_leaves_nothing_and_the_connection_works(tmp_path: Path) ->
             connection.execute(f"COPY ({endless}) TO '{tmp_path}/x.csv'")
         assert names(tmp_path) == []
         connection.execute("RESET query_timeout")
-        assert connection.execute(f"COPY (SELECT 1) TO '{tmp_path}/x.csv'").fetchall() == [(1,)]
+        assert fetched(connection, f"COPY (SELECT 1) TO '{tmp_path}/x.csv'") == [(1,)]
 
 
 def test_copies_of_tables_and_their_past(warehouse: Path, tmp_path: Path) -> None:
     with icesql.connect(warehouse=warehouse, copy_to=tmp_path, files=tmp_path) as connection:
         for place, source in enumerate(("shop.orders", "shop.orders VERSION AS OF 'opening'")):
             path = f"{tmp_path}/{place}.parquet"
-            count = connection.execute(f"COPY {source} TO '{path}' (COMPRESSION zstd)").fetchall()
+            count = fetched(connection, f"COPY {source} TO '{path}' (COMPRESSION zstd)")
             rows = f"SELECT * FROM {source} ORDER BY ALL"
-            assert connection.execute(f"FROM '{path}' ORDER BY ALL").fetchall() == (
-                found := connection.execute(rows).fetchall()
+            assert fetched(connection, f"FROM '{path}' ORDER BY ALL") == (
+                found := fetched(connection, rows)
             )
             assert count == [(len(found),)]
         cursor = connection.execute(f"COPY shop.orders TO '{tmp_path}/x.csv'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import random
+import re
 import sys
 import threading
 import time
@@ -21,6 +22,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 import icesql
 from icesql.errors import Error, OperationalError, SqlSyntaxError
+from tests.sessions import fetched
+from tests.tables import read_table
 
 ROWS = 60
 COLUMNS: dict[str, tuple[pa.DataType, Callable[[int], Any]]] = {
@@ -44,13 +47,20 @@ def rows() -> pa.Table:
     )
 
 
+def made(folder: Path, name: str, rows: pa.Table) -> Any:
+    """A table of a new catalog in the folder, with rows."""
+    catalog = SqlCatalog("c", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
+    catalog.create_namespace("d")
+    table = catalog.create_table(name, schema=rows.schema)
+    table.append(rows)
+    return table
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, rows: pa.Table) -> Path:
     folder = tmp_path_factory.mktemp("deep")
-    catalog = SqlCatalog("c", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
-    catalog.create_namespace("d")
-    table = catalog.create_table("d.t", schema=rows.schema)
-    for start in range(0, ROWS, 20):
+    table = made(folder, "d.t", rows.slice(0, 20))
+    for start in range(20, ROWS, 20):
         table.append(rows.slice(start, 20))
     return folder
 
@@ -61,44 +71,21 @@ def deep(folder: Path) -> Iterator[icesql.Connection]:
         yield opened
 
 
-NESTED = {
-    "parentheses": lambda n: "SELECT " + "(" * n + "1" + ")" * n,
-    "calls": lambda n: "SELECT " + "abs(" * n + "1" + ")" * n,
-    "CASE": lambda n: "SELECT " + "CASE WHEN true THEN " * n + "1" + " END" * n,
-    "CASE ELSE": lambda n: "SELECT " + "CASE WHEN false THEN 0 ELSE " * n + "1" + " END" * n,
-    "derived tables": lambda n: "SELECT * FROM " + "(SELECT * FROM " * n + "d.t" + ")" * n,
-    "scalar queries": lambda n: "SELECT " + "(SELECT " * n + "1" + ")" * n,
-    "EXISTS": lambda n: (
-        "SELECT 1 FROM d.t WHERE " + "EXISTS (SELECT 1 FROM d.t WHERE " * n + "true" + ")" * n
-    ),
-    "lists": lambda n: "SELECT " + "[" * n + "1" + "]" * n,
-    "structs": lambda n: "SELECT " + "{'a': " * n + "1" + "}" * n,
-    "casts": lambda n: "SELECT " + "CAST(" * n + "1" + " AS INT)" * n,
-    "types": lambda n: "SELECT CAST(NULL AS " + "STRUCT(a " * n + "INT" + ")" * n + ")",
-    "NOT": lambda n: "SELECT " + "NOT " * n + "true",
-    "minus": lambda n: "SELECT " + "- " * n + "1",
-    "OR in parentheses": lambda n: (
-        "SELECT 1 FROM d.t WHERE " + "(" * n + "id = 1" + " OR id = 2)" * n
-    ),
-    "UNION to the right": lambda n: "(SELECT 1 UNION " * n + "SELECT 1" + ")" * n,
-    "WITH": lambda n: "WITH a AS (" * n + "SELECT 1" + ") SELECT 1" * n,
-    "lambdas": lambda n: "SELECT list_transform([1], " + "x -> " * n + "1)",
-    "intervals": lambda n: "SELECT " + "INTERVAL " * n + "'1 day'",
-    "windows": lambda n: "SELECT " + "sum(" * n + "1" + ") OVER ()" * n,
-    "EXPLAIN": lambda n: "EXPLAIN " * n + "SELECT 1",
-    "joins": lambda n: "SELECT 1 FROM d.t " + "JOIN d.t " * n + "ON true " * n,
-}
+NESTED = dict(read_table(__file__, "nested_sql.tsv"))
 CHAINS = {
-    "+": lambda n: "SELECT " + " + ".join(["1"] * n),
-    "+ and -": lambda n: (
-        "SELECT 1" + "".join(" +- "[k % 2 * 2 : k % 2 * 2 + 2] + "1" for k in range(n))
-    ),
-    "||": lambda n: "SELECT " + " || ".join(["text"] * n) + " FROM d.t",
-    "UNION ALL": lambda n: " UNION ALL ".join(["SELECT 1"] * n),
-    "casts": lambda n: "SELECT 1" + "::INT" * n,
-    "children": lambda n: "SELECT id" + ".a" * n + " FROM d.t",
-    "subscripts": lambda n: "SELECT id" + "[1]" * n + " FROM d.t",
+    "+": "SELECT 1« + 1»",
+    "+ and -": "SELECT 1« + 1 - 1»",
+    # The engine takes time that grows with the square of a chain of these.
+    "||": "SELECT text« || text» FROM d.t",
+    "UNION ALL": "SELECT 1« UNION ALL SELECT 1»",
+    "casts": "SELECT 1«::INT»",
+    "children": "SELECT id«.a» FROM d.t",
+    "subscripts": "SELECT id«[1]» FROM d.t",
 }
+
+
+def repeated(form: str, times: int) -> str:
+    return re.sub("«(.*?)»", lambda found: found[1] * times, form)
 
 
 @pytest.mark.parametrize("levels", [5, 60, 3_000])
@@ -108,7 +95,7 @@ def test_nesting_gives_an_answer_or_a_syntax_error(
 ) -> None:
     if kind == "joins" and levels == 60:
         levels = 30  # a cross join of 60 tables has more rows than there is time
-    raised = error_of(lambda: deep.execute(NESTED[kind](levels)).fetchone())
+    raised = error_of(lambda: deep.execute(repeated(NESTED[kind], levels)).fetchone())
     if isinstance(raised, SqlSyntaxError):
         assert levels > 30 or kind in ("intervals", "EXPLAIN"), raised
         assert (
@@ -131,12 +118,11 @@ def error_of(function: Callable[[], object]) -> Error | None:
 def test_chains_longer_than_the_engine_takes_are_syntax_errors(
     deep: icesql.Connection, kind: str
 ) -> None:
-    # The engine takes time that grows with the square of a chain of ||.
-    sql = CHAINS[kind](300 if kind == "||" else 900)
-    raised = error_of(lambda: deep.execute(sql).fetchone())
+    times = {"||": 300, "+ and -": 450}.get(kind, 899)
+    raised = error_of(lambda: deep.execute(repeated(CHAINS[kind], times)).fetchone())
     assert raised is None or kind in ("children", "subscripts"), raised
     with pytest.raises(SqlSyntaxError, match=r"of more than .* parts|nested too deeply"):
-        deep.execute(CHAINS[kind](2_500))
+        deep.execute(repeated(CHAINS[kind], 2_499))
 
 
 def test_the_place_of_what_is_too_deep_is_told(deep: icesql.Connection) -> None:
@@ -162,7 +148,7 @@ def test_and_and_or_of_ten_thousand_terms(deep: icesql.Connection) -> None:
 def test_a_long_or_keeps_the_rows_of_other_terms(deep: icesql.Connection) -> None:
     terms = [f"id = {n}" for n in range(0, 40, 4)] * 20 + ["text = '7'", "day = DATE '2026-01-04'"]
     random.Random(5).shuffle(terms)
-    found = deep.execute(f"SELECT id FROM d.t WHERE {' OR '.join(terms)} ORDER BY id").fetchall()
+    found = fetched(deep, f"SELECT id FROM d.t WHERE {' OR '.join(terms)} ORDER BY id")
     assert [row[0] for row in found] == sorted({*range(0, 40, 4), 7, 3})
 
 
@@ -170,7 +156,7 @@ def test_three_thousand_terms_end(deep: icesql.Connection) -> None:
     # 16 s of DuckDB's time as one chain; the limit is far from both.
     terms = " OR ".join(f"(id = {each} AND small > {each + 9_000})" for each in range(3_000))
     started = time.process_time()
-    assert deep.execute(f"SELECT count(*) FROM d.t WHERE {terms}").fetchall() == [(0,)]
+    assert fetched(deep, f"SELECT count(*) FROM d.t WHERE {terms}") == [(0,)]
     assert time.process_time() - started < 60
 
 
@@ -193,40 +179,27 @@ def test_a_long_chain_means_what_it_means_to_the_engine(
             sql = f"SELECT id FROM t WHERE {shape.format(condition)} ORDER BY id"
             expected = engine.execute(sql).fetchall()
             for opened in (deep, trino):
-                assert opened.execute(sql.replace("FROM t", "FROM d.t")).fetchall() == expected
+                assert fetched(opened, sql.replace("FROM t", "FROM d.t")) == expected
 
 
 # -------------------------------------------------------------------------- long lists
 
 
-def literals(kind: str, rng: random.Random) -> Iterator[str]:
-    while True:
-        match kind:
-            case "integers":
-                yield str(rng.choice([rng.randrange(-30, 90), rng.randrange(-(2**62), 2**62)]))
-            case "numbers":
-                yield rng.choice(
-                    [
-                        str(rng.randrange(-5, 60)),
-                        f"{rng.randrange(60)}.{rng.choice([0, 25, 5, 125])}",
-                    ]
-                )
-            case "texts":
-                yield rng.choice([f"'{rng.randrange(90)}'", "'it''s'", "'\\'", "'Ä, (x)'"])
-            case "days":
-                yield f"DATE '2026-0{rng.randrange(1, 5)}-{rng.randrange(1, 29):02}'"
-            case "day texts":
-                yield f"'2026-0{rng.randrange(1, 5)}-{rng.randrange(1, 29):02}'"
-            case "number texts":
-                yield f"'{rng.randrange(-5, 60)}'"
-            case _:
-                raise AssertionError(kind)
+LITERALS: dict[str, Callable[[random.Random], str]] = {
+    "integers": lambda rng: str(
+        rng.choice([rng.randrange(-30, 90), rng.randrange(-(2**62), 2**62)])
+    ),
+    "numbers": lambda rng: rng.choice(
+        [str(rng.randrange(-5, 60)), f"{rng.randrange(60)}.{rng.choice([0, 25, 5, 125])}"]
+    ),
+    "texts": lambda rng: rng.choice([f"'{rng.randrange(90)}'", "'it''s'", "'\\'", "'Ä, (x)'"]),
+    "days": lambda rng: f"DATE '2026-0{rng.randrange(1, 5)}-{rng.randrange(1, 29):02}'",
+    "day texts": lambda rng: f"'2026-0{rng.randrange(1, 5)}-{rng.randrange(1, 29):02}'",
+    "number texts": lambda rng: f"'{rng.randrange(-5, 60)}'",
+}
 
 
-KINDS = ("integers", "numbers", "texts", "days", "day texts", "number texts")
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", LITERALS)
 @pytest.mark.parametrize("column", [*COLUMNS, "id + 0", "lower(text)"])
 def test_a_long_list_means_what_it_means_to_the_engine(
     deep: icesql.Connection, rows: pa.Table, column: str, kind: str
@@ -236,7 +209,7 @@ def test_a_long_list_means_what_it_means_to_the_engine(
     with duckdb.connect() as engine:
         engine.register("t", rows)
         for null in (False, True):
-            items = [next(literals(kind, rng)) for _ in range(rng.randrange(100, 160))]
+            items = [LITERALS[kind](rng) for _ in range(rng.randrange(100, 160))]
             if null:
                 items[rng.randrange(len(items))] = "NULL"
             listed = ", ".join(items)
@@ -253,7 +226,7 @@ def test_a_long_list_means_what_it_means_to_the_engine(
                 except duckdb.Error:
                     expected = Error
                 try:
-                    found: Any = deep.execute(query.replace("FROM t", "FROM d.t")).fetchall()
+                    found: Any = fetched(deep, query.replace("FROM t", "FROM d.t"))
                 except Error:
                     found = Error
                 # Where no row is left to convert, nothing fails.
@@ -263,12 +236,12 @@ def test_a_long_list_means_what_it_means_to_the_engine(
 
 def test_a_list_of_a_hundred_thousand(deep: icesql.Connection) -> None:
     numbers = ", ".join(map(str, range(0, 200_000, 2)))
-    explained = deep.execute(f"EXPLAIN SELECT * FROM d.t WHERE id IN ({numbers})").fetchall()
+    explained = fetched(deep, f"EXPLAIN SELECT * FROM d.t WHERE id IN ({numbers})")
     text = "\n".join(line for (line,) in explained)
     assert "… and 99,990 more" in text
     assert len(text) < 4_000
     for sql in (f"id IN ({numbers})", f"NOT (id NOT IN ({numbers}))"):
-        assert deep.execute(f"SELECT count(*) FROM d.t WHERE {sql}").fetchall() == [(30,)]
+        assert fetched(deep, f"SELECT count(*) FROM d.t WHERE {sql}") == [(30,)]
     column = deep.execute(f"SELECT id IN ({numbers}) FROM d.t LIMIT 1").description[0][0]
     assert column.endswith("… and 99,990 more))")
 
@@ -291,13 +264,11 @@ def test_parameters_may_be_long_lists(deep: icesql.Connection) -> None:
         ("SELECT count(*) FROM d.t WHERE text IN ?", [[str(n) for n in values]]),
     ):
         expected = 27 if "text" in sql else 30
-        assert deep.execute(sql, given).fetchall() == [(expected,)], sql[:60]
-    assert deep.execute("SELECT count(*) FROM d.t WHERE id IN ?", [[1, None, 3]]).fetchall() == [
-        (2,)
-    ]
-    assert deep.execute("SELECT 1 WHERE ? IN (1, ?)", [2, 2]).fetchall() == [(1,)]
+        assert fetched(deep, sql, given) == [(expected,)], sql[:60]
+    assert fetched(deep, "SELECT count(*) FROM d.t WHERE id IN ?", [[1, None, 3]]) == [(2,)]
+    assert fetched(deep, "SELECT 1 WHERE ? IN (1, ?)", [2, 2]) == [(1,)]
     sql = f"SELECT ? IN ({', '.join('?' * 200)}), ?"
-    assert deep.execute(sql, [7, *range(200), "x"]).fetchall() == [(True, "x")]
+    assert fetched(deep, sql, [7, *range(200), "x"]) == [(True, "x")]
 
 
 def test_what_only_looks_like_a_list_is_text(deep: icesql.Connection) -> None:
@@ -308,10 +279,10 @@ def test_what_only_looks_like_a_list_is_text(deep: icesql.Connection) -> None:
         sql = f"SELECT length({quoted}) AS n"
         with duckdb.connect() as engine:
             expected = engine.execute(sql).fetchall()
-        assert deep.execute(sql).fetchall() == expected
+        assert fetched(deep, sql) == expected
     for text in (f"id IN ({numbers})", chain):
         sql = f"SELECT /* {text} */ count(*) FROM d.t -- {text}\n WHERE {text}"
-        assert deep.execute(sql).fetchall() == [(ROWS,)]
+        assert fetched(deep, sql) == [(ROWS,)]
     texts = ",".join(["'a'"] * 120)
     sql = f"SELECT 'x IN (', {texts}, ')' AS z"
     assert len(deep.execute(sql).fetchone()) == 122
@@ -339,9 +310,14 @@ def test_small_stacks_and_deep_callers(deep: icesql.Connection) -> None:
         thread.join()
         return errors
 
-    for sql in (CHAINS["+ and -"](900), NESTED["parentheses"](35), NESTED["derived tables"](60)):
-        assert in_small_stack(lambda sql=sql: deep.execute(sql).fetchall()) == []
-    (error,) = in_small_stack(lambda: deep.execute(NESTED["calls"](5_000)))
+    for form, times in (
+        (CHAINS["+ and -"], 450),
+        (NESTED["parentheses"], 35),
+        (NESTED["derived tables"], 60),
+    ):
+        sql = repeated(form, times)
+        assert in_small_stack(lambda sql=sql: fetched(deep, sql)) == []
+    (error,) = in_small_stack(lambda: deep.execute(repeated(NESTED["calls"], 5_000)))
     assert isinstance(error, SqlSyntaxError)
 
     def recurse(levels: int, function: Callable[[], Any]) -> Any:
@@ -350,7 +326,7 @@ def test_small_stacks_and_deep_callers(deep: icesql.Connection) -> None:
     used = len(inspect.stack(0))
     room = sys.getrecursionlimit() - used
     sql = "SELECT count(*) FROM d.t WHERE (id IN (1, 2, 3) OR (small > 2 AND id < 5))"
-    expected = deep.execute(sql).fetchall()
+    expected = fetched(deep, sql)
     for left in (400, 200, 120, 80, 50):
         answer = recurse(room - left, lambda: deep.execute(sql))
         assert answer.fetchall() == expected
@@ -368,7 +344,7 @@ def test_small_stacks_and_deep_callers(deep: icesql.Connection) -> None:
 def test_random_nesting(deep: icesql.Connection, seed: int) -> None:
     sql = random_query(random.Random(seed), 45)
     with contextlib.suppress(Error):
-        deep.execute(sql).fetchall()
+        fetched(deep, sql)
 
 
 def random_query(rng: random.Random, depth: int) -> str:
@@ -390,33 +366,29 @@ def random_query(rng: random.Random, depth: int) -> str:
 def test_a_thousand_columns(tmp_path: Path) -> None:
     count = 1_000
     wide = pa.table({f"c{n}": pa.array([n], pa.int32()) for n in range(count)})
-    catalog = SqlCatalog(
-        "c", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}"
-    )
-    catalog.create_namespace("d")
-    catalog.create_table("d.wide", schema=wide.schema).append(wide)
+    made(tmp_path, "d.wide", wide)
     with icesql.connect(warehouse=str(tmp_path)) as connection:
         names = ", ".join(f"c{n}" for n in range(count))
-        assert connection.execute(f"SELECT {names} FROM d.wide").fetchall() == [tuple(range(count))]
-        assert connection.execute("SELECT * FROM d.wide").fetchall() == [tuple(range(count))]
+        assert fetched(connection, f"SELECT {names} FROM d.wide") == [tuple(range(count))]
+        assert fetched(connection, "SELECT * FROM d.wide") == [tuple(range(count))]
         where = " AND ".join(f"c{n} = {n}" for n in range(0, count, 5))
-        assert connection.execute(f"SELECT count(*) FROM d.wide WHERE {where}").fetchall() == [(1,)]
+        assert fetched(connection, f"SELECT count(*) FROM d.wide WHERE {where}") == [(1,)]
 
 
 def test_big_texts(deep: icesql.Connection) -> None:
     big = "x" * 3_000_000
-    assert deep.execute(f"SELECT length('{big}')").fetchall() == [(len(big),)]
-    assert deep.execute(f"SELECT 1 /* {big} */ -- {big}").fetchall() == [(1,)]
-    assert deep.execute("SELECT length(?)", [big]).fetchall() == [(len(big),)]
+    assert fetched(deep, f"SELECT length('{big}')") == [(len(big),)]
+    assert fetched(deep, f"SELECT 1 /* {big} */ -- {big}") == [(1,)]
+    assert fetched(deep, "SELECT length(?)", [big]) == [(len(big),)]
     with pytest.raises(SqlSyntaxError, match="WITH of more than 900 parts"):
         deep.execute(
             "WITH " + ", ".join(f"c{n} AS (SELECT {n})" for n in range(3_000)) + " FROM c1"
         )
     joins = "".join(f" JOIN d.t t{n} ON t{n}.id = t.id" for n in range(40))
-    assert deep.execute(f"SELECT count(*) FROM d.t{joins}").fetchall() == [(ROWS,)]
+    assert fetched(deep, f"SELECT count(*) FROM d.t{joins}") == [(ROWS,)]
     branches = " ".join(f"WHEN {n} THEN {n + 1}" for n in range(1_500))
     sql = f"SELECT sum(CASE id {branches} END) FROM d.t"
-    assert deep.execute(sql).fetchall() == [(sum(range(ROWS + 1)),)]
+    assert fetched(deep, sql) == [(sum(range(ROWS + 1)),)]
 
 
 def test_a_script_of_ten_thousand_statements(deep: icesql.Connection) -> None:

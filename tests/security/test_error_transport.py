@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import json
-import os
 import pickle
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +12,8 @@ import icesql
 from icesql import errors
 from icesql.engine.spark.error_transport import CLASSES, decode_error, encode_error, new_mark
 from icesql.engine.spark.worker import run, worker_error
+from tests.rows import rows_of
+from tests.security.conftest import Canary
 
 MARK = new_mark()
 EXAMPLES = [
@@ -33,9 +32,8 @@ EXAMPLES = [
 ]
 
 
-def forged(data: Any, mark: str = MARK) -> str:
-    text = data if isinstance(data, bytes) else json.dumps(data).encode()
-    return f"{mark}{base64.b64encode(text).decode()};"
+def forged(data: bytes) -> str:
+    return f"{MARK}{base64.b64encode(data).decode()};"
 
 
 @pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
@@ -63,7 +61,7 @@ def test_a_class_of_another_crosses_as_the_nearest_of_icesql() -> None:
     assert type(decode_error(encode_error(Private("p", "x"), MARK), MARK)) is errors.StorageError
 
 
-def test_only_the_mark_of_the_query_counts(tmp_path: Path) -> None:
+def test_only_the_mark_of_the_query_counts() -> None:
     real = encode_error(errors.DataError("real"), MARK)
     other = encode_error(errors.DataError("forged"), new_mark())
     assert decode_error(other, MARK) is None
@@ -79,57 +77,18 @@ def test_the_last_error_counts() -> None:
     assert str(decode_error(f"{first}\n{last[:-5]}", MARK)) == "first"
 
 
-class Touch:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, (f"touch {self.path}",)
+@rows_of(__file__, "malformed_errors.tsv", "text", "times")
+def test_what_is_malformed_is_no_error_of_icesql(text: str, times: str) -> None:
+    assert decode_error(forged(text.encode("latin-1") * int(times)), MARK) is None
 
 
-DATA_ERROR = {"class": "DataError", "message": "x", "fields": {}}
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"null",
-        b"{",
-        b"\xff\xfe",
-        b"[" * 100_000,
-        [],
-        {},
-        DATA_ERROR | {"class": "SystemExit"},
-        DATA_ERROR | {"class": "Exception"},
-        DATA_ERROR | {"class": "Warning"},
-        DATA_ERROR | {"class": "os.system"},
-        DATA_ERROR | {"class": ["DataError"]},
-        DATA_ERROR | {"message": 1},
-        DATA_ERROR | {"fields": [["a", 1]]},
-        DATA_ERROR | {"fields": {"args": ["y"]}},
-        DATA_ERROR | {"fields": {"__class__": "y"}},
-        DATA_ERROR | {"fields": {"_private": "y"}},
-        DATA_ERROR | {"fields": {"with_traceback": "y"}},
-        DATA_ERROR | {"fields": {"a b": "y"}},
-        DATA_ERROR | {"fields": {"path": {"deep": 1}}},
-        DATA_ERROR | {"fields": {"path": [["deep"]]}},
-    ],
-    ids=lambda data: repr(data)[:60],
-)
-def test_what_is_malformed_is_no_error_of_icesql(data: Any) -> None:
-    assert decode_error(forged(data), MARK) is None
-
-
-def test_a_pickle_behind_the_mark_itself_is_not_unpickled(tmp_path: Path) -> None:
-    canary = tmp_path / "canary"
-    payload = pickle.dumps(Touch(canary))
+def test_a_pickle_behind_the_mark_itself_is_not_unpickled(canary: Canary) -> None:
+    payload = pickle.dumps(canary)
     pickle.loads(payload)
-    assert canary.exists(), "the payload works, so that the test proves something"
-    canary.unlink()
-    for text in (forged(payload), forged(payload, "icesql-error:")):
+    assert canary.path.exists(), "the payload works, so that the test proves something"
+    canary.path.unlink()
+    for text in (forged(payload), canary.pickled):
         assert decode_error(text, MARK) is None
-    assert not canary.exists()
 
 
 def test_a_worker_says_its_errors_behind_the_mark_alone() -> None:

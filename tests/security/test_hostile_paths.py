@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 import pytest
 
-import icesql
 from icesql.errors import AccessDeniedError, Error, StorageError
-from tests.writer.table import TableWriter
+from tests.security.conftest import one_column
+from tests.sessions import answer
+from tests.tables import read_table
 
-FIELDS = [{"id": 1, "name": "a", "required": False, "type": "long"}]
 SECRET = 424242
 
 
@@ -24,7 +24,7 @@ class Tenants:
 
     def __init__(self, warehouse: Path) -> None:
         self.warehouse = warehouse
-        self.payroll = self.table("othertenant/payroll")
+        self.payroll = one_column(warehouse / "othertenant/payroll")
         # Names of metadata files count up; these are not also those of the other table.
         self.payroll.commit([])
         self.payroll.commit([])
@@ -35,11 +35,7 @@ class Tenants:
             for name in names
             if name.endswith(".parquet")
         )
-        self.evil = self.table("evil/t")
-
-    def table(self, name: str, **more: Any) -> TableWriter:
-        folder = self.warehouse / name
-        return TableWriter(str(folder), fields=FIELDS, **more)
+        self.evil = one_column(warehouse / "evil/t")
 
     def naming(self, path: str) -> str:
         """The evil table's folder, once its one data file is recorded as ``path``."""
@@ -49,8 +45,7 @@ class Tenants:
         return self.evil.folder
 
     def rows(self, **access: Any) -> list[Any]:
-        with icesql.connect(warehouse=str(self.warehouse), **access) as connection:
-            return connection.execute("SELECT * FROM evil.t").fetchall()
+        return answer("SELECT * FROM evil.t", warehouse=str(self.warehouse), **access)
 
 
 @pytest.fixture
@@ -58,52 +53,27 @@ def tenants(tmp_path: Path) -> Tenants:
     return Tenants(tmp_path / "wh")
 
 
+SPELLINGS = read_table(__file__, "spellings_of_paths.tsv")
+
+
 def _spellings(tenants: Tenants) -> dict[str, str]:
     secret, folder = tenants.secret, tenants.evil.folder
-    inside = os.path.relpath(secret, tenants.warehouse)
-    name = os.path.basename(secret)
     up = os.path.relpath(secret, folder)
     os.makedirs(f"{folder}/data", exist_ok=True)
     os.symlink(secret, f"{folder}/data/link.parquet")
     os.symlink(os.path.dirname(secret), f"{folder}/data/folder")
-    return {
-        "absolute": secret,
-        "file:": f"file:{secret}",
-        "file://": f"file://{secret}",
-        "file:////": f"file:///{secret}",
-        "FILE:": f"FILE:{secret}",
-        "localhost": f"file://localhost{secret}",
-        "host": f"file://other{secret}",
-        "percent": f"file:{quote(secret, safe='')}",
-        "dots": f"{folder}/{up}",
-        "dots in a URI": f"file:{folder}/{up}",
-        "percent dots": f"file:{folder}/" + up.replace("..", "%2e%2e"),
-        "dots after a name": f"{folder}/data/../../../{inside}",
-        "many slashes": secret.replace("/", "//"),
-        "relative": inside,
-        "relative with dots": f"x/../{inside}",
-        "relative below ./": f"./{inside}",
-        "suffix of a store": f"s3://bucket/{inside}",
-        "suffix of another store": f"hdfs://host:8020/a/b/{inside}",
-        "suffix of a lost folder": f"/gone/for/ever/{inside}",
-        "suffix in a URI": f"file:/gone/{inside}",
-        "parent of the warehouse": f"/gone/{tenants.warehouse.name}/{inside}",
-        "link": f"{folder}/data/link.parquet",
-        "link in a folder of the past": "s3://bucket/evil/t/data/link.parquet",
-        "folder by link": f"{folder}/data/folder/{name}",
-        "folder by link, as a suffix": f"s3://elsewhere/data/folder/{name}",
+    names = {
+        "secret": secret,
+        "folder": folder,
+        "inside": os.path.relpath(secret, tenants.warehouse),
+        "name": os.path.basename(secret),
+        "up": up,
+        "percent_up": up.replace("..", "%2e%2e"),
+        "quoted": quote(secret, safe=""),
+        "slashes": secret.replace("/", "//"),
+        "warehouse": tenants.warehouse.name,
     }
-
-
-GUESSES = [
-    "relative", "relative with dots", "relative below ./", "suffix of a store",
-    "suffix of another store", "suffix of a lost folder", "suffix in a URI",
-    "parent of the warehouse", "link in a folder of the past", "folder by link, as a suffix",
-]  # fmt: skip
-
-
-def test_the_spellings_are_as_many_as_their_names(tenants: Tenants) -> None:
-    assert set(GUESSES) < set(_spellings(tenants))
+    return {way: form.format(**names) for way, _, form in SPELLINGS}
 
 
 @pytest.mark.parametrize("mode", ["own", "roots", "service"])
@@ -122,7 +92,7 @@ def test_confined_no_spelling_reads_the_file_of_another(
             print(path, tenants.rows(**access))
 
 
-@pytest.mark.parametrize("name", GUESSES)
+@pytest.mark.parametrize("name", [way for way, how, _ in SPELLINGS if how == "guessed"])
 def test_unconfined_no_guess_leaves_the_table(tenants: Tenants, name: str) -> None:
     tenants.naming(_spellings(tenants)[name])
     with pytest.raises(StorageError):

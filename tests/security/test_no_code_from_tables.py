@@ -20,6 +20,9 @@ from icesql.catalog.rest.storage_properties import StorageCredential, storage_pr
 from icesql.commit.change import change_table
 from icesql.errors import NotSupportedError
 from icesql.iceberg.metadata.changes import updates as u
+from tests.catalog.writes.swaps import database
+from tests.commit.tables import create
+from tests.sessions import answer, fetched
 
 IMPLS = (
     "py-io-impl",
@@ -91,8 +94,8 @@ def test_a_property_of_a_table_names_no_class(
 ) -> None:
     make_table(prod, {key: trap, "/victim": "", "--clear": ""})
     with icesql.connect(catalog="prod", **prod, **access) as connection:
-        assert connection.execute("SELECT * FROM db.t").fetchall() == []
-        assert connection.execute("DESCRIBE db.t").fetchall()
+        assert fetched(connection, "SELECT * FROM db.t") == []
+        assert fetched(connection, "DESCRIBE db.t")
 
 
 @pytest.mark.parametrize("impl", ["builtins.print", "sys.exit", "no.such.module", "nothing"])
@@ -100,8 +103,7 @@ def test_a_class_that_is_there_is_not_called_either(
     prod: dict[str, Any], impl: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     make_table(prod, {"py-io-impl": impl})
-    with icesql.connect(catalog="prod", **prod, service=True) as connection:
-        assert connection.execute("SELECT count(*) FROM db.t").fetchall() == [(0,)]
+    assert answer("SELECT count(*) FROM db.t", catalog="prod", **prod, service=True) == [(0,)]
     assert "pass-of-the-catalog" not in "".join(capfd.readouterr())
 
 
@@ -114,8 +116,7 @@ def test_the_properties_of_a_table_open_no_files(prod: dict[str, Any]) -> None:
         "header.X-Evil": "1", "hf.endpoint": "http://evil", "hdfs.host": "evil",
     }  # fmt: skip
     make_table(prod, lures)
-    with icesql.connect(catalog="prod", **prod) as connection:
-        assert connection.execute("SELECT * FROM db.t").fetchall() == []
+    assert answer("SELECT * FROM db.t", catalog="prod", **prod) == []
     catalog = open_catalog("prod", **prod)
     table = catalog.load(("db", "t"))
     catalog.close()
@@ -141,20 +142,13 @@ def test_a_class_of_the_user_is_the_users(
     monkeypatch.setitem(sys.modules, "files_of_mine", module)
     make_table(prod, {"py-io-impl": "builtins.print"})
     prod["properties"]["py-io-impl"] = "files_of_mine.Mine"
-    with icesql.connect(catalog="prod", **prod) as connection:
-        assert connection.execute("SELECT * FROM db.t").fetchall() == []
+    assert answer("SELECT * FROM db.t", catalog="prod", **prod) == []
     assert made
     assert all(each["py-io-impl"] == "files_of_mine.Mine" for each in made)
 
 
 def test_pyiceberg_does_not_commit_by_a_class_of_the_table(tmp_path: Path, trap: str) -> None:
-    from pyiceberg.catalog.sql import SqlCatalog
-
-    from tests.commit.tables import create
-
-    theirs = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "wh"))
-    catalog = PyIcebergCatalog(theirs, "c", {"type": "sql"})
-    catalog.create_namespace(("ns",))
+    catalog = database(tmp_path)
     table = create(catalog)
     catalog.kind = "glue"
     provider = "write.py-location-provider.impl"
@@ -201,11 +195,6 @@ def test_a_server_names_no_class_to_a_catalog_of_the_users_own(tmp_path: Path) -
     catalog.close()
 
 
-@pytest.mark.parametrize("name", IMPLS)
-def test_names_of_code_are_known(name: str) -> None:
-    assert names_code(name)
-
-
-@pytest.mark.parametrize("name", ["s3.region", "write.format.default", "auth", "implement"])
-def test_other_names_are_none(name: str) -> None:
-    assert not names_code(name)
+def test_names_of_code_are_known() -> None:
+    assert all(map(names_code, IMPLS))
+    assert not any(map(names_code, ("s3.region", "write.format.default", "auth", "implement")))

@@ -5,14 +5,13 @@ They run in a process with a limit of its address space.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.maintain.rewrite.tables import new_table, rows
+from tests.warm import fresh_python
 
 STATEMENTS = (
     "SELECT count(*) FROM ns.t",
@@ -71,11 +70,4 @@ def test_a_number_that_no_file_has(
 ) -> None:
     table = table_of(tmp_path, version, field, number, of_deletes=of_deletes)
     warehouse = str(Path(table.folder).parents[1])
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, warehouse, *STATEMENTS],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    fresh_python(RUN, warehouse, *STATEMENTS, timeout=120)

@@ -6,8 +6,6 @@ import contextlib
 import os
 import random
 import resource
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,24 +16,17 @@ import pytest
 
 import icesql
 from icesql.sql.lexer import reading, tokenize
+from tests.rows import rows_of
+from tests.sessions import answer, fetched
+from tests.tables import read_table
+from tests.warm import fresh_python
 
 # Blanks, marks of order, joiners, surrogates' neighbours, controls, quotes and signs.
 ODD = (
     "\u00a0\u200b\u200d\u2060\ufeff\u3000\u202e\u2028\u0085\x00\x0b\x0c\x1c\x7f\x9b\ufffd\ufffe"
     "\U0001f600\U0010ffff\u0301\u00b2\u0130\u0660'\"`$?:;\\{}[]()/*-#@%~|^&=<>,."
 )
-STATEMENTS = [
-    "SELECT a, count(*) FROM s.t FOR VERSION AS OF 1 q WHERE a IN (1, 2) GROUP BY a ORDER BY 1",
-    "SELECT B'01', X'AB', E'x', $$d$$, DATE '2020-01-01', INTERVAL 1 DAY, {'k': [1]}['k'][1]",
-    "WITH c AS (SELECT 1 AS x) SELECT c.x::INT, q.* FROM c JOIN s.t AS q ON q.a = c.x LIMIT 1",
-    "INSERT INTO s.t (a, b) VALUES (1, 'x')", "UPDATE s.t SET b = 'y' WHERE a = 1",
-    "MERGE INTO s.t USING (SELECT 1 AS a) u ON t.a = u.a WHEN MATCHED THEN DELETE",
-    "CREATE TABLE s.u (a INT, b STRUCT(c VARCHAR)) PARTITIONED BY (bucket(4, a))",
-    "ALTER TABLE s.t ADD COLUMN c DECIMAL(5, 2)", "SHOW TABLES FROM s LIKE 'a%'",
-    "CALL system.rewrite_data_files(table => 's.t', options => map {'rewrite-all': 'true'})",
-    "EXPLAIN SELECT * FROM s.t.files", "SET memory_limit = '1GB'", "DESCRIBE s.t",
-    "COPY (SELECT 1) TO 'x.csv' (FORMAT csv)", "SELECT * FROM s.t CHANGES FROM VERSION 1",
-]  # fmt: skip
+STATEMENTS = [sql for (sql,) in read_table(__file__, "odd_statements.tsv")]
 
 
 @pytest.fixture
@@ -67,7 +58,7 @@ def test_odd_characters_at_the_boundaries_of_tokens(dialect: str, folder: Path) 
     with icesql.connect(warehouse=str(folder), read_only=True, dialect=dialect) as opened:
         for sql in texts(seed, count):
             with contextlib.suppress(icesql.Error):
-                opened.execute(sql).fetchall()
+                fetched(opened, sql)
 
 
 @pytest.mark.parametrize(
@@ -79,11 +70,8 @@ def test_odd_characters_at_the_boundaries_of_tokens(dialect: str, folder: Path) 
     ],
 )  # fmt: skip
 def test_what_another_library_raised(sql: str, folder: Path) -> None:
-    with (
-        icesql.connect(warehouse=str(folder)) as opened,
-        pytest.raises(icesql.ProgrammingError),
-    ):
-        opened.execute(sql)
+    with pytest.raises(icesql.ProgrammingError):
+        answer(sql, warehouse=str(folder))
 
 
 def test_reading_a_text_is_within_the_memory_limit(folder: Path) -> None:
@@ -92,7 +80,7 @@ def test_reading_a_text_is_within_the_memory_limit(folder: Path) -> None:
     with icesql.connect(warehouse=str(folder), settings=settings) as opened:
         with pytest.raises(icesql.ScanLimitError, match="memory"):
             opened.execute(f"SELECT a FROM s.t WHERE a IN ({items})")
-        assert opened.execute("SELECT a FROM s.t").fetchall() == [(1,)]
+        assert fetched(opened, "SELECT a FROM s.t") == [(1,)]
 
 
 @pytest.mark.parametrize("free", [0, 1, 2, 4, 8])
@@ -102,7 +90,7 @@ def test_no_descriptors_are_no_damage(free: int, folder: Path) -> None:
     held: list[int] = []
     raised: list[icesql.Error] = []
     with icesql.connect(warehouse=str(folder)) as opened:
-        opened.execute("SELECT count(*) FROM s.t").fetchall()
+        fetched(opened, "SELECT count(*) FROM s.t")
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
         try:
             with contextlib.suppress(OSError):
@@ -112,33 +100,22 @@ def test_no_descriptors_are_no_damage(free: int, folder: Path) -> None:
                 os.close(held.pop())
             for sql in ("SELECT * FROM s.t", "DELETE FROM s.t WHERE a = 1 AND b = 'q'", call):
                 try:
-                    opened.execute(sql).fetchall()
+                    fetched(opened, sql)
                 except icesql.Error as error:
                     raised.append(error)
         finally:
             for each in held:
                 os.close(each)
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        assert opened.execute("SELECT * FROM s.t").fetchall() == [(1, "x")]
+        assert fetched(opened, "SELECT * FROM s.t") == [(1, "x")]
     assert not [each for each in raised if isinstance(each, icesql.CorruptFileError)]
 
 
 def test_what_translates_errors_is_there_before_any() -> None:
-    code = "import sys, icesql; icesql.connect(); assert 'icesql.session.foreign' in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    fresh_python("import sys, icesql; icesql.connect(); sys.modules['icesql.session.foreign']")
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM '/etc/passwd'", "SELECT * FROM 'x.csv'", "SELECT * FROM 's3://b/x.parquet'",
-        "SELECT * FROM read_csv('/etc/passwd')", "SELECT * FROM read_text('/etc/passwd')",
-        "SELECT * FROM glob('/etc/*')", "SELECT * FROM parquet_metadata('/x')", "FROM 'x.json'",
-        "SELECT * FROM delta_scan('/x')", "SELECT * FROM iceberg_scan('/x')",
-        "COPY s.t FROM 'x.csv'", "COPY (SELECT 1) TO 'x.csv'", "FROM 'x/v1.metadata.json'",
-        "SELECT (SELECT max(a) FROM read_json('/x'))", "INSERT INTO s.t SELECT * FROM 'x.csv'",
-    ],
-)  # fmt: skip
+@rows_of(__file__, "files_of_a_service.tsv", "sql")
 def test_files_are_denied_to_a_service(sql: str, folder: Path) -> None:
     with icesql.connect(warehouse=str(folder), service=True) as opened:
         with pytest.raises(icesql.AccessDeniedError) as caught:
@@ -159,7 +136,7 @@ def test_a_stored_view_does_not_see_variables(tmp_path: Path) -> None:
             opened.execute(f"CREATE VIEW s.v AS {sql}")
         opened.execute("CREATE VIEW s.v AS SELECT CAST('getvariabl0' AS VARCHAR) AS x")
         opened.execute(f"CREATE TEMP VIEW own AS {sql}")
-        assert opened.execute("SELECT * FROM own").fetchall() == [("mine",)]
+        assert fetched(opened, "SELECT * FROM own") == [("mine",)]
     # As another writer makes it.
     import sqlite3
 
@@ -172,7 +149,7 @@ def test_a_stored_view_does_not_see_variables(tmp_path: Path) -> None:
         opened.execute("SET VARIABLE x = 'mine'")
         for query in ("SELECT * FROM s.v", "WITH w AS (FROM s.v) SELECT * FROM w"):
             with pytest.raises(icesql.ProgrammingError, match="does not see"):
-                opened.execute(query).fetchall()
+                fetched(opened, query)
 
 
 @pytest.mark.parametrize("service", [False, True])
@@ -181,12 +158,12 @@ def test_a_long_text_is_refused_before_any_work(service: bool, folder: Path) -> 
     with icesql.connect(warehouse=str(folder), service=service) as opened:
         with pytest.raises(icesql.ScanLimitError, match="max_statement_size"):
             opened.execute("SELECT 1 -- " + "x" * limit)
-        assert opened.execute("SELECT 1 -- " + "x" * (limit - 100)).fetchall() == [(1,)]
+        assert fetched(opened, "SELECT 1 -- " + "x" * (limit - 100)) == [(1,)]
     settings = {"max_statement_size": "100B"}
     with icesql.connect(warehouse=str(folder), service=service, settings=settings) as opened:
         with pytest.raises(icesql.ScanLimitError, match="100"):
             opened.execute("SELECT 1 -- " + "é" * 50)
-        assert opened.execute("SELECT 1 -- " + "é" * 40).fetchall() == [(1,)]
+        assert fetched(opened, "SELECT 1 -- " + "é" * 40) == [(1,)]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +185,7 @@ def test_a_text_is_read_within_time_and_memory(sql: str, folder: Path) -> None:
     with icesql.connect(warehouse=str(folder), settings={"memory_limit": "100MB"}) as opened:
         with pytest.raises(icesql.ScanLimitError, match="memory"):
             opened.execute(sql)
-        assert opened.execute("SELECT a FROM s.t").fetchall() == [(1,)]
+        assert fetched(opened, "SELECT a FROM s.t") == [(1,)]
 
 
 def test_blanks_of_unicode_are_blanks_between_words_alone(folder: Path) -> None:
@@ -219,7 +196,7 @@ def test_blanks_of_unicode_are_blanks_between_words_alone(folder: Path) -> None:
                 f"SELECT b FROM s.t {blank}FOR{blank}VERSION{blank} AS OF {version}",
                 f"SELECT{blank}b{blank}AS{blank}c FROM s.t{blank}WHERE a = 1{blank}",
             ):
-                assert opened.execute(sql).fetchall() == [("x",)]
+                assert fetched(opened, sql) == [("x",)]
             quoted = f"SELECT '{blank}' AS \"{blank}x\" -- {blank}"
             cursor = opened.execute(quoted)
             assert cursor.description[0][0] == f"{blank}x"
@@ -231,11 +208,8 @@ def test_a_bug_is_none_of_the_text(folder: Path, monkeypatch: pytest.MonkeyPatch
         raise KeyError("x")
 
     monkeypatch.setattr("icesql.sql.parse.check_comments", broken)
-    with (
-        icesql.connect(warehouse=str(folder)) as opened,
-        pytest.raises(icesql.InternalError, match=r"a bug in icesql: .* KeyError: 'x'"),
-    ):
-        opened.execute("SELECT 1")
+    with pytest.raises(icesql.InternalError, match=r"a bug in icesql: .* KeyError: 'x'"):
+        answer("SELECT 1", warehouse=str(folder))
 
 
 @pytest.mark.parametrize("dialect", [None, "spark", "trino", "snowflake"])
@@ -262,4 +236,4 @@ def test_a_text_is_left_at_its_time_whatever_reads_it(
             stop.set()
         monkeypatch.undo()
         opened.execute("SET query_timeout = 60")
-        assert opened.execute("SELECT 1").fetchall() == [(1,)]
+        assert fetched(opened, "SELECT 1") == [(1,)]

@@ -13,16 +13,17 @@ import pytest
 import icesql
 from icesql.sql import lexer
 from icesql.sql.parser import literal_list
+from tests.rows import rows_of
 from tests.security.patterns import patterns, slow_texts
+from tests.sessions import fetched
+from tests.tables import read_table
 
 SHARDS: Final = 4
 # Patterns that are made of local values. Constants are in them where a sample is here.
-OF_LOCALS: Final = {
-    ("icesql.catalog.properties", "re.escape(account.lower()) + _AZURE"): (),
-    ("icesql.engine.duckdb.messages", "f'(?m)^\\\\s*{re.escape(name)}\\\\((.*)\\\\) -> '"): (
-        r"(?m)^\s*name\((.*)\) -> ",
-    ),
-    ("icesql.query.views.schema_check", "f'{re.escape(wanted)}(_\\\\d+)+'"): (r"name(_\d+)+",),
+OF_LOCALS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+    (module, source): (sample,) if sample else ()
+    for module, source, sample in read_table(__file__, "patterns_of_locals.tsv")
+} | {
     ("icesql.sql.lexer", "pattern"): tuple(
         lexer._piece(dialect, is_ascii).pattern
         for dialect in ("duckdb", "snowflake", "spark")
@@ -30,24 +31,6 @@ OF_LOCALS: Final = {
     ),
     ("icesql.sql.parser.literal_list", "_lists(text)"): tuple(map(literal_list._lists, ("x", "é"))),
     ("icesql.sql.parser.literal_list", "_items(text)"): tuple(map(literal_list._items, ("x", "é"))),
-    ("icesql.sql.writes.procedures.maintenance", "pattern"): (
-        r"\A\s*(\d+(?:\.\d+)?)\s*(kB|MB|GB)\s*\Z",  # by fullmatch
-    ),
-    # Of the words that stand in remedies.txt.
-    ("icesql.sql.remedies", "f'(?<![\\\\w.]){text}' if words[0].isalpha() else text"): (),
-    ("icesql.engine.duckdb.sql.call_sizes", "_DYNAMIC[call.name]"): (),
-    ("icesql.engine.duckdb.sql.call_sizes", "pattern"): (),
-    ("icesql.engine.duckdb.sql.splice", "f'\"({places})\"|({places})'"): ('"(ab|cd)"|(ab|cd)',),
-    ("icesql.engine.spark.error_transport", "re.escape(mark) + '([A-Za-z0-9+/=]+);'"): (
-        "mark:([A-Za-z0-9+/=]+);",
-    ),
-    ("icesql.engine.spark.errors", "words"): (),
-    ("icesql.engine.spark.sql.texts", "pattern"): (),
-    ("icesql.iceberg.manifest.entries", "b'(?:%s){%d}\\\\x00' % (self._item, count)"): (),
-    ("icesql.iceberg.manifest.entries", "pattern"): (),
-    ("icesql.iceberg.manifest.entry_shape", "b'(%s)|.+' % entry"): (),
-    ("icesql.manual.lookup", "before + stem"): (),
-    ("icesql.storage.credentials", "'|'.join(map(re.escape, wholes))"): ("abcd|efghi",),
 }
 # By their functions, where the text of the argument is long: of names, quotes and words of ours.
 _MODULES_WITH_LOCALS: Final = frozenset(
@@ -79,13 +62,7 @@ def test_every_pattern_is_known() -> None:
     assert {each for each in unknown if each[0] not in _MODULES_WITH_LOCALS} <= set(OF_LOCALS)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "method"),
-    [
-        (r"(?:a|a)*b", "match"), (r"(a+)+b", "match"), (r"\s*\n\s*x", "search"),
-        (r"<[^>]*>", "findall"), (r"(?:ab\s*[\s,]*)+;", "match"), (r"x.*y.*z", "fullmatch"),
-    ],
-)  # fmt: skip
+@rows_of(__file__, "slow_patterns.tsv", "pattern", "method")
 def test_a_slow_pattern_is_found(pattern: str, method: str) -> None:
     assert list(slow_texts(re.compile(pattern), {method}))
 
@@ -113,7 +90,7 @@ def test_a_hostile_text_takes_linear_time(text: Any, dialect: str, tmp_path: Pat
         def of(count: int) -> float:
             start = time.process_time()
             with suppress(icesql.Error):
-                opened.execute(text(count)).fetchall()
+                fetched(opened, text(count))
             return time.process_time() - start
 
         of(10)
@@ -130,5 +107,5 @@ def test_a_users_pattern_is_not_run_here(pattern: str, tmp_path: Path) -> None:
                      "regexp_extract('a', '{}', 0)"):  # fmt: skip
             start = time.process_time()
             with pytest.raises(icesql.Error):
-                opened.execute(f"SELECT {call.format(pattern)}, missing").fetchall()
+                fetched(opened, f"SELECT {call.format(pattern)}, missing")
             assert time.process_time() - start < 10

@@ -16,6 +16,7 @@ from icesql.iceberg.manifest import walk_source as manifest_walk
 from icesql.iceberg.types import LONG, STRING
 from tests.iceberg import manifest_files
 from tests.security.conftest import Canary
+from tests.sessions import fetched
 from tests.writer.table import TableWriter
 
 PAYLOADS = tuple(Canary(Path("canary")).payloads)
@@ -109,7 +110,7 @@ def test_texts_of_a_statement(canary: Canary, aim: str) -> None:
             text,
         ):
             with pytest.raises(icesql.Error) as caught:
-                connection.execute(sql).fetchall()
+                fetched(connection, sql)
             assert type(caught.value).__module__ == "icesql.errors"
         with pytest.raises(icesql.Error):
             connection.columns(text)

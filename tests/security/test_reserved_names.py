@@ -7,6 +7,7 @@ import pytest
 import icesql
 from icesql.errors import UnsupportedSqlError
 from icesql.sql.acceptance import RESERVED
+from tests.sessions import fetched
 
 # Kept relations and prepared statements come in at the third run and later.
 TIMES = 8
@@ -31,8 +32,8 @@ def test_a_reserved_name_is_refused_each_time(prefix: str) -> None:
             for word in (prefix, prefix.upper()):
                 for _ in range(TIMES):
                     with pytest.raises(UnsupportedSqlError, match="reserved"):
-                        connection.execute(form.format(word)).fetchall()
-                    assert connection.execute("SELECT a FROM t").fetchall() == [(1,)]
+                        fetched(connection, form.format(word))
+                    assert fetched(connection, "SELECT a FROM t") == [(1,)]
 
 
 @pytest.mark.parametrize("prefix", RESERVED)
@@ -40,7 +41,7 @@ def test_no_table_of_a_reserved_name_is_found(prefix: str) -> None:
     with icesql.connect() as connection:
         connection.execute("CREATE TEMP TABLE t AS SELECT 1 AS a")
         for _ in range(TIMES):
-            assert connection.execute("SELECT a FROM t").fetchall() == [(1,)]
+            assert fetched(connection, "SELECT a FROM t") == [(1,)]
             for number in range(3):
                 with pytest.raises(icesql.Error):
-                    connection.execute(f'SELECT * FROM "{prefix}{number}"').fetchall()
+                    fetched(connection, f'SELECT * FROM "{prefix}{number}"')

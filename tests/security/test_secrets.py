@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 import logging
 import pickle
-import threading
 import traceback
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,46 +16,28 @@ import pytest
 
 import icesql
 from tests import warm
+from tests.catalog.rest_server import Server
+from tests.rows import rows_of
+from tests.sessions import answer, fetched
 
 
-class _Echo(BaseHTTPRequestHandler):
+class _Echo(Server):
     """A server that tells its callers everything they told it, as careless ones do."""
 
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        self._answer("")
-
-    def do_HEAD(self) -> None:
-        self._answer("")
-
-    def do_POST(self) -> None:
-        self._answer(self.rfile.read(int(self.headers.get("Content-Length", 0))).decode())
-
-    def _answer(self, body: str) -> None:
-        told = f"refused {self.command} {self.path} with {dict(self.headers)} and {body}"
-        data = json.dumps({"error": {"message": told, "type": "NotAuthorized", "code": 401}})
-        if self.headers.get("Host", "").startswith("html.") or "/html/" in self.path:
-            data = f"<html><title>Sign in</title>{told}</html>"
-        self.send_response(401)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data.encode())))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data.encode())
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        pass
+    def answer(self, request: Any) -> None:
+        body = request.rfile.read(int(request.headers.get("Content-Length", 0))).decode()
+        told = f"refused {request.command} {request.path} with {dict(request.headers)} and {body}"
+        answer: Any = {"error": {"message": told, "type": "NotAuthorized", "code": 401}}
+        if "/html/" in request.path:
+            answer = f"<html><title>Sign in</title>{told}</html>".encode()
+        self.send(request, 401, None if request.command == "HEAD" else answer)
 
 
 @pytest.fixture(scope="module")
 def echo() -> Iterator[str]:
     """``host:port`` of the server."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Echo)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with closing(_Echo()) as server:
+        yield server.uri.removeprefix("http://")
 
 
 SECRET = "S3CRET/value+of=mine"
@@ -72,45 +52,6 @@ FORMS = (
 )
 QUOTED = "S3CRET%2Fvalue%2Bof%3Dmine"
 
-CATALOGS: dict[str, dict[str, Any]] = {
-    "rest token": {"type": "rest", "uri": "http://ECHO", "token": SECRET},
-    "rest credential": {"type": "rest", "uri": "http://ECHO", "credential": f"client-id:{SECRET}"},
-    "rest oauth elsewhere": {
-        "type": "rest",
-        "uri": "http://ECHO",
-        "credential": f"client-id:{SECRET}",
-        "oauth2-server-uri": f"http://ECHO/oauth?sig={QUOTED}",
-    },
-    "rest basic": {
-        "type": "rest",
-        "uri": "http://ECHO",
-        "auth": {"type": "basic", "basic": {"username": "me", "password": SECRET}},
-    },
-    "rest header": {"type": "rest", "uri": "http://ECHO", "header.X-Api": SECRET},
-    "rest user": {"type": "rest", "uri": f"http://me:{QUOTED}@ECHO"},
-    "rest query": {"type": "rest", "uri": f"http://ECHO/?token={QUOTED}"},
-    "rest html": {"type": "rest", "uri": "http://ECHO/html", "token": SECRET},
-    "rest closed": {"type": "rest", "uri": f"http://127.0.0.1:9/?token={QUOTED}", "token": SECRET},
-    "rest vended": {
-        "type": "rest",
-        "uri": "http://ECHO",
-        "token": SECRET,
-        "s3.secret-access-key": SECRET,
-        "s3.session-token": SECRET,
-        "adls.sas-token": f"sv=1&sig={QUOTED}",
-        "gcs.oauth2.token": SECRET,
-    },
-    "postgres": {"type": "sql", "uri": f"postgresql://me:{QUOTED}@127.0.0.1:9/db"},
-    "mysql": {"type": "sql", "uri": f"mysql+none://me:{QUOTED}@127.0.0.1:9/db?password={QUOTED}"},
-    "hive": {"type": "hive", "uri": f"thrift://me:{QUOTED}@127.0.0.1:9"},
-    "glue": {"type": "glue", "glue.secret-access-key": SECRET, "glue.session-token": SECRET},
-    "dynamodb": {"type": "dynamodb", "dynamodb.secret-access-key": SECRET},
-    "bigquery": {
-        "type": "bigquery",
-        "gcp.bigquery.credentials-json": f'{{"private_key": "{SECRET}"}}',
-    },
-    "nonsense": {"type": "nonsense", "password": SECRET, "jdbc.pw": SECRET, "x.pass": SECRET},
-}
 STATEMENTS = (
     "SELECT * FROM demo.trips",
     "SHOW TABLES",
@@ -155,27 +96,24 @@ def assert_clean(error: BaseException) -> None:
             assert form not in text, f"{form} in {channel}: {text}"
 
 
-@pytest.mark.parametrize("kind", CATALOGS)
+@rows_of(__file__, "catalogs_with_secrets.tsv", "kind", "given")
 def test_no_channel_of_an_error_tells_a_secret(
     kind: str,
+    given: str,
     echo: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
-    properties = {
-        key: value.replace("ECHO", echo) if isinstance(value, str) else value
-        for key, value in CATALOGS[kind].items()
-    }
+    for name, text in (("ECHO", echo), ("SECRET", SECRET), ("QUOTED", QUOTED)):
+        given = given.replace(name, text)
+    properties = json.loads(given)
     uri = properties.pop("uri", None)
     caplog.set_level(logging.INFO)
     for statement in STATEMENTS if kind.startswith("rest") else STATEMENTS[:2]:
-        with (
-            icesql.connect("lake", uri=uri, properties=properties) as connection,
-            pytest.raises(icesql.Error) as caught,
-        ):
-            connection.execute(statement).fetchall()
+        with pytest.raises(icesql.Error) as caught:
+            answer(statement, catalog="lake", uri=uri, properties=properties)
         assert_clean(caught.value)
         assert "\n" not in str(caught.value)
         assert not any(form in caplog.text for form in FORMS)
@@ -206,8 +144,8 @@ def test_secrets_in_the_urls_of_a_statement_are_masked(
             raise OSError(f"cannot open {path}")
 
         monkeypatch.setattr("icesql.storage.remote.shared_client", refuse)
-    with icesql.connect() as connection, pytest.raises(icesql.Error) as caught:
-        connection.execute(statement.format(path)).fetchall()
+    with pytest.raises(icesql.Error) as caught:
+        answer(statement.format(path))
     assert_clean(caught.value)
     assert "***" in caught.value.args[0]  # a long line is cut where it is shown
 
@@ -223,30 +161,27 @@ def test_a_path_with_credentials_is_refused_before_a_store_is_asked(
             f"SELECT * FROM iceberg_scan('{scheme}://AK:{secret}@bucket/t/metadata/v1.metadata.json')",
         ):
             with pytest.raises(icesql.Error) as caught:
-                connection.execute(statement).fetchall()
+                fetched(connection, statement)
             assert_clean(caught.value)
-            error: BaseException | None = caught.value
-            while error is not None:
+            for error in behind(caught.value):
                 assert "CRET" not in f"{error} {error!r} {vars(error)}"
-                error = error.__cause__ or error.__context__
+
+
+def behind(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those behind it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def test_what_a_server_quotes_of_an_unknown_secret_is_masked_behind_the_error_too() -> None:
-    from tests.catalog.rest_server import Server
-
-    server = Server()
     told = {"error": {"message": "bad credential id:S3CRETvalue9 / S3CRETvalue9", "code": 403}}
-    server.answer = lambda request: server.send(request, 403, told)  # type: ignore[method-assign]
-    with (
-        icesql.connect("c", uri=server.uri, properties={"type": "rest"}) as connection,
-        pytest.raises(icesql.Error) as caught,
-    ):
-        connection.execute("SELECT * FROM s.t")
-    server.close()
-    error: BaseException | None = caught.value
-    while error is not None:
+    with closing(Server()) as server:
+        server.answer = lambda request: server.send(request, 403, told)  # type: ignore[method-assign]
+        with pytest.raises(icesql.Error) as caught:
+            answer("SELECT * FROM s.t", catalog="c", uri=server.uri)
+    for error in behind(caught.value):
         assert "S3CRET" not in f"{error} {error!r} {vars(error)}"
-        error = error.__cause__ or error.__context__
 
 
 def test_no_line_of_a_log_holds_a_secret_of_an_address(
@@ -259,13 +194,8 @@ def test_no_line_of_a_log_holds_a_secret_of_an_address(
         caplog.set_level("DEBUG", logger=name)
         monkeypatch.setattr(logging.getLogger(name), "disabled", False)
         monkeypatch.setattr(logging.getLogger(name), "propagate", True)
-    with (
-        icesql.connect(
-            "c", uri=f"http://{echo}/?token={QUOTED}&sig=S3CRET9", properties={"type": "rest"}
-        ) as connection,
-        pytest.raises(icesql.Error),
-    ):
-        connection.execute("SHOW TABLES")
+    with pytest.raises(icesql.Error):
+        answer("SHOW TABLES", uri=f"http://{echo}/?token={QUOTED}&sig=S3CRET9")
     assert any(each.name == "urllib3.connectionpool" for each in caplog.records)
     assert "GET /?token=***" in caplog.text
     assert not any(form in caplog.text for form in FORMS), caplog.text
@@ -278,7 +208,7 @@ def test_notes_and_explain_mask_what_a_url_holds(
 
     monkeypatch.setattr(report, "as_text", lambda _: ["skipped s3://b/x?sig=S3CRETvalue by …"])
     with icesql.connect(warehouse=warehouse) as connection:
-        rows = connection.execute("EXPLAIN SELECT * FROM shop.orders").fetchall()
+        rows = fetched(connection, "EXPLAIN SELECT * FROM shop.orders")
     assert rows == [("skipped s3://b/x?sig=*** by …",)]
 
 
@@ -314,6 +244,5 @@ def test_ordinary_names_stay_readable() -> None:
             with pytest.raises(icesql.TableNotFoundError) as caught:
                 connection.execute(f"SELECT * FROM iceberg_scan('{path}')")
             assert path in str(caught.value)
-        out = io.StringIO()
-        out.write(str(connection.execute("SELECT 'http://h/?token=abc' AS url").fetchall()))
-        assert "token=abc" in out.getvalue()
+        rows = fetched(connection, "SELECT 'http://h/?token=abc' AS url")
+        assert "token=abc" in str(rows)

@@ -16,23 +16,10 @@ from icesql.iceberg.manifest.entries import encode_varint
 from icesql.iceberg.puffin.container import read_puffin_footer
 from icesql.storage.open import Storage, most_of_manifest
 from tests import warm
+from tests.catalog.tables import metadata
 
 SYNC = bytes(16)
-METADATA = {
-    "format-version": 2,
-    "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
-    "location": "/nowhere",
-    "last-sequence-number": 0,
-    "last-updated-ms": 0,
-    "last-column-id": 0,
-    "current-schema-id": 0,
-    "schemas": [{"type": "struct", "schema-id": 0, "fields": []}],
-    "default-spec-id": 0,
-    "partition-specs": [{"spec-id": 0, "fields": []}],
-    "last-partition-id": 999,
-    "default-sort-order-id": 0,
-    "sort-orders": [{"order-id": 0, "fields": []}],
-}
+METADATA = metadata("/nowhere")
 
 
 def sparse(path: Path, size: int, start: bytes = b"") -> str:

@@ -6,7 +6,7 @@ import _thread
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,51 +19,38 @@ from icesql.config import Settings
 from icesql.context import BackgroundCall, QueryContext
 from icesql.errors import CatalogError, OperationalError, QueryCancelledError
 from icesql.storage.remote import RemoteFiles
+from tests.catalog.rest_server import Server
+from tests.sessions import fetched
+from tests.waits import wait_until
 
 # Nothing here waits so long; a call that waited for its server would.
 HANGS = 60
 
 
-class Silent:
+class Silent(Server):
     """A server that takes requests and answers none until it is let go."""
 
     def __init__(self) -> None:
-        self.asked, self.gate = threading.Event(), threading.Event()
-        outer = self
+        super().__init__()
+        self.heard, self.gate = threading.Event(), threading.Event()
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                outer.asked.set()
-                outer.gate.wait(HANGS)
-                self.send_error(503)
-
-            do_HEAD = do_POST = do_GET
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.uri = f"http://127.0.0.1:{self.server.server_address[1]}"
+    def answer(self, request: Any) -> None:
+        self.heard.set()
+        self.gate.wait(HANGS)
+        request.send_error(503)
 
 
 @pytest.fixture
 def silent() -> Iterator[Silent]:
-    made = Silent()
-    yield made
-    made.gate.set()
-    made.server.shutdown()
-    made.server.server_close()
+    with closing(Silent()) as made:
+        yield made
+        made.gate.set()
 
 
 @pytest.fixture(autouse=True)
 def nothing_stays() -> Iterator[None]:
     yield
-    end = time.monotonic() + 60
-    while waiting._abandoned and time.monotonic() < end:
-        time.sleep(0.01)
-    assert not waiting._abandoned
+    wait_until(lambda: not waiting._abandoned)
 
 
 def gone_in(seconds: float, run: Callable[[], object], error: type[BaseException]) -> None:
@@ -75,40 +62,30 @@ def gone_in(seconds: float, run: Callable[[], object], error: type[BaseException
 
 @pytest.mark.parametrize("sql", ["SELECT * FROM a.t", "SHOW TABLES", "USE a", "DESCRIBE a.t"])
 def test_a_time_limit_ends_the_wait_for_a_catalog(silent: Silent, sql: str) -> None:
-    with icesql.connect(
-        "lake", uri=silent.uri, properties={"type": "rest"}, settings={"query_timeout": 0.5}
-    ) as connection:
+    with icesql.connect(uri=silent.uri, settings={"query_timeout": 0.5}) as connection:
         gone_in(20, lambda: connection.execute(sql), QueryCancelledError)
         connection.execute("SET query_timeout = 60")
-        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+        assert fetched(connection, "SELECT 1") == [(1,)]
         silent.gate.set()
 
 
-def test_cancel_ends_the_wait_for_a_catalog(silent: Silent) -> None:
-    with icesql.connect("lake", uri=silent.uri, properties={"type": "rest"}) as connection:
+@pytest.mark.parametrize("error", [QueryCancelledError, KeyboardInterrupt])
+def test_cancel_and_ctrl_c_end_the_wait_for_a_catalog(
+    silent: Silent, error: type[BaseException]
+) -> None:
+    with icesql.connect(uri=silent.uri) as connection:
         cursor = connection.cursor()
 
-        def cancel() -> None:
-            silent.asked.wait(HANGS)
-            cursor.cancel()
+        def stop() -> None:
+            silent.heard.wait(HANGS)
+            if error is KeyboardInterrupt:
+                _thread.interrupt_main()
+            else:
+                cursor.cancel()
 
-        thread = threading.Thread(target=cancel)
+        thread = threading.Thread(target=stop)
         thread.start()
-        gone_in(20, lambda: cursor.execute("SELECT * FROM a.t"), QueryCancelledError)
-        thread.join()
-        silent.gate.set()
-
-
-def test_ctrl_c_ends_the_wait_for_a_catalog(silent: Silent) -> None:
-    with icesql.connect("lake", uri=silent.uri, properties={"type": "rest"}) as connection:
-
-        def interrupt() -> None:
-            silent.asked.wait(HANGS)
-            _thread.interrupt_main()
-
-        thread = threading.Thread(target=interrupt)
-        thread.start()
-        gone_in(20, lambda: connection.execute("SELECT * FROM a.t"), KeyboardInterrupt)
+        gone_in(20, lambda: cursor.execute("SELECT * FROM a.t"), error)
         thread.join()
         silent.gate.set()
 
@@ -129,7 +106,7 @@ def test_a_parser_that_nobody_waits_for_stops_no_statement(monkeypatch: pytest.M
         gone_in(30, lambda: connection.execute(sql), QueryCancelledError)
         connection.execute("SET query_timeout = 60")
         started = time.monotonic()
-        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+        assert fetched(connection, "SELECT 1") == [(1,)]
         assert time.monotonic() - started < HANGS / 2
         gate.set()
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from icesql.errors import CorruptFileError, StorageError
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Reroot, Storage
+from tests.warm import fresh_python
 
 
 @pytest.fixture
@@ -118,7 +117,4 @@ def test_local_files_need_no_pyarrow(moved: tuple[Storage, str]) -> None:
         f"assert len(Storage().read({moved[1]!r})) == 100; "
         "print([m for m in ('pyarrow', 'numpy', 'pyiceberg', 'fastavro') if m in sys.modules])"
     )
-    shown = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert shown.stdout.strip() == "[]"
+    assert fresh_python(code).strip() == "[]"

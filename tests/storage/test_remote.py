@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pyarrow
 import pytest
@@ -21,107 +16,33 @@ from icesql.errors import (
     TableNotFoundError,
 )
 from icesql.storage.open import Storage, os_problem
+from tests.catalog import tables
+from tests.stores.server import Answer, Store, error
 
-METADATA = {
-    "format-version": 2,
-    "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
-    "location": "s3://bucket/t",
-    "last-sequence-number": 0,
-    "last-updated-ms": 1_700_000_000_000,
-    "last-column-id": 1,
-    "current-schema-id": 0,
-    "schemas": [
-        {
-            "type": "struct",
-            "schema-id": 0,
-            "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}],
-        }
-    ],
-    "default-spec-id": 0,
-    "partition-specs": [{"spec-id": 0, "fields": []}],
-    "last-partition-id": 999,
-    "default-sort-order-id": 0,
-    "sort-orders": [{"order-id": 0, "fields": []}],
-}
-OBJECTS = {
-    "/bucket/t/metadata/v1.metadata.json": json.dumps(METADATA).encode(),
-    "/bucket/t/data/f.bin": bytes(range(100)),
-}
 SECRET = "wJalrXUtnFEMIK7MDENG"
 
 
-class _Store(BaseHTTPRequestHandler):
-    """As much of S3 as reading takes."""
-
-    protocol_version = "HTTP/1.1"
-    seen: list[str] = []
-
-    def do_HEAD(self) -> None:
-        self._answer(body=False)
-
-    def do_GET(self) -> None:
-        self._answer(body=True)
-
-    def _answer(self, *, body: bool) -> None:
-        type(self).seen.append(self.headers.get("Authorization", ""))
-        query = parse_qs(urlsplit(self.path).query)
-        if "list-type" in query:
-            prefix = "/bucket/" + query.get("prefix", [""])[0]
-            keys = "".join(
-                f"<Contents><Key>{name.removeprefix('/bucket/')}</Key><Size>{len(data)}</Size>"
-                "<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
-                for name, data in OBJECTS.items()
-                if name.startswith(prefix)
-            )
-            xml = f'<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated><KeyCount>{keys.count("<Key>")}</KeyCount>{keys}</ListBucketResult>'
-            self._send(200, xml.encode(), body=body)
-            return
-        data = OBJECTS.get(self.path.partition("?")[0])
-        if data is None:
-            self._send(404, b"<Error><Code>NoSuchKey</Code></Error>", body=body)
-        elif wanted := self.headers.get("Range"):
-            first, _, last = wanted.removeprefix("bytes=").partition("-")
-            part = data[int(first) : int(last) + 1]
-            self._send(
-                206,
-                part,
-                body=body,
-                range=f"bytes {first}-{int(first) + len(part) - 1}/{len(data)}",
-            )
-        else:
-            self._send(200, data, body=body)
-
-    def _send(self, status: int, data: bytes, *, body: bool, range: str | None = None) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")
-        if range:
-            self.send_header("Content-Range", range)
-        self.end_headers()
-        if body:
-            self.wfile.write(data)
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Store)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    folder = tmp_path_factory.mktemp("store")
+    path = folder / "bucket/t/metadata/v1.metadata.json"
+    tables.write(path, location="s3://bucket/t")
+    (folder / "bucket/t/data").mkdir()
+    (folder / "bucket/t/data/f.bin").write_bytes(bytes(range(100)))
+    with Store(folder).running() as running:
+        yield running
 
 
 @pytest.fixture
-def storage(endpoint: str) -> Storage:
+def storage(store: Store) -> Storage:
+    store.clear()
+    store.fault = None
     return Storage(
         {
-            "s3.endpoint": endpoint,
+            "s3.endpoint": store.endpoint,
             "s3.access-key-id": "AKIAEXAMPLE",
             "s3.secret-access-key": SECRET,
+            "s3.session-token": "TOKENTOKEN",
             "s3.region": "eu-central-1",
             "s3.connect-timeout": "5",
             "s3.request-timeout": "5",
@@ -130,8 +51,9 @@ def storage(endpoint: str) -> Storage:
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
-def test_s3_is_read_with_the_given_endpoint_and_keys(storage: Storage, scheme: str) -> None:
-    _Store.seen.clear()
+def test_s3_is_read_with_the_given_endpoint_and_keys(
+    storage: Storage, store: Store, scheme: str
+) -> None:
     path = f"{scheme}://bucket/t/data/f.bin"
     assert storage.size(path) == 100
     assert storage.read(path, offset=10, length=3) == bytes([10, 11, 12])
@@ -139,8 +61,9 @@ def test_s3_is_read_with_the_given_endpoint_and_keys(storage: Storage, scheme: s
     with storage.open(path) as file:
         file.seek(-2, 2)
         assert file.read() == bytes([98, 99])
-    assert "AKIAEXAMPLE" in _Store.seen[0]
-    assert "eu-central-1" in _Store.seen[0]
+    proof = store.requests[0].headers["authorization"]
+    assert "AKIAEXAMPLE" in proof
+    assert "eu-central-1" in proof
 
 
 def test_the_files_of_a_remote_folder_are_listed(storage: Storage) -> None:
@@ -203,43 +126,15 @@ def test_google_paths_are_bucket_and_object() -> None:
     assert (type(system).__name__, inner) == ("GcsFileSystem", "bucket/t/f.parquet")
 
 
-class _Refusing(BaseHTTPRequestHandler):
-    """A store whose HEAD says nothing and whose GET says why, as S3's do."""
-
-    def do_HEAD(self) -> None:
-        self._send(b"")
-
-    def do_GET(self) -> None:
-        why = "The provided token has expired. TOKENTOKEN"
-        self._send(f"<Error><Code>ExpiredToken</Code><Message>{why}</Message></Error>".encode())
-
-    def _send(self, body: bytes) -> None:
-        self.send_response(403)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        pass
-
-
 @pytest.mark.parametrize("verb", ["read", "open", "size", "exists", "list_folder"])
-def test_a_refusal_tells_the_reason_of_the_store(verb: str) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Refusing)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    storage = Storage(
-        {
-            "s3.endpoint": f"http://127.0.0.1:{server.server_port}",
-            "s3.access-key-id": "AKIAEXAMPLE",
-            "s3.secret-access-key": SECRET,
-            "s3.session-token": "TOKENTOKEN",
-            "s3.region": "eu-central-1",
-        }
+def test_a_refusal_tells_the_reason_of_the_store(storage: Storage, store: Store, verb: str) -> None:
+    """Its HEAD says nothing, and its GET says why."""
+    why = "The provided token has expired. TOKENTOKEN"
+    store.fault = lambda request: (
+        Answer(403, b"") if request.method == "HEAD" else error(403, "ExpiredToken", why)
     )
     with pytest.raises(StorageError) as caught:
         getattr(storage, verb)("s3://bucket/t/Data.parquet")
-    server.shutdown()
-    server.server_close()
     assert str(caught.value) == (
         "cannot read s3://bucket/t/Data.parquet: ExpiredToken: The provided token has expired. *** "
         "(status 403)"

@@ -11,17 +11,17 @@ import pytest
 import icesql
 from icesql.errors import OperationalError, ScanLimitError
 from icesql.storage.temporary import make_temporary_folder, spilling_to
+from tests.sessions import answer, fetched
 
 
-@pytest.mark.parametrize("folder", ["file", "file/below", "nul\0byte", "/proc/none/here"])
+@pytest.mark.parametrize(
+    "folder", ["file", "file/below", "nul\0byte", "/proc/none/here", "/etc/hosts/x"]
+)
 def test_a_temp_directory_that_cannot_be_made_is_named(tmp_path: Path, folder: str) -> None:
     (tmp_path / "file").write_text("")
     path = os.path.join(tmp_path, folder)
-    with (
-        icesql.connect(settings={"temp_directory": path}) as connection,
-        pytest.raises(OperationalError, match="temp_directory"),
-    ):
-        connection.execute("SELECT 1").fetchall()
+    with pytest.raises(OperationalError, match="temp_directory"):
+        answer("SELECT 1", settings={"temp_directory": path})
 
 
 def test_another_folder_mends_the_connection(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_another_folder_mends_the_connection(tmp_path: Path) -> None:
         with pytest.raises(OperationalError, match="set temp_directory"):
             connection.execute("SELECT 1")
         connection.execute(f"SET temp_directory = '{tmp_path}/good'")
-        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+        assert fetched(connection, "SELECT 1") == [(1,)]
 
 
 def test_without_a_folder_that_anybody_chose_queries_run_until_they_would_spill(
@@ -40,11 +40,11 @@ def test_without_a_folder_that_anybody_chose_queries_run_until_they_would_spill(
     monkeypatch.setenv("TMPDIR", str(tmp_path / "file"))
     large = "SELECT count(*) FROM (SELECT DISTINCT md5(i::VARCHAR) || md5('x') FROM range(2000000) r(i))"
     with icesql.connect(settings={"memory_limit": "64MB", "threads": 1}) as connection:
-        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+        assert fetched(connection, "SELECT 1") == [(1,)]
         with pytest.raises(ScanLimitError, match="set temp_directory to a folder"):
-            connection.execute(large).fetchall()
+            fetched(connection, large)
         connection.execute(f"SET temp_directory = '{tmp_path}/good'")
-        assert connection.execute(large).fetchall() == [(2_000_000,)]
+        assert fetched(connection, large) == [(2_000_000,)]
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])

@@ -70,3 +70,17 @@ def _rewrite(path: Path, moved: Any, change: Any = lambda row: row) -> None:
         extra = {key: value for key, value in reader.metadata.items() if key != "avro.schema"}
     with path.open("wb") as file:
         fastavro.writer(file, schema, rows, codec="deflate", metadata=extra)
+
+
+def thousand(folder: Path, root: str) -> str:
+    """A table of the numbers below 1000 in the bucket below ``folder``; where its metadata is."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = pa.table({"id": pa.array(range(1000), pa.int64())})
+    table = new_table(folder, "t", rows.schema)
+    path = folder / "lake" / "t" / "data" / "00000-0000000000000000.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(rows.cast(table.schema().as_arrow()), path)
+    table.add_files([f"file://{path}"])
+    return publish(folder, table, "t", root)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -108,6 +109,11 @@ class Store:
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def place(self) -> dict[str, str]:
+        """The FileIO properties that lead here, without keys."""
+        return {name: value for name, value in self.properties().items() if "key" not in name}
+
     def properties(self, key: str = "AKIATESTTESTTESTTEST") -> dict[str, str]:
         """FileIO properties that lead here."""
         return {
@@ -130,6 +136,13 @@ class Store:
     @property
     def data_requests(self) -> list[Request]:
         return [each for each in self.requests if each.is_data]
+
+    @property
+    def keys(self) -> set[str]:
+        """The public names of the keys that requests were signed with, "" for one that was not."""
+        proofs = (each.headers.get("authorization", "") for each in self.requests)
+        found = (re.search(r"Credential=(\w+)/", proof) for proof in proofs)
+        return {each[1] if each else "" for each in found}
 
     @contextmanager
     def running(self) -> Iterator[Store]:

@@ -2,63 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import json
+import re
+from collections.abc import Iterator
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import icesql
 from icesql.errors import NotSupportedError, StorageError
 from icesql.storage.stores.azure import azure_store
 from tests.catalog import real_servers
-from tests.stores.published import new_table, publish
+from tests.rows import rows_of
+from tests.sessions import answer, fetched
+from tests.stores.published import thousand
 
 PLACE = "lake@account.dfs.core.windows.net"
-KEY = "a2V5LW9mLXRoZS1hY2NvdW50"
 
 
-@pytest.mark.parametrize(
-    ("given", "config"),
-    [
-        ({"adls.account-key": KEY}, {"account_key": KEY}),
-        ({"adls.sas-token": "sv=1&sig=x"}, {"sas_key": "sv=1&sig=x"}),
-        ({"adls.sas-token.account": "sv=1&sig=x"}, {"sas_key": "sv=1&sig=x"}),
-        ({"adls.token": "bearer"}, {"token": "bearer"}),
-        ({"adls.account-name": "other", "adls.token": "t"}, {"account_name": "other"}),
-        (
-            {"adls.client-id": "c", "adls.client-secret": "s", "adls.tenant-id": "t"},
-            {"client_id": "c", "client_secret": "s", "tenant_id": "t"},
-        ),
-        (
-            {"adls.connection-string": "AccountName=n;AccountKey=YQ==;EndpointSuffix=x.cn"},
-            {"account_name": "n", "account_key": "YQ==", "endpoint": "https://n.blob.x.cn"},
-        ),
-        (
-            {"adls.connection-string": "BlobEndpoint=http://h:1/a;SharedAccessSignature=sv=1&sig=x"},
-            {"account_name": "account", "sas_key": "sv=1&sig=x", "endpoint": "http://h:1/a"},
-        ),
-        (
-            {"adls.connection-string": "UseDevelopmentStorage=true"},
-            {"account_name": "devstoreaccount1", "endpoint": "http://127.0.0.1:10000/devstoreaccount1"},
-        ),
-    ],
-)  # fmt: skip
-def test_what_opens_an_account(given: dict[str, str], config: Mapping[str, str]) -> None:
-    store = azure_store(PLACE, given)
+@rows_of(__file__, "azure_accounts.tsv", "given", "config")
+def test_what_opens_an_account(given: str, config: str) -> None:
+    store, expected = azure_store(PLACE, json.loads(given)), json.loads(config)
+    if expected is None:
+        assert store is None
+        return
     assert store is not None
-    found: dict[str, Any] = {
-        key.removeprefix("azure_storage_"): v for key, v in store.config.items()
-    }
-    found = {key.removeprefix("azure_"): value for key, value in found.items()}
-    assert {**found, **config} == found
+    found = {re.sub("^azure_(storage_)?", "", key): value for key, value in store.config.items()}
+    assert {**found, **expected} == found
     assert found["container_name"] == "lake"
-
-
-@pytest.mark.parametrize("given", [{}, {"adls.account-name": "a"}, {"adls.client-id": "c"}])
-def test_without_credentials_the_default_chain_is_left_to_pyarrow(given: dict[str, str]) -> None:
-    assert azure_store(PLACE, given) is None
 
 
 @pytest.mark.parametrize(
@@ -82,14 +52,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """The endpoint of a double and the path of a table in its container ``lake``."""
     folder = tmp_path_factory.mktemp("azure")
     with real_servers.azurite(folder) as endpoint:
-        rows = pa.table({"id": pa.array(range(1000), pa.int64())})
-        table = new_table(folder, "t", rows.schema)
-        path = folder / "lake" / "t" / "data" / "00000-0000000000000000.parquet"
-        path.parent.mkdir(parents=True)
-        pq.write_table(rows.cast(table.schema().as_arrow()), path)
-        table.add_files([f"file://{path}"])
         root = f"abfss://lake@{real_servers.AZURE_ACCOUNT}.dfs.core.windows.net/"
-        publish(folder, table, "t", root)
+        thousand(folder, root)
         real_servers.azure_container(endpoint, folder / "lake", "lake")
         yield endpoint, f"{root}t"
 
@@ -108,7 +72,7 @@ def test_a_table_in_azures_double(lake: tuple[str, str]) -> None:
         with icesql.connect(properties={"adls.connection-string": text}) as connection:
             connection.execute("SET cache = off")
             sql = f"SELECT count(*), sum(id) FROM iceberg_scan('{path}') WHERE id >= 10"
-            assert connection.execute(sql).fetchall() == [(990, 499455)]
+            assert fetched(connection, sql) == [(990, 499455)]
 
 
 @pytest.mark.parametrize(
@@ -124,10 +88,9 @@ def test_azures_own_reason_is_told(
     endpoint, path = lake
     text = strings(endpoint)[1].replace(old, new) if old else strings(endpoint)[1]
     place = path.replace("lake@", f"{container}@")
-    with (
-        icesql.connect(properties={"adls.connection-string": text}) as connection,
-        pytest.raises(icesql.Error, match=told) as caught,
-    ):
-        connection.execute(f"SELECT * FROM iceberg_scan('{place}')").fetchall()
+    with pytest.raises(icesql.Error, match=told) as caught:
+        answer(
+            f"SELECT * FROM iceberg_scan('{place}')", properties={"adls.connection-string": text}
+        )
     assert isinstance(caught.value, StorageError | icesql.TableNotFoundError)
     assert text.partition("sig=")[2] not in str(caught.value)

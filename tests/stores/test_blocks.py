@@ -8,7 +8,6 @@ import shutil
 import signal
 import stat
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from icesql.storage.stores import blocks
 from icesql.storage.stores.blocks import BlockStore, Shelf, UnusableCache
 from icesql.storage.stores.principal import identity
 from tests import warm
+from tests.waits import wait_until
 
 KEYS = {"s3.access-key-id": "AKIA1", "s3.secret-access-key": "one", "s3.endpoint": "http://a"}
 
@@ -26,13 +26,23 @@ def shelf_of(folder: Path, *, size: int | None = None, **changed: str) -> Shelf:
     return BlockStore(str(folder), size).shelf(*identity("s3", "bucket", {**KEYS, **changed}))
 
 
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return shelf_of(tmp_path / "c")
+
+
+def kept(shelf: Shelf, name: str, data: bytes) -> str:
+    """The place of a file that is kept."""
+    place: str = shelf.put_whole(shelf.name(name, len(data)), data)
+    return place
+
+
 def files(folder: Path) -> list[Path]:
     shelves = [each for each in (folder / "v1").iterdir() if len(each.name) == 32]
     return sorted(each for shelf in shelves for each in shelf.rglob("*") if each.is_file())
 
 
-def test_whole_objects_and_parts_are_found_again(tmp_path: Path) -> None:
-    shelf = shelf_of(tmp_path / "c")
+def test_whole_objects_and_parts_are_found_again(tmp_path: Path, shelf: Shelf) -> None:
     name = shelf.name("s3://bucket/f", 5)
     assert shelf.whole(name, 5) is None
     place = shelf.put_whole(name, b"abcde")
@@ -48,7 +58,7 @@ def test_whole_objects_and_parts_are_found_again(tmp_path: Path) -> None:
 
 def test_the_folder_is_closed_to_others(tmp_path: Path) -> None:
     shelf = shelf_of(tmp_path / "a" / "c")
-    place = shelf.put_whole(shelf.name("f", 1), b"x")
+    place = kept(shelf, "f", b"x")
     for each in (tmp_path / "a" / "c" / "v1").rglob("*"):
         wanted = 0o700 if each.is_dir() else 0o600
         assert stat.S_IMODE(each.stat().st_mode) == wanted, each
@@ -66,10 +76,9 @@ def test_the_folder_is_closed_to_others(tmp_path: Path) -> None:
     ],
 )
 def test_another_principal_or_endpoint_finds_nothing(
-    tmp_path: Path, changed: dict[str, str]
+    tmp_path: Path, changed: dict[str, str], shelf: Shelf
 ) -> None:
-    shelf = shelf_of(tmp_path / "c")
-    shelf.put_whole(shelf.name("f", 3), b"abc")
+    kept(shelf, "f", b"abc")
     other = shelf_of(tmp_path / "c", **changed)
     assert other.folder != shelf.folder
     assert other.whole(other.name("f", 3), 3) is None
@@ -77,18 +86,9 @@ def test_another_principal_or_endpoint_finds_nothing(
 
 def test_lent_keys_change_while_what_the_catalog_was_shown_does_not() -> None:
     asked = {"uri": "http://catalog", "credential": "me:secret", "s3.endpoint": "http://a"}
-    first = {
-        **asked,
-        "s3.access-key-id": "ASIA1",
-        "s3.secret-access-key": "x",
-        "s3.session-token": "1",
-    }
-    later = {
-        **asked,
-        "s3.access-key-id": "ASIA2",
-        "s3.secret-access-key": "y",
-        "s3.session-token": "2",
-    }
+    names = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
+    first = asked | dict(zip(names, ("ASIA1", "x", "1"), strict=True))
+    later = asked | dict(zip(names, ("ASIA2", "y", "2"), strict=True))
     assert identity("s3", "b", first) == identity("s3", "b", later)
     assert identity("s3", "b", {**first, "credential": "me:other"}) != identity("s3", "b", first)
     assert identity("s3", "other", first) != identity("s3", "b", first)
@@ -96,8 +96,7 @@ def test_lent_keys_change_while_what_the_catalog_was_shown_does_not() -> None:
     assert identity("s3", "b", {**alone, "s3.session-token": "2"}) != identity("s3", "b", alone)
 
 
-def test_names_tell_nothing_and_lead_nowhere(tmp_path: Path) -> None:
-    shelf = shelf_of(tmp_path / "c")
+def test_names_tell_nothing_and_lead_nowhere(tmp_path: Path, shelf: Shelf) -> None:
     hostile = ["../../../etc/passwd", "/etc/passwd", "a\0b", "x" * 5000, "\udcff", "~", "a\nb"]
     for path in hostile:
         shelf.put_whole(shelf.name(path, 1), b"x")
@@ -110,8 +109,7 @@ def test_names_tell_nothing_and_lead_nowhere(tmp_path: Path) -> None:
     assert shelf.name("f1", 2) != shelf.name("f", 12)
 
 
-def test_links_in_the_folder_are_not_followed(tmp_path: Path) -> None:
-    shelf = shelf_of(tmp_path / "c")
+def test_links_in_the_folder_are_not_followed(tmp_path: Path, shelf: Shelf) -> None:
     name = shelf.name("f", 6)
     place = Path(shelf.put_whole(name, b"secret"))
     outside = tmp_path / "outside"
@@ -150,9 +148,10 @@ def test_a_link_in_the_place_of_the_folder_is_not_used(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("used_before", [False, True])
 @pytest.mark.parametrize("dated_back", [False, True])
-def test_what_was_damaged_is_not_read(tmp_path: Path, used_before: bool, dated_back: bool) -> None:
+def test_what_was_damaged_is_not_read(
+    tmp_path: Path, used_before: bool, dated_back: bool, shelf: Shelf
+) -> None:
     """After a loss of power, say, a file may have its length and hold zeros."""
-    shelf = shelf_of(tmp_path / "c")
     good, bad = shelf.name("good", 4), shelf.name("bad", 4)
     shelf.put_whole(good, b"good")
     damaged = Path(shelf.put_whole(bad, b"fine"))
@@ -166,8 +165,7 @@ def test_what_was_damaged_is_not_read(tmp_path: Path, used_before: bool, dated_b
     assert not damaged.exists()
 
 
-def test_a_file_is_not_read_in_the_place_of_another(tmp_path: Path) -> None:
-    shelf = shelf_of(tmp_path / "c")
+def test_a_file_is_not_read_in_the_place_of_another(tmp_path: Path, shelf: Shelf) -> None:
     one, two = shelf.name("one", 4), shelf.name("two", 4)
     first, second = shelf.put_whole(one, b"aaaa"), shelf.put_whole(two, b"bbbb")
     shutil.copy2(first, second)
@@ -181,9 +179,8 @@ def test_a_file_is_not_read_in_the_place_of_another(tmp_path: Path) -> None:
 
 
 def test_a_file_is_compared_once_in_a_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shelf: Shelf
 ) -> None:
-    shelf = shelf_of(tmp_path / "c")
     name = shelf.name("f", 4)
     shelf.put_whole(name, b"fine")
     compared = []
@@ -208,9 +205,7 @@ def test_the_size_is_kept_and_what_was_used_last_stays(tmp_path: Path) -> None:
     assert shelf.whole(names[0], 10_000)
     for name in names[9:]:
         shelf.put_whole(name, bytes(10_000))
-        end = time.monotonic() + 20
-        while shelf.eviction.count()[1] > 100_000 and time.monotonic() < end:
-            time.sleep(0.01)
+        wait_until(lambda: shelf.eviction.count()[1] <= 100_000)
         assert shelf.whole(names[0], 10_000)
     assert shelf.eviction.count()[1] <= 100_000
     assert shelf.whole(names[1], 10_000) is None
@@ -233,14 +228,9 @@ def test_what_is_added_during_a_sweep_is_counted_and_swept(
 
     monkeypatch.setattr(type(eviction), "_files", listed)
     for number in range(11):
-        shelf.put_whole(shelf.name(f"f{number}", 10_000), bytes(10_000))
-    end = time.monotonic() + 20
-    while (late or eviction.count()[1] > 100_000) and time.monotonic() < end:
-        time.sleep(0.01)
-    assert not late
-    assert eviction.count()[1] <= 100_000
-    while eviction._sweeping and time.monotonic() < end:
-        time.sleep(0.01)
+        kept(shelf, f"f{number}", bytes(10_000))
+    wait_until(lambda: not late and eviction.count()[1] <= 100_000)
+    wait_until(lambda: not eviction._sweeping)
     assert eviction.count()[1] <= eviction.usage() <= 120_000
 
 
@@ -260,9 +250,8 @@ def test_what_a_running_query_uses_is_not_evicted(tmp_path: Path) -> None:
     assert not Path(place).exists()
 
 
-def test_a_lease_ends_with_its_process(tmp_path: Path) -> None:
-    shelf = shelf_of(tmp_path / "c")
-    shelf.put_whole(shelf.name("f", 3), b"abc")
+def test_a_lease_ends_with_its_process(tmp_path: Path, shelf: Shelf) -> None:
+    kept(shelf, "f", b"abc")
     code = (
         "import os, signal, sys\n"
         "from icesql.storage.stores.blocks import BlockStore\n"
@@ -279,7 +268,7 @@ def _write_for_ever(folder: str, data: bytes) -> None:
     shelf = shelf_of(Path(folder))
     while True:
         for number in range(4):
-            shelf.put_whole(shelf.name(f"f{number}", len(data)), data)
+            kept(shelf, f"f{number}", data)
             shelf.put_part(shelf.name("large", None), number * len(data), data)
 
 
@@ -295,9 +284,7 @@ def test_two_writers_and_a_kill_leave_whole_files(tmp_path: Path) -> None:
         ]
         for each in writers:
             each.start()
-        end = time.monotonic() + 60
-        while shelf.read_whole(name) is None and time.monotonic() < end:
-            time.sleep(0.01)
+        wait_until(lambda: shelf.read_whole(name))
         for _ in range(20):
             assert shelf.read_whole(name) == data
         for each in writers:
@@ -319,9 +306,8 @@ def test_two_writers_and_a_kill_leave_whole_files(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_full_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shelf: Shelf
 ) -> None:
-    shelf = shelf_of(tmp_path / "c")
     name = shelf.name("f", 100)
 
     def full(handle: int, data: bytes) -> int:
@@ -335,8 +321,7 @@ def test_a_disk_that_is_full_leaves_nothing_behind(
     assert shelf.whole(name, 100) is None
 
 
-def test_an_emptied_folder_is_made_anew(tmp_path: Path) -> None:
-    shelf = shelf_of(tmp_path / "c")
+def test_an_emptied_folder_is_made_anew(tmp_path: Path, shelf: Shelf) -> None:
     shelf.put_part(shelf.name("f", 10), 0, b"abc")
     shelf.eviction.sweep(0)
     assert files(tmp_path / "c") == []

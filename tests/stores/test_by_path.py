@@ -10,6 +10,7 @@ import icesql
 from icesql import cli
 from icesql.catalog.properties import of_storage
 from icesql.errors import StorageError
+from tests.sessions import answer, fetched
 from tests.stores.server import Store
 
 SQL = "SELECT count(*), sum(id) FROM iceberg_scan('s3://lake/small')"
@@ -25,9 +26,9 @@ def _no_keys_around(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_the_properties_of_a_connection_open_tables_by_path(store: Store) -> None:
     with icesql.connect(properties=store.properties()) as connection:
-        assert connection.execute(SQL).fetchall() == ROWS
+        assert fetched(connection, SQL) == ROWS
         connection.register_table("small", "s3://lake/small")
-        assert connection.execute("SELECT count(*), sum(id) FROM small").fetchall() == ROWS
+        assert fetched(connection, "SELECT count(*), sum(id) FROM small") == ROWS
     assert store.requests
 
 
@@ -48,11 +49,8 @@ def test_a_property_without_a_value_is_a_wrong_command_line(
 
 def test_a_secret_of_them_is_in_no_error(store: Store) -> None:
     properties = {**store.properties(), "s3.endpoint": "http://127.0.0.1:1"}
-    with (
-        icesql.connect(properties=properties) as connection,
-        pytest.raises(StorageError) as caught,
-    ):
-        connection.execute(SQL)
+    with pytest.raises(StorageError) as caught:
+        answer(SQL, properties=properties)
     assert "s3://lake/small" in str(caught.value)
     assert properties["s3.secret-access-key"] not in repr(caught.value)
 

@@ -6,15 +6,16 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import icesql
 from icesql.catalog.properties import of_store, with_given
 from icesql.errors import AccessDeniedError, UnsupportedSqlError
+from tests.rows import rows_of
+from tests.sessions import fetched
 from tests.stores.server import Store
 
 KEY = "AKIAOFTHECATALOG0000"
@@ -59,23 +60,8 @@ def lake(
     for name, value in properties.items():
         variable = name.upper().replace(".", "__").replace("-", "_")
         monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{variable}", value)
-    opened = []
-
-    def open_connection(**given: Any) -> icesql.Connection:
-        opened.append(icesql.connect("lake", **given))
-        return opened[-1]
-
-    yield open_connection
-    for each in opened:
-        each.close()
-
-
-def keys(store: Store) -> set[str]:
-    """The keys by which requests to a store were signed, "" for one that was not."""
-    found = (
-        re.search(r"Credential=(\w+)/", r.headers.get("authorization", "")) for r in store.requests
-    )
-    return {"" if each is None else each[1] for each in found}
+    with ExitStack() as stack:
+        yield lambda **given: stack.enter_context(icesql.connect("lake", **given))
 
 
 def test_copy_restore_and_scan_of_a_configured_catalog(
@@ -93,14 +79,14 @@ def test_copy_restore_and_scan_of_a_configured_catalog(
     assert main(["--catalog", "lake", "--format", "csv", "-c", SQL]) == 0
     assert capsys.readouterr().out.endswith("\n960,460320\n")
     connection = lake()
-    assert connection.execute("SELECT count(*), sum(id) FROM lake.again").fetchall() == ROWS
+    assert fetched(connection, "SELECT count(*), sum(id) FROM lake.again") == ROWS
     for path in (BACKUP, "s3a://backup/small/"):
-        assert connection.execute(SQL.replace(BACKUP, path)).fetchall() == ROWS
+        assert fetched(connection, SQL.replace(BACKUP, path)) == ROWS
     connection.register_table("kept", BACKUP)
-    assert connection.execute("SELECT count(*), sum(id) FROM kept").fetchall() == ROWS
+    assert fetched(connection, "SELECT count(*), sum(id) FROM kept") == ROWS
     sql = "SELECT count(*), sum(id) FROM iceberg_scan(?)"
-    assert connection.execute(sql, [BACKUP]).fetchall() == ROWS
-    assert keys(own) == {KEY}
+    assert fetched(connection, sql, [BACKUP]) == ROWS
+    assert own.keys == {KEY}
     assert vendor.requests == []
 
 
@@ -128,7 +114,7 @@ def test_the_path_of_a_view_or_of_a_service_is_no_owners(
     own.clear()
     for connection, sql, kind in connections:
         with pytest.raises(kind):
-            connection.execute(sql).fetchall()
+            fetched(connection, sql)
     assert not any("backup" in each.path for each in own.requests)
     assert vendor.requests == []
 
@@ -156,7 +142,7 @@ def test_what_metadata_names_elsewhere_is_not_asked_for(
         )
         own.clear()
         with pytest.raises(AccessDeniedError):
-            lake().execute(SQL).fetchall()
+            fetched(lake(), SQL)
         assert {each.path.split("/")[1] for each in own.requests} <= {"backup"}
     assert vendor.requests == []
 
@@ -170,10 +156,7 @@ def test_limits_of_the_connection_hold(backup: str, lake: Open, own: Store) -> N
         with pytest.raises(AccessDeniedError):
             lake(**limit).execute(SQL)
     assert not any("backup" in each.path for each in own.requests)
-    assert (
-        lake(tables_by_path=["s3://backup"], confine=["s3://backup"]).execute(SQL).fetchall()
-        == ROWS
-    )
+    assert fetched(lake(tables_by_path=["s3://backup"], confine=["s3://backup"]), SQL) == ROWS
 
 
 def test_another_store_of_a_call_gets_no_key_of_the_catalog(
@@ -189,34 +172,37 @@ def test_another_store_of_a_call_gets_no_key_of_the_catalog(
             with suppress(icesql.Error):
                 lake().execute(sql)
         assert {each.path.split("/")[1] for each in other.requests} == {"backup", "there"}
-        assert KEY not in keys(other)
+        assert KEY not in other.keys
 
 
-def test_the_store_of_a_path() -> None:
-    s3 = {"s3.endpoint": "http://s", "s3.access-key-id": "k", "client.region": "r"}
+S3 = {"s3.endpoint": "http://s", "s3.access-key-id": "k", "client.region": "r"}
+STORES: dict[str, dict[str, str]] = {
+    "s3": S3,
+    "gcs": {"gcs.oauth2.token": "t"},
+    "azure": {"adls.account-name": "lake", "adls.account-key": "k"},
+    "hdfs": {"hdfs.host": "node", "hdfs.port": "8020", "hdfs.user": "u"},
+    "-": {},
+}
+
+
+@rows_of(__file__, "stores_of_paths.tsv", "path", "store")
+def test_the_store_of_a_path(path: str, store: str) -> None:
     signed = {"s3.signer": "S3V4RestSigner", "s3.remote-signing-enabled": "true", "py-io-impl": "x"}
-    azure = {"adls.account-name": "lake", "adls.account-key": "k"}
-    hdfs = {"hdfs.host": "node", "hdfs.port": "8020", "hdfs.user": "u"}
-    given = {**s3, **signed, **azure, **hdfs, "gcs.oauth2.token": "t", "uri": "u", "token": "t"}
-    for path, found in {
-        "s3://any/t": s3, "s3a://any/t": s3, "gs://any/t": {"gcs.oauth2.token": "t"}, "/t": {},
-        "abfss://c@lake.dfs.core.windows.net/t": azure, "abfss://c@lake.evil.test/t": {},
-        "abfss://c@other.dfs.core.windows.net/t": {}, "wasbs://c@LAKE.blob.core.windows.net/t": azure,
-        "abfs://c/t": azure, "hdfs://node:8020/t": hdfs, "hdfs:///t": hdfs, "hdfs://evil:8020/t": {},
-        "hdfs://node/t": {}, "https://any/t": {}, "oss://any/t": {},
-    }.items():  # fmt: skip
-        assert of_store(given, path) == found, path
-    named = {
-        "adls.connection-string": "A=b;AccountName=lake;AccountKey=k",
-        "warehouse": "abfss://c@own.test/w",
-    }
+    given = {**signed, "uri": "u", "token": "t"}
+    for properties in STORES.values():
+        given |= properties
+    assert of_store(given, path) == STORES[store]
+
+
+def test_the_store_of_a_connection_string() -> None:
+    own = {"adls.connection-string": "A=b;AccountName=lake;AccountKey=k"}
     for host in ("lake.dfs.core.windows.net", "own.test"):
-        assert of_store(named, f"abfss://c@{host}/t") == {
-            "adls.connection-string": named["adls.connection-string"]
-        }
+        given = {**own, "warehouse": "abfss://c@own.test/w"}
+        assert of_store(given, f"abfss://c@{host}/t") == own
     assert of_store({"adls.sas-token": "s"}, "abfss://c@any.dfs.core.windows.net/t") == {}
-    assert with_given(s3, {}, {"s3.endpoint": "http://o"}) == {"s3.endpoint": "http://o"}
-    assert with_given(s3, {}, {"s3.endpoint": "http://s", "s3.region": "x"}) == {
-        **s3,
-        "s3.region": "x",
-    }
+
+
+def test_properties_for_another_endpoint_are_alone() -> None:
+    assert with_given(S3, {}, {"s3.endpoint": "http://o"}) == {"s3.endpoint": "http://o"}
+    more = {"s3.endpoint": "http://s", "s3.region": "x"}
+    assert with_given(S3, {}, more) == S3 | more

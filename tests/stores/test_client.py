@@ -10,6 +10,7 @@ import pytest
 from icesql.errors import StorageError
 from icesql.storage.open import Storage
 from icesql.storage.stores.files import coalesced, split
+from tests.rows import rows_of
 from tests.stores.server import Answer, Store, error
 
 PATH = "s3://lake/t/data/Part-0.parquet"
@@ -20,27 +21,14 @@ def storage(store: Store) -> Storage:
     return Storage(store.properties())
 
 
-@pytest.mark.parametrize(
-    ("answer", "problem"),
-    [
-        (error(403, "AccessDenied", "Access Denied"), "AccessDenied: Access Denied [s3:GetObject] (status 403)"),
-        (
-            error(403, "AccessDenied", "User: arn:aws:iam::1:user/x is not authorized to perform: s3:GetObject"),
-            "AccessDenied: User: arn:aws:iam::1:user/x is not authorized to perform: s3:GetObject (status 403)",
-        ),
-        (error(400, "ExpiredToken", "The provided token has expired."), "ExpiredToken: The provided token has expired. (status 400)"),
-        (error(403, "InvalidAccessKeyId", "It does not exist."), "InvalidAccessKeyId: It does not exist. (status 403)"),
-        (error(404, "NoSuchBucket", "The specified bucket does not exist"), "NoSuchBucket: The specified bucket does not exist (status 404)"),
-        (error(404, "NoSuchKey", "The specified key does not exist."), "no such file; expired or removed while reading?"),
-        (Answer(404, b""), "no such file; expired or removed while reading?"),
-        (Answer(418, b"<html>teapot</html>"), "i'm a teapot (status 418)"),
-        (error(403, "Odd", "key wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY at http://h/?X-Amz-Signature=abc"), "Odd: key *** at http://h/?X-Amz-Signature=*** (status 403)"),
-    ],
-)  # fmt: skip
+@rows_of(__file__, "refusals.tsv", "status", "code", "message", "problem")
 def test_a_refusal_is_told_at_once_in_the_words_of_the_store(
-    storage: Storage, store: Store, answer: Answer, problem: str
+    storage: Storage, store: Store, status: str, code: str, message: str, problem: str
 ) -> None:
-    store.fault = lambda request: answer
+    refusal = error(int(status), code, message)
+    if not code:
+        refusal = Answer(int(status), message.encode())
+    store.fault = lambda request: refusal
     with pytest.raises(StorageError) as caught:
         storage.read(PATH)
     assert str(caught.value) == f"cannot read {PATH}: {problem}"

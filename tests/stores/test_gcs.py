@@ -5,14 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import icesql
 from icesql.errors import StorageError
 from tests.catalog import real_servers
-from tests.stores.published import new_table, publish
+from tests.sessions import answer, fetched
+from tests.stores.published import thousand
 
 
 @pytest.fixture(scope="module")
@@ -20,13 +19,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """The URL of a double and the path of a table in its bucket ``lake``."""
     folder = tmp_path_factory.mktemp("gcs")
     real_servers.wanted("ICESQL_GCS")
-    rows = pa.table({"id": pa.array(range(1000), pa.int64())})
-    table = new_table(folder, "t", rows.schema)
-    path = folder / "lake" / "t" / "data" / "00000-0000000000000000.parquet"
-    path.parent.mkdir(parents=True)
-    pq.write_table(rows.cast(table.schema().as_arrow()), path)
-    table.add_files([f"file://{path}"])
-    here = publish(folder, table, "t", "gs://lake/")
+    here = thousand(folder, "gs://lake/")
     shutil.copytree(folder / "lake", folder / "root" / "lake")
     with real_servers.gcs(folder) as url:
         yield url, here
@@ -40,14 +33,14 @@ def test_a_table_is_read(lake: tuple[str, str], proof: dict[str, str], reader: s
         connection.execute(f"SET local_reader = '{reader}'")
         for path in (here, here.rpartition("/metadata/")[0]):
             sql = f"SELECT count(*), sum(id) FROM iceberg_scan('{path}') WHERE id >= 990"
-            assert connection.execute(sql).fetchall() == [(10, sum(range(990, 1000)))]
+            assert fetched(connection, sql) == [(10, sum(range(990, 1000)))]
 
 
 def test_what_is_not_there_is_told(lake: tuple[str, str]) -> None:
     url, here = lake
     path = f"{here.rpartition('/')[0]}/none.metadata.json"
-    with (
-        icesql.connect(properties={"gcs.service.host": url, "gcs.anonymous": "true"}) as connection,
-        pytest.raises(StorageError, match=r"gs://lake/t/metadata/none\.metadata\.json"),
-    ):
-        connection.execute(f"SELECT * FROM iceberg_scan('{path}')")
+    with pytest.raises(StorageError, match=r"gs://lake/t/metadata/none\.metadata\.json"):
+        answer(
+            f"SELECT * FROM iceberg_scan('{path}')",
+            properties={"gcs.service.host": url, "gcs.anonymous": "true"},
+        )

@@ -10,6 +10,7 @@ import pytest
 
 import icesql
 from icesql import errors
+from tests.sessions import fetched
 from tests.stores.server import Store
 
 
@@ -57,23 +58,17 @@ def test_they_are_listed_and_removed(
         "CALL system.remove_orphan_files('lake.small', dry_run => true)",
         "CALL system.remove_orphan_files('lake.small', location => 's3a://lake/small', dry_run => true)",
     ):
-        found = {row[0].replace("s3a:", "s3:") for row in con.execute(call).fetchall()}
+        found = {row[0].replace("s3a:", "s3:") for row in fetched(con, call)}
         assert found == expected
     assert {each.method for each in own_store.requests} <= {"GET", "HEAD"}
-    told = con.execute("EXPLAIN CALL system.remove_orphan_files('lake.small')").fetchall()
-    assert [(row[2], row[3]) for row in told] == [(each, 1) for each in sorted(expected, key=key)]
+    told = fetched(con, "EXPLAIN CALL system.remove_orphan_files('lake.small')")
+    assert [(row[2], row[3]) for row in told] == [(each, 1) for each in sorted(expected)]
     assert planted < {*folder.rglob("*")}
     con.execute("CALL system.remove_orphan_files('lake.small')")
     left = {each for each in folder.rglob("*") if each.is_file()}
     assert left == whole | {folder / "data" / "_hidden"}
     assert neighbour.exists()
-    assert con.execute("SELECT count(*), count(DISTINCT name) FROM lake.small").fetchall() == [
-        (960, 960)
-    ]
-
-
-def key(path: str) -> str:
-    return path
+    assert fetched(con, "SELECT count(*), count(DISTINCT name) FROM lake.small") == [(960, 960)]
 
 
 def test_another_bucket_is_refused(con: icesql.Connection) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections import OrderedDict
 from pathlib import Path
@@ -12,10 +11,10 @@ from typing import Any
 
 import pytest
 
-import icesql
 from icesql.errors import StorageError
 from icesql.storage.stores import options
 from icesql.storage.stores.failures import failure_of
+from tests.sessions import answer
 from tests.stores.server import Store
 
 SQL = "SELECT count(*) FROM iceberg_scan('s3://lake/small')"
@@ -33,16 +32,9 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, store: Store) -> Path:
     return tmp_path
 
 
-def keys_of(store: Store) -> set[str]:
-    """The public names of the keys that requests were signed with."""
-    found = (each.headers.get("authorization", "") for each in store.requests)
-    return {match[1] for each in found if (match := re.search(r"Credential=(\w+)/", each))}
-
-
 def count(store: Store, **properties: str) -> Any:
-    own = {k: v for k, v in store.properties().items() if "key" not in k and "region" not in k}
-    with icesql.connect(properties={**own, **properties}) as connection:
-        return connection.execute(SQL).fetchall()
+    own = {name: value for name, value in store.place.items() if "region" not in name}
+    return answer(SQL, properties={**own, **properties})
 
 
 class _Session:
@@ -80,19 +72,18 @@ def chain(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_profile_signs_with_its_keys_in_its_region(home: Path, store: Store) -> None:
     (home / "config").write_text("[default]\n")
     assert count(store) == [(960,)]
-    assert keys_of(store) == {"AKIAOFDEFAULT"}
+    assert store.keys == {"AKIAOFDEFAULT"}
     assert "/eu-north-1/s3/" in store.requests[0].headers["authorization"]
     store.clear()
     assert count(store, **{"client.profile-name": "TEAM"}) == [(960,)]
-    assert keys_of(store) == {"AKIAOFTEAM"}
+    assert store.keys == {"AKIAOFTEAM"}
 
 
 @pytest.mark.usefixtures("chain")
 def test_keys_that_are_given_need_no_profile(home: Path, store: Store) -> None:
     (home / "config").write_text("[default]\n")
-    with icesql.connect(properties=store.properties("AKIAGIVEN")) as connection:
-        connection.execute(SQL).fetchall()
-    assert keys_of(store) == {"AKIAGIVEN"}
+    answer(SQL, properties=store.properties("AKIAGIVEN"))
+    assert store.keys == {"AKIAGIVEN"}
 
 
 @pytest.mark.usefixtures("chain")
@@ -120,7 +111,7 @@ def test_botocore_itself_runs_a_credential_process(home: Path, store: Store) -> 
     process = f"credential_process = cat {home}/told.json\n"
     (home / "config").write_text(f"[profile team]\nregion = eu-west-3\n{process}")
     assert count(store, **{"client.profile-name": "team"}) == [(960,)]
-    assert keys_of(store) == {"AKIAOFAPROCESS"}
+    assert store.keys == {"AKIAOFAPROCESS"}
     with pytest.raises(StorageError, match="gone"):
         count(store, **{"client.profile-name": "gone"})
 

@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -37,9 +35,12 @@ from icesql.storage.stores.pool import Request as PoolRequest
 from icesql.storage.stores.pool import RequestPool
 from icesql.storage.stores.stream import StoredStream
 from tests import warm
+from tests.sessions import fetched
 from tests.stores.conftest import Connect
 from tests.stores.lake import GROUP_ROWS, LARGE_FILES, LARGE_ROWS, SMALL_FILES
 from tests.stores.server import Answer, Request, Store, at_random, error
+from tests.waits import wait_until
+from tests.warm import fresh_python
 
 SMALL = {"whole_file_size": "8MB"}
 LARGE = {"whole_file_size": "1kB"}
@@ -56,19 +57,38 @@ def expected(bucket: Path, sql: str) -> list[Any]:
     return duckdb.sql(sql).fetchall()
 
 
+def answers(connection: icesql.Connection, bucket: Path, sql: str) -> icesql.Cursor:
+    """A query gives what DuckDB gives; the cursor."""
+    cursor = connection.execute(sql)
+    assert cursor.fetchall() == expected(bucket, sql)
+    return cursor
+
+
+def noted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[tuple[Any, ...]]:
+    """The arguments of each call of a function from now on."""
+    real, calls = getattr(owner, name), list[tuple[Any, ...]]()
+
+    def call(*given: Any) -> Any:
+        calls.append(given)
+        return real(*given)
+
+    monkeypatch.setattr(owner, name, call)
+    return calls
+
+
 def test_small_files_take_one_request_each_and_the_second_query_none(
     connect: Connect, store: Store, bucket: Path
 ) -> None:
     sql = "SELECT count(*), sum(id), max(name) FROM lake.small WHERE price >= 0"
     first = connect()
     answer = expected(bucket, sql)
-    assert first.execute(sql).fetchall() == answer
+    assert fetched(first, sql) == answer
     # And metadata, manifest list, manifest.
     assert [len(store.data_requests), len(store.requests)] == [SMALL_FILES, SMALL_FILES + 3]
     assert all(each.method == "GET" and each.range is None for each in store.requests)
     store.clear()
-    assert first.execute(sql).fetchall() == answer
-    assert connect().execute(sql).fetchall() == answer
+    assert fetched(first, sql) == answer
+    assert fetched(connect(), sql) == answer
     assert store.requests == []
 
 
@@ -76,7 +96,7 @@ def test_a_fresh_process_plans_and_reads_from_the_disk(
     connect: Connect, store: Store, bucket: Path, tmp_path: Path
 ) -> None:
     sql = "SELECT sum(id) FROM lake.small"
-    connect().execute(sql).fetchall()
+    fetched(connect(), sql)
     store.clear()
     code = (
         "import icesql, sys\n"
@@ -85,10 +105,7 @@ def test_a_fresh_process_plans_and_reads_from_the_disk(
         f"print(c.execute({sql!r}).fetchall(), 'pyarrow' in sys.modules)\n"
         "c.close()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout.strip() == f"{expected(bucket, sql)} False"
+    assert fresh_python(code).strip() == f"{expected(bucket, sql)} False"
     assert store.requests == []
 
 
@@ -111,9 +128,9 @@ def test_answers_are_those_of_the_files(
     answer = expected(bucket, sql)
     assert answer
     for _ in range(2):
-        assert connection.execute(sql).fetchall() == answer
+        assert fetched(connection, sql) == answer
     connection.execute("SET cache = off")
-    assert connection.execute(sql).fetchall() == answer
+    assert fetched(connection, sql) == answer
 
 
 @pytest.mark.parametrize("settings", [SMALL, LARGE, TINY_CACHE])
@@ -137,13 +154,11 @@ def test_copies_that_are_gone_are_fetched_again(
 ) -> None:
     connection, sql = connect(), "SELECT sum(id) FROM lake.small"
     for _ in range(5):
-        assert connection.execute(sql).fetchall() == expected(bucket, sql)
+        answers(connection, bucket, sql)
     for each in (tmp_path / "cache").rglob("*"):
         if each.is_file() and each.stat().st_size > 500:
             each.unlink()
-    cursor = connection.execute(sql)
-    assert cursor.fetchall() == expected(bucket, sql)
-    assert cursor.notes == []
+    assert answers(connection, bucket, sql).notes == []
 
 
 def test_of_large_files_come_footers_and_the_columns_asked_for_once(
@@ -151,14 +166,14 @@ def test_of_large_files_come_footers_and_the_columns_asked_for_once(
 ) -> None:
     connection = connect(**LARGE)
     sql = "SELECT sum(price) FROM lake.large WHERE id < 5000"
-    answer = connection.execute(sql).fetchall()
+    answer = fetched(connection, sql)
     assert answer == expected(bucket, sql)
     assert all(each.method == "GET" and each.range is not None for each in store.data_requests)
     whole = sum(each.stat().st_size for each in bucket.glob("lake/large/data/*"))
     assert sum(each.sent for each in store.data_requests) < whole / 2
     store.clear()
     for again in (connection, connect(**LARGE)):
-        assert again.execute(sql).fetchall() == answer
+        assert fetched(again, sql) == answer
     assert store.requests == []
 
 
@@ -184,10 +199,9 @@ def test_bytes_on_their_way_to_the_disk_are_fetched_once(
     assert bytes(file.read_at(len(data) - 3000, 3000)) == data[-3000:]
     is_free.set()
     # Without a disk what was left is gone. The server counts what it has sent a moment later.
-    expected, until = 3000 if cached else 4000, time.monotonic() + 60
-    while sum(each.sent for each in store.data_requests) < expected and time.monotonic() < until:
-        time.sleep(0.01)
-    assert sum(each.sent for each in store.data_requests) == expected
+    wanted = 3000 if cached else 4000
+    wait_until(lambda: sum(each.sent for each in store.data_requests) >= wanted)
+    assert sum(each.sent for each in store.data_requests) == wanted
 
 
 def test_the_arrow_reader_asks_ahead_and_for_nothing_twice(
@@ -196,11 +210,11 @@ def test_the_arrow_reader_asks_ahead_and_for_nothing_twice(
     store.latency = 0.1
     connection = connect(local_reader="arrow", threads="1")
     sql = "SELECT count(*), sum(id) FROM lake.small"
-    assert connection.execute(sql).fetchall() == expected(bucket, sql)
+    answers(connection, bucket, sql)
     assert len(store.data_requests) == SMALL_FILES
     assert store.most_at_once >= SMALL_FILES // 2
     store.clear()
-    assert connect(local_reader="arrow").execute(sql).fetchall() == expected(bucket, sql)
+    answers(connect(local_reader="arrow"), bucket, sql)
     assert store.requests == []
 
 
@@ -234,7 +248,7 @@ def test_what_can_be_known_early_is_asked_for_at_once(
         store.clear()
         folder = str(tmp_path / f"cache-{len(found)}")
         connection = connect(**settings, threads="1", cache_directory=folder)
-        assert connection.execute(sql).fetchall() == expected(bucket, sql)
+        answers(connection, bucket, sql)
         found.append(store.rounds)
     assert min(found) == rounds
 
@@ -256,22 +270,20 @@ def test_what_is_asked_for_ahead_is_what_comes(
 
     monkeypatch.setattr(StoredFile, "fetch", noted)
     sql = "SELECT count(*), max(name), sum(price) FROM lake.large WHERE id >= 0"
-    assert connect(**LARGE).execute(sql).fetchall() == expected(bucket, sql)
+    answers(connect(**LARGE), bucket, sql)
     assert {(each.path, (each.range or (0, 0))[0]) for each in store.data_requests} == asked
 
 
 def test_a_footer_is_read_once_whatever_columns_are_asked_for(
     connect: Connect, bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = []
-    plain = footer.read_row_counts
-    monkeypatch.setattr(footer, "read_row_counts", lambda *given: read.append(1) or plain(*given))
+    read = noted(monkeypatch, footer, "read_row_counts")
     connection = connect(**LARGE)
     for columns in ("max(name)", "sum(price)", "sum(id), max(day)", "*"):
         sql = f"SELECT {columns} FROM lake.large WHERE id >= 79990 ORDER BY ALL"
-        assert connection.execute(sql).fetchall() == expected(bucket, sql)
+        answers(connection, bucket, sql)
     sql = "SELECT max(a.name), sum(b.price) FROM lake.large a JOIN lake.large b ON a.id = b.id"
-    assert connection.execute(sql).fetchall() == expected(bucket, sql)
+    answers(connection, bucket, sql)
     assert len(read) == LARGE_FILES
 
 
@@ -282,7 +294,7 @@ def test_only_row_groups_that_may_match_are_asked_for(
     for where, most in (("id = 12345", 1), ("id > 79000 OR id < 100", 2), ("price >= 0", 16)):
         store.clear()
         sql = f"SELECT count(*), max(name) FROM lake.large WHERE {where}"
-        connect(**LARGE, cache_directory=f"{bucket}/../{most}").execute(sql).fetchall()
+        fetched(connect(**LARGE, cache_directory=f"{bucket}/../{most}"), sql)
         size = sum(each.sent for each in store.data_requests)
         assert size < LARGE_FILES * (160 << 10) + most * 110_000, where
 
@@ -290,15 +302,13 @@ def test_only_row_groups_that_may_match_are_asked_for(
 def test_the_engine_keeps_what_it_read_of_a_store_until_it_is_told_not_to(
     connect: Connect, bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reads = []
-    read = StoredStream.view
-    monkeypatch.setattr(StoredStream, "view", lambda *given: reads.append(1) or read(*given))
+    reads = noted(monkeypatch, StoredStream, "view")
     connection = connect(**LARGE)
     sql = "SELECT count(*), sum(price), max(name) FROM lake.large WHERE id <> 7"
     answer = expected(bucket, sql)
     for number in range(5):
         reads.clear()
-        assert connection.execute(sql).fetchall() == answer
+        assert fetched(connection, sql) == answer
         assert bool(reads) == (number == 0), number
     # Two at once do not end what the other asks for.
     one, other = connection.cursor(), connection.cursor()
@@ -310,7 +320,7 @@ def test_the_engine_keeps_what_it_read_of_a_store_until_it_is_told_not_to(
     connection.execute("SET caches = off")
     for _ in range(2):
         reads.clear()
-        assert connection.execute(sql).fetchall() == answer
+        assert fetched(connection, sql) == answer
         assert reads
 
 
@@ -336,8 +346,7 @@ def test_wrong_bytes_do_not_stay_in_the_memory_of_the_engine(
     store.fault = spoil
     connection, sql = connect(**LARGE), "SELECT sum(id), max(name) FROM lake.large WHERE price >= 0"
     for _ in range(5):
-        cursor = connection.execute(sql)
-        assert cursor.fetchall() == expected(bucket, sql)
+        cursor = answers(connection, bucket, sql)
         assert set(cursor.scan_groups) == {"duckdb"}
     assert cursor.notes == []
     assert spoilt
@@ -373,7 +382,7 @@ def test_a_query_that_is_over_leaves_its_names_to_the_next() -> None:
 def test_a_limit_reads_one_row_group_of_one_file(connect: Connect, store: Store) -> None:
     assert LARGE_FILES > 1
     connection = connect(**LARGE)
-    rows = connection.execute("SELECT * FROM lake.large LIMIT 10").fetchall()
+    rows = fetched(connection, "SELECT * FROM lake.large LIMIT 10")
     assert len(rows) == 10
     assert len({row[0] // GROUP_ROWS for row in rows}) == 1
     assert len({each.path for each in store.data_requests}) == 1
@@ -383,11 +392,11 @@ def test_a_limit_reads_one_row_group_of_one_file(connect: Connect, store: Store)
 
 def test_principals_do_not_see_what_others_fetched(connect: Connect, store: Store) -> None:
     sql = "SELECT sum(id) FROM lake.small"
-    connect().execute(sql).fetchall()
+    fetched(connect(), sql)
     store.clear()
     store.fault = lambda request: error(403, "AccessDenied", "Access Denied")
     with pytest.raises(StorageError, match="AccessDenied"):
-        connect("AKIAOTHEROTHEROTHERO").execute(sql).fetchall()
+        fetched(connect("AKIAOTHEROTHEROTHERO"), sql)
     assert len(store.requests) == 1
 
 
@@ -397,12 +406,12 @@ def test_without_a_cache_nothing_is_left_behind(
     connection = connect(cache="off")
     for settings in (SMALL, LARGE):
         connection.execute(f"SET whole_file_size = '{settings['whole_file_size']}'")
-        connection.execute("SELECT sum(id) FROM lake.small").fetchall()
+        fetched(connection, "SELECT sum(id) FROM lake.small")
     connection.close()
     del connection
     again = connect(cache="off")
     store.clear()
-    again.execute("SELECT sum(id) FROM lake.small").fetchall()
+    fetched(again, "SELECT sum(id) FROM lake.small")
     assert len(store.data_requests) == SMALL_FILES
     assert not (tmp_path / "cache").exists()
 
@@ -422,7 +431,7 @@ def test_a_full_disk_makes_it_slower_and_no_more(
     for settings in (SMALL, LARGE):
         connection = connect(**settings)
         for name in ("small", "large"):
-            assert connection.execute(sql.format(name)).fetchall() == expected(
+            assert fetched(connection, sql.format(name)) == expected(
                 bucket, sql.format(f"lake.{name}").replace("lake.lake", "lake")
             )
 
@@ -430,27 +439,26 @@ def test_a_full_disk_makes_it_slower_and_no_more(
 # ---------------------------------------------------------------------------- errors
 
 
-def test_the_store_says_why(connect: Connect, store: Store) -> None:
-    store.fault = lambda request: (
-        error(400, "ExpiredToken", "The provided token has expired.") if request.is_data else None
-    )
-    for settings in (SMALL, LARGE, {"local_reader": "arrow"}):
-        with pytest.raises(
-            StorageError,
-            match=r"s3://lake/small/data/\S+: ExpiredToken: The provided token has expired\. \(status 400\)",
-        ):
-            connect(**settings).execute("SELECT sum(id) FROM lake.small").fetchall()
-
-
-def test_a_file_that_is_gone_may_have_been_expired(connect: Connect, store: Store) -> None:
-    store.fault = lambda request: (
-        error(404, "NoSuchKey", "The specified key does not exist.")
-        if request.path.endswith("03.parquet")
-        else None
-    )
-    for settings in (SMALL, LARGE, {"local_reader": "arrow"}):
-        with pytest.raises(StorageError, match="expired or removed while reading"):
-            connect(**settings).execute("SELECT sum(id) FROM lake.small").fetchall()
+@pytest.mark.parametrize("settings", [SMALL, LARGE, {"local_reader": "arrow"}])
+@pytest.mark.parametrize(
+    ("refusal", "told"),
+    [
+        (
+            error(400, "ExpiredToken", "The provided token has expired."),
+            r"ExpiredToken: The provided token has expired\. \(status 400\)",
+        ),
+        (
+            error(404, "NoSuchKey", "The specified key does not exist."),
+            "no such file; expired or removed while reading",
+        ),
+    ],
+)
+def test_the_store_says_why(
+    connect: Connect, store: Store, refusal: Answer, told: str, settings: dict[str, str]
+) -> None:
+    store.fault = lambda request: refusal if request.is_data else None
+    with pytest.raises(StorageError, match=rf"s3://lake/small/data/\S+: {told}"):
+        fetched(connect(**settings), "SELECT sum(id) FROM lake.small")
 
 
 @pytest.mark.parametrize("kind", ["error", "cut", "short", "other"])
@@ -478,7 +486,7 @@ def test_answers_that_are_wrong_once_are_asked_for_again(
     store.fault = once
     for settings, name in ((SMALL, "small"), (LARGE, "large")):
         sql = f"SELECT sum(id), count(DISTINCT name) FROM lake.{name}"
-        assert connect(**settings).execute(sql).fetchall() == expected(bucket, sql)
+        answers(connect(**settings), bucket, sql)
 
 
 @pytest.mark.parametrize("where", ["metadata.json", "snap-", "-m0.avro", ".parquet"])
@@ -490,17 +498,15 @@ def test_a_store_that_hangs_holds_nobody(
     connection = connect(**settings, query_timeout="1")
     started = time.monotonic()
     with pytest.raises(QueryCancelledError):
-        connection.execute("SELECT sum(id) FROM lake.small").fetchall()
+        fetched(connection, "SELECT sum(id) FROM lake.small")
     connection.close()
     assert time.monotonic() - started < _STALL / 2
     store.fault = None
     again = connect(**settings)
-    assert len(again.execute("SELECT id FROM lake.small").fetchall()) == SMALL_FILES * 40
+    assert len(fetched(again, "SELECT id FROM lake.small")) == SMALL_FILES * 40
 
 
 def test_cancel_ends_a_query_that_waits_for_a_store(connect: Connect, store: Store) -> None:
-    import threading
-
     asked = threading.Event()
 
     def hang(request: Request) -> Answer | None:
@@ -541,7 +547,7 @@ def test_a_store_that_fails_now_and_then_gives_right_rows_or_a_clear_error(
     for number, (sql, reader) in enumerate(itertools.product(queries, readers)):
         folder = str(tmp_path / str(number))
         try:
-            rows = connect(cache_directory=folder, **reader).execute(sql).fetchall()
+            rows = fetched(connect(cache_directory=folder, **reader), sql)
         except (StorageError, CorruptFileError) as error:
             failed.append(error)
         else:
@@ -550,7 +556,7 @@ def test_a_store_that_fails_now_and_then_gives_right_rows_or_a_clear_error(
 
 
 def test_the_command_shows_and_clears_the_cache(connect: Connect, tmp_path: Path) -> None:
-    connect().execute("SELECT sum(id) FROM lake.small").fetchall()
+    fetched(connect(), "SELECT sum(id) FROM lake.small")
 
     def run(*arguments: str) -> str:
         environment = {**os.environ, "ICESQL_CACHE_DIRECTORY": str(tmp_path / "cache")}
@@ -577,7 +583,7 @@ def test_a_corrupt_file_of_the_cache_is_fetched_once_more(
     answer = expected(bucket, sql)
     with connect() as first:
         for _ in range(times):
-            assert first.execute(sql).fetchall() == answer
+            assert fetched(first, sql) == answer
     kept = [each for each in (tmp_path / "cache" / "v1").rglob("*") if _is_block(each)]
     assert len(kept) >= 5
     for damaged in kept:
@@ -588,7 +594,7 @@ def test_a_corrupt_file_of_the_cache_is_fetched_once_more(
         os.utime(damaged, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         for _ in range(2):
             with connect() as again:
-                assert again.execute(sql).fetchall() == answer, damaged
+                assert fetched(again, sql) == answer, damaged
 
 
 def _is_block(path: Path) -> bool:
@@ -599,29 +605,25 @@ def test_the_second_run_reads_and_decodes_nothing_again(
     connect: Connect, bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not the text either; but a commit of another is seen, and so is the one before it."""
-    decoded = []
-    parse = current_metadata.parse_metadata
-    monkeypatch.setattr(
-        current_metadata, "parse_metadata", lambda *given: decoded.append(given[1]) or parse(*given)
-    )
+    decoded = noted(monkeypatch, current_metadata, "parse_metadata")
     sql = "SELECT count(*), sum(id) FROM lake.small WHERE id >= 0"
     answer = expected(bucket, sql)
     connection = connect()
-    assert connection.execute(sql).fetchall() == answer
+    assert fetched(connection, sql) == answer
     with monkeypatch.context() as patch:
         patch.setattr("icesql.sql.parse.parse", None)
         patch.setattr("icesql.query.bind.bind", None)
-        assert connection.execute(sql).fetchall() == answer
+        assert fetched(connection, sql) == answer
     assert len(decoded) == 1
     with _committed(bucket, "small", _emptied):
-        assert connection.execute(sql).fetchall() == [(0, None)]
-        assert connection.execute(sql).fetchall() == [(0, None)]
+        assert fetched(connection, sql) == [(0, None)]
+        assert fetched(connection, sql) == [(0, None)]
         assert len(decoded) == 2
-    assert connection.execute(sql).fetchall() == answer
+    assert fetched(connection, sql) == answer
     assert len(decoded) == 2
     connection.execute("SET caches = off")
     for number in range(2):
-        assert connection.execute(sql).fetchall() == answer
+        assert fetched(connection, sql) == answer
         assert len(decoded) == 3 + number
 
 
@@ -631,9 +633,9 @@ def test_metadata_that_may_be_written_again_is_read_each_time(
     sql = "SELECT count(*), sum(id) FROM lake.small WHERE id >= 0"
     connection = connect()
     with _committed(bucket, "small", dict, "v7.metadata.json") as path:
-        assert connection.execute(sql).fetchall() == expected(bucket, sql)
+        answers(connection, bucket, sql)
         path.write_text(json.dumps(_emptied(json.loads(path.read_text()))))
-        assert connection.execute(sql).fetchall() == [(0, None)]
+        assert fetched(connection, sql) == [(0, None)]
 
 
 def test_what_is_loaded_meanwhile_may_fail(
@@ -645,7 +647,7 @@ def test_what_is_loaded_meanwhile_may_fail(
     monkeypatch.setattr("icesql.session.preload.load_modules", fail)
     monkeypatch.setattr("icesql.engine.duckdb.engine.LocalEngine.get_ready", fail)
     sql = "SELECT sum(id) FROM lake.small WHERE id >= 0"
-    assert connect().execute(sql).fetchall() == expected(bucket, sql)
+    answers(connect(), bucket, sql)
 
 
 def _emptied(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -689,15 +691,15 @@ def test_with_little_memory_a_long_read_is_fetched_bit_by_bit(
     path = min((bucket / "lake" / "large" / "data").glob("*.parquet"))
     data, uri = path.read_bytes(), f"s3://lake/large/data/{path.name}"
     settings = Settings().with_text("cache_directory", str(tmp_path / "cache"))
-    asked: list[int] = []
-    submit = RequestPool.submit
-    monkeypatch.setattr(
-        RequestPool, "submit", lambda *given: asked.append(given[2]) or submit(*given)
-    )
+    asked = noted(monkeypatch, RequestPool, "submit")
+
+    def size() -> int:
+        return sum(given[2] for given in asked)
+
     waited: list[int] = []
     result = PoolRequest.result
     monkeypatch.setattr(
-        PoolRequest, "result", lambda *given: waited.append(sum(asked)) or result(*given)
+        PoolRequest, "result", lambda *given: waited.append(size()) or result(*given)
     )
     for limit, most in (("200MB", 40_000), ("2GB", len(data))):
         asked.clear()
@@ -707,7 +709,7 @@ def test_with_little_memory_a_long_read_is_fetched_bit_by_bit(
         file = StoredFile(RemoteFiles(store.properties(), blocks), uri, len(data), query=query)
         assert bytes(file.read_at(7, len(data) - 11)) == data[7:-4]
         assert waited[0] <= most
-        assert sum(asked) == len(data) - 11
+        assert size() == len(data) - 11
         for first, length in ((0, 25_000), (9_999, 20_002), (len(data) - 30_000, 99_999), (5, 3)):
             assert bytes(file.read_at(first, length)) == data[first : first + length]
         file.leave()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 import icesql
 from icesql.errors import CatalogError, StorageError
 from tests.catalog.rest_server import Server, rest
+from tests.sessions import fetched
+from tests.stores.conftest import Connect
 from tests.stores.server import Store, error
 
 SQL = "SELECT count(*), sum(id) FROM lake.small"
@@ -20,10 +22,9 @@ SECRET = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"
 
 
 @pytest.fixture
-def server() -> Any:
-    made = Server()
-    yield made
-    made.close()
+def server() -> Iterator[Server]:
+    with closing(Server()) as made:
+        yield made
 
 
 def requests(log: pytest.LogCaptureFixture) -> list[tuple[str, ...]]:
@@ -34,12 +35,12 @@ def requests(log: pytest.LogCaptureFixture) -> list[tuple[str, ...]]:
 
 
 def test_each_request_to_a_store_is_a_line(
-    connect: Callable[..., icesql.Connection], store: Store, caplog: pytest.LogCaptureFixture
+    connect: Connect, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     connection = connect()
     store.clear()
     with caplog.at_level(logging.DEBUG, logger="icesql"):
-        connection.execute(SQL).fetchall()
+        fetched(connection, SQL)
     told = requests(caplog)
     assert len(told) == len(store.requests) > 3
     assert all(url.startswith("s3://lake/") and done == "answered" for _, url, done, _ in told)
@@ -47,21 +48,19 @@ def test_each_request_to_a_store_is_a_line(
 
 
 def test_what_a_store_refused_is_told(
-    connect: Callable[..., icesql.Connection], store: Store, caplog: pytest.LogCaptureFixture
+    connect: Connect, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.fault = lambda request: error(403, "AccessDenied", f"{SECRET} may not do this.")
     with caplog.at_level(logging.DEBUG, logger="icesql"), pytest.raises(StorageError):
-        connect().execute(SQL).fetchall()
+        fetched(connect(), SQL)
     told = requests(caplog)
     assert len(told) == 1
     assert told[0][2] != "answered"
 
 
-def test_at_info_no_request_is_told(
-    connect: Callable[..., icesql.Connection], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_at_info_no_request_is_told(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="icesql"):
-        connect().execute(SQL).fetchall()
+        fetched(connect(), SQL)
     assert requests(caplog) == []
     assert "lake.small" in caplog.text
 

@@ -8,6 +8,8 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -19,7 +21,9 @@ from icesql.errors import CatalogError, NotSupportedError, StorageError
 from icesql.storage.stores.principal import identity
 from icesql.storage.stores.signed import Signature, _with_signed
 from tests.catalog.rest_server import Server, rest
-from tests.stores.server import Answer, Request, Store, at_random, error
+from tests.sessions import fetched
+from tests.stores.conftest import Connect, metadata_of
+from tests.stores.server import Answer, Fault, Request, Store, at_random, error
 
 SQL = "SELECT count(*), sum(id) FROM lake.small"
 ROWS = [(24 * 40, sum(range(24 * 40)))]
@@ -41,15 +45,11 @@ class Notary(Server):
         self.signed: list[dict[str, Any]] = []
         self.signing_paths: set[str] = set()
         self.signing_headers: list[dict[str, str]] = []
-        self.store, self.fault = store, None
+        self.store = store
+        self.fault: Fault = lambda request: None
         for name in ("small", "large"):
-            folder = bucket / "lake" / name / "metadata"
-            metadata = json.loads(max(folder.glob("*.metadata.json")).read_text())
-            self.tables["lake", name] = {
-                "metadata": metadata,
-                "metadata-location": f"{metadata['location']}/metadata/v1.metadata.json",
-                "config": {"s3.remote-signing-enabled": "true"},
-            }
+            signing = {"config": {"s3.remote-signing-enabled": "true"}}
+            self.tables["lake", name] = metadata_of(bucket, name) | signing
         store.fault = self.check
 
     def seal(self, method: str, uri: str) -> str:
@@ -76,42 +76,26 @@ class Notary(Server):
         uri = f"{self.store.endpoint}{quote(request.path, safe='/-_.~')}"
         if request.headers.get("authorization") != self.seal(request.method, uri):
             return error(403, "SignatureDoesNotMatch", "The signature does not match.")
-        return self.fault(request) if self.fault else None  # type: ignore[misc]
+        return self.fault(request)
 
 
 @pytest.fixture
 def notary(bucket: Path, store: Store) -> Iterator[Notary]:
-    made = Notary(bucket, store)
-    yield made
-    made.close()
-
-
-Connect = Callable[..., icesql.Connection]
+    with closing(Notary(bucket, store)) as made:
+        yield made
 
 
 @pytest.fixture
-def signed(notary: Notary, store: Store, tmp_path: Path) -> Iterator[Connect]:
-    """Connections to the signing catalog, without keys; ``cache`` is whether bytes are kept."""
-    opened = []
-
-    def open_connection(cache: str = "off", **properties: str) -> icesql.Connection:
-        own = {k: v for k, v in store.properties().items() if "key" not in k}
-        settings = {"cache": cache, "cache_directory": str(tmp_path / "cache")}
-        given = {"type": "rest", **own, **properties}
-        connection = icesql.connect("lake", uri=notary.uri, properties=given, settings=settings)
-        opened.append(connection)
-        return connection
-
-    yield open_connection
-    for each in opened:
-        each.close()
+def signed(notary: Notary, connect_to: Connect) -> Connect:
+    """Connections to the signing catalog."""
+    return partial(connect_to, notary.uri)
 
 
 @pytest.mark.parametrize("reader", ["auto", "arrow"])
 def test_rows_come_through_signed_requests(signed: Connect, notary: Notary, reader: str) -> None:
     with signed() as connection:
         connection.execute(f"SET local_reader = '{reader}'")
-        assert connection.execute(SQL).fetchall() == ROWS
+        assert fetched(connection, SQL) == ROWS
     first = notary.signed[0]
     assert first["method"] == "GET"
     assert first["region"] == "us-east-1"
@@ -119,32 +103,26 @@ def test_rows_come_through_signed_requests(signed: Connect, notary: Notary, read
     assert notary.signing_paths == {DEFAULT}
 
 
+@pytest.mark.parametrize("lets_keep", [True, False])
 def test_one_signature_serves_all_ranges_of_a_file(
-    signed: Connect, notary: Notary, store: Store
+    signed: Connect, notary: Notary, store: Store, lets_keep: bool
 ) -> None:
+    notary.lets_keep = lets_keep
+    connection = signed()
+    connection.execute("SET whole_file_size = '1kB'")
     sql = "SELECT count(*), max(id) FROM lake.large WHERE price > 10"
     wanted = sum(number % 977 / 4 > 10 for number in range(80_000))
-    with signed() as connection:
-        connection.execute("SET whole_file_size = '1kB'")
-        assert connection.execute(sql).fetchall() == [(wanted, 79_999)]
-        data = [each for each in notary.signed if each["uri"].endswith(".parquet")]
-        # Requests that begin together may each have asked.
-        assert len(data) < len(store.data_requests)
-    notary.lets_keep = False
-    notary.signed.clear()
-    store.clear()
-    with signed() as connection:
-        connection.execute("SET whole_file_size = '1kB'")
-        assert connection.execute(sql).fetchall() == [(wanted, 79_999)]
-        data = [each for each in notary.signed if each["uri"].endswith(".parquet")]
-        assert len(data) == len(store.data_requests)
+    assert fetched(connection, sql) == [(wanted, 79_999)]
+    data = [each for each in notary.signed if each["uri"].endswith(".parquet")]
+    # Requests that begin together may each have asked.
+    assert (len(data) < len(store.data_requests)) is lets_keep
+    assert len(data) <= len(store.data_requests)
 
 
 def test_a_kept_signature_that_is_refused_is_asked_for_anew(
     signed: Connect, notary: Notary
 ) -> None:
-    catalog = rest(notary, **{"s3.endpoint": notary.store.endpoint, "s3.region": "us-east-1"})
-    storage = catalog.load(("lake", "small")).storage
+    storage = rest(notary, **notary.store.place).load(("lake", "small")).storage
     path = notary.tables["lake", "small"]["metadata"]["snapshots"][-1]["manifest-list"]
     whole = storage.read(path)
     notary.generation += 1
@@ -170,8 +148,7 @@ def test_where_requests_are_signed(
     notary.tables["lake", "small"]["config"] |= table
     if listed:
         notary.config["endpoints"] = [OWN]
-    with signed() as connection:
-        assert connection.execute(SQL).fetchall() == ROWS
+    assert fetched(signed(), SQL) == ROWS
     assert notary.signing_paths == {expected}
 
 
@@ -180,8 +157,7 @@ def test_what_the_server_wants_to_see_is_shown(signed: Connect, notary: Notary) 
         "properties": {"warehouse": "w"},
         "headers": {"X-Tenant": ["a", "b"]},
     }
-    with signed(token="tok-of-the-user") as connection:
-        assert connection.execute(SQL).fetchall() == ROWS
+    assert fetched(signed(token="tok-of-the-user"), SQL) == ROWS
     assert notary.signed[0]["properties"] == {"warehouse": "w"}
     assert notary.signing_headers[0]["x-tenant"] == "a, b"
     assert notary.signing_headers[0]["authorization"] == "Bearer tok-of-the-user"
@@ -190,24 +166,17 @@ def test_what_the_server_wants_to_see_is_shown(signed: Connect, notary: Notary) 
 
 def test_the_users_token_goes_to_no_other_signer(signed: Connect, notary: Notary) -> None:
     notary.tables["lake", "small"]["config"] |= {"s3.signer.uri": "http://signer.example"}
-    with (
-        signed(token="tok-of-the-user") as connection,
-        pytest.raises(CatalogError, match=r"signed by http://signer\.example/v1/aws/s3/sign, wh"),
-    ):
-        connection.execute(SQL)
+    with pytest.raises(CatalogError, match=r"signed by http://signer\.example/v1/aws/s3/sign, wh"):
+        signed(token="tok-of-the-user").execute(SQL)
     notary.tables["lake", "small"]["config"]["s3.signer.uri"] = notary.uri
-    with signed(token="tok-of-the-user") as connection:
-        assert connection.execute(SQL).fetchall() == ROWS
+    assert fetched(signed(token="tok-of-the-user"), SQL) == ROWS
 
 
 def test_a_signature_for_another_address_is_refused(signed: Connect, notary: Notary) -> None:
     for address in ("http://127.0.0.1:1/x", notary.store.endpoint + "/lake/other"):
         notary.address = lambda uri, address=address: address  # type: ignore[misc]
-        with (
-            signed() as connection,
-            pytest.raises(StorageError, match="signed a request to another address"),
-        ):
-            connection.execute(SQL)
+        with pytest.raises(StorageError, match="signed a request to another address"):
+            signed().execute(SQL)
 
 
 def test_a_signer_adds_headers_and_changes_none() -> None:
@@ -221,52 +190,50 @@ def test_a_signer_adds_headers_and_changes_none() -> None:
         assert (names["range"], names["authorization"]) == ("bytes=5-9", "seal")
 
 
-def test_a_refusal_to_sign_and_one_of_the_store_are_told(signed: Connect, notary: Notary) -> None:
-    notary.status = 403
-    with (
-        signed() as connection,
-        pytest.raises(StorageError, match=r"was not signed: .*403 Forbidden: not this object"),
-    ):
-        connection.execute(SQL)
-    notary.status = 200
-    notary.fault = lambda request: error(403, "AccessDenied", "no")  # type: ignore[assignment]
-    with signed() as connection, pytest.raises(StorageError, match="AccessDenied: no"):
-        connection.execute(SQL)
-    notary.fault = lambda request: error(404, "NoSuchKey", "gone")  # type: ignore[assignment]
-    with signed() as connection, pytest.raises(StorageError, match="no such file"):
-        connection.execute(SQL)
+@pytest.mark.parametrize(
+    ("status", "fault", "told"),
+    [
+        (403, None, r"was not signed: .*403 Forbidden: not this object"),
+        (200, error(403, "AccessDenied", "no"), "AccessDenied: no"),
+        (200, error(404, "NoSuchKey", "gone"), "no such file"),
+    ],
+)
+def test_a_refusal_to_sign_and_one_of_the_store_are_told(
+    signed: Connect, notary: Notary, status: int, fault: Answer | None, told: str
+) -> None:
+    notary.status, notary.fault = status, lambda request: fault
+    with pytest.raises(StorageError, match=told):
+        signed().execute(SQL)
 
 
 def test_a_store_that_fails_now_and_then_gives_all_rows(signed: Connect, notary: Notary) -> None:
-    notary.fault = at_random(7, 0.1, 0.05, 0.05, 0.05)  # type: ignore[assignment]
+    notary.fault = at_random(7, 0.1, 0.05, 0.05, 0.05)
     with signed() as connection:
         for _ in range(5):
-            assert connection.execute(SQL).fetchall() == ROWS
+            assert fetched(connection, SQL) == ROWS
 
 
 def test_a_signer_that_hangs_is_left_at_once(signed: Connect, notary: Notary) -> None:
     with signed() as connection:
-        connection.execute("SHOW TABLES FROM lake").fetchall()
+        fetched(connection, "SHOW TABLES FROM lake")
         released = threading.Event()
         notary.address = lambda uri: uri if released.wait(60) else ""
         connection.execute("SET query_timeout = 0.4")
         started = time.monotonic()
         with pytest.raises(icesql.OperationalError, match="time limit"):
-            connection.execute(SQL).fetchall()
+            fetched(connection, SQL)
         assert time.monotonic() - started < 30
         released.set()
 
 
 def test_keys_that_are_given_need_no_signing(signed: Connect, notary: Notary) -> None:
     notary.store.fault = None
-    with signed(**notary.store.properties()) as connection:
-        assert connection.execute(SQL).fetchall() == ROWS
+    assert fetched(signed(**notary.store.properties()), SQL) == ROWS
     assert not notary.signed
 
 
 def test_a_listing_and_what_writes_are_refused_by_name(notary: Notary) -> None:
-    catalog = rest(notary, **{"s3.endpoint": notary.store.endpoint, "s3.region": "us-east-1"})
-    storage = catalog.load(("lake", "small")).storage
+    storage = rest(notary, **notary.store.place).load(("lake", "small")).storage
     with pytest.raises(NotSupportedError, match=r"listing .* where the catalog signs"):
         storage.list_folder("s3://lake/small")
     with pytest.raises(NotSupportedError, match=r"signed by the catalog: .* writes nothing"):
@@ -275,10 +242,9 @@ def test_a_listing_and_what_writes_are_refused_by_name(notary: Notary) -> None:
 
 def test_what_is_kept_of_one_user_is_not_anothers(notary: Notary) -> None:
     """Signed reads show no key: the users are told apart by what they show the catalog."""
-    told = {"s3.endpoint": notary.store.endpoint, "s3.region": "us-east-1"}
     names = set()
     for token in ("one-token-of-mine", "another-token", "another-token"):
-        storage = rest(notary, token=token, **told).load(("lake", "small")).storage
+        storage = rest(notary, token=token, **notary.store.place).load(("lake", "small")).storage
         assert "token" not in storage.properties
         names.add(identity("s3", "lake", storage.properties))
     assert len(names) == 2

@@ -6,18 +6,21 @@ import json
 import pickle
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import icesql
 from icesql.errors import StorageError
 from icesql.storage.stores import files
 from icesql.storage.stores.lease import expires_at
 from icesql.storage.stores.principal import VENDED, properties_at
 from tests.catalog.rest_server import Server, rest
+from tests.sessions import fetched
+from tests.stores.conftest import Connect, metadata_of
 from tests.stores.server import Answer, Request, Store, error
 
 SQL = "SELECT count(*), sum(id) FROM lake.small"
@@ -33,10 +36,8 @@ class Lender(Server):
         super().__init__()
         self.key, self.life, self.refusal = 1, 3600.0, error(400, "ExpiredToken", "It is over.")
         self.store, self.lives, self.data_requests = store, 10**9, 0
-        self.metadata = {}
         for name in ("small", "large"):
-            folder = bucket / "lake" / name / "metadata"
-            self.metadata[name] = json.loads(max(folder.glob("*.metadata.json")).read_text())
+            self.tables["lake", name] = metadata_of(bucket, name) | {"etag": '"same"'}
         store.fault = self.check
         self.vend()
 
@@ -51,13 +52,8 @@ class Lender(Server):
             {"prefix": "s3://lake/other", "config": {"s3.access-key-id": "wrong"}},
             {"prefix": "s3://lake/", "config": lent},
         ]
-        for name, metadata in self.metadata.items():
-            self.tables["lake", name] = {
-                "metadata": metadata,
-                "metadata-location": f"{metadata['location']}/metadata/v1.metadata.json",
-                "etag": '"same"',
-                "storage-credentials": vended,
-            }
+        for table in self.tables.values():
+            table["storage-credentials"] = vended
 
     def renew(self) -> None:
         """Another key from now on."""
@@ -87,47 +83,31 @@ class Lender(Server):
 
 @pytest.fixture
 def lender(bucket: Path, store: Store) -> Iterator[Lender]:
-    made = Lender(bucket, store)
-    yield made
-    made.close()
-
-
-Lend = Callable[..., icesql.Connection]
+    with closing(Lender(bucket, store)) as made:
+        yield made
 
 
 @pytest.fixture
-def lend(lender: Lender, store: Store, tmp_path: Path) -> Iterator[Lend]:
-    """Connections to the lending catalog; ``cache`` is whether bytes are kept."""
-    opened = []
-
-    def open_connection(cache: str = "off", **properties: str) -> icesql.Connection:
-        own = {k: v for k, v in store.properties().items() if "key" not in k}
-        settings = {"cache": cache, "cache_directory": str(tmp_path / "cache")}
-        given = {"type": "rest", **own, **properties}
-        connection = icesql.connect("lake", uri=lender.uri, properties=given, settings=settings)
-        opened.append(connection)
-        return connection
-
-    yield open_connection
-    for each in opened:
-        each.close()
+def lend(lender: Lender, connect_to: Connect) -> Connect:
+    """Connections to the lending catalog."""
+    return partial(connect_to, lender.uri)
 
 
 @pytest.mark.parametrize("reader", ["auto", "arrow"])
 @pytest.mark.parametrize("status", [400, 401, 403])
 def test_a_key_that_expires_in_a_scan_is_renewed_once(
-    lend: Lend, lender: Lender, status: int, reader: str
+    lend: Connect, lender: Lender, status: int, reader: str
 ) -> None:
     code = "ExpiredToken" if status == 400 else "AccessDenied"
     lender.refusal, lender.lives = error(status, code, "It is over."), 5
     with lend() as connection:
         connection.execute(f"SET local_reader = '{reader}'")
-        assert connection.execute(SQL).fetchall() == ROWS
+        assert fetched(connection, SQL) == ROWS
     assert lender.renewals() == [TABLE]
 
 
 def test_a_key_that_expires_within_a_large_file_is_renewed_once(
-    lend: Lend, lender: Lender, store: Store, monkeypatch: pytest.MonkeyPatch
+    lend: Connect, lender: Lender, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Many requests at once, as larger files take: some are refused while the key is renewed.
     monkeypatch.setattr(files, "PART_BYTES", 1 << 16)
@@ -136,40 +116,40 @@ def test_a_key_that_expires_within_a_large_file_is_renewed_once(
         connection.execute("SET whole_file_size = '1kB'")
         sql = "SELECT count(*), max(id) FROM lake.large WHERE price > 10"
         wanted = sum(number % 977 / 4 > 10 for number in range(80_000))
-        assert connection.execute(sql).fetchall() == [(wanted, 79_999)]
+        assert fetched(connection, sql) == [(wanted, 79_999)]
     assert len(store.data_requests) > 6
     assert len(lender.renewals("large")) == 1
 
 
 def test_the_endpoint_for_credentials_is_used_where_the_catalog_lists_it(
-    lend: Lend, lender: Lender
+    lend: Connect, lender: Lender
 ) -> None:
     lender.config["endpoints"] = [LIST, f"{LIST}/credentials"]
     lender.lives = 5
-    assert lend().execute(SQL).fetchall() == ROWS
+    assert fetched(lend(), SQL) == ROWS
     assert lender.renewals() == [f"{TABLE}/credentials"]
 
 
-def test_a_key_is_renewed_before_it_expires(lend: Lend, lender: Lender, store: Store) -> None:
+def test_a_key_is_renewed_before_it_expires(lend: Connect, lender: Lender, store: Store) -> None:
     lender.life = 60.0
     lender.vend()
-    assert lend().execute(SQL).fetchall() == ROWS
+    assert fetched(lend(), SQL) == ROWS
     assert lender.renewals() == [TABLE]
     assert len(lender.store.requests) == 24 + 2  # and none that was refused
 
 
-def test_an_unchanged_table_does_not_keep_old_keys(lend: Lend, lender: Lender) -> None:
+def test_an_unchanged_table_does_not_keep_old_keys(lend: Connect, lender: Lender) -> None:
     connection = lend()
     lender.life = 200.0
     lender.vend()
-    connection.execute(SQL).fetchall()
+    fetched(connection, SQL)
     asked = len(lender.asked)
-    connection.execute(SQL).fetchall()
+    fetched(connection, SQL)
     assert "if-none-match" not in lender.asked[asked][3]
     lender.life = 3600.0
     lender.vend()
-    connection.execute(SQL).fetchall()
-    connection.execute(SQL).fetchall()
+    fetched(connection, SQL)
+    fetched(connection, SQL)
     assert lender.asked[-1][3]["if-none-match"] == '"same"'
 
 
@@ -182,12 +162,12 @@ def test_an_unchanged_table_does_not_keep_old_keys(lend: Lend, lender: Lender) -
     ],
 )
 def test_a_store_that_refuses_every_key_is_told_with_its_reason(
-    lend: Lend, lender: Lender, store: Store, status: int, code: str, words: str
+    lend: Connect, lender: Lender, store: Store, status: int, code: str, words: str
 ) -> None:
     lender.refusal = error(status, code, "Not for you.")
     store.fault = lambda request: lender.refusal
     with pytest.raises(StorageError) as caught:
-        lend().execute(SQL).fetchall()
+        fetched(lend(), SQL)
     told = str(caught.value)
     assert "s3://lake/small/metadata/" in told
     assert words in told
@@ -196,7 +176,7 @@ def test_a_store_that_refuses_every_key_is_told_with_its_reason(
 
 
 def test_a_catalog_that_gives_no_other_keys_is_told_beside_the_store(
-    lend: Lend, lender: Lender
+    lend: Connect, lender: Lender
 ) -> None:
     connection = lend()
     lender.lives = 5
@@ -208,14 +188,13 @@ def test_a_catalog_that_gives_no_other_keys_is_told_beside_the_store(
 
     lender.renew = refuse  # type: ignore[method-assign]
     with pytest.raises(StorageError, match=r"ExpiredToken: It is over.*no new credentials came: "):
-        connection.execute(SQL).fetchall()
+        fetched(connection, SQL)
     assert lender.renewals() == [TABLE]
 
 
 def test_a_worker_renews_for_itself(lender: Lender, store: Store) -> None:
-    own = {k: v for k, v in store.properties().items() if "key" not in k}
     lender.needs_token = True
-    table = rest(lender, credential="me:s3cret!", **own).load(("lake", "small"))
+    table = rest(lender, credential="me:s3cret!", **store.place).load(("lake", "small"))
     there = pickle.loads(pickle.dumps(table.storage))
     lender.renew()
     path = table.metadata.snapshots[table.metadata.current_snapshot_id].manifest_list
@@ -224,21 +203,21 @@ def test_a_worker_renews_for_itself(lender: Lender, store: Store) -> None:
     assert "s3cret" not in repr(there)
 
 
-def test_renewal_is_switched_off_as_java_does(lend: Lend, lender: Lender) -> None:
+def test_renewal_is_switched_off_as_java_does(lend: Connect, lender: Lender) -> None:
     lender.lives = 5
     connection = lend(**{"client.refresh-credentials-enabled": "false"})
     with pytest.raises(StorageError, match="ExpiredToken: It is over"):
-        connection.execute(SQL).fetchall()
+        fetched(connection, SQL)
     assert lender.renewals() == []
 
 
-def test_what_is_kept_on_disk_outlives_a_key(lend: Lend, lender: Lender, store: Store) -> None:
-    assert lend("on").execute(SQL).fetchall() == ROWS
+def test_what_is_kept_on_disk_outlives_a_key(lend: Connect, lender: Lender, store: Store) -> None:
+    assert fetched(lend("on"), SQL) == ROWS
     lender.renew()
     store.clear()
-    assert lend("on").execute(SQL).fetchall() == ROWS
+    assert fetched(lend("on"), SQL) == ROWS
     assert store.requests == []
-    assert lend("on", token="another-principal").execute(SQL).fetchall() == ROWS
+    assert fetched(lend("on", token="another-principal"), SQL) == ROWS
     assert len(store.data_requests) == 24
 
 
@@ -269,7 +248,7 @@ def test_credentials_open_nothing_outside_of_their_prefix(
     places: tuple[str, str | None],
     reads: bool,
     lender: Lender,
-    lend: Lend,
+    lend: Connect,
     store: Store,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -283,7 +262,7 @@ def test_credentials_open_nothing_outside_of_their_prefix(
     ]
     store.fault = None
     connection = lend(**{"s3.access-key-id": "AKIAOFTHEUSER", "s3.secret-access-key": "own-secret"})
-    assert connection.execute(SQL).fetchall() == ROWS
+    assert fetched(connection, SQL) == ROWS
     for request in store.requests:
         found = re.search(r"Credential=(\w+)/", request.headers["authorization"])
         assert found is not None

@@ -18,8 +18,12 @@ from tests.catalog.rest_server import Server
 Json = dict[str, Any]
 Name = tuple[str, ...]
 _LOG: Final = 100
-_LISTS: Final = {"schema": "schemas", "spec": "partition-specs", "sort-order": "sort-orders"}
-_IDS: Final = {"schema": "schema-id", "spec": "spec-id", "sort-order": "order-id"}
+# Of each kind: its list in the metadata, its id there, and the id that is current.
+_KINDS: Final = {
+    "schema": ("schemas", "schema-id", "current-schema-id"),
+    "spec": ("partition-specs", "spec-id", "default-spec-id"),
+    "sort-order": ("sort-orders", "order-id", "default-sort-order-id"),
+}
 
 
 class Refused(Exception):
@@ -163,14 +167,8 @@ def _error(message: str, kind: str = "") -> Json:
 
 def _empty() -> Json:
     """What the updates of a new table begin with."""
-    return {
-        "format-version": 2, "table-uuid": str(uuid.uuid4()), "location": "",
-        "last-sequence-number": 0, "last-updated-ms": 0, "last-column-id": 0, "schemas": [],
-        "current-schema-id": -1, "partition-specs": [], "default-spec-id": -1,
-        "last-partition-id": 999, "sort-orders": [], "default-sort-order-id": -1,
-        "properties": {}, "snapshots": [], "refs": {}, "snapshot-log": [], "metadata-log": [],
-        "statistics": [], "partition-statistics": [],
-    }  # fmt: skip
+    text = Path(__file__).with_name("new_table.json").read_text()
+    return {**json.loads(text), "table-uuid": str(uuid.uuid4())}
 
 
 def check(table: Json | None, needed: Json) -> None:
@@ -185,16 +183,12 @@ def check(table: Json | None, needed: Json) -> None:
     elif kind == "assert-ref-snapshot-id":
         held = table["refs"].get(needed["ref"], {}).get("snapshot-id") == needed["snapshot-id"]
     else:
+        told = kind.removeprefix("assert-")
         own = {
-            "assert-last-assigned-field-id": "last-column-id",
-            "assert-current-schema-id": "current-schema-id",
-            "assert-last-assigned-partition-id": "last-partition-id",
-            "assert-default-spec-id": "default-spec-id",
-            "assert-default-sort-order-id": "default-sort-order-id",
-        }[kind]
-        told = {"assert-last-assigned-field-id": "last-assigned-field-id",
-                "assert-last-assigned-partition-id": "last-assigned-partition-id"}  # fmt: skip
-        held = table[own] == needed[told.get(kind, own)]
+            "last-assigned-field-id": "last-column-id",
+            "last-assigned-partition-id": "last-partition-id",
+        }
+        held = table[own.get(told, told)] == needed[told]
     if not held:
         raise Refused(f"{kind} does not hold")
 
@@ -232,21 +226,18 @@ def _apply(made: Json, update: Json, added: dict[str, int], now: int) -> None:
         case "remove-properties":
             for each in update["removals"]:
                 made["properties"].pop(each, None)
-        case "add-schema":
-            _add(made, "schema", update["schema"], added)
-            made["last-column-id"] = max(made["last-column-id"], _highest(update["schema"]))
-        case "add-spec":
-            _add(made, "spec", update["spec"], added)
-            ids = [each["field-id"] for each in update["spec"]["fields"]]
-            made["last-partition-id"] = max([made["last-partition-id"], *ids])
-        case "add-sort-order":
-            _add(made, "sort-order", update["sort-order"], added)
-        case "set-current-schema":
-            made["current-schema-id"] = _chosen("schema", update["schema-id"], added)
-        case "set-default-spec":
-            made["default-spec-id"] = _chosen("spec", update["spec-id"], added)
-        case "set-default-sort-order":
-            made["default-sort-order-id"] = _chosen("sort-order", update["sort-order-id"], added)
+        case "add-schema" | "add-spec" | "add-sort-order" as action:
+            kind = action.removeprefix("add-")
+            _add(made, kind, update[kind], added)
+            if kind == "schema":
+                made["last-column-id"] = max(made["last-column-id"], _highest(update[kind]))
+            elif kind == "spec":
+                ids = [each["field-id"] for each in update[kind]["fields"]]
+                made["last-partition-id"] = max([made["last-partition-id"], *ids])
+        case "set-current-schema" | "set-default-spec" | "set-default-sort-order" as action:
+            kind = action.split("-", 2)[2]
+            given = update[f"{kind}-id"]
+            made[_KINDS[kind][2]] = added[kind] if given == -1 else given
         case "remove-partition-specs":
             gone = update["spec-ids"]
             made["partition-specs"] = [
@@ -304,7 +295,8 @@ def _apply_snapshots(made: Json, update: Json, now: int) -> None:
 
 
 def _add(made: Json, kind: str, given: Json, added: dict[str, int]) -> None:
-    known, key = made[_LISTS[kind]], _IDS[kind]
+    place, key, _ = _KINDS[kind]
+    known = made[place]
 
     def content(each: Json) -> Json:
         return {name: value for name, value in each.items() if name != key}
@@ -318,10 +310,6 @@ def _add(made: Json, kind: str, given: Json, added: dict[str, int]) -> None:
     number = 0 if unsorted else max([least - 1, *(each[key] for each in known)]) + 1
     known.append({**content(given), key: number})
     added[kind] = number
-
-
-def _chosen(kind: str, given: int, added: dict[str, int]) -> int:
-    return added[kind] if given == -1 else given
 
 
 def _highest(schema: Any) -> int:

@@ -27,7 +27,8 @@ from icesql.iceberg.metadata.changes import updates as u
 from icesql.storage.open import Storage
 from tests.catalog.writes.swaps import TABLE, swapped, value_of
 from tests.commit.tables import SCHEMA, create, directory, fake, files_on_disk, live, written
-from tests.tables import read_table
+from tests.rows import rows_of
+from tests.sessions import fetched
 
 # Two versions are kept, the current one and the one before it.
 SHORT = {
@@ -124,9 +125,9 @@ def test_rows_of_all_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         before_link(monkeypatch, commits)
         own.execute("INSERT INTO s.t VALUES (1)")
         expected = [(1,), (100,), (101,), (102,), (103,)]
-        assert other.execute("SELECT x FROM s.t ORDER BY x").fetchall() == expected
+        assert fetched(other, "SELECT x FROM s.t ORDER BY x") == expected
     with icesql.connect(warehouse=str(tmp_path / "wh")) as third:
-        assert third.execute("SELECT x FROM s.t ORDER BY x").fetchall() == expected
+        assert fetched(third, "SELECT x FROM s.t ORDER BY x") == expected
 
 
 def test_a_change_without_a_snapshot_before_the_link(
@@ -408,7 +409,7 @@ def test_a_link_that_nobody_knows_of_keeps_its_files(
 # ------------------------------------------------------------------ without a listing
 
 
-@pytest.mark.parametrize(("hinted", "names"), read_table(__file__, "hinted_folders.tsv"))
+@rows_of(__file__, "hinted_folders.tsv", "hinted", "names")
 def test_the_hint_alone_never_says_other_than_a_listing(
     hinted: str, names: str, tmp_path: Path
 ) -> None:

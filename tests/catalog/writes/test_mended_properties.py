@@ -16,7 +16,7 @@ from tests.catalog.rest_server import rest
 from tests.catalog.writes.rest_writes import WritableServer
 from tests.catalog.writes.swaps import database
 from tests.commit.tables import CATALOGS, create, fake, live
-from tests.tables import read_table
+from tests.rows import rows_of
 
 
 @pytest.fixture(params=[*CATALOGS, "pyiceberg", "rest"])
@@ -32,7 +32,7 @@ def catalog(request: Any, tmp_path: Path) -> Iterator[Any]:
             yield CATALOGS[name](tmp_path)
 
 
-@pytest.mark.parametrize(("name", "value"), read_table(__file__, "spoiled_properties.tsv"))
+@rows_of(__file__, "spoiled_properties.tsv", "name", "value")
 def test_what_mends_a_property_works(catalog: Any, name: str, value: str) -> None:
     table = create(catalog)
     spoil = u.SetProperties({name: value})

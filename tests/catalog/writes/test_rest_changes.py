@@ -207,19 +207,9 @@ def test_properties_change_under_their_requirements(catalog, server) -> None:
     assert isinstance(catalog.swap(TABLE, table.metadata_location, conflict), Conflict)
 
 
-def test_names_come_and_go(catalog, server) -> None:
-    catalog.create_namespace(("a",))
-    with pytest.raises(CatalogError, match="already exists"):
-        catalog.create_namespace(("a",))
+def test_what_is_purged_is_the_servers(catalog, server) -> None:
     create(catalog)
-    with pytest.raises(CatalogError, match="not empty"):
-        catalog.drop_namespace(("ns",))
-    catalog.drop_namespace(("a",))
-    catalog.rename(TABLE, ("ns", "u"))
-    with pytest.raises(TableNotFoundError):
-        catalog.rename(TABLE, ("ns", "v"))
-    assert catalog.load(("ns", "u"))
-    catalog.drop(("ns", "u"), purge=True)
+    catalog.drop(TABLE, purge=True)
     assert server.asked[-1][2] == {"purgeRequested": ["true"]}
 
 

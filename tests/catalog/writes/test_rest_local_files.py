@@ -12,6 +12,7 @@ import pytest
 
 import icesql
 from tests.catalog.writes.rest_writes import WritableServer
+from tests.sessions import answer, fetched
 
 SPELLINGS = ("", "file:", "file://", "file://localhost")
 
@@ -55,9 +56,8 @@ def test_a_table_at_a_file_url_is_changed(server: LocalServer, metadata: str) ->
         con.execute("UPDATE ns.t SET v = 'z' WHERE id = 3")
         con.execute("CALL system.rewrite_data_files('ns.t', options => map('rewrite-all', 'true'))")
         con.execute("CALL system.expire_snapshots('ns.t', older_than => now(), retain_last => 1)")
-        assert con.execute("SELECT * FROM ns.t ORDER BY id").fetchall() == [(1, "a"), (3, "z")]
+        assert fetched(con, "SELECT * FROM ns.t ORDER BY id") == [(1, "a"), (3, "z")]
         con.execute("CREATE TABLE ns.u AS SELECT * FROM ns.t")
-    with icesql.connect(uri=server.uri) as con:
-        assert con.execute("SELECT count(*) FROM ns.t JOIN ns.u USING (id)").fetchall() == [(2,)]
+    assert answer("SELECT count(*) FROM ns.t JOIN ns.u USING (id)", uri=server.uri) == [(2,)]
     folder = server.folder / "ns" / "t"
     assert len(list((folder / "data").rglob("*.parquet"))) == 1, "all others expired"

@@ -11,6 +11,7 @@ import pytest
 import icesql
 from icesql import errors
 from tests.catalog.writes.rest_writes import WritableServer
+from tests.sessions import fetched
 
 TOGETHER = "POST /v1/{prefix}/transactions/commit"
 
@@ -53,7 +54,7 @@ def begun(con: icesql.Connection) -> None:
 
 
 def rows(con: icesql.Connection) -> list[list[int]]:
-    found = (con.execute(f"SELECT a FROM ns.{name} ORDER BY a").fetchall() for name in "tu")
+    found = (fetched(con, f"SELECT a FROM ns.{name} ORDER BY a") for name in "tu")
     return [[row[0] for row in each] for each in found]
 
 

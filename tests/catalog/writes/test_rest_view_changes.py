@@ -13,6 +13,7 @@ import pytest
 import icesql
 from icesql import errors
 from tests.catalog.writes.rest_writes import WritableServer
+from tests.sessions import fetched
 
 
 class ViewServer(WritableServer):
@@ -73,11 +74,11 @@ class ViewServer(WritableServer):
 def test_views_of_a_rest_catalog(tmp_path: Path) -> None:
     with closing(ViewServer(tmp_path)) as server, icesql.connect(uri=server.uri) as con:
         con.execute("CREATE VIEW ns.v AS SELECT 1 AS one, 'x' AS text")
-        assert con.execute("SELECT * FROM ns.v").fetchall() == [(1, "x")]
+        assert fetched(con, "SELECT * FROM ns.v") == [(1, "x")]
         with pytest.raises(errors.CatalogError, match="there is a view ns"):
             con.execute("CREATE VIEW ns.v AS SELECT 2 AS one")
         con.execute("CREATE OR REPLACE VIEW ns.v (n) COMMENT 'c' AS SELECT 2.5 AS one")
-        assert con.execute("SELECT n FROM ns.v").fetchall()[0][0] == 2.5
+        assert fetched(con, "SELECT n FROM ns.v")[0][0] == 2.5
         node = server.view_metadata["ns", "v"]
         assert node["properties"]["comment"] == "c"
         assert [each["version-id"] for each in node["versions"]] == [1, 2]

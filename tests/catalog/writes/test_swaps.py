@@ -164,44 +164,24 @@ def test_a_table_of_a_folder_stays_in_it(tmp_path) -> None:
         change = TableChange((update,), (), table.storage, 1)
         with pytest.raises(NotSupportedError, match=told):
             catalog.swap(table.identifier, table.metadata_location, change)
-    with pytest.raises(NotSupportedError, match="another LOCATION"):
-        stage_table(catalog, ("ns", "x"), SCHEMA, location="/elsewhere")
-    with pytest.raises(NotSupportedError, match="renaming"):
-        catalog.rename(TABLE, ("ns", "x"))
 
 
 @pytest.mark.parametrize("part", ["..", "", "a/b", ".hidden", "_private", "a\0b"])
 def test_a_new_name_stays_in_the_warehouse(tmp_path, part) -> None:
     catalog = directory(tmp_path)
-    with pytest.raises(CatalogError, match="cannot be a name"):
-        stage_table(catalog, ("ns", part), SCHEMA)
-    with pytest.raises(CatalogError, match="cannot be a name"):
-        catalog.create_namespace((part,))
+    for make in (
+        lambda: stage_table(catalog, ("ns", part), SCHEMA),
+        lambda: catalog.create_namespace((part,)),
+    ):
+        with pytest.raises(CatalogError, match="cannot be a name"):
+            make()
 
 
-def test_namespaces_of_a_folder_come_and_go(tmp_path) -> None:
-    catalog = directory(tmp_path)
-    catalog.create_namespace(("a", "b"))
-    assert catalog.namespaces() == [("a",), ("a", "b")]
-    with pytest.raises(CatalogError, match="already exists"):
-        catalog.create_namespace(("a",))
-    with pytest.raises(CatalogError, match="not empty"):
-        catalog.drop_namespace(("a",))
-    catalog.drop_namespace(("a", "b"))
-    catalog.drop_namespace(("a",))
-    with pytest.raises(CatalogError, match="not found"):
-        catalog.drop_namespace(("a",))
-
-
-def test_a_table_of_a_folder_is_dropped_with_its_files_or_not_at_all(tmp_path) -> None:
+def test_a_table_of_a_folder_is_dropped_with_its_files(tmp_path) -> None:
     catalog = directory(tmp_path)
     table = create(catalog)
-    with pytest.raises(NotSupportedError, match="PURGE"):
-        catalog.drop(TABLE)
     catalog.drop(TABLE, purge=True)
     assert not os.path.exists(table.metadata.location)
-    with pytest.raises(TableNotFoundError):
-        catalog.drop(TABLE, purge=True)
 
 
 def test_no_table_is_made_where_files_lie(catalog, tmp_path) -> None:
@@ -209,12 +189,11 @@ def test_no_table_is_made_where_files_lie(catalog, tmp_path) -> None:
     stage_table(catalog, TABLE, SCHEMA)
     (tmp_path / "wh/ns/t/metadata/x").write_text("")
     place = str(tmp_path / "wh/ns/t")
-    if catalog.kind == "directory":
-        with pytest.raises(CatalogError, match="there are files at"):
-            stage_table(catalog, TABLE, SCHEMA)
-        return
+    named = {} if catalog.kind == "directory" else {"location": place}
     with pytest.raises(CatalogError, match="there are files at"):
-        stage_table(catalog, TABLE, SCHEMA, location=place)
+        stage_table(catalog, TABLE, SCHEMA, **named)
+    if catalog.kind == "directory":
+        return
     # What a dropped table has left is no reason that its name cannot be used again.
     beside = {stage_table(catalog, TABLE, SCHEMA).table.metadata.location for _ in "ab"}
     assert all(each.startswith(f"{place}-") for each in beside)
@@ -280,27 +259,21 @@ def test_a_row_in_another_spelling_is_found_and_kept_as_previous(tmp_path) -> No
     assert rows(tmp_path)[0][3:5] == (made.location, spelled)
 
 
-def test_a_catalog_that_another_writer_holds_is_a_conflict(tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    "held",
+    [["BEGIN IMMEDIATE"], ["BEGIN", "SELECT * FROM iceberg_tables"]],
+    ids=["writer", "reader"],
+)
+def test_a_catalog_that_another_holds_is_a_conflict(tmp_path, monkeypatch, held) -> None:
     monkeypatch.setattr("icesql.catalog.writes.sqlite._BUSY_SECONDS", 0.05)
     catalog = sqlite(tmp_path)
     table = create(catalog)
     with closing(sqlite3.connect(tmp_path / "c.db", isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+        for statement in held:
+            other.execute(statement).fetchall()
         found = swapped(catalog, table, "1")
     assert isinstance(found, Conflict)
-    assert "locked" in found.reason
-    assert catalog.load(table.identifier).metadata_location == table.metadata_location
-
-
-def test_a_reader_that_keeps_the_commit_out_makes_it_a_conflict(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("icesql.catalog.writes.sqlite._BUSY_SECONDS", 0.05)
-    catalog = sqlite(tmp_path)
-    table = create(catalog)
-    with closing(sqlite3.connect(tmp_path / "c.db", isolation_level=None)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT * FROM iceberg_tables").fetchall()
-        found = swapped(catalog, table, "1")
-    assert isinstance(found, Conflict)
+    assert len(held) > 1 or "locked" in found.reason
     assert rows(tmp_path)[0][3] == table.metadata_location
     folder = Path(table.metadata_location).parent
     assert len(list(folder.glob("*.metadata.json"))) == 1
@@ -323,35 +296,9 @@ def test_what_interrupts_the_end_of_a_transaction_keeps_the_file(tmp_path, monke
 
 
 def test_namespaces_are_rows(tmp_path) -> None:
-    catalog = sqlite(tmp_path)
-    catalog.create_namespace(("a", "b"))
-    assert ("c", "a.b", "exists", "true") in rows(
-        tmp_path, "SELECT * FROM iceberg_namespace_properties"
-    )
-    assert ("a", "b") in catalog.namespaces()
-    with pytest.raises(CatalogError, match="already exists"):
-        catalog.create_namespace(("a", "b"))
-    with pytest.raises(CatalogError, match="namespace zz not found"):
-        stage_table(catalog, ("zz", "t"), SCHEMA)
-    create(catalog)
-    with pytest.raises(CatalogError, match="not empty"):
-        catalog.drop_namespace(("ns",))
-    catalog.drop_namespace(("a", "b"))
-    with pytest.raises(CatalogError, match="not found"):
-        catalog.drop_namespace(("a", "b"))
-
-
-def test_a_table_gets_another_name(tmp_path) -> None:
-    catalog = sqlite(tmp_path)
-    table = create(catalog)
-    catalog.rename(TABLE, ("ns", "u"))
-    assert catalog.tables() == [("ns", "u")]
-    assert catalog.load(("ns", "u")).metadata_location == table.metadata_location
-    create(catalog, name="v")
-    with pytest.raises(CatalogError, match="already"):
-        catalog.rename(("ns", "v"), ("ns", "u"))
-    with pytest.raises(TableNotFoundError):
-        catalog.rename(("ns", "zz"), ("ns", "y"))
+    sqlite(tmp_path).create_namespace(("a", "b"))
+    found = rows(tmp_path, "SELECT * FROM iceberg_namespace_properties")
+    assert ("c", "a.b", "exists", "true") in found
 
 
 def test_a_new_table_lies_where_its_namespace_says(tmp_path) -> None:
