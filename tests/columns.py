@@ -23,6 +23,11 @@ def columns(text: str) -> tuple[t.NestedField, ...]:
     return tuple(map(_column, _parts(text)))
 
 
+def json_columns(text: str) -> list[dict[str, Any]]:
+    """The columns of a line as metadata has them."""
+    return [*dict(t.type_to_json(t.StructType(columns(text))))["fields"]]
+
+
 def _column(text: str) -> t.NestedField:
     number, name, rest = text.split(maxsplit=2)
     # What ends with a bracket has defaults of its fields alone.

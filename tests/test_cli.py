@@ -19,6 +19,7 @@ import pexpect
 import pytest
 
 from icesql.arguments import COMMANDS
+from tests.processes import ran
 from tests.tables import read_table
 from tests.warm import icesql
 
@@ -294,11 +295,8 @@ def test_an_unknown_variable_of_the_environment_is_told_once() -> None:
 
 def test_nothing_is_printed_at_exit_where_warnings_are_errors(warehouse: Path) -> None:
     for sql in ("SELECT * FROM shop.orders", "SELECT count(*) FROM shop.orders", "SELECT nope"):
-        done = subprocess.run(
-            [sys.executable, "-X", "dev", "-W", "error", "-m", "icesql", "--warehouse",
-             str(warehouse), "--format", "csv", "-c", sql],
-            cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+        done = ran([sys.executable, "-X", "dev", "-W", "error", "-m", "icesql", "--warehouse",
+             str(warehouse), "--format", "csv", "-c", sql], cwd=ROOT)  # fmt: skip
         lines = [line for line in done.stderr.splitlines() if not line.startswith("error: ")]
         assert lines == [], done.stderr
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from icesql.arguments import COMMANDS, SHELLS
 from icesql.completion import completion_script
+from tests.processes import ran
 
 
 def offered(*words: str, cwd: Path) -> list[str]:
@@ -23,9 +23,7 @@ COMP_WORDS=({typed}) COMP_CWORD={len(words)}
 _icesql
 printf '%s\\n' "${{COMPREPLY[@]/%=/=$space}}"
 """
-    done = subprocess.run(
-        ["bash", "-c", program], capture_output=True, text=True, timeout=60, check=True, cwd=cwd
-    )
+    done = ran(["bash", "-c", program], check=True, cwd=cwd)
     assert done.stderr == ""
     return done.stdout.split()
 
@@ -52,14 +50,7 @@ def test_bash_offers_commands_options_values_and_folders(tmp_path: Path) -> None
 def test_a_script_is_of_its_shell(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    done = subprocess.run(
-        [shell, "-n"],
-        input=completion_script(shell),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran([shell, "-n"], input=completion_script(shell))
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -68,11 +59,8 @@ def test_fish_offers_commands_and_options_of_one(tmp_path: Path) -> None:
     (tmp_path / "icesql.fish").write_text(completion_script("fish"))
 
     def completed(typed: str) -> set[str]:
-        done = subprocess.run(
+        done = ran(
             ["fish", "-N", "-c", f"source icesql.fish; complete -C '{typed}'"],
-            capture_output=True,
-            text=True,
-            timeout=60,
             check=True,
             cwd=tmp_path,
             env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
@@ -86,12 +74,6 @@ def test_fish_offers_commands_and_options_of_one(tmp_path: Path) -> None:
 
 
 def test_the_command_prints_it() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "icesql", "completion", "zsh"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran([sys.executable, "-m", "icesql", "completion", "zsh"])
     assert (done.returncode, done.stdout) == (0, completion_script("zsh"))
     assert done.stdout.startswith("#compdef icesql\n")

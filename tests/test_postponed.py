@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.processes import ran
 
 ROOT = Path(__file__).parents[1]
 # What DuckDB's package does in Python, its core without it cannot.
@@ -72,14 +73,7 @@ print(len(found), len(set(found)))
 
 
 def run(program: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=Path(__file__).parents[1],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran([sys.executable, "-c", program], cwd=Path(__file__).parents[1])
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -133,7 +127,7 @@ DELETE FROM m.t WHERE a IN (1, 5);
 def test_the_command_compacts_files_with_deletes(tmp_path: Path, version: int, order: str) -> None:
     rewrite = f"CALL system.rewrite_data_files('m.t'{order}, options => map('rewrite-all', 'true'))"
     told = [
-        subprocess.run(
+        ran(
             [
                 sys.executable,
                 "-m",
@@ -145,9 +139,6 @@ def test_the_command_compacts_files_with_deletes(tmp_path: Path, version: int, o
                 "-c",
                 sql,
             ],
-            capture_output=True,
-            text=True,
-            timeout=60,
             check=True,
         ).stdout
         for sql in (MADE.format(version=version), rewrite, "SELECT a FROM m.t ORDER BY a")

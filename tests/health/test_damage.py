@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
@@ -29,6 +26,13 @@ from icesql.iceberg.metadata.changes.updates import AddSnapshot, SetSnapshotRef
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import typed_specs
+from tests.read.read_tables import (
+    data_file,
+    equality_deletes,
+    facts,
+    position_deletes,
+    write_parquet,
+)
 
 DATA, DELETES = FileContent.DATA, FileContent.POSITION_DELETES
 
@@ -46,6 +50,14 @@ class Ward:
             f"CREATE TABLE ns.t (id BIGINT, x INT) TBLPROPERTIES ('format-version' = '{version}', "
             f"'write.delete.mode' = '{mode}', 'write.update.mode' = '{mode}'{more})"
         )
+
+    def sql(self, *statements: str) -> Any:
+        """Run statements; the rows of the last one."""
+        rows: list[Any] = []
+        for each in statements:
+            cursor = self.con.execute(each)
+            rows = cursor.fetchall() if cursor.description else []
+        return rows
 
     def insert(self, first: int, count: int = 5) -> None:
         self.con.execute(f"INSERT INTO ns.t SELECT range, 0 FROM range({first}, {first + count})")
@@ -122,49 +134,29 @@ class Ward:
         change_table(self.con.catalog, table, lambda _: updates)
         return number
 
-    def parquet(self, name: str, ids: list[int]) -> DataFile:
+    @property
+    def data(self) -> Path:
+        return Path(self.table.metadata.location, "data")
+
+    def parquet(self, ids: list[int]) -> DataFile:
         """A data file of these ids, with bounds."""
-        path = f"{self.table.metadata.location}/data/{name}.parquet"
-        fields = [
-            pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"}),
-            pa.field("x", pa.int32(), metadata={"PARQUET:field_id": "2"}),
-        ]
-        columns = [pa.array(ids, pa.int64()), pa.array([0] * len(ids), pa.int32())]
-        pq.write_table(pa.table(columns, schema=pa.schema(fields)), path)
-        return DataFile(
-            FileContent.DATA, path, "PARQUET", 0, (), len(ids), os.path.getsize(path), **facts(ids)
-        )
+        path = write_parquet(self.data, "1 id long, 2 x int", [ids, [0] * len(ids)])
+        return data_file(path, **facts(ids))
 
     def delete_keys(self, ids: list[int]) -> None:
         """An equality delete on id."""
         table = self.table
-        path = f"{table.metadata.location}/data/eq-{ids[0]}.parquet"
-        field = pa.field("id", pa.int64(), False, metadata={b"PARQUET:field_id": b"1"})
-        pq.write_table(pa.table({"id": pa.array(ids, pa.int64())}, schema=pa.schema([field])), path)
-        file = DataFile(
-            FileContent.EQUALITY_DELETES, path, "PARQUET", 0, (), len(ids), os.path.getsize(path),
-            equality_ids=(1,), **facts(ids),
-        )  # fmt: skip
+        file = equality_deletes(self.data, "1 id long!", [ids], sequence_number=None, **facts(ids))
         commit_row_delta(
             self.con.catalog, table, deletes=[file], command="delete",
             start_id=table.metadata.current_snapshot_id,
         )  # fmt: skip
 
-    def delete_positions(self, name: str, rows: list[tuple[str, int]]) -> DataFile:
+    def delete_positions(self, rows: list[tuple[str, int]]) -> DataFile:
         """Position deletes (path, position), with the bounds of the paths."""
-        path = f"{self.table.metadata.location}/data/{name}.parquet"
-        fields = [
-            pa.field("file_path", pa.string(), False, metadata={"PARQUET:field_id": "2147483546"}),
-            pa.field("pos", pa.int64(), False, metadata={"PARQUET:field_id": "2147483545"}),
-        ]
         rows = sorted(rows)
-        columns = [pa.array([row[0] for row in rows]), pa.array([row[1] for row in rows])]
-        pq.write_table(pa.table(columns, schema=pa.schema(fields)), path)
-        return DataFile(
-            DELETES, path, "PARQUET", 0, (), len(rows), os.path.getsize(path),
-            lower_bounds={2147483546: rows[0][0].encode()},
-            upper_bounds={2147483546: rows[-1][0].encode()},
-        )  # fmt: skip
+        least, greatest = ({2147483546: rows[place][0].encode()} for place in (0, -1))
+        return position_deletes(self.data, rows, lower_bounds=least, upper_bounds=greatest)
 
     def findings(self) -> list[Finding]:
         names = (
@@ -186,14 +178,6 @@ class Ward:
         assert self.findings() == []
 
 
-def facts(ids: list[int]) -> dict[str, Any]:
-    return {
-        "value_counts": {1: len(ids)}, "null_value_counts": {1: 0},
-        "lower_bounds": {1: struct.pack("<q", min(ids))},
-        "upper_bounds": {1: struct.pack("<q", max(ids))},
-    }  # fmt: skip
-
-
 @pytest.fixture
 def ward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ward]:
     monkeypatch.setattr(os, "fsync", lambda file: None)
@@ -207,10 +191,10 @@ def test_a_rewrite_that_brought_rows_back(ward: Ward, version: int) -> None:
     """It did not apply the deletes of the file that it rewrote."""
     ward.create(version)
     ward.insert(0)
-    ward.con.execute("DELETE FROM ns.t WHERE id = 3")
+    ward.sql("DELETE FROM ns.t WHERE id = 3")
     good = ward.head()
-    bad = ward.write("replace", [], [ward.parquet("new", [0, 1, 2, 3, 4])])
-    assert ward.ids == [0, 1, 2, 3, 4]
+    bad = ward.write("replace", [], [ward.parquet([*range(5)])])
+    assert ward.ids == [*range(5)]
     found = ward.finding("rows changed", bad, good)
     assert found.weight == "high"
     assert "of 4 live rows they made 5, so that rows came back" in found.told
@@ -226,7 +210,7 @@ def test_a_rewrite_that_lost_rows_and_what_came_later(ward: Ward) -> None:
     ward.create()
     ward.insert(0)
     good = ward.head()
-    bad = ward.write("replace", [], [ward.parquet("new", [0, 1, 2, 3])])
+    bad = ward.write("replace", [], [ward.parquet([0, 1, 2, 3])])
     ward.insert(10, 2)
     ward.insert(20, 1)
     found = ward.finding("rows changed", bad, good)
@@ -240,9 +224,9 @@ def test_a_delete_that_came_later_is_to_be_made_again(ward: Ward) -> None:
     ward.create(mode="copy-on-write")
     ward.insert(0)
     good = ward.head()
-    bad = ward.write("replace", [], [ward.parquet("new", [0, 1, 2, 3])])
+    bad = ward.write("replace", [], [ward.parquet([0, 1, 2, 3])])
     ward.insert(10, 1)
-    ward.con.execute("DELETE FROM ns.t WHERE id = 1")
+    ward.sql("DELETE FROM ns.t WHERE id = 1")
     late = ward.head()
     ward.insert(20, 1)
     found = ward.finding("rows changed", bad, good)
@@ -259,8 +243,8 @@ def test_a_rewrite_over_deletes_by_equality_has_brought_rows_back(ward: Ward) ->
     ward.delete_keys([3])
     good = ward.head()
     deletes = ward.files(FileContent.EQUALITY_DELETES)
-    bad = ward.write("replace", deletes, [ward.parquet("new", [0, 1, 2, 3, 4])], data_number=2)
-    assert ward.ids == [0, 1, 2, 3, 4]
+    bad = ward.write("replace", deletes, [ward.parquet([*range(5)])], data_number=2)
+    assert ward.ids == [*range(5)]
     found = ward.finding("rows changed", bad, good)
     assert found.weight == "high"  # the keys were read
     assert "of 4 live rows they made 5, so that rows came back" in found.told
@@ -273,11 +257,11 @@ def test_a_rewrite_that_looked_keys_up_and_found_none_is_not_blamed(
     ward: Ward, partial: str
 ) -> None:
     ward.create()
-    ward.con.execute("INSERT INTO ns.t VALUES (0, 0), (9, 0)")
+    ward.sql("INSERT INTO ns.t VALUES (0, 0), (9, 0)")
     ward.insert(100)
     ward.delete_keys([5])  # between the ids, and none of them
     options = f"map('rewrite-all', 'true', 'partial-progress.enabled', '{partial}')"
-    ward.con.execute(f"CALL system.rewrite_data_files('ns.t', options => {options})").fetchall()
+    ward.sql(f"CALL system.rewrite_data_files('ns.t', options => {options})")
     assert ward.ids == [0, 9, 100, 101, 102, 103, 104]
     assert ward.findings() == []
 
@@ -287,28 +271,28 @@ def test_rewrites_that_are_right_are_not_blamed(ward: Ward, version: int) -> Non
     ward.create(version, more=", 'commit.manifest.min-count-to-merge' = '2'")
     for number in range(6):
         ward.insert(10 * number)
-        ward.con.execute(f"DELETE FROM ns.t WHERE id = {10 * number + 1}")
-    ward.con.execute("CALL system.rewrite_manifests('ns.t')").fetchall()
+        ward.sql(f"DELETE FROM ns.t WHERE id = {10 * number + 1}")
+    ward.sql("CALL system.rewrite_manifests('ns.t')")
     if version == 2:
-        ward.con.execute(
+        ward.sql(
             "CALL system.rewrite_position_delete_files('ns.t', "
             "options => map('rewrite-all', 'true'))"
-        ).fetchall()
+        )
         ward.delete_keys([12])
         ward.delete_keys([1000])
     rewrite = "CALL system.rewrite_data_files('ns.t', options => map('rewrite-all', 'true'{}))"
-    ward.con.execute(rewrite.format("")).fetchall()
-    ward.con.execute("UPDATE ns.t SET x = 1 WHERE id < 20")
-    ward.con.execute("DELETE FROM ns.t WHERE id = 2")
-    ward.con.execute("DELETE FROM ns.t WHERE id = 3")
-    ward.con.execute(rewrite.format("")).fetchall()
-    ward.con.execute("ALTER TABLE ns.t CREATE BRANCH dev")
-    ward.con.execute("INSERT INTO ns.t VERSION AS OF 'dev' VALUES (77, 7)")
-    ward.con.execute("INSERT OVERWRITE ns.t VALUES (1, 1)")
+    ward.sql(rewrite.format(""))
+    ward.sql("UPDATE ns.t SET x = 1 WHERE id < 20")
+    ward.sql("DELETE FROM ns.t WHERE id = 2")
+    ward.sql("DELETE FROM ns.t WHERE id = 3")
+    ward.sql(rewrite.format(""))
+    ward.sql("ALTER TABLE ns.t CREATE BRANCH dev")
+    ward.sql("INSERT INTO ns.t VERSION AS OF 'dev' VALUES (77, 7)")
+    ward.sql("INSERT OVERWRITE ns.t VALUES (1, 1)")
     if version == 2:
-        ward.con.execute("ALTER TABLE ns.t SET TBLPROPERTIES ('format-version' = '3')")
+        ward.sql("ALTER TABLE ns.t SET TBLPROPERTIES ('format-version' = '3')")
         ward.insert(30)
-        ward.con.execute("DELETE FROM ns.t WHERE id = 31")
+        ward.sql("DELETE FROM ns.t WHERE id = 31")
     assert ward.findings() == []
 
 
@@ -317,7 +301,7 @@ def test_deletes_of_files_that_are_still_there_were_dropped(ward: Ward, version:
     ward.create(version)
     ward.insert(0)
     ward.insert(10)
-    ward.con.execute("DELETE FROM ns.t WHERE id IN (3, 12, 13)")
+    ward.sql("DELETE FROM ns.t WHERE id IN (3, 12, 13)")
     good = ward.head()
     data, deletes = ward.files(DATA), ward.files(DELETES)
     assert len(deletes) == 2
@@ -337,11 +321,11 @@ def test_deletes_of_several_files_were_rewritten_without_one_of_them(ward: Ward)
     ward.insert(0)
     ward.insert(10)
     data = ward.files(DATA)
-    both = ward.delete_positions("both", [(each.path, 2) for each in data])
+    both = ward.delete_positions([(each.path, 2) for each in data])
     good = ward.write("overwrite", data, [both])
     assert len(ward.ids) == 8
     (both,) = ward.files(DELETES)
-    one = ward.delete_positions("one", [(data[1].path, 2)])
+    one = ward.delete_positions([(data[1].path, 2)])
     bad = ward.write("replace", data, [one], data_number=both.sequence_number)
     found = ward.finding("deletes dropped", bad, good)
     assert data[0].path in found.told
@@ -354,14 +338,14 @@ def test_deletes_without_bounds_were_rewritten_without_one_of_their_files(ward: 
     ward.create(more=", 'write.delete.granularity' = 'partition'")
     ward.insert(0)
     ward.insert(10)
-    ward.con.execute("DELETE FROM ns.t WHERE id IN (3, 12)")
-    ward.con.execute(
+    ward.sql("DELETE FROM ns.t WHERE id IN (3, 12)")
+    ward.sql(
         "CALL system.rewrite_position_delete_files('ns.t', options => map('rewrite-all', 'true'))"
-    ).fetchall()
+    )
     good = ward.head()
     data, (both,) = ward.files(DATA), ward.files(DELETES)
     assert (both.record_count, both.referenced_data_file) == (2, None)
-    one = ward.delete_positions("one", [(data[1].path, 2)])
+    one = ward.delete_positions([(data[1].path, 2)])
     bad = ward.write("replace", data, [one], data_number=both.sequence_number)
     ward.mend(ward.finding("deletes dropped", bad, good))
     assert len(ward.ids) == 8
@@ -374,10 +358,10 @@ def test_deletes_of_files_that_are_gone_may_be_left_out(ward: Ward) -> None:
     rewrite = (
         "CALL system.rewrite_position_delete_files('ns.t', options => map('rewrite-all', 'true'))"
     )
-    ward.con.execute("DELETE FROM ns.t WHERE id IN (3, 12)")
-    ward.con.execute(rewrite).fetchall()
-    ward.con.execute("DELETE FROM ns.t WHERE id < 5")
-    assert ward.con.execute(rewrite).fetchall()[0][:2] == (1, 1)
+    ward.sql("DELETE FROM ns.t WHERE id IN (3, 12)")
+    ward.sql(rewrite)
+    ward.sql("DELETE FROM ns.t WHERE id < 5")
+    assert ward.sql(rewrite)[0][:2] == (1, 1)
     assert sum(each.record_count for each in ward.files(DELETES)) == 1
     assert ward.findings() == []
 
@@ -385,9 +369,9 @@ def test_deletes_of_files_that_are_gone_may_be_left_out(ward: Ward) -> None:
 def test_a_vector_with_fewer_rows_took_the_place_of_one(ward: Ward) -> None:
     ward.create(3)
     ward.insert(0)
-    ward.con.execute("DELETE FROM ns.t WHERE id = 1")
+    ward.sql("DELETE FROM ns.t WHERE id = 1")
     (small,) = ward.files(DELETES)
-    ward.con.execute("DELETE FROM ns.t WHERE id = 2")
+    ward.sql("DELETE FROM ns.t WHERE id = 2")
     good = ward.head()
     bad = ward.write("replace", [*ward.files(DATA), small])
     ward.mend(ward.finding("deletes dropped", bad, good))
@@ -410,29 +394,29 @@ def test_row_ids_were_given_twice(ward: Ward) -> None:
     ward.insert(0)
     good = ward.head()
     (file,) = ward.files(DATA)
-    other = ward.parquet("other", [7, 8])
+    other = ward.parquet([7, 8])
     bad = ward.write("append", [file], [other], first_row_id=file.first_row_id)
     alone = ward.finding("row ids twice", bad, good)
     assert "cherrypick" not in alone.statement, "it would come back as it is"
     assert f"is to be made again: snapshot {bad} (append)" in alone.cost
     ward.insert(10, 1)
     number = "SELECT count(DISTINCT _row_id) FROM ns.t"
-    assert ward.con.execute(number).fetchall() == [(6,)]
+    assert ward.sql(number) == [(6,)]
     found = ward.finding("row ids twice", bad, good)
-    assert "other.parquet" in found.told
+    assert other.path in found.told
     ward.mend(found)
     assert ward.ids == [0, 1, 2, 3, 4, 7, 8, 10]
-    assert ward.con.execute(number).fetchall() == [(8,)]
+    assert ward.sql(number) == [(8,)]
 
 
 def test_row_ids_of_a_branch_were_given_to_main(ward: Ward) -> None:
     ward.create(3)
     ward.insert(0)
-    ward.con.execute("ALTER TABLE ns.t CREATE BRANCH dev")
+    ward.sql("ALTER TABLE ns.t CREATE BRANCH dev")
     (file,) = ward.files(DATA)
     ward.insert(10, 2)
     (late,) = (each for each in ward.files(DATA) if each.path != file.path)
-    other = ward.parquet("other", [7, 8])
+    other = ward.parquet([7, 8])
     good = ward.table.metadata.refs["dev"].snapshot_id
     bad = ward.write("append", [file], [other], first_row_id=late.first_row_id, branch="dev")
     (found,) = ward.findings()
@@ -452,7 +436,7 @@ def test_files_that_the_table_needs_are_missing(ward: Ward, what: str) -> None:
     if what == "delete":
         good = ward.head()
         before = {*Path(ward.table.metadata.location).rglob("*")}
-        ward.con.execute("DELETE FROM ns.t WHERE id = 10")
+        ward.sql("DELETE FROM ns.t WHERE id = 10")
     bad = ward.head()
     new = {*Path(ward.table.metadata.location).rglob("*")} - before
     patterns = {"data": "*.parquet", "delete": "*.parquet", "manifest": "*-m*.avro",
@@ -466,7 +450,7 @@ def test_files_that_the_table_needs_are_missing(ward: Ward, what: str) -> None:
     found = ward.finding("missing files", bad, good)
     assert found.weight == "high"
     ward.mend(found)
-    assert ward.ids == ([0, 1, 2, 3, 4] + ([10, 11] if what == "delete" else []))
+    assert ward.ids == ([*range(5)] + ([10, 11] if what == "delete" else []))
 
 
 def test_old_snapshots_that_cannot_be_read_are_taken_away(ward: Ward) -> None:
@@ -484,19 +468,17 @@ def test_old_snapshots_that_cannot_be_read_are_taken_away(ward: Ward) -> None:
 
 def test_an_expiry_that_would_remove_the_last_good_snapshot(ward: Ward) -> None:
     ward.create()
-    ward.con.execute(
-        "ALTER TABLE ns.t SET TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '1')"
-    )
+    ward.sql("ALTER TABLE ns.t SET TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '1')")
     for number in range(6):
         ward.insert(10 * number, 1)
     good = ward.head()
-    bad = ward.write("replace", [], [ward.parquet("new", [0])])
+    bad = ward.write("replace", [], [ward.parquet([0])])
     found = ward.finding("rows changed", bad, good)
     assert "expire_snapshots removes it now: ALTER TABLE ns.t CREATE TAG last_good" in found.cost
     names = [each.name for each in ward.con.doctor("ns.t").findings]
     assert "old snapshots" not in names, "that advice would remove what mends the table"
-    ward.con.execute(found.cost.partition("now: ")[2].partition(" keeps it")[0])
-    ward.con.execute("CALL system.expire_snapshots('ns.t')").fetchall()
+    ward.sql(found.cost.partition("now: ")[2].partition(" keeps it")[0])
+    ward.sql("CALL system.expire_snapshots('ns.t')")
     assert "a branch or tag keeps it" in ward.finding("rows changed", bad, good).cost
     ward.mend(ward.findings()[0])
     assert ward.ids == [0, 10, 20, 30, 40, 50]
@@ -506,12 +488,10 @@ def test_nothing_is_left_to_go_back_to(ward: Ward) -> None:
     ward.create()
     ward.insert(0)
     good = ward.head()
-    ward.write("replace", [], [ward.parquet("new", [0])])
+    ward.write("replace", [], [ward.parquet([0])])
     ward.insert(10, 1)
     assert ward.con.doctor("ns.t").findings
-    ward.con.execute(
-        f"CALL system.expire_snapshots('ns.t', snapshot_ids => array({good}))"
-    ).fetchall()
+    ward.sql(f"CALL system.expire_snapshots('ns.t', snapshot_ids => array({good}))")
     assert ward.findings() == [], "nobody can tell any more"
 
 
@@ -519,7 +499,7 @@ def test_two_kinds_of_damage_lead_to_one_snapshot(ward: Ward) -> None:
     ward.create()
     ward.insert(0)
     good = ward.head()
-    ward.write("replace", [], [ward.parquet("new", [0, 1])])
+    ward.write("replace", [], [ward.parquet([0, 1])])
     (file,) = ward.files(DATA)
     ward.write("append", [file], [file])
     found = ward.findings()
@@ -527,4 +507,4 @@ def test_two_kinds_of_damage_lead_to_one_snapshot(ward: Ward) -> None:
     for each in found:
         assert f"the last good snapshot is {good}," in each.cost
     ward.mend(found[0])
-    assert ward.ids == [0, 1, 2, 3, 4]
+    assert ward.ids == [*range(5)]

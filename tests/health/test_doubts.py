@@ -54,12 +54,10 @@ def converted(operation: str, positions: list[int]) -> Callable[[TableWriter], N
 
 
 def converted_twice_then_compacted(t: TableWriter) -> None:
-    f = t.data_file(ids(*range(0, 20, 2)))
-    t.commit([f])
+    (f,) = t.append(ids(*range(0, 20, 2)))
     held: list[Any] = []
     for id, places in ((4, [2]), (8, [2, 4])):
-        deletes = t.equality_deletes([{"id": id}], [1])
-        t.commit([deletes])
+        deletes = t.delete_keys(id)
         new = (
             t.deletion_vectors([(f, places)])
             if t.version == 3
@@ -91,8 +89,7 @@ def twice(extra: int, *, referenced: bool = False) -> Callable[[TableWriter], No
 
 
 def compacted_with_a_row_named_twice(t: TableWriter) -> None:
-    f = t.data_file(rows(0, 10))
-    t.commit([f])
+    (f,) = t.append(rows(0, 10))
     deletes = t.position_deletes([(f, 1), (f, 1), (f, 2), (f, 1000)], referenced=True)
     t.commit([deletes])
     new = t.data_file([each for each in rows(0, 10) if each["id"] not in (1, 2)])
@@ -100,10 +97,8 @@ def compacted_with_a_row_named_twice(t: TableWriter) -> None:
 
 
 def dropped_keys(t: TableWriter) -> None:
-    f = t.data_file(ids(*range(0, 20, 2)))
-    t.commit([f])
-    deletes = t.equality_deletes([{"id": 4}, {"id": 5}], [1])
-    t.commit([deletes])
+    t.append(ids(*range(0, 20, 2)))
+    deletes = t.delete_keys(4, 5)
     t.commit([], [deletes], "delete")
 
 
@@ -211,12 +206,10 @@ def test_the_keys_of_a_file_are_read_once_for_all_snapshots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = new_table(tmp_path, 2)
-    f = table.data_file(ids(*range(0, 100, 2)))
-    table.commit([f])
+    (f,) = table.append(ids(*range(0, 100, 2)))
     held: list[Any] = []
     for number in range(6):
-        deletes = table.equality_deletes([{"id": 2 * number}, {"id": 2 * number + 1}], [1])
-        table.commit([deletes])
+        deletes = table.delete_keys(2 * number, 2 * number + 1)
         places = [(f, each) for each in range(number + 1)]
         new = [table.position_deletes(places, referenced=True)]
         table.commit(new, [deletes, *held], "overwrite")

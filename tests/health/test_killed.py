@@ -12,6 +12,7 @@ from pathlib import Path
 
 from icesql.errors import CommitConflictError
 from tests.health.lake import DAMAGED, QUIET, TROUBLED, build, connect, contents
+from tests.processes import ran
 
 # A run of which each write to the disk is a step; the process ends at one of them.
 CHILD = """
@@ -33,9 +34,9 @@ print(step)
 
 
 def child(last: int, folder: Path, history: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return ran(
         [sys.executable, "-c", CHILD, str(last), str(folder), str(history)],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
+        cwd=Path(__file__).parents[2], timeout=600,
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ import pytest
 
 import icesql
 from icesql import demo
+from tests.processes import ran
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -115,16 +116,12 @@ def test_console(
 
 def _printed_by(command: str, folder: Path, commands: str) -> str:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
+    done = ran(
         ["sh", "-c", command],
         cwd=folder,
         env={**environment, "PATH": os.pathsep.join([commands, os.environ["PATH"]])},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        timeout=60,
-        check=False,
     )
     return done.stdout
 
@@ -180,14 +177,10 @@ def test_python(note: str | None, text: str, folder: Path, monkeypatch: Any) -> 
         # In a process of its own: a session of Spark outlives its test.
         if importlib.util.find_spec("pyspark") is None or shutil.which("java") is None:
             pytest.skip("needs Java and pip install '.[spark]'")
-        done = subprocess.run(
+        done = ran(
             [sys.executable, "-c", text],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            capture_output=True,
-            text=True,
-            # The first JVM of a machine also archives its classes.
             timeout=280,
-            check=False,
         )
         assert done.returncode == 0, done.stderr
         return
@@ -228,14 +221,11 @@ def test_the_model_of_dbt_builds_twice(folder: Path, tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     for _ in range(2):
-        done = subprocess.run(
+        done = ran(
             [sys.executable, "-m", "dbt.cli.main", "build"],
             cwd=tmp_path,
             env=with_adapter(tmp_path),
-            capture_output=True,
-            text=True,
             timeout=100,
-            check=False,
         )
         assert "PASS=1 WARN=0 ERROR=0" in done.stdout, done.stdout + done.stderr
 
@@ -294,7 +284,7 @@ def test_commands(note: str | None, text: str, folder: Path, tmp_path: Path) -> 
     command.chmod(0o755)
     completions = tmp_path / ".local/share/bash-completion/completions"
     completions.mkdir(parents=True)
-    done = subprocess.run(
+    done = ran(
         ["sh", "-ec", text],
         cwd=folder,
         env={
@@ -302,11 +292,7 @@ def test_commands(note: str | None, text: str, folder: Path, tmp_path: Path) -> 
             "HOME": str(tmp_path),
             "PATH": os.pathsep.join([str(tmp_path), os.environ["PATH"]]),
         },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
         timeout=100,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     for file in completions.iterdir():
@@ -331,15 +317,7 @@ def test_a_server_that_is_configured_starts(note: str | None, text: str, folder:
     for server in json.loads(text)["mcpServers"].values():
         arguments = [each.replace("/data/warehouse", "icesql-demo") for each in server["args"]]
         assert server["command"] == "icesql"
-        done = subprocess.run(
-            [sys.executable, "-m", "icesql", *arguments],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
+        done = ran([sys.executable, "-m", "icesql", *arguments], cwd=folder, timeout=100)
         assert done.returncode == 0, done.stderr
 
 
@@ -464,6 +442,6 @@ def test_the_scripts_that_it_names_are_there() -> None:
 def test_the_benchmarks_that_it_names_are_there() -> None:
     named = {each for text in map(text_of, DOCUMENTS) for each in BENCHMARK.findall(text)}
     command = [sys.executable, ROOT / "tests" / "benchmarks"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    listed = ran(command, check=True).stdout
     assert len(named) > 5
     assert [each for each in sorted(named) if not re.search(rf"^ +{each} ", listed, re.M)] == []

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import processes
+
 CONNECT = """
 import sys, threading, time
 import icesql
@@ -88,12 +90,9 @@ work()
 
 
 def ran(script: str, warehouse: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return processes.ran(
         [sys.executable, "-c", CONNECT + script, str(warehouse)],
-        capture_output=True,
-        text=True,
         timeout=120,
-        check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
 

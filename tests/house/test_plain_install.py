@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.catalog.rest_server import Server
+from tests.processes import ran
 
 # One process: each statement in a fork that has imported nothing but the command's own start.
 IN_FORKS = """\
@@ -32,15 +33,13 @@ KINDS = Path(__file__).with_name("kinds.sql").read_text(encoding="utf-8").splitl
 
 
 def run(plain: Path, place: Path, statements: list[list[str]]) -> str:
-    done = subprocess.run(
+    done = ran(
         [str(plain), "-c", IN_FORKS],
         input=json.dumps(statements),
         cwd=place,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
         timeout=280,
-        check=False,
     )
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -70,14 +69,7 @@ def test_nothing_but_what_the_project_asks_for_is_there(plain: Path, tmp_path: P
         "names = ('pandas', 'polars', 'pyiceberg', 'pytest', 'sqlalchemy', 'pyspark', 'mcp', 'boto3')\n"
         "print([each for each in names if u.find_spec(each)], icesql.__file__)"
     )
-    done = subprocess.run(
-        [str(plain), "-c", program],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran([str(plain), "-c", program], cwd=tmp_path)
     assert done.stdout.startswith("[] "), done.stdout + done.stderr
     assert str(plain.parents[1]) in done.stdout
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.processes import ran
 
 SLOW = {
     "pyarrow", "numpy", "pandas", "pyiceberg", "fastavro", "prompt_toolkit", "pygments", "lark",
@@ -31,14 +32,7 @@ run()
 
 def modules_after(*arguments: str) -> set[str]:
     """Modules in memory after `icesql <arguments>`."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran([sys.executable, "-c", PROGRAM, *arguments], cwd=Path(__file__).parents[2])
     assert done.returncode == 0, done.stderr
     return set(done.stderr.splitlines()[-1].split(","))
 
@@ -123,7 +117,7 @@ def test_show_tables_loads_nothing_that_reads_a_table(warehouse: Path) -> None:
 
 def test_show_set_call_and_ddl_need_no_sqlglot(tmp_path: Path) -> None:
     command = [sys.executable, "-c", BLOCKED, str(tmp_path), WITHOUT_SQLGLOT]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = ran(command)
     assert done.returncode == 0, done.stderr
 
 
@@ -163,12 +157,9 @@ def test_formats_of_the_command_line_are_those_that_are_written() -> None:
 @pytest.mark.parametrize("module", ["icesql", "icesql.repl.shell"])
 def test_importing_icesql_imports_no_engine(module: str) -> None:
     """Neither does the shell before its prompt is there."""
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-c", f"import sys, {module}; print(*sys.modules)"],
         cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=60,
         check=True,
     )
     own = {"prompt_toolkit", "pygments", "asyncio"} if "repl" in module else set()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from icesql import demo
+from tests.processes import ran
 
 PROGRAM = Path(__file__).parent / "typed" / "program.py"
 
@@ -19,27 +19,17 @@ def test_mypy_knows_the_types_of_the_public_names(plain: Path, tmp_path: Path) -
     # The checker's own copy: mypy looks beside what it checks before it looks where it is installed.
     program = tmp_path / "program.py"
     program.write_bytes(PROGRAM.read_bytes())
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "mypy", *options, "--python-executable", str(plain), str(program)],
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
         timeout=100,
-        check=False,
     )
     assert done.stdout == "Success: no issues found in 1 source file\n", done.stdout + done.stderr
 
 
 def test_the_program_runs(plain: Path, tmp_path: Path) -> None:
     demo.build(tmp_path / "warehouse")
-    done = subprocess.run(
-        [str(plain), str(PROGRAM), "warehouse"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran([str(plain), str(PROGRAM), "warehouse"], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith("[('Athens', 539), ")

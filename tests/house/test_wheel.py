@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import ran
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -89,9 +91,7 @@ def _checksums(wheel_file: Path) -> dict[str, int]:
 
 def _tracked_files() -> list[str]:
     """The files that Git has; none where this is no checkout."""
-    done = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = ran(["git", "ls-files"], cwd=ROOT)
     return [] if done.returncode else done.stdout.splitlines()
 
 
@@ -152,15 +152,7 @@ def test_the_command_runs_outside_the_checkout(tmp_path: Path) -> None:
     if not command.exists():
         pytest.skip("icesql is not installed in this environment: pip install '.[test]'")
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        [command, "-c", "SELECT 1 AS one"],
-        cwd=tmp_path,
-        env=clean,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran([command, "-c", "SELECT 1 AS one"], cwd=tmp_path, env=clean)
     assert (done.returncode, done.stdout) == (0, " one\n----\n   1\n"), done.stderr
 
 

@@ -14,13 +14,16 @@ from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.maintain.deletes.plan import plan_conversion
 from icesql.maintain.deletes.run import Converted, convert
 from icesql.work.run import run_here
+from tests.columns import json_columns
 from tests.maintain.rewrite.tables import (
     BY_P,
+    asked,
     catalog_of,
     everything,
     new_table,
     planned,
     read,
+    rewrite,
     rows,
 )
 from tests.maintain.rewrite.test_meanwhile import execute, set_merge_on_read
@@ -47,8 +50,7 @@ def converted(
 
 def contents(catalog: Any) -> dict[int, int]:
     """How many live files there are of data, positions and equality deletes."""
-    with icesql.connect(warehouse=catalog.folder) as con:
-        found = con.execute("SELECT content, count(*) FROM ns.t.files GROUP BY ALL").fetchall()
+    found = asked(catalog, "SELECT content, count(*) FROM ns.t.files GROUP BY ALL")
     return dict(found)
 
 
@@ -97,8 +99,8 @@ def test_rows_stay_and_equality_deletes_go(tmp_path: Path, version: int, partiti
 
 def test_pyiceberg_reads_the_same(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
-    table.commit([table.data_file(rows(0, 10)), table.data_file(rows(10, 10))])
-    table.commit([table.equality_deletes([{"id": 4}, {"id": 14}], [1])])
+    table.append(rows(0, 10), rows(10, 10))
+    table.delete_keys(4, 14)
     catalog = catalog_of(table)
     with icesql.connect(warehouse=catalog.folder) as con:
         con.execute(CALL)
@@ -109,20 +111,7 @@ def test_pyiceberg_reads_the_same(tmp_path: Path) -> None:
     assert sorted(ids) == [n for n in range(20) if n not in (4, 14)]
 
 
-FIELDS = [
-    {"id": 1, "name": "k", "required": False, "type": "int"},
-    {"id": 2, "name": "d", "required": False, "type": "double"},
-    {
-        "id": 3,
-        "name": "s",
-        "required": False,
-        "type": {
-            "type": "struct",
-            "fields": [{"id": 4, "name": "x", "required": False, "type": "string"}],
-        },
-    },
-    {"id": 5, "name": "old", "required": False, "type": "long"},
-]
+FIELDS = json_columns("1 k int, 2 d double, 3 s struct<4 x string>, 5 old long")
 NAN = float("nan")
 
 
@@ -136,7 +125,7 @@ def test_keys_of_every_kind(tmp_path: Path, version: int) -> None:
         {"k": n % 4 or None, "d": values[n % 5], "s": {"x": None if n % 3 else "é"}, "old": n}
         for n in range(60)
     ]
-    table.commit([table.data_file(made[:30]), table.data_file(made[30:])])
+    table.append(made[:30], made[30:])
     table.commit(
         [
             table.equality_deletes([{"k": None, "d": 0.0}, {"k": 1, "d": NAN}], [1, 2]),
@@ -146,7 +135,7 @@ def test_keys_of_every_kind(tmp_path: Path, version: int) -> None:
     )
     # A key that is promoted, one that is dropped, and rows that are younger than deletes of theirs.
     table.set_fields([{**FIELDS[0], "type": "long"}, *FIELDS[1:3]])
-    table.commit([table.data_file([{"k": 1, "d": NAN, "s": None}])])
+    table.append([{"k": 1, "d": NAN, "s": None}])
     table.commit([table.equality_deletes([{"k": 2}], [1])])
     catalog = catalog_of(table)
     before = read(catalog)
@@ -164,8 +153,8 @@ def test_deletes_stay_while_other_files_need_them(tmp_path: Path, version: int) 
     table = new_table(tmp_path, version, partitioned=True)
     table.commit([table.data_file(rows(0, 10, p), partition=(p,)) for p in "ab"])
     table.set_spec([])
-    table.commit([table.equality_deletes([{"id": 3}], [1])])  # of all partitions
-    table.commit([table.data_file(rows(100, 5, "c"))])
+    table.delete_keys(3)  # of all partitions
+    table.append(rows(100, 5, "c"))
     catalog = catalog_of(table)
     before = read(catalog)
     with icesql.connect(warehouse=catalog.folder) as con:
@@ -183,9 +172,8 @@ def test_deletes_stay_while_other_files_need_them(tmp_path: Path, version: int) 
 
 def test_what_applies_to_nothing_goes(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
-    file = table.data_file(rows(0, 10))
-    table.commit([file])
-    table.commit([table.equality_deletes([{"id": 3}], [1])])
+    (file,) = table.append(rows(0, 10))
+    table.delete_keys(3)
     table.commit([table.data_file(rows(50, 5))], removed=[file])
     catalog = catalog_of(table)
     done = converted(catalog)
@@ -243,15 +231,14 @@ def test_each_attempt_looks_again(
 @pytest.mark.parametrize("keeps_age", [True, False])
 def test_older_rows_that_come_meanwhile_keep_their_deletes(tmp_path: Path, keeps_age: bool) -> None:
     table = new_table(tmp_path, 2)
-    table.commit([table.data_file(rows(0, 10)), table.data_file(rows(10, 10))])
+    table.append(rows(0, 10), rows(10, 10))
     plan_before_deletes = planned(catalog_of(table), rewrite_all=True)
-    table.commit([table.equality_deletes([{"id": 3}, {"id": 14}], [1])])
+    table.delete_keys(3, 14)
     catalog = catalog_of(table)
-    from icesql.maintain.rewrite.run import rewrite
 
     def compacts() -> None:
         if keeps_age:
-            rewrite(catalog, plan_before_deletes, QueryContext())
+            rewrite(catalog, plan_before_deletes)
         else:
             execute(
                 catalog,
@@ -269,10 +256,10 @@ def test_older_rows_that_come_meanwhile_keep_their_deletes(tmp_path: Path, keeps
 
 def test_newer_deletes_stay(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
-    table.commit([table.data_file(rows(0, 10))])
-    table.commit([table.equality_deletes([{"id": 3}], [1])])
+    table.append(rows(0, 10))
+    table.delete_keys(3)
     catalog = catalog_of(table)
-    done = converted(catalog, lambda: table.commit([table.equality_deletes([{"id": 5}], [1])]))
+    done = converted(catalog, lambda: table.delete_keys(5))
     assert (done.removed, done.added, done.left) == (1, 1, 1)
     assert len(plainly(catalog)) == 8
 
@@ -280,8 +267,7 @@ def test_newer_deletes_stay(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["positions", "equality"])
 def test_deletes_that_are_taken_back_conflict(tmp_path: Path, kind: str) -> None:
     table = new_table(tmp_path, 2)
-    file = table.data_file(rows(0, 10))
-    table.commit([file])
+    (file,) = table.append(rows(0, 10))
     positions, equality = (
         [table.position_deletes([(file, 1), (file, 3)])],
         [table.equality_deletes([{"id": 3}, {"id": 4}], [1])],
@@ -298,8 +284,8 @@ def test_deletes_that_are_taken_back_conflict(tmp_path: Path, kind: str) -> None
 
 def test_a_branch_alone(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
-    table.commit([table.data_file(rows(0, 10))])
-    table.commit([table.equality_deletes([{"id": 3}], [1])])
+    table.append(rows(0, 10))
+    table.delete_keys(3)
     catalog = catalog_of(table)
     with icesql.connect(warehouse=catalog.folder) as con:
         con.execute("ALTER TABLE ns.t CREATE BRANCH b")
@@ -319,10 +305,10 @@ def test_a_branch_alone(tmp_path: Path) -> None:
 
 def test_partitions_of_another_spec(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
-    table.commit([table.data_file(rows(0, 10, "a"))])
+    table.append(rows(0, 10, "a"))
     table.set_spec(BY_P)
-    table.commit([table.data_file(rows(10, 10, "a"), partition=("a",))])
-    table.commit([table.equality_deletes([{"id": 3}, {"id": 14}], [1], partition=("a",))])
+    table.append(rows(10, 10, "a"), partition=("a",))
+    table.delete_keys(3, 14, partition=("a",))
     catalog = catalog_of(table)
     before = read(catalog)
     assert len(before) == 19  # a delete of a partition reaches its own spec alone
@@ -336,7 +322,7 @@ def test_a_number_of_rows_that_cannot_be_is_refused(tmp_path: Path) -> None:
     file = table.data_file(rows(0, 10))
     file.record["record_count"] = 1 << 41
     table.commit([file])
-    table.commit([table.equality_deletes([{"id": 3}], [1])])
+    table.delete_keys(3)
     with pytest.raises(icesql.Error, match="rows"):
         converted(catalog_of(table))
 
@@ -347,7 +333,7 @@ def test_a_file_without_a_number_of_rows_is_converted(tmp_path: Path, version: i
     files = [table.data_file(rows(0, 10)), table.data_file(rows(10, 10))]
     files[0].record["record_count"] = -1
     table.commit(files)
-    table.commit([table.equality_deletes([{"id": 4}, {"id": 15}], [1])])
+    table.delete_keys(4, 15)
     catalog = catalog_of(table)
     with icesql.connect(warehouse=catalog.folder) as con:
         con.execute("CALL system.convert_equality_deletes('ns.t')").fetchall()

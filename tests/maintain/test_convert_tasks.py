@@ -23,7 +23,7 @@ from icesql.maintain.deletes.run import convert
 from icesql.maintain.deletes.task import DeletesTask, divide, tasks_of
 from icesql.read.deletes.equality_keys import EqualityGroup
 from icesql.work.run import run_here, run_in_spark
-from tests.maintain.rewrite.tables import catalog_of, everything, new_table, read, rows
+from tests.maintain.rewrite.tables import asked, catalog_of, everything, new_table, read, rows
 from tests.maintain.rewrite.test_meanwhile import execute, set_merge_on_read
 from tests.maintain.rewrite.test_on_spark import Workers
 from tests.maintain.rewrite.test_on_spark import attempts as attempts
@@ -217,19 +217,17 @@ def test_a_table_that_is_upgraded_meanwhile_gets_vectors(tmp_path: Path) -> None
     )
     assert (done.removed, done.added) == (1, 3)
     assert plainly(catalog) == read(catalog) == before
-    with icesql.connect(warehouse=catalog.folder) as con:
-        formats = con.execute(
-            "SELECT file_format, count(*) FROM ns.t.delete_files GROUP BY ALL ORDER BY ALL"
-        ).fetchall()
+    formats = asked(
+        catalog, "SELECT file_format, count(*) FROM ns.t.delete_files GROUP BY ALL ORDER BY ALL"
+    )
     assert ("PUFFIN", 3) in formats
 
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_files_that_are_listed_twice_keep_their_deletes(tmp_path: Path, version: int) -> None:
     table = new_table(tmp_path, version)
-    files = [table.data_file(rows(0, 10)), table.data_file(rows(10, 10))]
-    table.commit(files)
-    table.commit([table.equality_deletes([{"id": 3}, {"id": 14}], [1])])
+    files = table.append(rows(0, 10), rows(10, 10))
+    table.delete_keys(3, 14)
     table.commit([again(files[0])])  # younger than its delete
     catalog = catalog_of(table)
     before = read(catalog)
@@ -241,9 +239,8 @@ def test_files_that_are_listed_twice_keep_their_deletes(tmp_path: Path, version:
 
 def test_a_file_that_is_listed_again_meanwhile_conflicts(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
-    files = [table.data_file(rows(0, 10)), table.data_file(rows(10, 10))]
-    table.commit(files)
-    table.commit([table.equality_deletes([{"id": 3}, {"id": 14}], [1])])
+    files = table.append(rows(0, 10), rows(10, 10))
+    table.delete_keys(3, 14)
     catalog = catalog_of(table)
     known = files_below(table)
     with pytest.raises(icesql.CommitConflictError, match="a second time"):
@@ -375,8 +372,5 @@ def test_many_rows_of_one_file(
     assert (done.rows, done.added, len(before)) == (150, 4, 250)
     assert plainly(catalog) == read(catalog) == before
     if version == 2:
-        with icesql.connect(warehouse=catalog.folder) as con:
-            found = con.execute(
-                "SELECT sum(record_count), count(*) FROM ns.t.delete_files"
-            ).fetchall()
+        found = asked(catalog, "SELECT sum(record_count), count(*) FROM ns.t.delete_files")
         assert found == [(150, 4)]

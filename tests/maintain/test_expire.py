@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from tests.commit.tables import CATALOGS, create, directory, entries, fake, head
 from tests.commit.test_rows import in_table, overwritten
 from tests.iceberg.metadata.changes.test_apply import appended as next_version
 from tests.iceberg.metadata.changes.test_apply import created
+from tests.tables import read_table
 
 
 def history(count: int, **refs: SnapshotRef):
@@ -43,52 +45,27 @@ def history(count: int, **refs: SnapshotRef):
     return parse_metadata(metadata_bytes(document), "x")
 
 
-def expired(metadata, **options):
-    return plan_expiry(metadata, **{"now_ms": 10_000, **options}).snapshot_ids
+@pytest.mark.parametrize(
+    ("count", "refs", "options", "snapshots", "gone"), read_table(__file__, "expiry.tsv")
+)
+def test_what_expires(count: str, refs: str, options: str, snapshots: str, gone: str) -> None:
+    known = {name: SnapshotRef(**each) for name, each in literal_eval(refs).items()}
+    given = {"now_ms": 10_000, **literal_eval(options)}
+    found = plan_expiry(history(int(count), **known), **given)
+    assert (found.snapshot_ids, found.refs) == (literal_eval(snapshots), tuple(gone.split()))
 
 
-def test_the_last_ones_and_the_young_ones_stay() -> None:
-    metadata = history(4)
-    assert expired(metadata, older_than_ms=1002, retain_last=2) == (1,)
-    assert expired(metadata, older_than_ms=9999, retain_last=2) == (1, 2)
-    assert expired(metadata, older_than_ms=9999) == (1, 2, 3)
-    assert expired(metadata) == (), "five days are kept by default"
-    assert expired(metadata, now_ms=10**12) == (1, 2, 3)
-    with pytest.raises(ProgrammingError, match="retain_last"):
-        expired(metadata, retain_last=0)
-
-
-def test_what_led_to_a_tag_may_go() -> None:
-    metadata = history(3, t=SnapshotRef(3, "tag"), main=SnapshotRef(1))
-    assert expired(metadata, older_than_ms=1003) == (2,)
-
-
-def test_a_branch_keeps_its_own_number_and_age() -> None:
-    kept = history(4, b=SnapshotRef(3, min_snapshots_to_keep=3))
-    assert expired(kept, older_than_ms=9999) == ()
-    assert expired(history(4, b=SnapshotRef(3, min_snapshots_to_keep=1)), older_than_ms=9999) == (
-        1,
-        2,
-    )
-    aged = history(4, b=SnapshotRef(3, max_snapshot_age_ms=10_000 - 1002))
-    assert expired(aged, older_than_ms=9999) == (1,)
-
-
-def test_a_ref_may_grow_too_old() -> None:
-    metadata = history(3, t=SnapshotRef(1, "tag", max_ref_age_ms=100))
-    found = plan_expiry(metadata, now_ms=10_000, older_than_ms=9999)
-    assert (found.refs, found.snapshot_ids) == (("t",), (1, 2))
-    young = plan_expiry(metadata, now_ms=1050, older_than_ms=1049)
-    assert (young.refs, young.snapshot_ids) == ((), (2,))
-
-
-def test_snapshots_are_named() -> None:
-    metadata = history(4)
-    assert expired(metadata, snapshot_ids=[2]) == (2,)
-    with pytest.raises(ProgrammingError, match="head of 'main'"):
-        expired(metadata, snapshot_ids=[4])
-    with pytest.raises(SnapshotNotFoundError):
-        expired(metadata, snapshot_ids=[77])
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        ({"retain_last": 0}, ProgrammingError, "retain_last"),
+        ({"snapshot_ids": [4]}, ProgrammingError, "head of 'main'"),
+        ({"snapshot_ids": [77]}, SnapshotNotFoundError, "77"),
+    ],
+)
+def test_what_cannot_expire(options, error, told) -> None:
+    with pytest.raises(error, match=told):
+        plan_expiry(history(4), now_ms=10_000, **options)
 
 
 # ------------------------------------------------------------------ files

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import icesql
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.commit.rows import commit_row_delta
-from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from tests.read.read_tables import equality_deletes, facts
 
 EXPIRE = (
     "CALL system.expire_snapshots(table => 's.t', older_than => now() + INTERVAL 1 HOUR, "
@@ -40,14 +37,8 @@ def delete_by_id(folder: Path, ids: list[int]) -> None:
     """An equality delete on the column of field id 1, with bounds, as Flink writes them."""
     catalog = DirectoryCatalog(str(folder))
     table = catalog.load(("s", "t"))
-    path = f"{table.metadata.location}/data/eq-{ids[0]}.parquet"
-    field = pa.field("id", pa.int64(), False, metadata={b"PARQUET:field_id": b"1"})
-    pq.write_table(pa.table({"id": pa.array(ids, pa.int64())}, schema=pa.schema([field])), path)
-    file = DataFile(
-        FileContent.EQUALITY_DELETES, path, "PARQUET", 0, (), len(ids), Path(path).stat().st_size,
-        value_counts={1: len(ids)}, null_value_counts={1: 0}, equality_ids=(1,),
-        lower_bounds={1: struct.pack("<q", min(ids))}, upper_bounds={1: struct.pack("<q", max(ids))},
-    )  # fmt: skip
+    place = Path(table.metadata.location, "data")
+    file = equality_deletes(place, "1 id long!", [ids], sequence_number=None, **facts(ids))
     start = table.metadata.current_snapshot_id
     commit_row_delta(catalog, table, deletes=[file], start_id=start, command="delete")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from icesql.manual.chapters import chapters
+from tests.processes import ran
 
 SCRIPT = Path(__file__).parents[2] / ".ci" / "site"
 
@@ -20,13 +20,7 @@ SCRIPT = Path(__file__).parents[2] / ".ci" / "site"
     importlib.util.find_spec("zensical") is None, reason="needs pip install zensical"
 )
 def test_the_site_has_a_page_for_each_chapter_and_loads_nothing(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(tmp_path / "site")],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran([sys.executable, str(SCRIPT), str(tmp_path / "site")])
     assert done.returncode == 0, done.stdout + done.stderr
     pages = {each.stem: each for each in (tmp_path / "site").rglob("*.html")}
     assert set(pages) == {*chapters(), "404"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -146,7 +147,7 @@ def equality_deletes(
     columns: Sequence[Any],
     ids: Sequence[int] | None = None,
     *,
-    sequence_number: int = 1,
+    sequence_number: int | None = 1,
     **more: Any,
 ) -> DataFile:
     """An equality delete file in Parquet, by all of its columns unless ``ids`` names some."""
@@ -157,6 +158,15 @@ def equality_deletes(
         path, content=FileContent.EQUALITY_DELETES, equality_ids=tuple(ids),
         sequence_number=sequence_number, **more,
     )  # fmt: skip
+
+
+def facts(numbers: Sequence[int]) -> dict[str, Any]:
+    """Metrics of a file whose column 1 has these numbers."""
+    least, greatest = (struct.pack("<q", each) for each in (min(numbers), max(numbers)))
+    return {
+        "value_counts": {1: len(numbers)}, "null_value_counts": {1: 0},
+        "lower_bounds": {1: least}, "upper_bounds": {1: greatest},
+    }  # fmt: skip
 
 
 def leaf(operation: Operation, field_id: int, literal: Any = None, name: str = "c") -> Leaf:

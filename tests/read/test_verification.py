@@ -11,14 +11,10 @@ import fastavro
 import pytest
 
 import icesql
+from tests.columns import json_columns
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "a", "required": False, "type": "long"},
-    {"id": 2, "name": "b", "required": False, "type": "string"},
-    {"id": 3, "name": "x", "required": False, "type": "double"},
-    {"id": 4, "name": "d", "required": False, "type": "date"},
-]
+FIELDS = json_columns("1 a long, 2 b string, 3 x double, 4 d date")
 ROWS = [{"a": n, "b": f"text{n:04}" if n % 3 else None, "x": n / 7} for n in range(200)]
 
 
@@ -53,7 +49,7 @@ def test_a_whole_table_is_read_and_a_note_says_what_was_verified(
 
 def test_a_file_is_verified_once(tmp_path: Path) -> None:
     table = TableWriter(tmp_path, FIELDS)
-    table.commit([table.data_file(ROWS)])
+    table.append(ROWS)
     with icesql.connect(settings={"verify": "full"}) as connection:
         connection.register_table("t", table.metadata_path)
         notes = [connection.execute("SELECT a FROM t").notes[-1] for _ in range(2)]
@@ -64,8 +60,7 @@ def test_a_file_is_verified_once(tmp_path: Path) -> None:
 
 def test_count_is_no_longer_answered_by_metadata_alone(tmp_path: Path) -> None:
     table = TableWriter(tmp_path, FIELDS)
-    file = table.data_file(ROWS)
-    table.commit([file])
+    (file,) = table.append(ROWS)
     Path(file.record["file_path"]).write_bytes(b"PAR1")
     assert run(table, "normal", "SELECT count(*) FROM t")[0] == [(200,)]
     with pytest.raises(icesql.DataError, match="4 bytes long, the manifest says"):
@@ -74,7 +69,7 @@ def test_count_is_no_longer_answered_by_metadata_alone(tmp_path: Path) -> None:
 
 def test_explain_says_that_everything_will_be_read(tmp_path: Path) -> None:
     table = TableWriter(tmp_path, FIELDS)
-    table.commit([table.data_file(ROWS)])
+    table.append(ROWS)
     lines = [line for (line,) in run(table, sql="EXPLAIN SELECT a FROM t")[0]]
     assert "verify full: every file is read in full before the query runs" in lines
 
@@ -90,8 +85,7 @@ def test_a_length_that_is_wrong(tmp_path: Path) -> None:
 def test_a_page_whose_checksum_is_wrong(tmp_path: Path) -> None:
     table = TableWriter(tmp_path, FIELDS)
     options = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
-    file = table.data_file(ROWS, stats=False, **options)
-    table.commit([file])
+    (file,) = table.append(ROWS, stats=False, **options)
     path = Path(file.record["file_path"])
     data = path.read_bytes()
     at = data.index(b"text0100")
@@ -128,8 +122,7 @@ def test_metrics_that_are_not_those_of_the_file(
 
 def test_a_deleted_row_that_the_file_does_not_have(tmp_path: Path) -> None:
     table = TableWriter(tmp_path, FIELDS)
-    file = table.data_file(ROWS)
-    table.commit([file])
+    (file,) = table.append(ROWS)
     table.commit([table.position_deletes([(file, 3), (file, 200)])])
     assert len(run(table, "normal")[0]) == 199
     refused(table, "row 200 is deleted, and the file has 200 rows")
@@ -159,14 +152,14 @@ def test_a_list_that_is_wrong_about_a_manifest(
     tmp_path: Path, changed: dict[str, Any], match: str
 ) -> None:
     table = TableWriter(tmp_path, FIELDS)
-    table.commit([table.data_file(ROWS)])
+    table.append(ROWS)
     change_list(table, lambda row: row.update(changed))
     refused(table, match)
 
 
 def test_totals_of_a_summary_that_are_not_those_of_the_snapshot(tmp_path: Path) -> None:
     table = TableWriter(tmp_path, FIELDS)
-    table.commit([table.data_file(ROWS)])
+    table.append(ROWS)
     path = Path(table.metadata_path)
     metadata = json.loads(path.read_text())
     metadata["snapshots"][-1]["summary"].update({"total-records": "199"})

@@ -67,25 +67,13 @@ def test_every_double_of_few_digits_fits() -> None:
         assert stored(t.DecimalType(18, scale), single) == found
 
 
-def test_times_of_the_session() -> None:
-    winter, summer = datetime(2026, 1, 1, 12), datetime(2026, 7, 1, 12)
-    berlin = "Europe/Berlin"
-    found = stored(t.TIMESTAMPTZ, pa.array([winter, summer]), zone=berlin)
-    assert [each.astimezone(UTC).hour for each in found] == [11, 10]
-    instants = pa.array([winter, summer], pa.timestamp("us", "UTC"))
-    assert stored(t.TIMESTAMP, instants, zone=berlin) == [
-        winter.replace(hour=13),
-        summer.replace(hour=14),
-    ]
-    assert stored(t.TIMESTAMPTZ, instants, zone=berlin) == instants.to_pylist()
-    texts = pa.array(["2026-01-01 12:00:00", None])
-    assert stored(t.TIMESTAMPTZ, texts, zone=berlin)[0].astimezone(UTC).hour == 11
-    offset = pa.array(["2026-01-01 12:00:00+05:00"])
-    assert stored(t.TIMESTAMPTZ, offset, zone=berlin)[0].astimezone(UTC).hour == 7
-    # The hour that comes twice, and the one that never comes.
-    odd = pa.array([datetime(2026, 10, 25, 2, 30), datetime(2026, 3, 29, 2, 30)])
-    found = [each.astimezone(UTC) for each in stored(t.TIMESTAMPTZ, odd, zone=berlin)]
-    assert [(each.hour, each.minute) for each in found] == [(0, 30), (1, 0)]
+@pytest.mark.parametrize(
+    ("type", "kind", "values", "expected"), read_table(__file__, "session_times.tsv")
+)
+def test_times_of_the_session(type: str, kind: str, values: str, expected: str) -> None:
+    found = stored(type_of(type), array(kind, literal_eval(values)), zone="Europe/Berlin")
+    plain = [each and each.astimezone(UTC) if type == "timestamptz" else each for each in found]
+    assert " ".join(str(each).replace(" ", "T") for each in plain) == expected
 
 
 def test_slices_of_nested_values() -> None:

@@ -360,6 +360,20 @@ class TableWriter:
         self.write_metadata()
         return snapshot_id
 
+    def append(self, *tables, **options):
+        """Commit a data file of each of these rows; the files."""
+        files = [self.data_file(each, **options) for each in tables]
+        self.commit(files)
+        return files
+
+    def delete_keys(self, *keys, **options):
+        """Commit equality deletes by the first column; their file."""
+        first = self.fields[0]
+        rows = [{first["name"]: each} for each in keys]
+        file = self.equality_deletes(rows, [first["id"]], **options)
+        self.commit([file])
+        return file
+
     def _manifests(self, snapshot_id, parent, added, kept, removed, rewrite):
         """The manifests of a new snapshot: (record, live files) pairs."""
         made, groups = [], {}

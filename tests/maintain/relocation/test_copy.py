@@ -21,6 +21,7 @@ from icesql.maintain.relocation import copy as module
 from icesql.maintain.relocation.copy import Copied, CopyRequest, copy_table
 from tests.maintain.rewrite.tables import new_table, rows
 from tests.maintain.rewrite.test_run import with_deletes
+from tests.processes import ran
 from tests.tables import read_table
 
 Rows = dict[int, list[str]]
@@ -139,7 +140,7 @@ def test_again_only_what_is_new_is_copied(table: Any, tmp_path: Path) -> None:
     assert (again.copied, again.rewritten, again.copied_bytes) == (0, 0, 0)
     assert again.present == first.copied + first.rewritten - 1
     place = [("a",)] if table.spec else [()]
-    table.commit([table.data_file(rows(500, 3, "a"), partition=place[0])])
+    table.append(rows(500, 3, "a"), partition=place[0])
     for since in ("latest", None):
         done = copied(table.folder, target, since=since)
         # The writer of the table lists its live deletes anew in each commit.
@@ -257,7 +258,7 @@ def test_a_copy_that_was_written_to_stays(tmp_path: Path) -> None:
         con.execute("INSERT INTO ns.t VALUES (1, 'mine', 2)")
         with pytest.raises(errors.CatalogError, match="somebody committed"):
             copied(table.folder, target)
-        table.commit([table.data_file(rows(500, 3, "a"))])
+        table.append(rows(500, 3, "a"))
         with pytest.raises(errors.CatalogError, match="and not what"):
             copied(table.folder, target)
         assert con.execute("SELECT count(*) FROM ns.t WHERE p = 'mine'").fetchone() == (1,)
@@ -317,7 +318,7 @@ def test_files_of_other_folders_meet_in_no_name(tmp_path: Path) -> None:
 
 def test_places_of_new_files_are_the_copys_own(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
-    table.commit([table.data_file(rows(0, 3))])
+    table.append(rows(0, 3))
     inside, elsewhere = f"{table.folder}/somewhere", str(tmp_path / "elsewhere")
     change_metadata(
         table,
@@ -336,7 +337,7 @@ def test_places_of_new_files_are_the_copys_own(tmp_path: Path) -> None:
 def test_nothing_is_written_outside_of_the_target(named: str, tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
     file = table.data_file(rows(0, 3))
-    first = table.commit([table.data_file(rows(10, 3))])
+    first = table.append(rows(10, 3))
     path = named.format(folder=table.folder, elsewhere=tmp_path / "elsewhere")
     (tmp_path / "elsewhere").mkdir()
     if "/link/" in named:
@@ -400,15 +401,14 @@ def test_a_vanished_file_is_named_and_the_next_copy_goes_on(tmp_path: Path) -> N
 
 def test_encryption_and_orc_deletes_are_refused_by_name(tmp_path: Path) -> None:
     table = new_table(tmp_path, 3)
-    table.commit([table.data_file(rows(0, 3))])
+    table.append(rows(0, 3))
     change_metadata(
         table, lambda document: document["properties"].update({"encryption.key-id": "k"})
     )
     with pytest.raises(errors.UnsupportedTableError, match="encrypted"):
         copied(table.folder, tmp_path / "copy")
     other = new_table(tmp_path / "other", 2)
-    data = other.data_file(rows(0, 3))
-    other.commit([data])
+    (data,) = other.append(rows(0, 3))
     positions = other.position_deletes([(data, 1)])
     positions.record["file_format"] = "ORC"
     other.commit([positions])
@@ -467,7 +467,7 @@ def test_a_manifest_in_the_copy_has_its_files_there(
         patch.setattr(module._Copy, "_copy_bytes", fail)
         with pytest.raises(KeyboardInterrupt):
             copied(table.folder, target)
-    table.commit([table.data_file(rows(600, 1))])
+    table.append(rows(600, 1))
     copied(table.folder, target, since="latest")
     assert history(target) == history(table.folder)
 
@@ -510,7 +510,7 @@ def test_a_copy_that_was_killed_goes_on(after: int, tmp_path: Path) -> None:
     table.commit([table.data_file(rows(500 + n, 1)) for n in range(12)])
     table.commit([table.position_deletes([(table.live[-1], 0)])])
     arguments = [sys.executable, "-c", CHILD, table.folder, str(target), str(after)]
-    done = subprocess.run(arguments, check=False, capture_output=True, text=True)
+    done = ran(arguments, timeout=600)
     assert done.returncode in (-9, 0), done.stderr
     seen = history(target)
     assert seen == (old if done.returncode else history(table.folder))

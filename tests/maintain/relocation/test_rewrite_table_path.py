@@ -83,7 +83,7 @@ def test_what_came_after_a_version_is_listed_alone(tmp_path: Path) -> None:
     with_log(table)
     latest, listed, *_ = call(table.folder, table.folder, target)
     first = carry_out(listed)
-    table.commit([table.data_file(rows(700, 4))])
+    table.append(rows(700, 4))
     table.commit([table.position_deletes([(table.live[-1], 1)])])
     with_log(table)
     then, listed, *_ = call(
@@ -105,7 +105,7 @@ def test_an_end_version_leaves_out_what_came_later(tmp_path: Path) -> None:
     table, target = with_deletes(tmp_path, 2), str(tmp_path / "target")
     before = history(table.folder)
     end = Path(table.metadata_path).name
-    table.commit([table.data_file(rows(700, 4))])
+    table.append(rows(700, 4))
     with_log(table)
     latest, listed, *_ = call(table.folder, table.folder, target, end_version=end)
     assert latest == end
@@ -117,8 +117,7 @@ def test_an_end_version_leaves_out_what_came_later(tmp_path: Path) -> None:
 def test_a_table_that_was_moved_is_listed_where_it_lies(tmp_path: Path) -> None:
     table = new_table(tmp_path, 3)
     table.location = "s3://bucket/t"
-    data = table.data_file(rows(0, 5))
-    table.commit([data])
+    (data,) = table.append(rows(0, 5))
     table.commit(table.deletion_vectors([(data, [1])]))
     before, target = history(table.folder), str(tmp_path / "target")
     latest, listed, *_ = call(table.folder, "s3://bucket/t", target)
@@ -148,7 +147,7 @@ def test_paths_that_lead_elsewhere_are_refused(named: str, problem: str, tmp_pat
 
 def test_wrong_arguments_are_told(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
-    table.commit([table.data_file(rows(0, 3))])
+    table.append(rows(0, 3))
     target = str(tmp_path / "target")
     for given, problem in (
         ({"start_version": "v99.metadata.json"}, "is no version of"),

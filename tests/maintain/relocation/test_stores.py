@@ -37,7 +37,7 @@ def test_to_a_store_and_back(version: int, bucket: Path, tmp_path: Path) -> None
     done = copied(table.folder, target)
     assert done.metadata_location == f"{target}/metadata/{Path(table.metadata_path).name}"
     place = [("a",)] if table.spec else [()]
-    table.commit([table.data_file(rows(500, 3, "a"), partition=place[0])])
+    table.append(rows(500, 3, "a"), partition=place[0])
     again = copied(table.folder, target, since="latest")
     assert again.copied == 1
     before = history(table.folder)

@@ -10,13 +10,11 @@ from icesql.catalog.directory import DirectoryCatalog
 from icesql.context import QueryContext
 from icesql.maintain.rewrite.options import rewrite_options
 from icesql.maintain.rewrite.plan import RewritePlan, RewriteRequest, plan_rewrite
+from icesql.maintain.rewrite.run import rewrite as rewrite_plan
+from tests.columns import json_columns
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "id", "required": False, "type": "long"},
-    {"id": 2, "name": "p", "required": False, "type": "string"},
-    {"id": 3, "name": "x", "required": False, "type": "double"},
-]
+FIELDS = json_columns("1 id long, 2 p string, 3 x double")
 BY_P = [{"name": "p", "transform": "identity", "source-id": 2, "field-id": 1000}]
 
 
@@ -48,9 +46,21 @@ def planned(
     return plan_rewrite(loaded, RewriteRequest(options, strategy, order, **asked), QueryContext())
 
 
-def read(catalog: Any, columns: str = "*", **settings: Any) -> list[Any]:
+def rewrite(
+    catalog: Any, plan: RewritePlan, query: QueryContext | None = None, **given: Any
+) -> Any:
+    """What a plan becomes."""
+    return rewrite_plan(catalog, plan, query or QueryContext(), **given)
+
+
+def asked(catalog: Any, sql: str, **settings: Any) -> list[Any]:
+    """The rows of a statement on a connection of its own."""
     with icesql.connect(warehouse=catalog.folder, settings=settings) as con:
-        return sorted(con.execute(f"SELECT {columns} FROM ns.t").fetchall(), key=repr)
+        return con.execute(sql).fetchall()
+
+
+def read(catalog: Any, columns: str = "*", **settings: Any) -> list[Any]:
+    return sorted(asked(catalog, f"SELECT {columns} FROM ns.t", **settings), key=repr)
 
 
 def everything(catalog: Any, version: int) -> list[Any]:

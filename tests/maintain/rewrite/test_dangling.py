@@ -8,8 +8,7 @@ from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.maintain.rewrite import run
 from icesql.maintain.rewrite.dangling import dangling_deletes
-from icesql.maintain.rewrite.run import rewrite
-from tests.maintain.rewrite.tables import catalog_of, new_table, planned, read, rows
+from tests.maintain.rewrite.tables import catalog_of, new_table, planned, read, rewrite, rows
 
 
 @pytest.mark.parametrize("removed", [False, True])
@@ -25,14 +24,14 @@ def test_deletes_that_apply_to_nothing_go_with_the_option(tmp_path, removed):
             table.equality_deletes([{"id": 2}], [1], partition=("b",)),
         ]
     )
-    table.commit([table.data_file(rows(2, 1, "a"), partition=("a",))])
+    table.append(rows(2, 1, "a"), partition=("a",))
     catalog = catalog_of(table)
     before = read(catalog)
     plan = planned(
         catalog, rewrite_all=True, remove_dangling_deletes=removed, max_files_to_rewrite=2,
         row_filter=ALWAYS_TRUE,
     )  # fmt: skip
-    done = rewrite(catalog, plan, QueryContext())
+    done = rewrite(catalog, plan)
     assert read(catalog) == before
     # Of partition a both are older than all data; b still needs its own.
     assert done.removed_delete_files_count == (2 if removed else 0)
@@ -43,8 +42,7 @@ def test_deletes_that_apply_to_nothing_go_with_the_option(tmp_path, removed):
 
 def test_a_vector_without_its_file_and_an_unpartitioned_key(tmp_path):
     table = new_table(tmp_path, 3)
-    files = [table.data_file(rows(0, 10)), table.data_file(rows(10, 10))]
-    table.commit(files)
+    files = table.append(rows(0, 10), rows(10, 10))
     vectors = table.deletion_vectors([(each, [1]) for each in files])
     keys = table.equality_deletes([{"id": 3}], [1])
     table.commit([*vectors, keys])
@@ -54,7 +52,7 @@ def test_a_vector_without_its_file_and_an_unpartitioned_key(tmp_path):
     found = dangling_deletes(loaded, loaded.metadata.current_snapshot, QueryContext())
     assert [each.referenced_data_file for each in found] == [files[0].record["file_path"]]
     table.commit(removed=[files[1]])
-    table.commit([table.data_file(rows(0, 5))])
+    table.append(rows(0, 5))
     loaded = catalog.load(("ns", "t"))
     found = dangling_deletes(loaded, loaded.metadata.current_snapshot, QueryContext())
     assert len(found) == 3
@@ -74,15 +72,14 @@ def test_each_of_many_files_keeps_its_own_delete(tmp_path, version):
     loaded = catalog.load(("ns", "t"))
     assert dangling_deletes(loaded, loaded.metadata.current_snapshot, QueryContext()) == []
     plan = planned(catalog, rewrite_all=True, remove_dangling_deletes=True, max_files_to_rewrite=2)
-    rewrite(catalog, plan, QueryContext())
+    rewrite(catalog, plan)
     assert len(before) == 108
     assert read(catalog) == before
 
 
 def test_a_vector_that_spells_the_path_of_its_file_otherwise_is_needed(tmp_path):
     table = new_table(tmp_path, 3)
-    file = table.data_file(rows(0, 10))
-    table.commit([file])
+    (file,) = table.append(rows(0, 10))
     (vector,) = table.deletion_vectors([(file, [1])])
     path = vector.record["referenced_data_file"]
     assert path.startswith("/")
@@ -102,7 +99,7 @@ def test_a_vector_that_spells_the_path_of_its_file_otherwise_is_needed(tmp_path)
 
 def test_a_branch_that_is_gone_after_the_commit_has_no_dangling_deletes(tmp_path, monkeypatch):
     table = new_table(tmp_path)
-    table.commit([table.data_file(rows(0, 10)), table.data_file(rows(10, 10))])
+    table.append(rows(0, 10), rows(10, 10))
     catalog = catalog_of(table)
     plan = planned(catalog, rewrite_all=True, remove_dangling_deletes=True)
     commit = run.commit_rewrite
@@ -114,6 +111,6 @@ def test_a_branch_that_is_gone_after_the_commit_has_no_dangling_deletes(tmp_path
         return replace(done, table=replace(done.table, metadata=metadata))
 
     monkeypatch.setattr(run, "commit_rewrite", replaced_meanwhile)
-    done = run.rewrite(catalog, plan, QueryContext())
+    done = rewrite(catalog, plan)
     assert len(done.snapshot_ids) == 1
     assert done.removed_delete_files_count == 0

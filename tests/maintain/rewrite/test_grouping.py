@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
+
+import pytest
 from msgspec.structs import replace
 
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.maintain.rewrite.grouping import expected_files, group_files, split_size
 from icesql.maintain.rewrite.options import RewriteOptions
 from icesql.scan.tasks.task import FileScanTask
+from tests.tables import read_table
 
 
 def task(size, partition=(), *, spec_id=0, rows=100, deletes=()):
@@ -27,53 +31,34 @@ def options(least=250, target=500, most=750, **others):
     return RewriteOptions(target, least, most, **others)
 
 
-def sizes(files, given, *, spec_id=0, fields=0):
-    grouped = group_files(files, spec_id, fields, given)
-    return [[each.length for each in group.files] for group in grouped.groups]
+@pytest.mark.parametrize(
+    ("files", "deletes", "given", "expected"), read_table(__file__, "groups.tsv")
+)
+def test_files_are_grouped(files, deletes, given, expected):
+    attached = [delete(**each) for each in literal_eval(deletes)]
+    parts = [each.partition(":") for each in files.split()]
+    tasks = [
+        task(int(size), (place,) if place else (), deletes=attached) for size, _, place in parts
+    ]
+    grouped = group_files(tasks, 0, int(":" in files), options(**literal_eval(given)))
+    found = [[each.length for each in group.files] for group in grouped.groups]
+    assert found == literal_eval(expected)
+    assert [group.number for group in grouped.groups] == [*range(len(found))]
+    assert len(grouped.left) == len(tasks) - sum(map(len, found))
 
 
-def test_files_of_a_wrong_size_are_chosen():
-    files = [task(100), task(450), task(1000)]
-    assert sizes(files, options(min_input_files=2)) == [[100, 1000]]
-    grouped = group_files(files, 0, 0, options(min_input_files=2))
+def test_reasons_are_given():
+    grouped = group_files([task(100), task(450), task(1000)], 0, 0, options(min_input_files=2))
     assert grouped.groups[0].reasons == ("100 bytes, less than 250", "1,000 bytes, more than 750")
     assert [each.file.length for each in grouped.left] == [450]
+    few = group_files([task(100)] * 2, 0, 0, options(150, 1000, 5000, min_input_files=3)).left
+    assert few[0].reason.endswith("only 2 such files in its group, fewer than min-input-files 3")
 
 
-def test_enough_input_files():
-    given = options(150, 1000, 5000, min_input_files=3)
-    assert sizes([task(100)] * 4, given) == [[100] * 4]
-    assert sizes([task(100)] * 2, given) == []
-    left = group_files([task(100)] * 2, 0, 0, given).left
-    assert left[0].reason.endswith("only 2 such files in its group, fewer than min-input-files 3")
-
-
-def test_enough_content_of_two_files_and_too_much_of_one():
-    assert sizes([task(240)] * 3, options()) == [[240] * 3]  # 720 > target
-    assert sizes([task(240)] * 2, options()) == []
-    assert sizes([task(800)], options()) == [[800]]
-    assert sizes([task(10)], options(min_input_files=1)) == []  # one file alone stays one
-
-
-def test_a_group_of_two_among_right_sizes():
-    assert sizes([task(10), task(20), task(30)], options(30, 40, 80, min_input_files=1)) == [
-        [10, 20]
-    ]
-
-
-def test_partitions_and_packing():
+def test_files_that_a_group_becomes():
     files = [task(10, ("p0",))] * 3 + [task(11, ("p1",))] * 2 + [task(50, ("p2",))]
-    every = options(15, 21, 37, rewrite_all=True)
-    assert sizes(files, every, fields=1) == [[10] * 3, [11] * 2, [50]]
-    assert len(sizes(files, replace(every, max_file_group_size_bytes=10), fields=1)) == 6
-    limited = replace(every, max_file_group_input_files=2)
-    assert sizes(files, limited, fields=1) == [[10, 10], [10], [11, 11], [50]]
-    by_files = replace(every, rewrite_job_order="files-desc")
-    assert sizes(files, by_files, fields=1) == [[10] * 3, [11] * 2, [50]]
-    by_bytes = replace(every, rewrite_job_order="bytes-desc")
-    assert sizes(files, by_bytes, fields=1) == [[50], [10] * 3, [11] * 2]
-    assert [group.number for group in group_files(files, 0, 1, by_bytes).groups] == [0, 1, 2]
-    assert [group.output_files for group in group_files(files, 0, 1, every).groups] == [2, 1, 3]
+    grouped = group_files(files, 0, 1, options(15, 21, 37, rewrite_all=True))
+    assert [group.output_files for group in grouped.groups] == [2, 1, 3]
 
 
 def test_files_of_another_spec_are_a_group_of_their_own():
@@ -87,27 +72,6 @@ def test_files_of_another_spec_are_a_group_of_their_own():
     found = [(each.partition, len(each.files)) for each in grouped.groups]
     # Java's key of other specs is the tuple of nothing, which a partition of NULL has, too.
     assert found == [(("a",), 1), (None, 3)]
-
-
-def test_deletes_make_a_file_worth_rewriting():
-    right, scoped = 450, "/nowhere/450"
-    many = options(delete_file_threshold=2)
-    assert sizes([task(right, deletes=[delete(1), delete(1)])], many) == [[right]]
-    assert sizes([task(right, deletes=[delete(1)])], many) == []
-    assert sizes([task(right, deletes=[delete(30, scoped)])], options()) == [[right]]
-    assert sizes([task(right, deletes=[delete(29, scoped)])], options()) == []
-    assert sizes([task(right, deletes=[delete(15, scoped)] * 2)], options()) == [[right]]
-    assert sizes([task(right, deletes=[delete(30, scoped, vector=True)])], options()) == [[right]]
-    # Of deletes that concern several files nobody knows how many rows are this one's.
-    assert sizes([task(right, deletes=[delete(90)])], options()) == []
-    assert sizes([task(right, deletes=[delete(90, keys=[1])])], options()) == []
-
-
-def test_no_more_files_than_asked_for():
-    files = [task(10, ("a",))] * 3 + [task(10, ("b",))] * 3
-    given = options(rewrite_all=True, max_files_to_rewrite=4)
-    assert sizes(files, given, fields=1) == [[10] * 3, [10]]
-    assert len(group_files(files, 0, 1, given).left) == 2
 
 
 def test_expected_files_and_split_sizes():

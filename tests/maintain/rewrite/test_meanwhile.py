@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 import icesql
 from icesql.catalog.writes.change import Done, Unknown
-from icesql.context import QueryContext
 from icesql.errors import (
     CommitConflictError,
     InternalError,
@@ -22,7 +21,6 @@ from icesql.errors import (
 from icesql.maintain.rewrite import meanwhile
 from icesql.maintain.rewrite.origins import Origins
 from icesql.maintain.rewrite.row_order import RowOrder
-from icesql.maintain.rewrite.run import rewrite
 from icesql.maintain.rewrite.task import tasks_of
 from icesql.modify.procedures.system import rewrite_data_files
 from icesql.storage.new_file import NewFile
@@ -38,6 +36,7 @@ from tests.maintain.rewrite.tables import (
     new_table,
     planned,
     read,
+    rewrite,
     rows,
 )
 from tests.maintain.rewrite.test_on_spark import Workers
@@ -98,7 +97,6 @@ def test_rows_that_others_delete_meanwhile_stay_deleted(
     done = rewrite(
         catalog,
         plan,
-        QueryContext(),
         run=after_reading(others, lambda: expected.extend(everything(catalog, version))),
     )
     assert everything(catalog, version) == expected
@@ -136,7 +134,7 @@ def test_each_attempt_follows_what_came_before_it(
 
     monkeypatch.setattr(catalog, "swap", racing)
     before = files(table)
-    done = rewrite(catalog, plan, QueryContext())
+    done = rewrite(catalog, plan)
     assert left == []
     assert done.carried_rows == 3
     assert {each[0] for each in read(catalog, "id")} == {*range(30)} - {5, 15, 25}
@@ -165,7 +163,6 @@ def test_a_group_that_cannot_follow_is_left_out_alone(tmp_path: Path) -> None:
     done = rewrite(
         catalog,
         plan,
-        QueryContext(),
         run=after_reading(
             lambda: execute(
                 catalog,
@@ -191,8 +188,7 @@ def test_a_group_that_cannot_follow_is_left_out_alone(tmp_path: Path) -> None:
 
 def test_deletes_that_are_taken_back_conflict(tmp_path: Path) -> None:
     table = new_table(tmp_path, 3, **MERGE_ON_READ)
-    file = table.data_file(rows(0, 10))
-    table.commit([file])
+    (file,) = table.append(rows(0, 10))
     vectors = table.deletion_vectors([(file, [1, 2, 3])])
     table.commit(vectors)
     catalog = catalog_of(table)
@@ -203,7 +199,7 @@ def test_deletes_that_are_taken_back_conflict(tmp_path: Path) -> None:
         table.commit(table.deletion_vectors([(file, [1, 3])]), removed=vectors)
 
     with pytest.raises(CommitConflictError, match="were taken back"):
-        rewrite(catalog, plan, QueryContext(), run=after_reading(take_back))
+        rewrite(catalog, plan, run=after_reading(take_back))
     assert len(read(catalog)) == 8
     assert len(files(table) - before) == 1  # the other vector
 
@@ -211,8 +207,7 @@ def test_deletes_that_are_taken_back_conflict(tmp_path: Path) -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_equality_deletes_that_became_positions_are_followed(tmp_path: Path, known: bool) -> None:
     table = new_table(tmp_path, 2)
-    file = table.data_file(rows(0, 10))
-    table.commit([file])
+    (file,) = table.append(rows(0, 10))
     deletes = [table.equality_deletes([{"id": 4}, {"id": 6}], [1])]
     table.commit(deletes)
     catalog = catalog_of(table)
@@ -224,33 +219,31 @@ def test_equality_deletes_that_became_positions_are_followed(tmp_path: Path, kno
 
     others = after_reading(become_positions)
     if known:
-        rewrite(catalog, plan, QueryContext(), run=others)
+        rewrite(catalog, plan, run=others)
     else:
         with pytest.raises(CommitConflictError, match="were taken back"):
-            rewrite(catalog, plan, QueryContext(), run=others)
+            rewrite(catalog, plan, run=others)
     assert len(read(catalog)) == (8 if known else 9)
 
 
 def test_an_equality_delete_that_new_files_are_too_young_for_conflicts(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
-    table.commit([table.data_file(rows(0, 10))])
+    table.append(rows(0, 10))
     catalog = catalog_of(table)
     for keeps, count in ((False, 9), (True, 8)):
         plan = planned(catalog, rewrite_all=True, use_starting_sequence_number=keeps)
-        others = after_reading(
-            lambda n=count: table.commit([table.equality_deletes([{"id": n}], [1])])
-        )
+        others = after_reading(lambda n=count: table.delete_keys(n))
         if keeps:
-            rewrite(catalog, plan, QueryContext(), run=others)
+            rewrite(catalog, plan, run=others)
         else:
             with pytest.raises(CommitConflictError, match="were deleted"):
-                rewrite(catalog, plan, QueryContext(), run=others)
+                rewrite(catalog, plan, run=others)
         assert len(read(catalog)) == count
 
 
 def test_rows_that_are_nowhere_in_the_new_files_are_noticed(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2, **MERGE_ON_READ)
-    table.commit([table.data_file(rows(0, 10))])
+    table.append(rows(0, 10))
     catalog = catalog_of(table)
     plan = planned(catalog, rewrite_all=True)
 
@@ -262,7 +255,7 @@ def test_rows_that_are_nowhere_in_the_new_files_are_noticed(tmp_path: Path) -> N
         execute(catalog, "DELETE FROM ns.t WHERE id IN (2, 7)")
 
     with pytest.raises(InternalError, match=r"2 rows of .* were deleted meanwhile, and 1 of them"):
-        rewrite(catalog, plan, QueryContext(), run=wrongly)
+        rewrite(catalog, plan, run=wrongly)
     assert len(read(catalog)) == 8
 
 
@@ -278,14 +271,12 @@ def test_columns_with_the_names_of_metadata_columns(tmp_path: Path) -> None:
     ]
     table = TableWriter(str(target), fields, [], version=2, properties=MERGE_ON_READ)
     made = [{name: n * 10 + place for place, name in enumerate(names)} for n in range(6)]
-    files = [table.data_file(made[:3]), table.data_file(made[3:])]
-    table.commit(files)
+    files = table.append(made[:3], made[3:])
     catalog = catalog_of(table)
     plan = planned(catalog, rewrite_all=True)
     rewrite(
         catalog,
         plan,
-        QueryContext(),
         run=after_reading(lambda: table.commit([table.position_deletes([(files[1], 1)])])),
     )
     found = read(catalog, 'position, "origin source"')
@@ -336,7 +327,6 @@ def test_rows_that_go_to_other_partitions_take_their_origins_along(tmp_path: Pat
     done = rewrite(
         catalog,
         plan,
-        QueryContext(),
         run=after_reading(
             lambda: execute(
                 catalog,
@@ -376,7 +366,7 @@ def test_tasks_of_spark_say_where_rows_went(
         return real(file)
 
     monkeypatch.setattr(NewFile, "finish", finish)
-    done = rewrite(catalog, plan, QueryContext(), run=deleted)
+    done = rewrite(catalog, plan, run=deleted)
     assert done.carried_rows > 2
     # Many of them lie in a file meanwhile.
     assert len([each for each in written if each.endswith(".bin")]) == (most == 1)
@@ -413,7 +403,7 @@ def test_the_statement_says_what_was_carried_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = new_table(tmp_path, 2, **MERGE_ON_READ)
-    table.commit([table.data_file(rows(0, 10)), table.data_file(rows(10, 10))])
+    table.append(rows(0, 10), rows(10, 10))
     catalog = catalog_of(table)
     monkeypatch.setattr(
         rewrite_data_files,
@@ -451,7 +441,6 @@ def test_parts_of_large_files_are_followed(tmp_path: Path, version: int) -> None
     done = rewrite(
         catalog,
         plan,
-        QueryContext(),
         run=after_reading(
             lambda: execute(catalog, "DELETE FROM ns.t WHERE id % 89 = 3"),
             lambda: expected.extend(everything(catalog, version)),
@@ -471,7 +460,6 @@ def test_files_of_other_formats_are_followed(tmp_path: Path, format: str) -> Non
     done = rewrite(
         catalog,
         plan,
-        QueryContext(),
         run=after_reading(lambda: execute(catalog, "DELETE FROM ns.t WHERE id IN (4, 15, 29)")),
     )
     assert done.carried_rows == 3
@@ -514,7 +502,7 @@ def test_a_lost_reply_deletes_nothing_that_the_table_has(
         )
     )
     before = files(table)
-    done = rewrite(catalog, plan, QueryContext(), run=others)
+    done = rewrite(catalog, plan, run=others)
     assert done.carried_rows == 2 * conflicts
     assert done.failed_data_files_count == 2
     assert len(lost) == 1

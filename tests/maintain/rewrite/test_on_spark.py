@@ -18,13 +18,19 @@ from icesql.engine.spark.worker import pack
 from icesql.engine.spark.writing.job import run_jobs
 from icesql.engine.spark.writing.task_runs import Numbered, TaskOutcome, chunks_of
 from icesql.errors import DataError, OperationalError
-from icesql.maintain.rewrite.run import rewrite
 from icesql.maintain.rewrite.task import RewriteTask
 from icesql.storage.new_file import NewFile
 from icesql.work import run as machine
 from icesql.work.run import run_in_spark
 from icesql.write.written import Written
-from tests.maintain.rewrite.tables import catalog_of, everything, files_below, new_table, planned
+from tests.maintain.rewrite.tables import (
+    catalog_of,
+    everything,
+    files_below,
+    new_table,
+    planned,
+    rewrite,
+)
 from tests.maintain.rewrite.test_run import ORDERS, with_deletes
 
 MARK = new_mark()
@@ -79,7 +85,7 @@ def test_rows_and_their_lineage_stay(
     before = everything(catalog, version)
     plan = planned(catalog, strategy, ORDERS[strategy], rewrite_all=True)
     workers: Any = Workers()
-    done = rewrite(catalog, plan, QueryContext(), run=run_in_spark(workers))
+    done = rewrite(catalog, plan, run=run_in_spark(workers))
     assert done.rewritten_data_files_count == 7
     assert everything(catalog, version) == before
     assert workers.chunks == ([2, 1] if partitioned else [1])
@@ -91,7 +97,7 @@ def test_what_lost_tries_wrote_is_removed(tmp_path: Path) -> None:
     before = everything(catalog, 2)
     workers: Any = Workers(lambda number: number != 1)
     plan = planned(catalog, rewrite_all=True)
-    done = rewrite(catalog, plan, QueryContext(), run=run_in_spark(workers))
+    done = rewrite(catalog, plan, run=run_in_spark(workers))
     assert everything(catalog, 2) == before
     assert len(files_below(table) - old) == done.added_data_files_count == 3
 
@@ -114,11 +120,11 @@ def test_a_task_that_fails_fails_its_group(
     workers: Any = Workers()
     plan = planned(catalog, rewrite_all=True, partial_progress__enabled=partial)
     if partial:
-        done = rewrite(catalog, plan, QueryContext(), run=run_in_spark(workers))
+        done = rewrite(catalog, plan, run=run_in_spark(workers))
         assert (done.failures, done.added_data_files_count) == (("not this one",), 2)
     else:
         with pytest.raises(DataError, match="not this one"):
-            rewrite(catalog, plan, QueryContext(), run=run_in_spark(workers))
+            rewrite(catalog, plan, run=run_in_spark(workers))
         assert files_below(table) == old
     assert everything(catalog, 2) == before
 
@@ -135,7 +141,7 @@ def test_what_nobody_was_told_of_is_removed(tmp_path: Path) -> None:
     workers: Any = Workers(dies)
     plan = planned(catalog, rewrite_all=True)
     with pytest.raises(OperationalError, match="Spark has ended"):
-        rewrite(catalog, plan, QueryContext(), run=run_in_spark(workers))
+        rewrite(catalog, plan, run=run_in_spark(workers))
     assert files_below(table) == old
 
 
@@ -166,20 +172,20 @@ def test_long_descriptions_leave_no_file(
     workers: Any = Workers(lambda number: broken == "lost")
     plan = planned(catalog, rewrite_all=True)
     if broken == "lost":
-        done = rewrite(catalog, plan, QueryContext(), run=run_in_spark(workers))
+        done = rewrite(catalog, plan, run=run_in_spark(workers))
         assert len({*folder.rglob("*.*")} - old) == done.added_data_files_count
     else:
         errors = {"bytes": "cannot be decoded", "full": "the disk is full"}
         with pytest.raises(icesql.Error, match=errors.get(broken, "cannot have written")):
-            rewrite(catalog, plan, QueryContext(), run=run_in_spark(workers))
+            rewrite(catalog, plan, run=run_in_spark(workers))
         assert {*folder.rglob("*.*")} == old
     assert everything(catalog, 2) == before
 
 
 def test_nothing_to_rewrite_starts_no_spark(tmp_path: Path) -> None:
     table = new_table(tmp_path)
-    table.commit([table.data_file([{"id": 1}])])
+    table.append([{"id": 1}])
     catalog = catalog_of(table)
     none: Any = None
-    done = rewrite(catalog, planned(catalog), QueryContext(), run=run_in_spark(none))
+    done = rewrite(catalog, planned(catalog), run=run_in_spark(none))
     assert done.rewritten_data_files_count == 0

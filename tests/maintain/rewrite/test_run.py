@@ -17,16 +17,18 @@ from icesql.engine.duckdb.tasks.rows import task_rows
 from icesql.errors import CommitConflictError, InternalError, QueryCancelledError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.maintain.rewrite.row_order import RowOrder, check_z_columns
-from icesql.maintain.rewrite.run import rewrite
 from icesql.maintain.rewrite.task import tasks_of
 from icesql.write.partition.sorting import SortKey
+from tests.columns import json_columns
 from tests.maintain.rewrite.tables import (
+    asked,
     catalog_of,
     everything,
     files_below,
     new_table,
     planned,
     read,
+    rewrite,
     rows,
 )
 from tests.writer.table import TableWriter
@@ -83,7 +85,7 @@ def test_rows_and_their_lineage_stay(tmp_path, version, partitioned, strategy):
     before, history = everything(catalog, version), read(catalog, "count(*)")
     plan = planned(catalog, strategy, ORDERS[strategy], rewrite_all=True)
     assert len(plan.groups) == (3 if partitioned else 1)
-    done = rewrite(catalog, plan, QueryContext())
+    done = rewrite(catalog, plan)
     assert done.rewritten_data_files_count == 7
     assert done.added_data_files_count == len(plan.groups)
     assert done.failures == ()
@@ -131,7 +133,7 @@ def test_a_task_is_read_in_parts(tmp_path, monkeypatch, version):
     assert read_rows() == whole
     assert len(opened) == 4  # 1, 2, 3 and 1 of 7 files
     before = everything(catalog, version)
-    assert rewrite(catalog, plan, QueryContext()).rewritten_data_files_count == 7
+    assert rewrite(catalog, plan).rewritten_data_files_count == 7
     assert everything(catalog, version) == before
 
 
@@ -139,9 +141,8 @@ def test_a_sorted_rewrite_is_sorted_and_a_z_curve_keeps_neighbours(tmp_path):
     table = new_table(tmp_path)
     table.commit([table.data_file(rows(n, 3)) for n in (30, 0, 20)])
     catalog = catalog_of(table)
-    rewrite(catalog, planned(catalog, "sort", ORDERS["sort"], rewrite_all=True), QueryContext())
-    with icesql.connect(warehouse=catalog.folder) as con:
-        found = con.execute("SELECT x, id, _pos FROM ns.t ORDER BY _pos").fetchall()
+    rewrite(catalog, planned(catalog, "sort", ORDERS["sort"], rewrite_all=True))
+    found = asked(catalog, "SELECT x, id, _pos FROM ns.t ORDER BY _pos")
     nulls = [each for each in found if each[0] is None]
     assert found[: len(nulls)] == nulls
     assert [each[0] for each in found[len(nulls) :]] == sorted(
@@ -166,7 +167,7 @@ def test_tasks_are_picklable_and_split_large_groups(tmp_path):
         for each in [pickle.loads(pickle.dumps(task)) for task in work.tasks(1)][::-1]:
             yield each, pickle.loads(pickle.dumps(each.run(work.query, 7)))
 
-    done = rewrite(catalog, plan, QueryContext(), run=elsewhere)
+    done = rewrite(catalog, plan, run=elsewhere)
     assert done.added_data_files_count == 3
     assert read(catalog) == before
     names = [each.path.rpartition("/")[2] for each in tasks_files(catalog)]
@@ -179,18 +180,18 @@ def tasks_files(catalog):
 
 def test_old_schemas_and_specs_are_evolved(tmp_path):
     table = new_table(tmp_path, partitioned=True)
-    table.commit([table.data_file(rows(0, 5, "a"), partition=("a",))])
+    table.append(rows(0, 5, "a"), partition=("a",))
     wider = [
         {**field, "name": {"x": "y"}.get(field["name"], field["name"])} for field in table.fields
     ]
     table.set_fields([*wider, {"id": 9, "name": "new", "required": False, "type": "int"}])
     table.set_spec([{"name": "b", "transform": "bucket[4]", "source-id": 1, "field-id": 1001}])
-    table.commit([table.data_file([{"id": 77, "p": "b", "y": 1.0, "new": 3}], partition=(2,))])
+    table.append([{"id": 77, "p": "b", "y": 1.0, "new": 3}], partition=(2,))
     catalog = catalog_of(table)
     before = read(catalog)
     plan = planned(catalog, rewrite_all=True)
     assert [each.partition for each in plan.groups] == [None, (2,)]
-    done = rewrite(catalog, plan, QueryContext())
+    done = rewrite(catalog, plan)
     assert read(catalog) == before
     specs = {
         task.data_file.spec_id
@@ -203,12 +204,12 @@ def test_old_schemas_and_specs_are_evolved(tmp_path):
 
 def test_an_older_spec_may_be_written(tmp_path):
     table = new_table(tmp_path, partitioned=True)
-    table.commit([table.data_file(rows(0, 5, "a"), partition=("a",))])
+    table.append(rows(0, 5, "a"), partition=("a",))
     table.set_spec([])
-    table.commit([table.data_file(rows(9, 5, "b"))])
+    table.append(rows(9, 5, "b"))
     catalog = catalog_of(table)
     before = read(catalog)
-    rewrite(catalog, planned(catalog, rewrite_all=True, output_spec_id=0), QueryContext())
+    rewrite(catalog, planned(catalog, rewrite_all=True, output_spec_id=0))
     assert read(catalog) == before
     found = planned(catalog, rewrite_all=True).groups[0].files
     assert {(each.data_file.spec_id, each.data_file.partition) for each in found} == {
@@ -226,8 +227,8 @@ def test_deletes_that_came_meanwhile(tmp_path):
     table.commit([file, table.data_file(rows(10, 10))])
     catalog = catalog_of(table)
     plan = planned(catalog, rewrite_all=True)
-    table.commit([table.equality_deletes([{"id": 3}], [1])])
-    done = rewrite(catalog, plan, QueryContext())
+    table.delete_keys(3)
+    done = rewrite(catalog, plan)
     # The rewritten rows keep their age: what was deleted meanwhile stays deleted.
     assert read(catalog, "count(*)") == [(19,)]
     assert done.rewritten_data_files_count == 2
@@ -238,7 +239,7 @@ def test_deletes_that_came_meanwhile(tmp_path):
         con.execute("DELETE FROM ns.t WHERE id = 5")
     known = files_below(table)
     with pytest.raises(CommitConflictError, match=r"is no longer part of the table"):
-        rewrite(catalog, plan, QueryContext())
+        rewrite(catalog, plan)
     assert read(catalog, "count(*)") == [(18,)]
     assert files_below(table) == known
 
@@ -246,7 +247,7 @@ def test_deletes_that_came_meanwhile(tmp_path):
 def test_without_partial_progress_a_failure_leaves_nothing(tmp_path):
     table = new_table(tmp_path, partitioned=True)
     for p in "abc":
-        table.commit([table.data_file(rows(0, 5, p), partition=(p,))])
+        table.append(rows(0, 5, p), partition=(p,))
     catalog = catalog_of(table)
     before, known = read(catalog), files_below(table)
     plan = planned(catalog, rewrite_all=True)
@@ -257,11 +258,11 @@ def test_without_partial_progress_a_failure_leaves_nothing(tmp_path):
             yield each, CommitConflictError("a disk is full") if fails else each.run(work.query, 0)
 
     with pytest.raises(CommitConflictError, match="a disk is full"):
-        rewrite(catalog, plan, QueryContext(), run=failing)
+        rewrite(catalog, plan, run=failing)
     assert (read(catalog), files_below(table)) == (before, known)
 
     plan = planned(catalog, rewrite_all=True, partial_progress__enabled=True)
-    done = rewrite(catalog, plan, QueryContext(), run=failing)
+    done = rewrite(catalog, plan, run=failing)
     assert (done.rewritten_data_files_count, done.failed_data_files_count) == (2, 1)
     assert done.failures == ("a disk is full",)
     assert len(done.snapshot_ids) == 2
@@ -272,13 +273,13 @@ def test_without_partial_progress_a_failure_leaves_nothing(tmp_path):
 def test_partial_progress_commits_groups_as_they_are_done(tmp_path):
     table = new_table(tmp_path, 3, partitioned=True)
     for p in "abcde":
-        table.commit([table.data_file(rows(0, 5, p), partition=(p,))])
+        table.append(rows(0, 5, p), partition=(p,))
     catalog = catalog_of(table)
     before = everything(catalog, 3)
     plan = planned(
         catalog, rewrite_all=True, partial_progress__enabled=True, partial_progress__max_commits=2
     )
-    done = rewrite(catalog, plan, QueryContext())
+    done = rewrite(catalog, plan)
     assert len(done.snapshot_ids) == 2
     assert everything(catalog, 3) == before
 
@@ -291,7 +292,7 @@ def test_a_conflict_costs_its_own_commit_alone(tmp_path):
     plan = planned(catalog, rewrite_all=True, partial_progress__enabled=True)
     table.commit([table.data_file(rows(0, 4, "a"), partition=("a",))], removed=files[:1])
     known = files_below(table)
-    done = rewrite(catalog, plan, QueryContext())
+    done = rewrite(catalog, plan)
     assert (done.rewritten_data_files_count, done.failed_data_files_count) == (1, 1)
     assert "is no longer part of the table" in done.failures[0]
     assert read(catalog, "count(*)") == [(9,)]
@@ -304,7 +305,7 @@ def done_version(catalog):
 
 def test_rows_that_are_lost_are_noticed(tmp_path):
     table = new_table(tmp_path)
-    table.commit([table.data_file(rows(0, 10)), table.data_file(rows(10, 10))])
+    table.append(rows(0, 10), rows(10, 10))
     catalog = catalog_of(table)
     before, known = read(catalog), files_below(table)
 
@@ -314,28 +315,28 @@ def test_rows_that_are_lost_are_noticed(tmp_path):
             yield each, replace(done, rows=done.rows - 1)
 
     with pytest.raises(InternalError, match=r"19 rows where their metadata says 20"):
-        rewrite(catalog, planned(catalog, rewrite_all=True), QueryContext(), run=careless)
+        rewrite(catalog, planned(catalog, rewrite_all=True), run=careless)
     assert (read(catalog), files_below(table)) == (before, known)
 
 
 def test_nothing_to_rewrite_commits_nothing(tmp_path):
     table = new_table(tmp_path)
-    table.commit([table.data_file(rows(0, 10))])
+    table.append(rows(0, 10))
     catalog = catalog_of(table)
-    done = rewrite(catalog, planned(catalog), QueryContext())
+    done = rewrite(catalog, planned(catalog))
     assert (done.rewritten_data_files_count, done.snapshot_ids) == (0, ())
     assert done_version(catalog) == table.metadata_version
 
 
 def test_a_branch_is_rewritten_alone(tmp_path):
     table = new_table(tmp_path)
-    table.commit([table.data_file(rows(0, 5))])
+    table.append(rows(0, 5))
     table.tag("audit", kind="branch")
     table.commit([table.data_file(rows(5, 5))], branch="audit")
     catalog = catalog_of(table)
     main = table.current
     plan = planned(catalog, rewrite_all=True, branch="audit", row_filter=ALWAYS_TRUE)
-    done = rewrite(catalog, plan, QueryContext())
+    done = rewrite(catalog, plan)
     metadata = done.table.metadata
     assert metadata.refs["main"].snapshot_id == main
     assert metadata.refs["audit"].snapshot_id == done.snapshot_ids[0]
@@ -381,7 +382,7 @@ def test_every_type_comes_back_as_it_was(tmp_path, order):
         before = con.execute("SELECT * FROM ns.t").fetchall()
     catalog = DirectoryCatalog(str(tmp_path))
     strategy = "sort" if order else "binpack"
-    rewrite(catalog, planned(catalog, strategy, order, rewrite_all=True), QueryContext())
+    rewrite(catalog, planned(catalog, strategy, order, rewrite_all=True))
     # As texts, for a NaN is not equal to itself.
     assert [*map(repr, read(catalog))] == sorted(map(repr, before))
     assert [*map(repr, read(catalog, local_reader="arrow"))] == sorted(map(repr, before))
@@ -390,31 +391,16 @@ def test_every_type_comes_back_as_it_was(tmp_path, order):
 def test_columns_that_no_file_holds_move_no_other(tmp_path):
     folder = tmp_path / "wh" / "ns" / "t"
     folder.mkdir(parents=True)
-    inner = {
-        "type": "struct",
-        "fields": [
-            {"id": 6, "name": "k", "required": False, "type": "unknown"},
-            {"id": 7, "name": "a.b", "required": False, "type": "int"},
-        ],
-    }
-    fields = [
-        {"id": 1, "name": "id", "required": False, "type": "long"},
-        {"id": 2, "name": "un", "required": False, "type": "unknown"},
-        {"id": 3, "name": "x", "required": False, "type": "long"},
-        {"id": 4, "name": "y", "required": False, "type": "long"},
-        {"id": 5, "name": "s", "required": False, "type": inner},
-    ]
-    stored = [
-        fields[0],
-        *fields[2:4],
-        {**fields[4], "type": {**inner, "fields": inner["fields"][1:]}},
-    ]
+    fields = json_columns(
+        "1 id long, 2 un unknown, 3 x long, 4 y long, 5 s struct<6 k unknown, 7 a.b int>"
+    )
+    stored = json_columns("1 id long, 3 x long, 4 y long, 5 s struct<7 a.b int>")
     table = TableWriter(str(folder), fields, version=3)
     for first in (5, 0):
         found = [
             {"id": n, "x": n + 10, "y": n + 20, "s": {"a.b": n}} for n in range(first, first + 5)
         ]
-        table.commit([table.data_file(found, fields=stored)])
+        table.append(found, fields=stored)
     catalog = catalog_of(table)
     before = everything(catalog, 3)
     assert before[0][:4] == (0, None, 10, 20)
@@ -422,7 +408,7 @@ def test_columns_that_no_file_holds_move_no_other(tmp_path):
         ("binpack", None),
         ("sort", RowOrder((SortKey(3, "identity", True, True),))),
     ):
-        rewrite(catalog, planned(catalog, strategy, order, rewrite_all=True), QueryContext())
+        rewrite(catalog, planned(catalog, strategy, order, rewrite_all=True))
         assert everything(catalog, 3) == before
 
 
@@ -438,7 +424,7 @@ def test_too_many_failed_commits_are_an_error(tmp_path):
     table.commit([table.data_file(rows(0, 4, "a"), partition=("a",))], removed=files[:1])
     known = files_below(table)
     with pytest.raises(icesql.OperationalError, match="1 commits of the rewrite failed"):
-        rewrite(catalog, plan, QueryContext())
+        rewrite(catalog, plan)
     # What was committed stays, and nothing else.
     assert len(files_below(table)) == len(known) + 1
     assert read(catalog, "count(*)") == [(9,)]
@@ -447,7 +433,7 @@ def test_too_many_failed_commits_are_an_error(tmp_path):
 def test_a_cancelled_rewrite_leaves_nothing(tmp_path):
     table = new_table(tmp_path, partitioned=True)
     for p in "abc":
-        table.commit([table.data_file(rows(0, 5, p), partition=(p,))])
+        table.append(rows(0, 5, p), partition=(p,))
     catalog = catalog_of(table)
     known = files_below(table)
     query = QueryContext()
@@ -471,7 +457,7 @@ def test_an_error_after_a_commit_leaves_its_files(tmp_path, monkeypatch, partial
     """A cancelled statement may be about to read what its own commit has done."""
     table = new_table(tmp_path, partitioned=True)
     for p in "ab":
-        table.commit([table.data_file(rows(0, 5, p), partition=(p,))])
+        table.append(rows(0, 5, p), partition=(p,))
     catalog = catalog_of(table)
     before = read(catalog)
 
@@ -481,6 +467,6 @@ def test_an_error_after_a_commit_leaves_its_files(tmp_path, monkeypatch, partial
     monkeypatch.setattr("icesql.maintain.rewrite.run._Rewrite._note", cancelled)
     plan = planned(catalog, rewrite_all=True, partial_progress__enabled=partial)
     with pytest.raises(QueryCancelledError):
-        rewrite(catalog, plan, QueryContext())
+        rewrite(catalog, plan)
     assert done_version(catalog) == table.metadata_version + 1
     assert read(catalog) == before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from icesql.errors import InternalError
 from icesql.read.columns.numbers import from_numbers, to_numbers
+from tests.processes import ran
 
 TYPES = [
     pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(),
@@ -56,7 +56,5 @@ assert "pandas" not in sys.modules
 
 def test_writing_imports_no_pandas(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
-    done = subprocess.run(
-        [sys.executable, "-c", WRITES, str(tmp_path)], capture_output=True, text=True, check=False
-    )
+    done = ran([sys.executable, "-c", WRITES, str(tmp_path)], timeout=600)
     assert done.returncode == 0, done.stderr

@@ -22,26 +22,17 @@ from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.read.formats import parquet_footer
 from icesql.read.formats.parquet_footer import read_row_counts
 from icesql.read.formats.thrift import BadThrift
+from tests.columns import json_columns
 from tests.damage.thrift_tree import chunks, read_footer, read_page, row_groups, with_footer, write
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "a", "required": False, "type": "long"},
-    {"id": 2, "name": "b", "required": False, "type": "string"},
-    {
-        "id": 3,
-        "name": "c",
-        "required": False,
-        "type": {"type": "list", "element-id": 4, "element": "long", "element-required": False},
-    },
-]
+FIELDS = json_columns("1 a long, 2 b string, 3 c list<4 long>")
 ROWS = [{"a": n, "b": "AB"[n % 2] if n % 5 else None, "c": [n] * (n % 3)} for n in range(30)]
 
 
 def table_of(folder: Path, **options: Any) -> tuple[TableWriter, Path]:
     table = TableWriter(folder, FIELDS)
-    file = table.data_file(ROWS, compression="none", row_group_size=10, **options)
-    table.commit([file])
+    (file,) = table.append(ROWS, compression="none", row_group_size=10, **options)
     return table, Path(file.record["file_path"])
 
 
