@@ -81,32 +81,6 @@ def test_a_parameter_inside_is_not_counted_before_one_in_front(
     assert after.fetchall() == [(6,)]
 
 
-def test_the_tables_of_information_schema(connection: Any) -> None:
-    def ask(sql: str) -> list[tuple[Any, ...]]:
-        return list(connection.execute(sql).fetchall())
-
-    assert ask("SELECT schema_name FROM information_schema.schemata") == [("shop",)]
-    assert ask(
-        "SELECT table_schema, table_name, table_type FROM INFORMATION_SCHEMA.TABLES ORDER BY 2"
-    ) == [("shop", name, "BASE TABLE") for name in ("customers", "orders", "types")]
-    assert ask(
-        "SELECT column_name, ordinal_position, is_nullable, data_type "
-        "FROM information_schema.columns WHERE table_name = 'orders' AND column_name LIKE '%o%'"
-    ) == [
-        ("region", 2, "YES", "string"),
-        ("amount", 3, "YES", "decimal(10, 2)"),
-        ("ordered_at", 4, "YES", "timestamptz"),
-        ("customer_id", 5, "YES", "long"),
-        ("ordered_on", 6, "YES", "date"),
-    ]
-    assert ask("FROM information_schema.views") == []
-    assert ask(
-        "SELECT t.table_name, count(*) FROM information_schema.tables t "
-        "JOIN information_schema.columns c USING (table_schema, table_name) "
-        "WHERE t.table_name <> 'types' GROUP BY 1 ORDER BY 1"
-    ) == [("customers", 2), ("orders", 6)]
-
-
 @pytest.mark.parametrize(
     ("condition", "listed", "loaded"),
     [
@@ -165,38 +139,3 @@ def test_a_text_for_spark_holds_none(warehouse: Path, source: str) -> None:
         connection.execute("SET engine = 'spark'")
         with pytest.raises(UnsupportedSqlError, match="as a table on the Spark engine"):
             connection.execute(f"SELECT * FROM {source}")
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        # Metabase, DBeaver and DataGrip, as their generic drivers ask.
-        "SELECT catalog_name, schema_name, schema_owner FROM information_schema.schemata",
-        "SELECT table_catalog, table_schema, table_name, table_type, is_insertable_into "
-        "FROM INFORMATION_SCHEMA.TABLES WHERE table_type IN ('BASE TABLE', 'VIEW')",
-        "SELECT view_definition, check_option, is_updatable FROM information_schema.views",
-        "SELECT tc.constraint_type, k.column_name FROM information_schema.table_constraints tc "
-        "JOIN information_schema.key_column_usage k USING (constraint_name, table_name) "
-        "WHERE tc.constraint_type = 'PRIMARY KEY' ORDER BY k.ordinal_position",
-        "SELECT constraint_name, update_rule FROM information_schema.referential_constraints",
-    ],
-)
-def test_what_tools_ask_has_an_answer(connection: Any, sql: str) -> None:
-    rows = connection.execute(sql).fetchall()
-    assert bool(rows) is ("constraint" not in sql and "views" not in sql)
-
-
-def test_columns_tell_what_tools_draw(connection: Any) -> None:
-    rows = connection.execute(
-        "SELECT column_name, character_maximum_length, numeric_precision, "
-        "numeric_precision_radix, numeric_scale, datetime_precision "
-        "FROM information_schema.columns WHERE table_name = 'orders' "
-        "AND column_name IN ('id', 'amount', 'region', 'ordered_at', 'ordered_on') ORDER BY 1"
-    ).fetchall()
-    assert rows == [
-        ("amount", None, 10, 10, 2, None),
-        ("id", None, 64, 2, 0, None),
-        ("ordered_at", None, None, None, None, 6),
-        ("ordered_on", None, None, None, None, 0),
-        ("region", None, None, None, None, None),
-    ]
