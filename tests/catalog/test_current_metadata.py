@@ -116,7 +116,7 @@ def test_metadata_is_parsed_once_while_the_file_stays_the_same(tmp_path: Path) -
 
 
 def test_what_a_commit_replaced_is_not_kept(tmp_path: Path) -> None:
-    with icesql.connect(warehouse=str(tmp_path)) as connection:
+    with icesql.connect(warehouse=tmp_path) as connection:
         connection.execute("CREATE SCHEMA s")
         connection.execute("CREATE TABLE s.t (a INT)")
         for number in range(5):

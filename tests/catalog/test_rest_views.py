@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -12,10 +11,6 @@ from icesql.errors import TableNotFoundError
 from tests.catalog.rest_server import Server, rest
 from tests.query.views.stored import metadata
 from tests.sessions import fetched
-
-
-def rows(connection: Any, sql: str) -> list[Any]:
-    return list(fetched(connection, sql))
 
 
 def test_views_of_a_rest_catalog(server: Server) -> None:
@@ -29,9 +24,9 @@ def test_views_of_a_rest_catalog(server: Server) -> None:
     assert catalog.views(("shop",)) == catalog.views() == [("shop", "v"), ("shop", "w")]
     assert catalog.load_view(("shop", "x")) is None
     with icesql.connect(uri=server.uri) as connection:
-        (count,) = rows(connection, "SELECT count(*) FROM shop.orders")[0]
-        assert rows(connection, "SELECT n FROM shop.w") == [(count + 1,)]
-        named = rows(connection, "SHOW VIEWS")
+        (count,) = fetched(connection, "SELECT count(*) FROM shop.orders")[0]
+        assert fetched(connection, "SELECT n FROM shop.w") == [(count + 1,)]
+        named = fetched(connection, "SHOW VIEWS")
         assert [name for name, _ in named] == ["shop.v", "shop.w"]
         with pytest.raises(TableNotFoundError):
             connection.execute("SELECT * FROM shop.x")

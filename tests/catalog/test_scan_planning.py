@@ -68,7 +68,7 @@ def test_rows_are_those_of_ones_own_planning(
     planner: PlanningServer, warehouse: Path, later: int, page: int | None, fan: int
 ) -> None:
     planner.later, planner.page, planner.fan = later, page, fan
-    own = icesql.connect("own", uri=f"sqlite:///{warehouse}/catalog.db", properties={"type": "sql"})
+    own = icesql.connect("own", uri=f"sqlite:///{warehouse}/catalog.db")
     with connected(planner) as connection, own:
         for sql in (
             "SELECT count(*) FROM shop.orders",

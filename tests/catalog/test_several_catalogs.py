@@ -16,6 +16,7 @@ from tests.catalog.rest_server import Server
 from tests.query.views.stored import metadata
 from tests.sessions import fetched
 from tests.slt.runner import Case, read_cases, run_record
+from tests.tables import columns
 from tests.writer.table import TableWriter
 
 
@@ -24,9 +25,7 @@ def lake(warehouse: Path, server: Server, tmp_path: Path, monkeypatch: pytest.Mo
     """A folder ``ns/things`` of tables; SQLite is ``files``, REST ``remote``, ``gone`` is not there."""
     monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
     folder = tmp_path / "lake"
-    table = TableWriter(
-        folder / "ns" / "things", [{"id": 1, "name": "id", "required": False, "type": "long"}]
-    )
+    table = TableWriter(folder / "ns" / "things", columns("id long"))
     table.commit([table.data_file([{"id": 1}, {"id": 2}])])
     (tmp_path / ".pyiceberg.yaml").write_text(
         f"catalog:\n  Files:\n    type: sql\n    uri: sqlite:///{warehouse}/catalog.db\n"
@@ -43,19 +42,15 @@ def con(lake: Path) -> Iterator[icesql.Connection]:
         yield connection
 
 
-def rows(con: icesql.Connection, sql: str) -> list[tuple]:
-    return fetched(con, sql)
-
-
 def found_or_said(con: icesql.Connection, sql: str) -> str:
     try:
-        return str(rows(con, sql))
+        return str(fetched(con, sql))
     except icesql.Error as error:
         return str(error)
 
 
 def test_catalogs_are_listed_without_asking_any(con: icesql.Connection, server: Server) -> None:
-    assert rows(con, "SHOW CATALOGS") == [
+    assert fetched(con, "SHOW CATALOGS") == [
         ("lake", "directory"), ("files", "sql"), ("gone", "sql"), ("missing", "hive"), ("remote", "rest"),
     ]  # fmt: skip
     assert con.catalogs() == ["lake", "files", "gone", "missing", "remote"]
@@ -68,10 +63,12 @@ def test_one_query_reads_all_three(con: icesql.Connection) -> None:
         "JOIN REMOTE.shop.orders VERSION AS OF 'opening' c ON c.id = b.id"
     )
     ids = "SELECT id FROM {}"
-    kept = set(rows(con, ids.format("ns.things"))) & set(rows(con, ids.format("files.shop.orders")))
-    opening = rows(con, ids.format("lake.ns.things"))
-    past = set(rows(con, ids.format("remote.shop.orders VERSION AS OF 'opening'")))
-    assert rows(con, sql) == [(len(kept & past & set(opening)),)]
+    kept = set(fetched(con, ids.format("ns.things"))) & set(
+        fetched(con, ids.format("files.shop.orders"))
+    )
+    opening = fetched(con, ids.format("lake.ns.things"))
+    past = set(fetched(con, ids.format("remote.shop.orders VERSION AS OF 'opening'")))
+    assert fetched(con, sql) == [(len(kept & past & set(opening)),)]
 
 
 @pytest.mark.parametrize(
@@ -83,28 +80,28 @@ def test_what_sessions_show(con: icesql.Connection, case: Case) -> None:
 
 
 def test_tables_of_each_catalog(con: icesql.Connection) -> None:
-    assert [row[0] for row in rows(con, "DESCRIBE remote.shop.orders")][:2] == ["id", "region"]
+    assert [row[0] for row in fetched(con, "DESCRIBE remote.shop.orders")][:2] == ["id", "region"]
     assert con.tables("remote") == ["remote.shop.orders"]
     assert con.tables("lake") == ["lake.ns.things"]
-    for (name,) in rows(con, "SHOW TABLES FROM files"):
-        rows(con, f"SELECT * FROM {name} LIMIT 1")
+    for (name,) in fetched(con, "SHOW TABLES FROM files"):
+        fetched(con, f"SELECT * FROM {name} LIMIT 1")
 
 
 def test_own_namespaces_go_before_catalogs(lake: Path) -> None:
     shutil.copytree(lake / "ns", lake / "remote")
     with icesql.connect(warehouse=lake) as con:
-        assert rows(con, "SHOW TABLES FROM remote") == [("remote.things",)]
+        assert fetched(con, "SHOW TABLES FROM remote") == [("remote.things",)]
         con.execute("USE remote")
-        assert rows(con, "SELECT count(*) FROM things") == [(2,)]
-        assert rows(con, "SELECT count(*) FROM remote.shop.orders") != [(2,)]
+        assert fetched(con, "SELECT count(*) FROM things") == [(2,)]
+        assert fetched(con, "SELECT count(*) FROM remote.shop.orders") != [(2,)]
 
 
 def test_without_a_catalog_of_its_own_a_session_has_the_configured_ones(lake: Path) -> None:
     with icesql.connect() as con:
-        shown = [name for name, _ in rows(con, "SHOW CATALOGS")]
+        shown = [name for name, _ in fetched(con, "SHOW CATALOGS")]
         assert shown == ["files", "gone", "missing", "remote"]
         con.execute("USE files.shop")
-        assert rows(con, "SELECT count(*) FROM customers") == [(4,)]
+        assert fetched(con, "SELECT count(*) FROM customers") == [(4,)]
         with pytest.raises(icesql.ProgrammingError, match='no catalog "file"; did you mean files'):
             con.execute("USE file")
 
@@ -112,7 +109,7 @@ def test_without_a_catalog_of_its_own_a_session_has_the_configured_ones(lake: Pa
 def test_a_restricted_session_sees_what_it_may_open(lake: Path) -> None:
     with icesql.connect(warehouse=lake, catalogs=["FILES"]) as con:
         assert con.catalogs() == ["lake", "files"]
-        assert rows(con, "SELECT count(*) FROM files.shop.customers") == [(4,)]
+        assert fetched(con, "SELECT count(*) FROM files.shop.customers") == [(4,)]
         for sql in (
             "USE remote",
             "SHOW TABLES FROM remote.shop",
@@ -132,8 +129,8 @@ def test_a_catalog_that_hangs_is_left_when_the_time_is_over(lake: Path) -> None:
             f"catalog:\n  slow:\n    type: rest\n    uri: http://127.0.0.1:{silent.getsockname()[1]}\n"
         )
         with icesql.connect(warehouse=lake, settings={"query_timeout": 0.3}) as con:
-            assert rows(con, "SHOW CATALOGS")[1] == ("slow", "rest")
-            assert rows(con, "SELECT count(*) FROM ns.things") == [(2,)]
+            assert fetched(con, "SHOW CATALOGS")[1] == ("slow", "rest")
+            assert fetched(con, "SELECT count(*) FROM ns.things") == [(2,)]
             for sql in (
                 "SELECT * FROM slow.a.b",
                 "SHOW TABLES FROM slow",
@@ -163,9 +160,9 @@ def test_a_view_of_another_catalog_reads_no_table_of_the_own_one(
     for name, sql in asked.items():
         server.views.add(("shop", name))
         server.view_metadata["shop", name] = metadata({"duckdb": sql}, {"n": "long"})
-    assert rows(con, "SELECT count(*) FROM shop.only_here") == [(2,)]
-    assert rows(con, "SELECT n FROM remote.shop.v") == [(39,)]
-    assert rows(con, "SELECT n FROM remote.shop.u") == [(2,)]
+    assert fetched(con, "SELECT count(*) FROM shop.only_here") == [(2,)]
+    assert fetched(con, "SELECT n FROM remote.shop.v") == [(39,)]
+    assert fetched(con, "SELECT n FROM remote.shop.u") == [(2,)]
     for name in "wxy":
         with pytest.raises(icesql.TableNotFoundError, match=f'in view "shop.{name}"'):
             con.execute(f"SELECT n FROM remote.shop.{name}")
@@ -179,4 +176,4 @@ def test_a_name_with_a_namespace_in_a_view_means_that_namespace(
     view = metadata({"duckdb": "SELECT count(*) AS n FROM shop.orders"}, {"n": "long"})
     server.views.add(("shop", "v"))
     server.view_metadata["shop", "v"] = view
-    assert rows(con, "SELECT n FROM remote.shop.v") == [(39,)]
+    assert fetched(con, "SELECT n FROM remote.shop.v") == [(39,)]

@@ -251,7 +251,7 @@ def test_macros_are_offered_with_their_arguments() -> None:
 
 
 def test_procedures_and_namespaces_are_those_of_the_connection(tmp_path: Path) -> None:
-    with icesql.connect(warehouse=str(tmp_path)) as connection:
+    with icesql.connect(warehouse=tmp_path) as connection:
         connection.execute("CREATE SCHEMA ns")
         source = ConnectionSource(connection)
         assert source.namespaces() == ["ns"]
@@ -276,7 +276,7 @@ def test_files_are_offered_but_by_a_restricted_shell(tmp_path: Path) -> None:
 
 
 def test_a_connection_offers_values_without_opening_a_data_file(tmp_path: Path) -> None:
-    with icesql.connect(warehouse=str(tmp_path), read_only=False) as connection:
+    with icesql.connect(warehouse=tmp_path, read_only=False) as connection:
         connection.execute("CREATE SCHEMA ns")
         columns = 'id BIGINT, region VARCHAR, "Odd day" DATE'
         connection.execute(f'CREATE TABLE ns.t ({columns}) PARTITIONED BY (region, "Odd day")')

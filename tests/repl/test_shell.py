@@ -85,7 +85,7 @@ def test_history_is_kept_for_its_owner_alone(shell: Shell, tmp_path: Path) -> No
 
 def test_the_history_of_a_table_is_drawn(shell: Shell, warehouse: Path) -> None:
     lines = told(shell, "\\snapshots shop.orders").splitlines()
-    with icesql.connect(warehouse=str(warehouse)) as connection:
+    with icesql.connect(warehouse=warehouse) as connection:
         table = "shop.orders"
         ids = [
             str(row[0]) for row in connection.execute(f"SELECT snapshot_id FROM {table}.snapshots")
@@ -101,7 +101,7 @@ def test_the_history_of_a_table_is_drawn(shell: Shell, warehouse: Path) -> None:
 def test_refs_are_found_in_tables_whose_names_need_quotes(shell: Shell, tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    shell.connection = icesql.connect(warehouse=str(own))
+    shell.connection = icesql.connect(warehouse=own)
     shell.connection.execute("CREATE SCHEMA shop")
     shell.connection.execute("CREATE TABLE shop.plain AS SELECT 1 AS id")
     shell.connection.register("rows", {"id": [1]})  # they have no history
@@ -151,7 +151,7 @@ def test_a_restricted_shell_reaches_no_files_and_commands(
     warehouse: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    with icesql.connect(warehouse=str(warehouse), service=True) as connection:
+    with icesql.connect(warehouse=warehouse, service=True) as connection:
         shell = shell_of(connection)
         outside = ("\\! id", "\\! off", "\\e", "\\i /etc/passwd", "\\i off", "\\o x.csv", "\\s off")
         for command in (*outside, ".shell id", "\\pager on"):
@@ -214,7 +214,7 @@ def test_what_is_longer_than_the_screen_is_paged(
         talk(child, ("\\?⏎", "the tables, or the columns of one"), ("", r"\r\n:"))
         talk(child, ("G", "Ctrl-C"), ("q", PROMPT))
         # Ids stand whole, each on a line that fits.
-        with icesql.connect(warehouse=str(warehouse)) as connection:
+        with icesql.connect(warehouse=warehouse) as connection:
             rows = fetched(connection, "SELECT snapshot_id FROM shop.orders.snapshots")
         talk(child, ("\\snapshots shop.orders⏎", r"\x1b\[\?2004l"), ("", PROMPT))
         lines = child.before.splitlines()

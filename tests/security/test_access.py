@@ -152,7 +152,7 @@ def test_a_registered_table_is_the_owners(tmp_path: Path) -> None:
 
 def test_a_quoted_path_is_no_table(tmp_path: Path) -> None:
     there = table(tmp_path / "t", 1)
-    with icesql.connect(warehouse=str(tmp_path), service=True) as connection:
+    with icesql.connect(warehouse=tmp_path, service=True) as connection:
         for name in (there, "../t", f"{tmp_path}/../{tmp_path.name}/t", "t/metadata"):
             with pytest.raises(TableNotFoundError):
                 fetched(connection, f'SELECT * FROM "{name}"')
@@ -277,7 +277,7 @@ def test_a_service_leaves_nothing_for_the_next(
 ) -> None:
     (tmp_path / "ns").mkdir()
     table(tmp_path / "ns" / "t", 1)
-    with icesql.connect(warehouse=str(tmp_path), service=True, **more) as connection:
+    with icesql.connect(warehouse=tmp_path, service=True, **more) as connection:
         before = _remembered(connection)
         with pytest.raises(AccessDeniedError) as caught:
             connection.execute(statement)
@@ -294,7 +294,7 @@ def test_a_service_leaves_nothing_for_the_next(
 def test_what_every_session_may_do_a_service_may(tmp_path: Path) -> None:
     (tmp_path / "ns").mkdir()
     table(tmp_path / "ns" / "t", 1)
-    with icesql.connect(warehouse=str(tmp_path), service=True) as connection:
+    with icesql.connect(warehouse=tmp_path, service=True) as connection:
         for statement in (
             "WITH v AS (SELECT 1 AS a) SELECT a FROM v",
             "SHOW TABLES FROM ns",

@@ -156,7 +156,7 @@ def test_errors_plans_and_notes_of_the_connection_hold_none(place: Path, reader:
     import icesql
 
     failed = 0
-    with icesql.connect(warehouse=str(place), settings={"local_reader": reader}) as connection:
+    with icesql.connect(warehouse=place, settings={"local_reader": reader}) as connection:
         for statement in (*STATEMENTS, *ENGINE):
             cursor = connection.cursor()
             try:
@@ -182,7 +182,7 @@ def test_tools_of_agents_are_told_none(place: Path) -> None:
 
     table = f'n."t{EVIL}"'
     sql = f'SELECT "c{EVIL}" FROM {table} WHERE "c{EVIL}" = \'{EVIL}\''
-    with icesql.connect(warehouse=str(place), service=True) as connection:
+    with icesql.connect(warehouse=place, service=True) as connection:
         tools = Tools(connection)
         for answer in (
             tools.explain_query(sql),
@@ -210,7 +210,7 @@ def test_documents_of_json_escape_what_drives_a_terminal(tmp_path: Path) -> None
     name = "a\x9b31mb\u202ec\u2028d é　😀"
     text = json_document({name: [name]}, indent=2)
     assert json.loads(text) == {name: [name]}
-    with icesql.connect(warehouse=str(tmp_path)) as opened:
+    with icesql.connect(warehouse=tmp_path) as opened:
         opened.execute("CREATE SCHEMA s")
         opened.execute(f'CREATE TABLE s.t ("{name}" INT)')
         opened.execute("INSERT INTO s.t VALUES (1)")

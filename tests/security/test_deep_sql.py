@@ -67,7 +67,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, rows: pa.Table) -> Path:
 
 @pytest.fixture(scope="module")
 def deep(folder: Path) -> Iterator[icesql.Connection]:
-    with icesql.connect(warehouse=str(folder)) as opened:
+    with icesql.connect(warehouse=folder) as opened:
         yield opened
 
 
@@ -172,7 +172,7 @@ def test_a_long_chain_means_what_it_means_to_the_engine(
     terms = [rng.choice(others).format(rng.randrange(3, 9)) for _ in range(400)]
     with (
         duckdb.connect() as engine,
-        icesql.connect(warehouse=str(folder), dialect="trino") as trino,
+        icesql.connect(warehouse=folder, dialect="trino") as trino,
     ):
         engine.register("t", rows)
         for condition in (" OR ".join([*pairs, "small IS NULL"]), " AND ".join(terms)):
@@ -367,7 +367,7 @@ def test_a_thousand_columns(tmp_path: Path) -> None:
     count = 1_000
     wide = pa.table({f"c{n}": pa.array([n], pa.int32()) for n in range(count)})
     made(tmp_path, "d.wide", wide)
-    with icesql.connect(warehouse=str(tmp_path)) as connection:
+    with icesql.connect(warehouse=tmp_path) as connection:
         names = ", ".join(f"c{n}" for n in range(count))
         assert fetched(connection, f"SELECT {names} FROM d.wide") == [tuple(range(count))]
         assert fetched(connection, "SELECT * FROM d.wide") == [tuple(range(count))]

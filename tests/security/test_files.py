@@ -43,7 +43,7 @@ def test_an_allowed_file_is_read(sql: str, root: Path) -> None:
 
 def test_a_file_is_read_beside_a_table_with_parameters(root: Path, tmp_path: Path) -> None:
     one_column(tmp_path / "wh/t", 1, 2)
-    with icesql.connect(warehouse=str(tmp_path / "wh"), files=[root]) as connection:
+    with icesql.connect(warehouse=tmp_path / "wh", files=[root]) as connection:
         sql = "SELECT t.a FROM t JOIN read_csv(?) AS f ON f.a = t.a WHERE t.a < ?"
         assert fetched(connection, sql, [f"{root}/x.csv", 5]) == [(1,)]
         sql = "SELECT count(*) FROM t, read_csv(:path)"
@@ -224,7 +224,7 @@ def test_the_folder_of_the_command_may_have_any_name(
 
 def test_nobody_but_the_command_reads_files_by_default(here: Path, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedSqlError, match="files="):
-        answer("SELECT * FROM 'x.csv'", warehouse=str(tmp_path))
+        answer("SELECT * FROM 'x.csv'", warehouse=tmp_path)
 
 
 @pytest.mark.parametrize("what", ["link", "pipe", "nothing", "other columns"])
@@ -249,7 +249,7 @@ def test_a_file_that_is_replaced_after_it_was_found(
 
     (here.parent / "wh").mkdir()
     bound = files.bind_files
-    with icesql.connect(warehouse=str(here.parent / "wh"), files=[here]) as connection:
+    with icesql.connect(warehouse=here.parent / "wh", files=[here]) as connection:
         connection.execute("CREATE SCHEMA s")
         connection.execute("CREATE TABLE s.t (a BIGINT)")
         monkeypatch.setattr(files, "bind_files", replaced)

@@ -19,7 +19,7 @@ from icesql.sql.parse import parse
 from icesql.sql.statement import Query
 from tests.rows import rows_of
 from tests.sessions import answer, fetched
-from tests.tables import read_table
+from tests.tables import columns, read_lines
 from tests.writer.table import TableWriter
 
 DIALECTS = ["duckdb", "spark", "databricks", "hive", "trino", "presto", "athena", "snowflake"]
@@ -89,7 +89,7 @@ def spellings(name: str, arguments: str, left: str, right: str) -> list[str]:
     parts = {"arguments": arguments, "first": first or 1, "rest": rest}
     quoted = {"name": name, "upper": name.upper(), "pg_catalog": "pg_catalog"}
     parts |= {key: f"{left}{text}{right}" for key, text in quoted.items()}
-    return [form.format(**parts) for (form,) in read_table(__file__, "spellings.tsv")]
+    return [form.format(**parts) for form in read_lines(__file__, "spellings.tsv")]
 
 
 @pytest.mark.parametrize("dialect", ["icesql", *DIALECTS])
@@ -186,11 +186,10 @@ VOLATILE = sorted(
 @pytest.fixture
 def rows(tmp_path: Path) -> Iterator[icesql.Connection]:
     """A table ``t`` of a thousand rows in two files."""
-    fields = [{"id": 1, "name": "a", "required": False, "type": "double"}]
-    writer = TableWriter(str(tmp_path / "t"), fields=fields)
+    writer = TableWriter(str(tmp_path / "t"), fields=columns("a double"))
     for start in (0, 500):
         writer.commit([writer.data_file([{"a": (start + i) / 1000} for i in range(500)])])
-    with icesql.connect(warehouse=str(tmp_path)) as connection:
+    with icesql.connect(warehouse=tmp_path) as connection:
         yield connection
 
 

@@ -11,14 +11,12 @@ import pytest
 import icesql
 from icesql.engine.spark.scans import FRAGMENTS, Scans
 from tests.security.conftest import Canary
+from tests.tables import columns
 from tests.writer.table import TableWriter
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-FIELDS = [
-    {"id": 1, "name": "x", "required": False, "type": "long"},
-    {"id": 2, "name": "b", "required": False, "type": "string"},
-]
+FIELDS = columns("x long, b string")
 # Each quotes the text in an error of Spark's.
 FORMS = [
     "SELECT CAST({} AS INT)",

@@ -18,7 +18,7 @@ import icesql
 from icesql.sql.lexer import reading, tokenize
 from tests.rows import rows_of
 from tests.sessions import answer, fetched
-from tests.tables import read_table
+from tests.tables import read_lines
 from tests.warm import fresh_python
 
 # Blanks, marks of order, joiners, surrogates' neighbours, controls, quotes and signs.
@@ -26,12 +26,12 @@ ODD = (
     "\u00a0\u200b\u200d\u2060\ufeff\u3000\u202e\u2028\u0085\x00\x0b\x0c\x1c\x7f\x9b\ufffd\ufffe"
     "\U0001f600\U0010ffff\u0301\u00b2\u0130\u0660'\"`$?:;\\{}[]()/*-#@%~|^&=<>,."
 )
-STATEMENTS = [sql for (sql,) in read_table(__file__, "odd_statements.tsv")]
+STATEMENTS = read_lines(__file__, "odd_statements.tsv")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    with icesql.connect(warehouse=str(tmp_path)) as opened:
+    with icesql.connect(warehouse=tmp_path) as opened:
         opened.execute("CREATE SCHEMA s")
         opened.execute("CREATE TABLE s.t (a BIGINT, b VARCHAR)")
         opened.execute("INSERT INTO s.t VALUES (1, 'x')")
@@ -55,7 +55,7 @@ def texts(seed: int, count: int) -> Iterator[str]:
 def test_odd_characters_at_the_boundaries_of_tokens(dialect: str, folder: Path) -> None:
     """``ODD_TEXTS`` is how many are drawn, ``ODD_SEED`` from which seed: a campaign sets both."""
     count, seed = int(os.environ.get("ODD_TEXTS", 120)), int(os.environ.get("ODD_SEED", 7))
-    with icesql.connect(warehouse=str(folder), read_only=True, dialect=dialect) as opened:
+    with icesql.connect(warehouse=folder, read_only=True, dialect=dialect) as opened:
         for sql in texts(seed, count):
             with contextlib.suppress(icesql.Error):
                 fetched(opened, sql)
@@ -71,13 +71,13 @@ def test_odd_characters_at_the_boundaries_of_tokens(dialect: str, folder: Path) 
 )  # fmt: skip
 def test_what_another_library_raised(sql: str, folder: Path) -> None:
     with pytest.raises(icesql.ProgrammingError):
-        answer(sql, warehouse=str(folder))
+        answer(sql, warehouse=folder)
 
 
 def test_reading_a_text_is_within_the_memory_limit(folder: Path) -> None:
     items = ",".join(str(i) + ("+0" if i % 2 else "") for i in range(20_000))
     settings = {"memory_limit": "50MB"}
-    with icesql.connect(warehouse=str(folder), settings=settings) as opened:
+    with icesql.connect(warehouse=folder, settings=settings) as opened:
         with pytest.raises(icesql.ScanLimitError, match="memory"):
             opened.execute(f"SELECT a FROM s.t WHERE a IN ({items})")
         assert fetched(opened, "SELECT a FROM s.t") == [(1,)]
@@ -89,7 +89,7 @@ def test_no_descriptors_are_no_damage(free: int, folder: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     held: list[int] = []
     raised: list[icesql.Error] = []
-    with icesql.connect(warehouse=str(folder)) as opened:
+    with icesql.connect(warehouse=folder) as opened:
         fetched(opened, "SELECT count(*) FROM s.t")
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
         try:
@@ -117,7 +117,7 @@ def test_what_translates_errors_is_there_before_any() -> None:
 
 @rows_of(__file__, "files_of_a_service.tsv", "sql")
 def test_files_are_denied_to_a_service(sql: str, folder: Path) -> None:
-    with icesql.connect(warehouse=str(folder), service=True) as opened:
+    with icesql.connect(warehouse=folder, service=True) as opened:
         with pytest.raises(icesql.AccessDeniedError) as caught:
             opened.execute(sql)
         assert "iceberg_scan(" not in str(caught.value).replace("/iceberg_scan", "")
@@ -155,12 +155,12 @@ def test_a_stored_view_does_not_see_variables(tmp_path: Path) -> None:
 @pytest.mark.parametrize("service", [False, True])
 def test_a_long_text_is_refused_before_any_work(service: bool, folder: Path) -> None:
     limit = (1 if service else 16) << 20
-    with icesql.connect(warehouse=str(folder), service=service) as opened:
+    with icesql.connect(warehouse=folder, service=service) as opened:
         with pytest.raises(icesql.ScanLimitError, match="max_statement_size"):
             opened.execute("SELECT 1 -- " + "x" * limit)
         assert fetched(opened, "SELECT 1 -- " + "x" * (limit - 100)) == [(1,)]
     settings = {"max_statement_size": "100B"}
-    with icesql.connect(warehouse=str(folder), service=service, settings=settings) as opened:
+    with icesql.connect(warehouse=folder, service=service, settings=settings) as opened:
         with pytest.raises(icesql.ScanLimitError, match="100"):
             opened.execute("SELECT 1 -- " + "é" * 50)
         assert fetched(opened, "SELECT 1 -- " + "é" * 40) == [(1,)]
@@ -176,20 +176,20 @@ def test_a_long_text_is_refused_before_any_work(service: bool, folder: Path) -> 
     ids=["columns", "values", "items"],
 )
 def test_a_text_is_read_within_time_and_memory(sql: str, folder: Path) -> None:
-    with icesql.connect(warehouse=str(folder), settings={"query_timeout": 0.5}) as opened:
+    with icesql.connect(warehouse=folder, settings={"query_timeout": 0.5}) as opened:
         start = time.process_time()
         with pytest.raises(icesql.QueryCancelledError):
             opened.execute(sql)
         # Of the processor: on a busy machine other time passes as well.
         assert time.process_time() - start < 5
-    with icesql.connect(warehouse=str(folder), settings={"memory_limit": "100MB"}) as opened:
+    with icesql.connect(warehouse=folder, settings={"memory_limit": "100MB"}) as opened:
         with pytest.raises(icesql.ScanLimitError, match="memory"):
             opened.execute(sql)
         assert fetched(opened, "SELECT a FROM s.t") == [(1,)]
 
 
 def test_blanks_of_unicode_are_blanks_between_words_alone(folder: Path) -> None:
-    with icesql.connect(warehouse=str(folder), read_only=True) as opened:
+    with icesql.connect(warehouse=folder, read_only=True) as opened:
         for blank in "\u00a0\u2003\u202f\u205f\u2060\u3000\ufeff":
             version = opened.execute("SELECT snapshot_id FROM s.t.snapshots").fetchone()[0]
             for sql in (
@@ -209,7 +209,7 @@ def test_a_bug_is_none_of_the_text(folder: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("icesql.sql.parse.check_comments", broken)
     with pytest.raises(icesql.InternalError, match=r"a bug in icesql: .* KeyError: 'x'"):
-        answer("SELECT 1", warehouse=str(folder))
+        answer("SELECT 1", warehouse=folder)
 
 
 @pytest.mark.parametrize("dialect", [None, "spark", "trino", "snowflake"])
@@ -226,7 +226,7 @@ def test_a_text_is_left_at_its_time_whatever_reads_it(
 
     monkeypatch.setattr(parse, "tokenize", slow)
     settings = {"query_timeout": 0.3}
-    with icesql.connect(warehouse=str(folder), settings=settings, dialect=dialect) as opened:
+    with icesql.connect(warehouse=folder, settings=settings, dialect=dialect) as opened:
         try:
             start = time.monotonic()
             with pytest.raises(icesql.QueryCancelledError):

@@ -82,10 +82,10 @@ HOSTILE: Final = [
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 @pytest.mark.parametrize("dialect", ["duckdb", "spark"])
 def test_a_hostile_text_takes_linear_time(text: Any, dialect: str, tmp_path: Path) -> None:
-    with icesql.connect(warehouse=str(tmp_path)) as opened:
+    with icesql.connect(warehouse=tmp_path) as opened:
         opened.execute("CREATE SCHEMA s")
         opened.execute("CREATE TABLE s.t (a BIGINT)")
-    with icesql.connect(warehouse=str(tmp_path), service=True, dialect=dialect) as opened:
+    with icesql.connect(warehouse=tmp_path, service=True, dialect=dialect) as opened:
 
         def of(count: int) -> float:
             start = time.process_time()
@@ -102,7 +102,7 @@ def test_a_hostile_text_takes_linear_time(text: Any, dialect: str, tmp_path: Pat
     "pattern", ["(||){40}c", "((a|b|)|(|))" * 40 + "c", "(" * 3_000 + ")" * 3_000, "a{99999999999}"]
 )
 def test_a_users_pattern_is_not_run_here(pattern: str, tmp_path: Path) -> None:
-    with icesql.connect(warehouse=str(tmp_path), dialect="spark", service=True) as opened:
+    with icesql.connect(warehouse=tmp_path, dialect="spark", service=True) as opened:
         for call in ("split('a', '{}')", "regexp_replace('a', '{}', '')", "regexp_count('a', '{}')",
                      "regexp_extract('a', '{}', 0)"):  # fmt: skip
             start = time.process_time()

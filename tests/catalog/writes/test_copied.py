@@ -24,7 +24,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def open_sqlite(folder: Path) -> Any:
-    return icesql.connect(warehouse=str(folder), files=True)
+    return icesql.connect(warehouse=folder, files=True)
 
 
 def made(folder: Path, kind: str) -> Path:

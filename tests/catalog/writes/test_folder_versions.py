@@ -112,7 +112,7 @@ def test_others_after_the_link_go_on_from_it(
 def test_rows_of_all_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By SQL: a slow INSERT whose version was committed, and deleted again, by others."""
     (tmp_path / "wh").mkdir()
-    own, other = (icesql.connect(warehouse=str(tmp_path / "wh"), read_only=False) for _ in range(2))
+    own, other = (icesql.connect(warehouse=tmp_path / "wh", read_only=False) for _ in range(2))
     with own, other:
         own.execute("CREATE SCHEMA s")
         named = ", ".join(f"'{key}' = '{text}'" for key, text in SHORT.items())
@@ -126,7 +126,7 @@ def test_rows_of_all_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         own.execute("INSERT INTO s.t VALUES (1)")
         expected = [(1,), (100,), (101,), (102,), (103,)]
         assert fetched(other, "SELECT x FROM s.t ORDER BY x") == expected
-    with icesql.connect(warehouse=str(tmp_path / "wh")) as third:
+    with icesql.connect(warehouse=tmp_path / "wh") as third:
         assert fetched(third, "SELECT x FROM s.t ORDER BY x") == expected
 
 
@@ -548,7 +548,7 @@ def test_a_hint_above_every_version_stops_readers_and_writers(
     tmp_path: Path, left: int, open_before: bool
 ) -> None:
     """Files of commits are gone: older rows are not the table's, and are not written upon."""
-    with icesql.connect(warehouse=str(tmp_path)) as con:
+    with icesql.connect(warehouse=tmp_path) as con:
         con.execute("CREATE SCHEMA s")
         con.execute("CREATE TABLE s.t (a INT)")
         for number in range(3):
@@ -566,7 +566,7 @@ def test_a_hint_above_every_version_stops_readers_and_writers(
             f"SELECT * FROM iceberg_scan('{folder.parent}')",
         ):
             with (
-                icesql.connect(warehouse=str(tmp_path)) as other,
+                icesql.connect(warehouse=tmp_path) as other,
                 pytest.raises(StorageError, match=rf"v4.metadata.json: .*write {left} into"),
             ):
                 (con if open_before else other).execute(text)

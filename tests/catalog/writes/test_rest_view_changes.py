@@ -93,7 +93,7 @@ def test_views_of_a_rest_catalog(tmp_path: Path) -> None:
 
 
 def test_a_folder_has_no_views(tmp_path: Path) -> None:
-    with icesql.connect(warehouse=str(tmp_path)) as con:
+    with icesql.connect(warehouse=tmp_path) as con:
         con.execute("CREATE SCHEMA s")
         with pytest.raises(errors.NotSupportedError, match="of kind directory: REST catalogs"):
             con.execute("CREATE VIEW s.v AS SELECT 1 AS one")
