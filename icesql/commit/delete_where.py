@@ -70,7 +70,7 @@ def matched_files(
             specs[number] = SpecScan(spec, predicate, metadata.schema, metadata)
         return specs[number]
 
-    reader = ManifestReader(table.storage, query, table.name)
+    reader = ManifestReader(table, query)
     manifests = [
         each
         for each in reader.manifests_of(snapshot)

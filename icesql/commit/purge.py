@@ -11,9 +11,7 @@ from icesql.catalog.table import Catalog, Table
 from icesql.commit.own_places import OwnPlaces, kept_note, refuse_twins
 from icesql.context import QueryContext
 from icesql.errors import Error, QueryCancelledError
-from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import typed_specs
 from icesql.storage.new_file import check_writable
 from icesql.storage.removal import remove_files
 
@@ -69,23 +67,16 @@ def drop_table(
 
 def _files(table: Table, query: QueryContext) -> Iterator[str]:
     metadata = table.metadata
-    reader = ManifestReader(table.storage, query, table.name)
-    manifests: dict[str, ManifestFile] = {}
-    for snapshot in metadata.snapshots.values():
-        for each in reader.manifests_of(snapshot):
-            manifests.setdefault(each.manifest_path, each)
+    reader = ManifestReader(table, query)
+    manifests = reader.all_manifests_of(metadata.snapshots.values())
     if metadata.properties.get("gc.enabled", "true").lower() != "false":
-        specs = typed_specs(metadata)
-        walk = reader.entries_of(
-            [*manifests.values()], lambda manifest: specs[manifest.partition_spec_id]
-        )
-        for _, entries in walk:
+        for _, entries in reader.entries_of([*manifests.values()]):
             yield from entries.path
     yield from manifests
     for snapshot in metadata.snapshots.values():
         if snapshot.manifest_list is not None:
             yield snapshot.manifest_list
-    for file in (*metadata.statistics, *metadata.partition_statistics):
+    for file in metadata.statistics_files:
         yield file.statistics_path
     yield from (each.metadata_file for each in metadata.metadata_log)
     yield table.metadata_location

@@ -32,14 +32,10 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import SpecScan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from icesql.iceberg.manifest.manifest import ManifestFile
-    from icesql.iceberg.partitioning import PartitionSpec
-    from icesql.iceberg.types import IcebergType
 
 # The live files of whole partitions, data and deletes, which others replace.
 
@@ -51,30 +47,11 @@ def partition_files(
     wanted = {(spec_id, partition_key(partition)) for spec_id, partition in partitions}
     if head is None or not wanted:
         return ()
-    metadata = table.metadata
-    reader = ManifestReader(table.storage, query, table.name)
-    specs = {
-        spec_id: SpecScan(metadata.specs[spec_id], ALWAYS_TRUE, metadata.schema, metadata)
-        for spec_id in {spec_id for spec_id, _ in wanted}
-    }
-    manifests = [
-        each
-        for each in reader.manifests_of(head)
-        if each.partition_spec_id in specs and each.has_live_files
-    ]
-
-    def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
-        spec = specs[manifest.partition_spec_id]
-        return spec.spec, spec.types
-
-    found: list[DataFile] = []
-    for _, entries in reader.entries_of(manifests, spec_of):
-        for index, alive in enumerate(entries.live):
-            if alive:
-                file = entries.data_file(index)
-                if (file.spec_id, partition_key(file.partition)) in wanted:
-                    found.append(file)
-    return tuple(found)
+    reader = ManifestReader(table, query)
+    specs = {spec_id for spec_id, _ in wanted}
+    listed = [each for each in reader.manifests_of(head) if each.partition_spec_id in specs]
+    files = (entries.data_file(index) for entries, index in reader.live(listed))
+    return tuple(each for each in files if (each.spec_id, partition_key(each.partition)) in wanted)
 
 
 NO_SNAPSHOTS: Final[Mapping[int, int | None]] = MappingProxyType({})

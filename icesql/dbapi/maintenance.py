@@ -74,7 +74,7 @@ def maintain_tables(
 
 def _check_writes(session: Session) -> None:
     """Raise what each of its statements would."""
-    from icesql.modify.present import check_present
+    from icesql.modify.modified import check_present
     from icesql.modify.run import check_writes
     from icesql.modify.transactions import check_statement
 

@@ -89,7 +89,7 @@ def explained_manifests(
     scan = plan.scan
     if scan.snapshot is None or plan.metadata is not None or plan.changes is not None:
         return
-    reader = ManifestReader(scan.table.storage, query, scan.table.name)
+    reader = ManifestReader(scan.table, query)
     specs: dict[int, SpecScan] = {}
 
     def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:

@@ -21,7 +21,6 @@ from icesql.health.needs import compact_options
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.maintain.rewrite.plan import RewritePlan
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import typed_specs
 from icesql.scan.tasks.task import distinct_deletes
 
 
@@ -66,12 +65,8 @@ class _Forecast:
     def _listed(self) -> Iterator[frozenset[Any]]:
         """The paths of data files, or the keys of deletes, that each manifest lists alive."""
         table = self._facts.table
-        specs = typed_specs(table.metadata)
-        reader = ManifestReader(table.storage, self._facts.query, table.name)
-        found = reader.entries_of(
-            self._facts.files.manifests, lambda each: specs[each.partition_spec_id]
-        )
-        for manifest, entries in found:
+        reader = ManifestReader(table, self._facts.query)
+        for manifest, entries in reader.entries_of(self._facts.files.manifests):
             live = [index for index, alive in enumerate(entries.live) if alive]
             if live and manifest.content is ManifestContent.DATA:
                 yield frozenset(entries.path[index] for index in live)

@@ -15,11 +15,8 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.partitioning import PartitionSpec
-from icesql.iceberg.types import IcebergType
 from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import typed_specs
 from icesql.storage.listing import list_files
 from icesql.storage.open import is_local
 
@@ -50,8 +47,7 @@ class History:
 
     def __init__(self, table: Table, query: QueryContext) -> None:
         self.table, self.query = table, query
-        self._reader = ManifestReader(table.storage, query, table.name)
-        self._specs = typed_specs(table.metadata)
+        self._reader = ManifestReader(table, query)
         self._lists: dict[int, tuple[ManifestFile, ...] | None] = {}
         self._listed: dict[ManifestFile, Listed] = {}
         self._indexes: dict[int, DeleteIndex | None] = {}
@@ -88,7 +84,7 @@ class History:
         listed, paths = self.listed(manifest), {*wanted}
         chosen = [i for i, path in zip(listed.indexes, listed.paths, strict=True) if path in paths]
         if chosen:
-            ((_, entries),) = self._reader.entries_of([manifest], self._spec_of)
+            ((_, entries),) = self._reader.entries_of([manifest])
             yield from map(entries.data_file, chosen)
 
     def times_listed(self, path: str, snapshot: Snapshot) -> int:
@@ -219,18 +215,12 @@ class History:
         self._lists[number] = found
         return True
 
-    def _spec_of(self, manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
-        number = manifest.partition_spec_id
-        if number not in self._specs:
-            raise CorruptFileError(manifest.manifest_path, f"unknown partition spec {number}")
-        return self._specs[number]
-
     def _load(self, manifests: Iterable[ManifestFile]) -> None:
         left: Sequence[ManifestFile] = [*dict.fromkeys(manifests)]
         while left:
             done = 0
             try:
-                for manifest, entries in self._reader.entries_of(left, self._spec_of):
+                for manifest, entries in self._reader.entries_of(left):
                     self._listed[manifest] = _listed(manifest, entries)
                     done += 1
             except StorageError:

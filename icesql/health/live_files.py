@@ -18,14 +18,12 @@ from msgspec import Struct, field
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
-from icesql.errors import CorruptFileError
 from icesql.iceberg.bounds import Decode, bound_decoder, decode_bounds
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
-from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import DoubleType, FloatType, IcebergType
+from icesql.iceberg.types import DoubleType, FloatType
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import source_schema, typed_specs
 from icesql.write.locations import partition_path
@@ -101,20 +99,12 @@ def live_files(table: Table, columns: Iterable[str], query: QueryContext) -> Liv
         for each in metadata.schema.fields
         if each.name in found.bounds
     }
-    reader = ManifestReader(table.storage, query, table.name)
-    specs = typed_specs(metadata)
-
-    def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
-        if manifest.partition_spec_id not in specs:
-            number = manifest.partition_spec_id
-            raise CorruptFileError(manifest.manifest_path, f"unknown partition spec {number}")
-        return specs[manifest.partition_spec_id]
-
+    reader = ManifestReader(table, query)
     start = time.perf_counter()
     found.manifests = reader.manifests_of(snapshot)
     step = _step(found.manifests)
     numbers: dict[Place, int] = {}
-    for manifest, entries in reader.entries_of(found.manifests, spec_of):
+    for manifest, entries in reader.entries_of(found.manifests):
         chosen = _add(found, entries, numbers)
         if chosen and manifest.partition_spec_id == metadata.default_spec_id:
             found.spread.append(len(set(found.partitions[-len(chosen) :])))

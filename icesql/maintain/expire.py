@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import is_same, now_ms, refreshed
@@ -27,11 +28,9 @@ from icesql.iceberg.metadata.changes.updates import (
     Update,
 )
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
-from icesql.maintain.content_files import LiveFile, live_paths
+from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.maintain.expiry_plan import Expiry, plan_expiry
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import typed_specs
 from icesql.storage.removal import remove_files
 
 # How often the files to delete are compared with a table that changes meanwhile.
@@ -185,8 +184,8 @@ def unused(
     """
     gone = {*expiry.snapshot_ids}
     stay = [each for each in base.snapshots.values() if each.snapshot_id not in gone]
-    reader = ManifestReader(table.storage, query, table.name)
-    manifests = {each.manifest_path: each for one in stay for each in reader.manifests_of(one)}
+    reader = ManifestReader(replace(table, metadata=base), query)
+    manifests = reader.all_manifests_of(stay)
     specs = {base.default_spec_id, *(each.partition_spec_id for each in manifests.values())}
     fields = {
         source
@@ -195,7 +194,7 @@ def unused(
         for field in base.specs[spec_id].fields
         for source in field.source_ids
     }
-    fields |= _equality_ids(reader, base, [*manifests.values()])
+    fields |= _equality_ids(reader, manifests.values())
     named = {base.current_schema_id, *(each.schema_id for each in stay)}
     schemas = {each for each in base.schemas if each in named}
     # A column that was dropped is still read by old partitions and deletes: the latest schema
@@ -218,36 +217,34 @@ def _ids(base: TableMetadata, schema_id: int) -> set[int]:
     return {*base.schemas[schema_id].field_by_id}
 
 
-def _equality_ids(
-    reader: ManifestReader, base: TableMetadata, manifests: Sequence[ManifestFile]
-) -> set[int]:
+def _equality_ids(reader: ManifestReader, manifests: Iterable[ManifestFile]) -> set[int]:
     """The ids of the columns by which live equality deletes compare."""
-    specs = typed_specs(base)
-    deletes = [
+    return {
         each
-        for each in manifests
-        if each.content is ManifestContent.DELETES and each.has_live_files
-    ]
-    found: set[int] = set()
-    for _, entries in reader.entries_of(deletes, lambda each: specs[each.partition_spec_id]):
-        for index, alive in enumerate(entries.live):
-            if alive and entries.content[index] == FileContent.EQUALITY_DELETES:
-                found.update(entries.data_file(index).equality_ids or ())
-    return found
+        for entries, index in reader.live(manifests, ManifestContent.DELETES)
+        if entries.content[index] == FileContent.EQUALITY_DELETES
+        for each in entries.data_file(index).equality_ids or ()
+    }
 
 
 def _paths_of_gone(
-    reader: ManifestReader, base: TableMetadata, manifests: Sequence[ManifestFile]
-) -> dict[str, LiveFile]:
-    """The live files of manifests that no snapshot has any more, which others may delete, too."""
+    reader: ManifestReader, manifests: Sequence[ManifestFile]
+) -> dict[str, tuple[int, int]]:
+    """The contents and sizes of the live files of manifests that no snapshot has any more.
+
+    Others may delete manifests, too.
+    """
     try:
-        return live_paths(reader, base, manifests)
+        return {
+            entries.path[index]: (entries.content[index], entries.file_size_in_bytes[index])
+            for entries, index in reader.live(manifests)
+        }
     except StorageError:
         if len(manifests) == 1:
             return {}  # left to the removal of orphans
-    found: dict[str, LiveFile] = {}
+    found: dict[str, tuple[int, int]] = {}
     for each in manifests:
-        found |= _paths_of_gone(reader, base, [each])
+        found |= _paths_of_gone(reader, [each])
     return found
 
 
@@ -259,9 +256,9 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
     gone = {*expiry.snapshot_ids}
     if not gone:
         return Unneeded()
-    reader = ManifestReader(table.storage, query, table.name)
+    reader = ManifestReader(table, query)
     stay = [s for s in table.metadata.snapshots.values() if s.snapshot_id not in gone]
-    kept_manifests = {m.manifest_path: m for s in stay for m in reader.manifests_of(s)}
+    kept_manifests = reader.all_manifests_of(stay)
     candidates: dict[str, ManifestFile] = {}
     lists: list[str] = []
     for snapshot_id in expiry.snapshot_ids:
@@ -276,12 +273,14 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
             each.manifest_path: each for each in listed if each.manifest_path not in kept_manifests
         }
     # Of before: specs that only these manifests were of may be gone with them.
-    found = _paths_of_gone(reader, base, [*candidates.values()])
-    own = [each for each in _statistics(base) if each.snapshot_id in gone]
+    before = ManifestReader(replace(table, metadata=base), query)
+    found = _paths_of_gone(before, [*candidates.values()])
+    own = [each for each in base.statistics_files if each.snapshot_id in gone]
     statistics = [each.statistics_path for each in own]
     needed: Iterable[str] = ()
     if found or statistics:
-        needed = live_paths(reader, table.metadata, [*kept_manifests.values()])
+        live = reader.live(kept_manifests.values())
+        needed = [entries.path[index] for entries, index in live]
     # Whatever a file is to those that stay, and however they spell it.
     same = table.storage.same_file_key
     kept = {same(each) for each in (*needed, *kept_manifests, *_own_files(table, stay))}
@@ -290,7 +289,7 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
         return tuple(each for each in dict.fromkeys(paths) if same(each) not in kept)
 
     def files(wanted: FileContent) -> tuple[str, ...]:
-        return unkept(path for path, file in found.items() if file.content is wanted)
+        return unkept(path for path, (content, _) in found.items() if content == wanted)
 
     return Unneeded(
         files(FileContent.DATA),
@@ -299,7 +298,7 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
         unkept(candidates),
         unkept(lists),
         unkept(statistics),
-        {path: file.bytes for path, file in found.items()}
+        {path: size for path, (_, size) in found.items()}
         | {path: each.manifest_length or 0 for path, each in candidates.items()}
         | {each.statistics_path: each.file_size_in_bytes or 0 for each in own},
     )
@@ -311,10 +310,5 @@ def _own_files(table: Table, stay: Sequence[Snapshot]) -> Iterator[str]:
     yield table.metadata_location
     yield from (each.metadata_file for each in table.metadata.metadata_log)
     yield from (each.manifest_list for each in stay if each.manifest_list is not None)
-    yield from (
-        each.statistics_path for each in _statistics(table.metadata) if each.snapshot_id in kept_ids
-    )
-
-
-def _statistics(metadata: TableMetadata) -> tuple[StatisticsFile, ...]:
-    return (*metadata.statistics, *metadata.partition_statistics)
+    statistics = table.metadata.statistics_files
+    yield from (each.statistics_path for each in statistics if each.snapshot_id in kept_ids)

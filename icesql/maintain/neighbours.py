@@ -74,7 +74,7 @@ def _places(table: Table) -> Iterator[str]:
     yield from (metadata.properties[each] for each in _FOLDERS if each in metadata.properties)
     yield from (each.metadata_file for each in metadata.metadata_log)
     yield from (each.manifest_list for each in metadata.snapshots.values() if each.manifest_list)
-    for file in (*metadata.statistics, *metadata.partition_statistics):
+    for file in metadata.statistics_files:
         yield file.statistics_path
 
 

@@ -28,7 +28,6 @@ from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.deletes.vectors import Positions
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import typed_specs
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 from icesql.storage.open import Storage
 from icesql.storage.uncommitted import Uncommitted
@@ -139,18 +138,11 @@ class Others:
     def _live_positions(self) -> Iterator[DataFile]:
         if self._head is None:
             return
-        base = self.base
-        specs = typed_specs(base.metadata)
-        reader = ManifestReader(base.storage, self._query, base.name)
-        listed = [
-            each
-            for each in reader.manifests_of(self._head)
-            if each.content is ManifestContent.DELETES and each.has_live_files
-        ]
-        for _, entries in reader.entries_of(listed, lambda each: specs[each.partition_spec_id]):
-            for index, alive in enumerate(entries.live):
-                if alive and entries.content[index] == FileContent.POSITION_DELETES:
-                    yield entries.data_file(index)
+        reader = ManifestReader(self.base, self._query)
+        manifests = reader.manifests_of(self._head)
+        for entries, index in reader.live(manifests, ManifestContent.DELETES):
+            if entries.content[index] == FileContent.POSITION_DELETES:
+                yield entries.data_file(index)
 
     def deleted_positions(
         self, tasks: Mapping[int, FileScanTask], context: ScanContext

@@ -12,9 +12,7 @@ from msgspec import Struct
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.errors import NotSupportedError, StorageError
-from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.table_metadata import metadata_document
-from icesql.maintain.content_files import live_paths
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.storage.listing import ListedFile
 from icesql.storage.open import (
@@ -121,17 +119,25 @@ def referenced_paths(table: Table, query: QueryContext) -> Iterator[str]:
     yield from _texts_of(table)
     metadata = table.metadata
     yield from (each.metadata_file for each in metadata.metadata_log)
-    for each in (*metadata.statistics, *metadata.partition_statistics):
-        yield each.statistics_path
-    reader = ManifestReader(table.storage, query, table.name)
-    manifests: dict[str, ManifestFile] = {}
-    for snapshot in metadata.snapshots.values():
-        if snapshot.manifest_list is not None:
-            yield snapshot.manifest_list
-        for manifest in reader.manifests_of(snapshot):
-            manifests.setdefault(manifest.manifest_path, manifest)
-    yield from manifests
-    yield from live_paths(reader, metadata, [*manifests.values()])
+    yield from (path for path, _ in named_files(table, query))
+
+
+def named_files(table: Table, query: QueryContext) -> Iterator[tuple[str, int | None]]:
+    """Every file that a snapshot names, once, with the length that it is said to have."""
+    metadata, reader = table.metadata, ManifestReader(table, query)
+    snapshots = metadata.snapshots.values()
+    yield from ((each.manifest_list, None) for each in snapshots if each.manifest_list is not None)
+    manifests = reader.all_manifests_of(snapshots)
+    for manifest in manifests.values():
+        yield manifest.manifest_path, manifest.manifest_length
+    seen: set[str] = set()
+    for entries, index in reader.live(manifests.values()):
+        path = entries.path[index]
+        if path not in seen:
+            seen.add(path)
+            yield path, entries.file_size_in_bytes[index]
+    for each in metadata.statistics_files:
+        yield each.statistics_path, each.file_size_in_bytes
 
 
 def _texts_of(table: Table) -> Iterator[str]:

@@ -27,13 +27,11 @@ from icesql.iceberg.schema import Schema
 from icesql.modify.column_types import column_fields
 from icesql.modify.definitions.layout import partition_request, sort_request
 from icesql.modify.definitions.properties import check_properties
-from icesql.modify.engine_name import SUMMARY
-from icesql.modify.modified import Modified
-from icesql.modify.own_rows import read_of
+from icesql.modify.modified import SUMMARY, Modified
 from icesql.modify.result_types import result_fields
-from icesql.modify.rows.query_files import rows_here, write_files
+from icesql.modify.rows.new_files import rows_here, write_files
 from icesql.modify.services import StatementServices
-from icesql.modify.targets import find_named
+from icesql.modify.targets import find_named, read_of
 from icesql.sql.writes.statements import (
     ColumnDefinition,
     CreateNamespace,

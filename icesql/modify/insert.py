@@ -21,11 +21,10 @@ from icesql.errors import (
 )
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
-from icesql.modify.engine_name import SUMMARY
 from icesql.modify.evolution import Evolution
-from icesql.modify.modified import Modified
+from icesql.modify.modified import SUMMARY, Modified
 from icesql.modify.partition_clause import as_defaults, partition_values, with_values
-from icesql.modify.rows.query_files import write_files
+from icesql.modify.rows.new_files import write_files
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
 from icesql.sql.trees import exp

@@ -1,15 +1,20 @@
-"""The outcome of a statement that changes tables, and the services that it needs."""
+"""Statements that change tables: when they may, what their snapshots say, what comes of them."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from icesql.config import Settings
+from icesql.errors import ProgrammingError
+
 if TYPE_CHECKING:
     from icesql.engine.protocol import Result
     from icesql.write.written import Written
-
 
 PENDING: Final = "not committed yet"
 
@@ -65,3 +70,29 @@ def _count(number: int, what: str) -> str:
         if number >= size:
             return f"{number / size:.1f} {unit} {what}s"
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+# The package stands above this room, which may not import it.
+_VERSION: Final = str(getattr(sys.modules[__name__.partition(".")[0]], "__version__", ""))
+
+SUMMARY: Final[Mapping[str, str]] = MappingProxyType(
+    {"engine-name": "icesql", "engine-version": _VERSION}
+)
+
+
+def check_present(settings: Settings) -> None:
+    """Raise ProgrammingError where the session reads tables as they were, or at a ref of theirs.
+
+    What would be changed is not what it sees.
+    """
+    if not settings.snapshot_pinned:
+        return
+    pinned = {"SNAPSHOT TIME": settings.snapshot_time, "snapshot_ref": settings.snapshot_ref}
+    names = [name for name, value in pinned.items() if value is not None]
+    at = ", ".join(f"{name} = '{pinned[name]}'" for name in names)
+    branch = " (a branch is written to as table.branch_x)" if "snapshot_ref" in names else ""
+    raise ProgrammingError(
+        f"this session reads tables as they were ({at}); "
+        f"{' and '.join(f'RESET {name}' for name in names)} before rows are changed or tables "
+        f"altered{branch}; CREATE TABLE new_name AS SELECT … saves rows of then"
+    )

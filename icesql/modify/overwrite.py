@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,16 +19,14 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, P
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.modify.engine_name import SUMMARY
 from icesql.modify.insert import column_sources
-from icesql.modify.modified import Modified
-from icesql.modify.own_rows import read_of
+from icesql.modify.modified import SUMMARY, Modified
 from icesql.modify.partition_clause import FixedValue
 from icesql.modify.rows.changes import NewRows, RowBatch
 from icesql.modify.rows.commit import change_rows
 from icesql.modify.rows.target import row_target
 from icesql.modify.services import StatementServices
-from icesql.modify.targets import find_target
+from icesql.modify.targets import find_target, read_of
 from icesql.sql.writes.statements import Insert
 from icesql.storage.uncommitted import Uncommitted
 
@@ -67,22 +65,12 @@ def overwrite(
         if not dynamic and values:
             _check_whole(statement, table, head, wanted, services)
         new.hand_over()
-    if dynamic:
-        return commit_replace_partitions(
-            catalog,
-            table,
-            added=files,
-            start_id=start_id,
-            read=read,
-            branch=branch,
-            summary=SUMMARY,
-            schema=schema,
-            query=services.query,
-        )
-    return commit_delete_where(
+    commit: Callable[..., CommitResult] = commit_replace_partitions
+    if not dynamic:
+        commit = partial(commit_delete_where, predicate=wanted)
+    return commit(
         catalog,
         table,
-        wanted,
         added=files,
         start_id=start_id,
         read=read,

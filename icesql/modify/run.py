@@ -5,8 +5,7 @@ from __future__ import annotations
 from icesql.access import Access
 from icesql.context import Progress
 from icesql.errors import AccessDeniedError, CommitConflictError, TableNotFoundError
-from icesql.modify.modified import Modified
-from icesql.modify.present import check_present
+from icesql.modify.modified import Modified, check_present
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import as_staged, find_named
 from icesql.modify.transactions import as_pending, check_statement

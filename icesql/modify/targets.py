@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from icesql.errors import (
     found_at,
     similar_names,
 )
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.modify.modified import Modified
 from icesql.modify.services import StatementServices
@@ -24,6 +26,7 @@ from icesql.storage.new_file import check_writable
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
+    from icesql.scan.table_scan import TableScan
 
 _BRANCH: Final = "branch_"
 _WAP: Final = "write.wap.enabled"
@@ -121,3 +124,21 @@ def as_staged(done: Modified, name: TableName | None, services: StatementService
         publish = f"system.fast_forward('{table.name}', 'main', '{to}')"
     notes = done.note, f"{where}: CALL {publish} publishes it"
     return replace(done, note="; ".join(filter(None, notes)))
+
+
+def read_of(scans: Iterable[TableScan], table: Table, start_id: int | None) -> Predicate | None:
+    """A predicate of the rows that scans read of the table as it is; None if they read none.
+
+    ``start_id`` is the head of the branch that changes. A statement that names a time, a tag or
+    another branch means these rows, whatever came since.
+    """
+    own = []
+    for each in scans:
+        found = None if each.snapshot is None else each.snapshot.snapshot_id
+        # Or a newer one: the table was looked at before the query was.
+        is_now = found == start_id or found not in table.metadata.snapshots
+        if is_now and each.table.metadata.table_uuid == table.metadata.table_uuid:
+            own.append(each)
+    if not own:
+        return None
+    return own[0].row_filter if len(own) == 1 else ALWAYS_TRUE

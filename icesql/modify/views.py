@@ -19,8 +19,7 @@ from icesql.errors import CatalogError, ProgrammingError, UnsupportedSqlError, s
 from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
 from icesql.iceberg.metadata.view_changes import NewView
 from icesql.iceberg.schema import Schema
-from icesql.modify.engine_name import SUMMARY
-from icesql.modify.modified import Modified
+from icesql.modify.modified import SUMMARY, Modified
 from icesql.modify.result_types import result_fields
 from icesql.modify.services import StatementServices
 from icesql.query.views.expansion import reads_variables

@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, SnapshotNotFoundError, UnsupportedTableError
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import SpecScan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from icesql.catalog.table import Table
-    from icesql.iceberg.partitioning import PartitionSpec
-    from icesql.iceberg.types import IcebergType
 
 APPEND: Final = "append"
 REPLACE: Final = "replace"
@@ -96,7 +90,7 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
         raise UnsupportedTableError(
             "incremental reads where the catalog plans the scans", table=table.name
         )
-    reader = ManifestReader(table.storage, query, table.name)
+    reader = ManifestReader(table, query)
     stored_id = snapshot.id_in_manifests
     own = [
         manifest
@@ -105,20 +99,9 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
         and manifest.added_snapshot_id in (stored_id, None)
     ]
 
-    def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
-        spec = table.metadata.specs.get(manifest.partition_spec_id)
-        if spec is None:
-            raise CorruptFileError(
-                manifest.manifest_path,
-                f"written by partition spec {manifest.partition_spec_id}, "
-                "which the table's metadata does not have",
-            )
-        scan = SpecScan(spec, ALWAYS_TRUE, table.metadata.schema, table.metadata)
-        return scan.spec, scan.types
-
     added = tuple(
         entries.data_file(index)
-        for _, entries in reader.entries_of(own, spec_of)
+        for _, entries in reader.entries_of(own)
         for index in range(entries.count)
         if entries.status[index] == _ADDED and entries.snapshot_id[index] == stored_id
     )

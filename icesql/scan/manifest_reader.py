@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from icesql.catalog.table import Table
 from icesql.context import Progress, QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.avro.container import AvroFile
 from icesql.iceberg.manifest.entries import FilterColumns, ManifestEntries
 from icesql.iceberg.manifest.manifest import (
+    ManifestContent,
     ManifestFile,
     check_content,
     decode_manifest,
@@ -23,8 +25,9 @@ from icesql.iceberg.manifest.manifest import (
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.types import IcebergType
+from icesql.scan.spec_scan import typed_specs
 from icesql.storage.cache import kept
-from icesql.storage.open import MANIFEST_LIST_BYTES, Storage, most_of_manifest
+from icesql.storage.open import MANIFEST_LIST_BYTES, most_of_manifest
 
 T = TypeVar("T")
 
@@ -53,8 +56,8 @@ SpecOf = Callable[[ManifestFile], tuple[PartitionSpec, Sequence[IcebergType]]]
 class ManifestReader:
     """The manifests of one table for one statement; the storage's cache keeps decoded ones."""
 
-    def __init__(self, storage: Storage, query: QueryContext, table: str) -> None:
-        self._storage, self._query, self._table = storage, query, table
+    def __init__(self, table: Table, query: QueryContext) -> None:
+        self._table, self._storage, self._query = table, table.storage, query
         self._list: str | None = None
         self._disk: tuple[ColumnsOnDisk, frozenset[tuple[str, int]]] | None = None
 
@@ -66,7 +69,7 @@ class ManifestReader:
         storage = self._storage
         if snapshot.key_id is not None:
             raise UnsupportedTableError(
-                "encryption (the manifest list is encrypted)", table=self._table
+                "encryption (the manifest list is encrypted)", table=self._table.name
             )
         path = self._list = snapshot.manifest_list
 
@@ -83,6 +86,14 @@ class ManifestReader:
         key = None if path is None else storage.cache_key("manifest list", path)
         return kept(storage.cache, key, read)
 
+    def all_manifests_of(self, snapshots: Iterable[Snapshot]) -> dict[str, ManifestFile]:
+        """The manifests of several snapshots by their paths, each once."""
+        return {
+            each.manifest_path: each
+            for snapshot in snapshots
+            for each in self.manifests_of(snapshot)
+        }
+
     def keep(self, snapshot: Snapshot, listed: Sequence[ManifestFile], head: str | None) -> None:
         """Keep the manifests of a list that was just written, and let go of those of ``head``.
 
@@ -98,13 +109,45 @@ class ManifestReader:
             # A session that commits often would fill its cache with what nobody asks for.
             storage.cache.remove(storage.cache_key("manifest list", head))
 
+    @cached_property
+    def _specs(self) -> dict[int, tuple[PartitionSpec, tuple[IcebergType, ...]]]:
+        return typed_specs(self._table.metadata)
+
+    def _spec_of(self, manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
+        number = manifest.partition_spec_id
+        if number not in self._specs:
+            raise CorruptFileError(
+                manifest.manifest_path, f"the table has no partition spec {number}"
+            )
+        return self._specs[number]
+
+    def live(
+        self, manifests: Iterable[ManifestFile], content: ManifestContent | None = None
+    ) -> Iterator[tuple[ManifestEntries, int]]:
+        """Each live file as entries and its place in them.
+
+        Of one content those of manifests that say that they have some, else those of all manifests.
+        """
+        listed = [
+            each
+            for each in manifests
+            if content is None or (each.content is content and each.has_live_files)
+        ]
+        for _, entries in self.entries_of(listed):
+            for index, alive in enumerate(entries.live):
+                if alive:
+                    yield entries, index
+
     def entries_of(
-        self, manifests: Sequence[ManifestFile], spec_of: SpecOf
+        self, manifests: Sequence[ManifestFile], spec_of: SpecOf | None = None
     ) -> Iterator[tuple[ManifestFile, ManifestEntries]]:
         """Each manifest with its entries, in the order given, read as they are asked for.
 
-        Raises UnsupportedTableError for an encrypted manifest, QueryCancelledError between two.
+        ``spec_of`` is not given where all specs have the types of the current schema. Raises
+        UnsupportedTableError for an encrypted manifest, CorruptFileError for a spec that the table
+        has not, QueryCancelledError between two.
         """
+        spec_of = spec_of or self._spec_of
         for done, (manifest, read) in enumerate(self._ahead(manifests)):
             self._query.check()
             yield manifest, self._decoded(manifest, read, spec_of)
@@ -349,7 +392,7 @@ class ManifestReader:
         if manifest.key_metadata:
             raise UnsupportedTableError(
                 "encryption (a manifest is encrypted)",
-                table=self._table,
+                table=self._table.name,
                 path=manifest.manifest_path,
             )
 

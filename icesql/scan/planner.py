@@ -173,7 +173,7 @@ class _Walk:
         self._prunes = query.settings.prune
         self._filter = _trusted(scan) if self._prunes else ALWAYS_TRUE
         self._conditions = _trusted_conditions(scan) if self._prunes else ()
-        self._manifests = ManifestReader(scan.table.storage, query, scan.table.name)
+        self._manifests = ManifestReader(scan.table, query)
         self._specs: dict[int, SpecScan] = {}
         self._delete_manifests: list[ManifestFile] = []
         self._places: set[str] = set()  # the live data files

@@ -36,7 +36,7 @@ def verify_snapshot(scan: TableScan, query: QueryContext) -> int:
             "verify = full where the catalog plans the scans", table=scan.table.name
         )
     storage = scan.table.storage
-    reader = ManifestReader(storage, query, scan.table.name)
+    reader = ManifestReader(scan.table, query)
     manifests = reader.manifests_of(snapshot)
 
     def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:

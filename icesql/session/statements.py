@@ -136,7 +136,7 @@ def insert_many(
 ) -> Outcome:
     """One INSERT with several sets of values: the rows of all of them in one commit."""
     from icesql.modify.insert import insert_many as insert
-    from icesql.modify.present import check_present
+    from icesql.modify.modified import check_present
     from icesql.modify.run import check_writes
     from icesql.modify.transactions import as_pending, begin_by_itself
     from icesql.session.services import Services

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -135,7 +135,7 @@ def encode_rows(table: pa.Table, shape: FileShape, plain: frozenset[str]) -> Enc
 class ParquetFile:
     """One file being written; each table that it takes is a row group.
 
-    ``plain`` columns have no dictionary.
+    ``plain`` columns have no dictionary. Used as a context, nothing of it is left after an error.
     """
 
     def __init__(
@@ -178,28 +178,31 @@ class ParquetFile:
             self.rows += encoded.rows
 
     def finish(self) -> WrittenFile:
-        """Let the file appear under its name. What fails leaves nothing behind."""
-        try:
-            if not self._parts:
-                self.write(self.shape.arrow.empty_table())
-            rest = rest_of_file(self._parts, self._file.size, self.rows)
-            rest = annotated(rest, self.shape.logical_types)
-            # As a reader sees it.
-            footer = pq.read_metadata(pa.BufferReader(rest))
-            self._file.write(rest)
-            shape = self.shape
-            metrics = file_metrics(
-                footer, shape.leaf_ids, shape.schema, shape.modes, self._nans, self._extents
-            )
-            size = self._file.finish()
-        except BaseException:
-            self._file.abandon()
-            raise
+        """Let the file appear under its name."""
+        if not self._parts:
+            self.write(self.shape.arrow.empty_table())
+        rest = rest_of_file(self._parts, self._file.size, self.rows)
+        rest = annotated(rest, self.shape.logical_types)
+        # As a reader sees it.
+        footer = pq.read_metadata(pa.BufferReader(rest))
+        self._file.write(rest)
+        shape = self.shape
+        metrics = file_metrics(
+            footer, shape.leaf_ids, shape.schema, shape.modes, self._nans, self._extents
+        )
+        size = self._file.finish()
         return WrittenFile(self._file.path, size, self.rows, metrics, tuple(self._origins))
 
     def abandon(self) -> None:
         """Leave nothing behind."""
         self._file.abandon()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            self.abandon()
 
 
 def writer_arguments(shape: FileShape, unrepeated: frozenset[str], rows: int) -> dict[str, Any]:

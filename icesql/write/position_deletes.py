@@ -113,14 +113,10 @@ def _write(
     types = partition_types(spec, metadata.file_schema)
     folder = partition_path(spec, metadata.file_schema, types, data_file.partition)
     path = data_locations(metadata).path(f"{name}-deletes.parquet", folder)
-    file = ParquetFile(storage, path, shape)
-    try:
+    with ParquetFile(storage, path, shape) as file:
         for columns in groups:
             file.write(pa.table(list(columns), schema=shape.arrow))
         return file.finish()
-    except BaseException:
-        file.abandon()
-        raise
 
 
 def _row_groups(path: str, rows: npt.NDArray[np.int64]) -> Iterator[tuple[pa.Array, pa.Array]]:

@@ -22,7 +22,6 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.new_spec import PartitionRequest
 from icesql.iceberg.schema import Schema
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import source_schema
 
 SCHEMA = Schema((t.NestedField(1, "id", t.LONG), t.NestedField(2, "p", t.STRING)))
 FAST = {"commit.retry.min-wait-ms": "1", "commit.retry.max-wait-ms": "20"}
@@ -124,23 +123,13 @@ def head(table: Table, branch: str = "main") -> Snapshot:
 
 
 def manifests(table: Table, snapshot: Snapshot | None = None) -> tuple[ManifestFile, ...]:
-    return ManifestReader(table.storage, QueryContext(), table.name).manifests_of(
-        snapshot or head(table)
-    )
+    return ManifestReader(table, QueryContext()).manifests_of(snapshot or head(table))
 
 
 def entries(table: Table, snapshot: Snapshot | None = None) -> list[ManifestEntries]:
     """The entries of each manifest of a snapshot."""
-    from icesql.iceberg.partitioning import partition_types
-
-    def spec_of(manifest: ManifestFile) -> Any:
-        spec = table.metadata.specs[manifest.partition_spec_id]
-        return spec, partition_types(
-            spec, source_schema(spec, table.metadata.schema, table.metadata)
-        )
-
-    reader = ManifestReader(table.storage, QueryContext(), table.name)
-    return [found for _, found in reader.entries_of(manifests(table, snapshot), spec_of)]
+    reader = ManifestReader(table, QueryContext())
+    return [found for _, found in reader.entries_of(manifests(table, snapshot))]
 
 
 def told(table: Table, snapshot: Snapshot | None = None) -> list[list[tuple[str, int, int]]]:

@@ -20,6 +20,7 @@ from icesql.engine.spark.writing import job as job_module
 from icesql.engine.spark.writing.frame import collect_written
 from icesql.engine.spark.writing.job import (
     PartitionJob,
+    RowsTask,
     WriteJob,
     partition_numbers,
     run_jobs,
@@ -44,7 +45,7 @@ def needs_spark() -> None:
 
 
 def task(tmp_path: Path) -> WriteTask:
-    return task_of(metadata(tmp_path, *FIELDS, spec=[(1, "bucket[4]", "b")]))
+    return task_of(metadata(tmp_path, *FIELDS, spec="1 bucket[4] b"))
 
 
 def spark_rows(*numbers: int) -> pa.RecordBatch:
@@ -55,7 +56,7 @@ def spark_rows(*numbers: int) -> pa.RecordBatch:
 
 
 def written(task: WriteTask, *batches: pa.RecordBatch) -> tuple[bytes, bool]:
-    job = WriteJob(task, COLUMNS, TaskMemory())
+    job = RowsTask(WriteJob(task), COLUMNS, TaskMemory())
     (row,) = write_batches(pack((MARK, job)), iter(batches))
     ((described, repeated),) = (each.values() for each in row.to_pylist())
     return described, repeated

@@ -25,7 +25,6 @@ from icesql.iceberg.manifest.writing.manifest_writer import added_entry, existin
 from icesql.iceberg.metadata.changes.updates import AddSnapshot, SetSnapshotRef
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import typed_specs
 from tests.read.read_tables import (
     data_file,
     equality_deletes,
@@ -80,17 +79,13 @@ class Ward:
     def files(self, content: FileContent) -> list[DataFile]:
         """The live files of main, data or deletes."""
         table = self.table
-        specs = typed_specs(table.metadata)
-        reader = ManifestReader(table.storage, QueryContext(), table.name)
+        reader = ManifestReader(table, QueryContext())
         snapshot = table.metadata.current_snapshot
         assert snapshot is not None
         return [
             entries.data_file(index)
-            for _, entries in reader.entries_of(
-                reader.manifests_of(snapshot), lambda each: specs[each.partition_spec_id]
-            )
-            for index, alive in enumerate(entries.live)
-            if alive and entries.content[index] == content
+            for entries, index in reader.live(reader.manifests_of(snapshot))
+            if entries.content[index] == content
         ]
 
     def write(

@@ -192,7 +192,7 @@ def test_a_connection_that_only_reads_explains(history: Any, catalog: dict[str, 
 
 
 _TOY = """
-from icesql.modify.procedures.plan import Plan, Rows, Step
+from icesql.modify.procedures.procedure import Plan, Rows, Step
 from icesql.modify.procedures.procedure import TABLE, Parameter, procedure
 
 

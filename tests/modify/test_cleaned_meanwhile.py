@@ -106,7 +106,7 @@ def test_the_snapshot_of_a_commit_is_expired_before_its_clean_up(
     assert len(con.execute("SELECT * FROM s.t").fetchall()) == wanted
 
 
-@pytest.mark.parametrize("moment", ["unneeded", "live_paths"])
+@pytest.mark.parametrize("moment", ["unneeded", "_paths_of_gone"])
 def test_two_expiries_at_once(
     both: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, moment: str
 ) -> None:

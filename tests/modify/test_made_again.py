@@ -553,7 +553,7 @@ def test_partial_progress_survives_the_expiry_of_another_session(
 
 
 def test_deletes_are_rewritten_over_the_expiry_of_another_session(con, other, monkeypatch) -> None:
-    from icesql.maintain import delete_files as procedure
+    from icesql.maintain.deletes import options as procedure
 
     con.execute(
         "CREATE TABLE s.t (p INT, x INT) PARTITIONED BY (p) TBLPROPERTIES ("

@@ -48,7 +48,7 @@ class ManifestStore:
 
     def __init__(self, table: Table, snapshot_id: int, own: OwnFiles, query: QueryContext) -> None:
         self.snapshot_id, self._own = snapshot_id, own
-        self._reader = ManifestReader(table.storage, query, table.name)
+        self._reader = ManifestReader(table, query)
         self._unique, self._numbers = str(uuid.uuid4()), count()
         self._bytes_per_entry: float = _GUESSED_BYTES
         self._live: dict[ManifestFile, tuple[Carried, ...]] = {}

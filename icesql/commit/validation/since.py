@@ -19,13 +19,10 @@ from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, rows_changed
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ADDED, DELETED, ManifestEntries
-from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.partitioning import PartitionSpec
-from icesql.iceberg.types import IcebergType
 from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import typed_specs
 
 APPEND: Final = "append"
 OVERWRITE: Final = "overwrite"
@@ -77,7 +74,7 @@ class Since:
             number = 0 if start is None else start.sequence_number
         self.number = number
         self._ids = frozenset(each.id_in_manifests for each in self.snapshots)
-        self._reader = ManifestReader(base.storage, query, base.name)
+        self._reader = ManifestReader(base, query)
 
     def changed(
         self, content: ManifestContent, operations: Collection[str] | None = None
@@ -91,7 +88,7 @@ class Since:
             if manifest.content is content
             and manifest.added_snapshot_id in (each.id_in_manifests, None)
         ]
-        read = self._reader.entries_of([manifest for _, manifest in listed], self._spec_of)
+        read = self._reader.entries_of([manifest for _, manifest in listed])
         for (operation, _), (_, entries) in zip(listed, read, strict=True):
             own = [n for n, each in enumerate(entries.snapshot_id) if each in self._ids]
             added = [n for n in own if entries.status[n] == ADDED]
@@ -172,19 +169,6 @@ class Since:
                 if not specs[delete.spec_id].is_unpartitioned:
                     return f"rows of the partition that gets {file.path} were deleted"
         return None
-
-    @cached_property
-    def _specs(self) -> dict[int, tuple[PartitionSpec, tuple[IcebergType, ...]]]:
-        return typed_specs(self.base.metadata)
-
-    def _spec_of(self, manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
-        found = self._specs.get(manifest.partition_spec_id)
-        if found is None:
-            raise CorruptFileError(
-                manifest.manifest_path,
-                f"the table has no partition spec {manifest.partition_spec_id}",
-            )
-        return found
 
 
 def _since(

@@ -179,6 +179,11 @@ class TableMetadata(Struct, frozen=True, dict=True, weakref=True):
         text = self.properties.get(PROPERTY)
         return None if text is None else parse_name_mapping(text)
 
+    @property
+    def statistics_files(self) -> tuple[StatisticsFile, ...]:
+        """Those of snapshots and of their partitions."""
+        return self.statistics + self.partition_statistics
+
     @cached_property
     def file_schema(self) -> Schema:
         """The current schema and every column that a schema of this table ever had.

@@ -5,7 +5,7 @@ Source: Java ``RewritePositionDeleteFilesSparkAction`` and ``BinPackRewritePosit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -25,21 +25,18 @@ from icesql.maintain.deletes.run import Converted, convert
 from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.planner import plan
-from icesql.scan.spec_scan import typed_specs
 from icesql.scan.table_scan import TableScan
+from icesql.scan.tasks.packing import pack
 from icesql.scan.tasks.task import FileScanTask
 from icesql.storage.new_file import check_writable
 
-_TARGET: Final = "target-file-size-bytes"
-_NUMBERS: Final = (
-    _TARGET, "min-file-size-bytes", "max-file-size-bytes", "min-input-files",
-    "max-file-group-size-bytes",
+_OPTIONS: Final = (
+    "target-file-size-bytes", "min-file-size-bytes", "max-file-size-bytes", "min-input-files",
+    "max-file-group-size-bytes", "rewrite-all", "partial-progress.enabled",
+    "partial-progress.max-commits",
 )  # fmt: skip
-_PARTIAL: Final = "partial-progress.enabled"
-_MOST_COMMITS: Final = "partial-progress.max-commits"
-_COMMITS: Final = 10
 # What says only how Spark's jobs run.
-_NO_MATTER: Final = ("max-concurrent-file-group-rewrites", "rewrite-job-order")
+_NO_MATTER: Final = {"max-concurrent-file-group-rewrites", "rewrite-job-order"}
 
 
 class DeleteOptions(Struct, frozen=True):
@@ -51,10 +48,10 @@ class DeleteOptions(Struct, frozen=True):
     target: int
     smallest: int
     largest: int
-    min_files: int = 5
-    group_size: int = 100 << 30
-    all: bool = False
-    most_commits: int = 1
+    min_files: int
+    group_size: int
+    all: bool
+    most_commits: int
 
     def commits(self, groups: Sequence[DeleteGroup]) -> Iterator[Sequence[DeleteGroup]]:
         """The groups of each commit."""
@@ -65,32 +62,33 @@ class DeleteOptions(Struct, frozen=True):
     @classmethod
     def of(cls, given: Mapping[str, str], properties: Mapping[str, str]) -> DeleteOptions:
         """From the options of the procedure. Raises ProgrammingError naming a bad one."""
-        left = {key: value for key, value in given.items() if key not in _NO_MATTER}
-        everything = _flag(left, "rewrite-all")
-        partial = _flag(left, _PARTIAL)
-        most = _number(left, _MOST_COMMITS)
-        if most == 0:
-            raise ProgrammingError(f"{_MOST_COMMITS} is 0; it is a number from 1 on")
-        numbers = {each: _number(left, each) for each in _NUMBERS}
-        for each in (*_NUMBERS, "rewrite-all", _PARTIAL, _MOST_COMMITS):
-            left.pop(each, None)
-        if left:
-            known = ", ".join((*_NUMBERS, "rewrite-all", _PARTIAL, _MOST_COMMITS))
-            raise ProgrammingError(f"there is no option {min(left)}; there are {known}")
-        target = numbers[_TARGET]
-        if target is None:
-            target = number_property(properties, "write.delete.target-file-size-bytes", 0)
-            target = target or 64 << 20
-        smallest = numbers["min-file-size-bytes"]
-        largest = numbers["max-file-size-bytes"]
+        for each in sorted(given.keys() - _NO_MATTER - {*_OPTIONS}):
+            raise ProgrammingError(f"there is no option {each}; there are {', '.join(_OPTIONS)}")
+        of_target, of_smallest, of_largest, of_files, of_group, of_all, partial, commits = _OPTIONS
+
+        def number(name: str, default: int, least: int = 0) -> int:
+            return number_property(given, name, default, least, "option")
+
+        def flag(name: str) -> bool:
+            text = given.get(name, "false").lower()
+            if text not in ("true", "false"):
+                raise ProgrammingError(f"the option {name} is {text!r}; it can be true or false")
+            return text == "true"
+
+        if of_target in given:
+            target = number(of_target, 0)
+        else:
+            name = "write.delete.target-file-size-bytes"
+            target = number_property(properties, name, 0) or 64 << 20
+        most = number(commits, 10, 1)
         found = cls(
             target,
-            int(target * 0.75) if smallest is None else smallest,
-            int(target * 1.8) if largest is None else largest,
-            numbers["min-input-files"] or 5,
-            numbers["max-file-group-size-bytes"] or 100 << 30,
-            everything,
-            (most or _COMMITS) if partial else 1,
+            number(of_smallest, int(target * 0.75)),
+            number(of_largest, int(target * 1.8)),
+            number(of_files, 0) or 5,
+            number(of_group, 0) or 100 << 30,
+            flag(of_all),
+            most if flag(partial) else 1,
         )
         if not 0 <= found.smallest < found.target < found.largest:
             raise ProgrammingError(
@@ -105,11 +103,6 @@ class DeleteGroup(Struct, frozen=True):
 
     files: tuple[DataFile, ...]
     reason: str
-
-    @property
-    def bytes(self) -> int:
-        """The size of all of them."""
-        return sum(each.file_size_in_bytes for each in self.files)
 
 
 def plan_delete_files(
@@ -147,38 +140,21 @@ def plan_delete_files(
 
 
 def _position_files(table: Table, snapshot: Snapshot, query: QueryContext) -> Iterator[DataFile]:
-    metadata = table.metadata
-    specs = typed_specs(metadata)
-    reader = ManifestReader(table.storage, query, table.name)
-    listed = [
-        each
-        for each in reader.manifests_of(snapshot)
-        if each.content is ManifestContent.DELETES and each.has_live_files
-    ]
-    for _, entries in reader.entries_of(listed, lambda each: specs[each.partition_spec_id]):
-        for index, alive in enumerate(entries.live):
-            if not alive:
-                continue
-            file = entries.data_file(index)
-            if file.content is FileContent.POSITION_DELETES and not file.is_deletion_vector:
-                yield file
+    reader = ManifestReader(table, query)
+    for entries, index in reader.live(reader.manifests_of(snapshot), ManifestContent.DELETES):
+        file = entries.data_file(index)
+        if file.content is FileContent.POSITION_DELETES and not file.is_deletion_vector:
+            yield file
 
 
-def _packed(files: Sequence[DataFile], options: DeleteOptions) -> Iterator[list[DataFile]]:
+def _packed(files: Iterable[DataFile], options: DeleteOptions) -> Iterator[list[DataFile]]:
     """The candidates of a partition in groups of a bounded size."""
-    group: list[DataFile] = []
-    size = 0
-    for each in files:
-        length = each.file_size_in_bytes
-        if not (options.all or length < options.smallest or length > options.largest):
-            continue
-        if group and size + length > options.group_size:
-            yield group
-            group, size = [], 0
-        group.append(each)
-        size += length
-    if group:
-        yield group
+    odd = (
+        each
+        for each in files
+        if options.all or not options.smallest <= each.file_size_in_bytes <= options.largest
+    )
+    return pack(odd, options.group_size, lambda each: each.file_size_in_bytes, lookback=1)
 
 
 def _group(files: Sequence[DataFile], options: DeleteOptions) -> DeleteGroup | None:
@@ -229,31 +205,30 @@ def _planned(table: Table, groups: Sequence[DeleteGroup], query: QueryContext) -
     chosen = {each.path: number for number, group in enumerate(groups) for each in group.files}
     # Others may have removed some since the groups were made.
     live = () if start is None else _position_files(table, start, query)
-    tasks: dict[tuple[str, int], FileScanTask] = {}
-    ages: dict[tuple[str, int], int] = {}
+    tasks: dict[tuple[str, int], tuple[FileScanTask, int]] = {}  # each with the age of its deletes
     vectors = metadata.format_version > 2
     for task in planned.files:
         path = task.data_file.path
         own = [each for each in task.deletes if each.content is FileContent.POSITION_DELETES]
         numbers = {chosen[each.path] for each in own if each.path in chosen}
         if vectors and numbers:
-            tasks[path, 0] = replace(task, deletes=tuple(own))
-            ages[path, 0] = max(each.sequence_number for each in own)
+            age = max(each.sequence_number for each in own)
+            tasks[path, 0] = replace(task, deletes=tuple(own)), age
             continue
         for number in sorted(numbers):
             of_group = tuple(each for each in own if chosen.get(each.path) == number)
-            tasks[path, number] = replace(task, deletes=of_group)
-            ages[path, number] = max(each.sequence_number for each in groups[number].files)
+            age = max(each.sequence_number for each in groups[number].files)
+            tasks[path, number] = replace(task, deletes=of_group), age
     return DeletesPlan(
         table,
         MAIN,
         start,
         planned.context,
-        (*tasks.values(),),
+        tuple(task for task, _ in tasks.values()),
         keys=False,
         which=tuple(each for each in live if each.path in chosen),
         groups=tuple(number for _, number in tasks),
-        ages=(*ages.values(),),
+        ages=tuple(age for _, age in tasks.values()),
         one_file=not vectors and delete_granularity(metadata.properties) == "partition",
     )
 
@@ -266,14 +241,3 @@ def delete_granularity(properties: Mapping[str, str]) -> str:
             f"the table property write.delete.granularity = {found!r}: file or partition"
         )
     return found
-
-
-def _flag(given: Mapping[str, str], name: str) -> bool:
-    text = given.get(name, "false").lower()
-    if text not in ("true", "false"):
-        raise ProgrammingError(f"the option {name} is {text!r}; it can be true or false")
-    return text == "true"
-
-
-def _number(given: Mapping[str, str], name: str) -> int | None:
-    return number_property(given, name, 0, kind="option") if name in given else None

@@ -26,16 +26,16 @@ from icesql.commit.rows import RewrittenFiles, commit_rewrite
 from icesql.context import Progress, QueryContext
 from icesql.errors import InternalError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.maintain.deletes.plan import DeletesPlan
 from icesql.maintain.deletes.task import DeletesTask, found_by, tasks_of
-from icesql.maintain.others import Deleted, NewDeletes, Others, equality_deletes
+from icesql.maintain.others import NewDeletes, Others, equality_deletes
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import DeleteIndex
+from icesql.scan.deletes.vectors import Positions
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import typed_specs
+from icesql.scan.tasks.packing import pack
 from icesql.scan.tasks.task import FileScanTask
 from icesql.storage.uncommitted import Uncommitted
 from icesql.work.run import Runner, Work, files_of_tasks, run_here
@@ -182,11 +182,21 @@ class _Conversion:
                 added.append(delete)
                 rows += count
                 removed += [each for each in task.deletes if each.is_deletion_vector]
-        for part in _parts(touched):
-            deleted = others.deleted_positions(part, self._plan.context)
-            for number, task in part.items():
-                count = self._united(number, task, deleted[number], others, added, removed)
-                rows += count
+        for number, task, after in self._deleted(touched, others):
+            if number not in self._found:
+                continue
+            own = replace(task, deletes=(self._found[number][0],))
+            found = PositionDeletes(self._plan.context, (own,), self._query).positions(own)
+            if found is None:
+                continue
+            taken = np.setdiff1d(found, after, assume_unique=True)
+            if not len(taken):
+                continue
+            rows += len(taken)
+            if base.metadata.format_version > 2:
+                taken = np.union1d(taken, after)
+                removed += [each for each in others.positions_of(task) if each.is_deletion_vector]
+            added.append(self._again.of(base, task.data_file, taken))
         useless, self.left = self._useless(base, head, others)
         self.rows = rows
         paths = frozenset(each.path for each in useless)
@@ -212,17 +222,13 @@ class _Conversion:
                 # It has rows of other data files, or of deletes that are there still.
                 made, _ = self._found[number]
                 added[made.path], ages[made.path] = made, self._plan.ages[number]
-        for part in _parts(touched):
-            for number, deleted in others.deleted_positions(part, self._plan.context).items():
-                task = part[number]
-                if len(deleted.taken_back):
-                    others.refuse(f"deletes of {task.data_file.path} were taken back")
-                live = others.positions_of(task)
-                # Readers of a vector look at no other positions: it has to have all of them.
-                has_vector = any(each.is_deletion_vector for each in live)
-                if version > 2 and not has_vector and len(deleted.after):
-                    made = self._again.of(others.base, task.data_file, deleted.after)
-                    added[made.path] = made
+        for _, task, after in self._deleted(touched, others):
+            live = others.positions_of(task)
+            # Readers of a vector look at no other positions: it has to have all of them.
+            has_vector = any(each.is_deletion_vector for each in live)
+            if version > 2 and not has_vector and len(after):
+                made = self._again.of(others.base, task.data_file, after)
+                added[made.path] = made
         of_none = frozenset(
             delete.path
             for number, task in enumerate(self._plan.tasks)
@@ -234,36 +240,21 @@ class _Conversion:
             deletes_read=True,
         )  # fmt: skip
 
-    def _united(
-        self,
-        number: int,
-        task: FileScanTask,
-        deleted: Deleted,
-        others: Others,
-        added: list[DataFile],
-        removed: list[DataFile],
-    ) -> int:
-        """Add the deletes of a file of which others deleted rows meanwhile; how many rows are ours.
+    def _deleted(
+        self, touched: Mapping[int, FileScanTask], others: Others
+    ) -> Iterator[tuple[int, FileScanTask, Positions]]:
+        """The positions that are deleted now of files that others touched.
 
         Raises CommitConflictError where they took deletes back.
         """
-        if len(deleted.taken_back):
-            others.refuse(f"deletes of {task.data_file.path} were taken back")
-        if number not in self._found:
-            return 0
-        own = replace(task, deletes=(self._found[number][0],))
-        found = PositionDeletes(self._plan.context, (own,), self._query).positions(own)
-        if found is None:
-            return 0
-        taken = np.setdiff1d(found, deleted.after, assume_unique=True)
-        count = len(taken)
-        if not count:
-            return 0
-        if others.base.metadata.format_version > 2:
-            taken = np.union1d(taken, deleted.after)
-            removed += [each for each in others.positions_of(task) if each.is_deletion_vector]
-        added.append(self._again.of(others.base, task.data_file, taken))
-        return count
+        for part in pack(touched.items(), _ROWS_AT_ONCE, _rows, lookback=1):
+            tasks = dict(part)
+            found = others.deleted_positions(tasks, self._plan.context)
+            for number, deleted in found.items():
+                if len(deleted.taken_back):
+                    path = tasks[number].data_file.path
+                    others.refuse(f"deletes of {path} were taken back")
+                yield number, tasks[number], deleted.after
 
     def _useless(
         self, base: Table, head: Snapshot | None, others: Others
@@ -271,21 +262,11 @@ class _Conversion:
         """The equality deletes that need not stay, and how many do."""
         if head is None:
             return [], 0
-        metadata = base.metadata
-        specs = typed_specs(metadata)
-        reader = ManifestReader(base.storage, self._query, base.name)
-        listed = [each for each in reader.manifests_of(head) if each.has_live_files]
-
-        def live(content: ManifestContent) -> Iterator[tuple[ManifestEntries, int]]:
-            own = [each for each in listed if each.content is content]
-            for _, entries in reader.entries_of(own, lambda each: specs[each.partition_spec_id]):
-                for index, alive in enumerate(entries.live):
-                    if alive:
-                        yield entries, index
-
+        metadata, reader = base.metadata, ManifestReader(base, self._query)
+        listed = reader.manifests_of(head)
         equality = [
             entries.data_file(index)
-            for entries, index in live(ManifestContent.DELETES)
+            for entries, index in reader.live(listed, ManifestContent.DELETES)
             if entries.content[index] == FileContent.EQUALITY_DELETES
         ]
         index_of = DeleteIndex(equality, metadata.specs, metadata.file_schema, self._key_of)
@@ -298,7 +279,7 @@ class _Conversion:
             self._key_of(each.data_file.path) for each in self._plan.tasks if others.is_gone(each)
         }
         found: set[str] = set()
-        for entries, index in live(ManifestContent.DATA):
+        for entries, index in reader.live(listed, ManifestContent.DATA):
             key = self._key_of(entries.path[index])
             if key not in looked_at:
                 needed.update(map(file_key, index_of.deletes_of(entries.data_file(index))))
@@ -310,15 +291,5 @@ class _Conversion:
         return useless, len(equality) - len(useless)
 
 
-def _parts(tasks: Mapping[int, FileScanTask]) -> Iterator[dict[int, FileScanTask]]:
-    """The files, some at once."""
-    part: dict[int, FileScanTask] = {}
-    rows = 0
-    for number, task in tasks.items():
-        if part and rows + task.data_file.record_count > _ROWS_AT_ONCE:
-            yield part
-            part, rows = {}, 0
-        part[number] = task
-        rows += task.data_file.record_count
-    if part:
-        yield part
+def _rows(task: tuple[int, FileScanTask]) -> int:
+    return task[1].data_file.record_count

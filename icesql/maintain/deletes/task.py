@@ -186,16 +186,12 @@ def divide(
         yield part
 
 
-def _vectors(task: DeletesTask) -> bool:
-    return task.metadata.format_version > 2
-
-
 def _found(task: DeletesTask, query: QueryContext) -> Iterator[tuple[int, int, Positions]]:
     """Of each file that loses rows its place, how many, and their sorted positions.
 
     With keys a vector has those of its position deletes besides, which are not counted.
     """
-    scan, with_older = task.scan, _vectors(task)
+    scan, with_older = task.scan, task.metadata.format_version > 2
     older = PositionDeletes(scan.context, scan.tasks, query)
     if not task.keys:
         for place, each in enumerate(scan.tasks):

@@ -8,19 +8,28 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
-from icesql.errors import DataError, IntegrityError, NotSupportedError, ProgrammingError
+from icesql.commit.snapshot_operation import SnapshotOperation
+from icesql.errors import (
+    CommitConflictError,
+    DataError,
+    IntegrityError,
+    NotSupportedError,
+    ProgrammingError,
+)
 from icesql.iceberg import types as t
 from icesql.iceberg.avro_name import avro_name
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.iceberg.metadata.name_mapping import NameMapping, parse_name_mapping
+from icesql.iceberg.metadata.changes.updates import SetProperties, Update
+from icesql.iceberg.metadata.name_mapping import PROPERTY, NameMapping, parse_name_mapping
 from icesql.iceberg.schema import Schema
 from icesql.maintain.importing.column_types import check_types
 from icesql.maintain.importing.folders import FoundFile
@@ -30,9 +39,12 @@ from icesql.read.columns.values import one_value
 from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import FileField, arrow_fields, table_fields, walk
 from icesql.scan.tasks.task import ScanContext
-from icesql.storage.open import Storage
+from icesql.storage.open import Storage, is_local, local_spellings, split_path
 from icesql.write.file_metrics import file_metrics
 from icesql.write.metrics_config import COUNTS, MetricsMode, metrics_modes
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Table
 
 UNMAPPED: Final = -1
 
@@ -271,3 +283,38 @@ def _check_required(
             if nullable and (unknown or statistics.null_count):
                 found = "may have NULL: its footer does not say" if unknown else "has NULL"
                 raise IntegrityError(f'{path}: column "{column.name}" is required, and {found}')
+
+
+class AddFiles(SnapshotOperation):
+    """The files, and the name mapping by which they are read where the table had none."""
+
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
+        """See ``SnapshotOperation``. Raises CommitConflictError where the mapping was changed."""
+        added = super().updates(base, attempt, now_ms)
+        found = self.found
+        mapping = base.metadata.name_mapping
+        if mapping is None and found.metadata.name_mapping is None:
+            text = name_mapping_json(found.metadata.schema)
+            return SetProperties({PROPERTY: text}), *added
+        if mapping is None or not mapping.holds(mapping_of(found)):
+            raise CommitConflictError(
+                f"the property {PROPERTY} of {base.name}, which says what columns the files have, "
+                "was changed meanwhile; nothing was added, run the statement again"
+            )
+        return added
+
+
+class Spelling(Struct, frozen=True):
+    """How the table spells paths of this machine: ``file:/a`` or ``/a``."""
+
+    location: str
+
+    def of(self, file: DataFile) -> DataFile:
+        """The file by a path that readers on other machines' defaults understand."""
+        from msgspec.structs import replace
+
+        is_uri = split_path(self.location)[0] == "file"
+        if not is_local(file.path):
+            return file
+        place = local_spellings(file.path)[0]
+        return replace(file, path=f"file:{place}" if is_uri else place)

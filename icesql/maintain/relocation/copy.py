@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.catalog.current_metadata import (
     find_current_metadata,
@@ -39,7 +40,6 @@ from icesql.iceberg.metadata.table_metadata import (
     metadata_document,
     parse_metadata,
 )
-from icesql.maintain.content_files import live_paths
 from icesql.maintain.relocation.delete_files import (
     DeleteFacts,
     facts_of,
@@ -182,7 +182,7 @@ class _Copy:
                 self._write_pending()
                 for snapshot_id in wanted:
                     self._copy_list(metadata.snapshots[snapshot_id])
-                for each in (*metadata.statistics, *metadata.partition_statistics):
+                for each in metadata.statistics_files:
                     self._copy_statistics(each)
                 pool.wait()
         self._check_needed()
@@ -399,9 +399,11 @@ class _Copy:
 
     def _unread(self) -> Iterator[str]:
         """The data files of manifests that were not looked at."""
-        reader = ManifestReader(self._source, self._query, self._table.name)
-        passed = [each for each in self._passed if each.content is ManifestContent.DATA]
-        yield from live_paths(reader, self._metadata, passed)
+        table = replace(self._table, metadata=self._metadata, storage=self._source)
+        reader = ManifestReader(table, self._query)
+        passed = (each for each in self._passed if each.content is ManifestContent.DATA)
+        for entries, index in reader.live(passed):
+            yield entries.path[index]
 
     # ------------------------------------------------------------------ files
 

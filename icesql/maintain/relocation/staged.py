@@ -130,10 +130,11 @@ class _Staging:
         for snapshot in end.metadata.snapshots.values():
             if snapshot.snapshot_id not in self._old:
                 self._stage_snapshot(snapshot)
-        known = set() if start is None else {*_statistics(start.metadata)}
-        for path in _statistics(end.metadata):
-            if path not in known:
-                self._list(path)
+        known = () if start is None else start.metadata.statistics_files
+        paths = {each.statistics_path for each in known}
+        for each in end.metadata.statistics_files:
+            if each.statistics_path not in paths:
+                self._list(each.statistics_path)
         name = end.path.rpartition("/")[2]
         listed = self._write_list() if self._request.create_file_list else None
         return StagedPaths(name, listed, len(self._lengths), len(self._deletes))
@@ -265,8 +266,3 @@ class _Staging:
                     raise UnsupportedTableError(f"a list with the path {pair[0]!r}")
                 new.write(f"{','.join(pair)}\n".encode())
         return path
-
-
-def _statistics(metadata: TableMetadata) -> Iterator[str]:
-    for each in (*metadata.statistics, *metadata.partition_statistics):
-        yield each.statistics_path

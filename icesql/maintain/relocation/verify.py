@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -10,11 +10,9 @@ from icesql.catalog.table import Table
 from icesql.context import Progress, QueryContext
 from icesql.errors import CorruptFileError
 from icesql.iceberg.manifest.data_file import FileContent
-from icesql.iceberg.manifest.entries import DELETED
-from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.maintain.referenced import named_files
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import typed_specs
 from icesql.storage.listing import list_files
 
 # The live rows of a table at a snapshot.
@@ -52,7 +50,7 @@ def verify(table: Table, query: QueryContext, count: CountRows) -> Verified:
     lengths = {each.path: each.size for each in list_files(table.storage, location, query)}
     files = total = 0
     problems: list[tuple[str, str]] = []
-    for number, (path, length) in enumerate(_named(table, query)):
+    for number, (path, length) in enumerate(named_files(table, query)):
         if number % 1000 == 0:
             query.report(Progress("verifying", number))
         found = lengths.get(path)
@@ -69,34 +67,9 @@ def verify(table: Table, query: QueryContext, count: CountRows) -> Verified:
     return Verified(files, total, refs_of(table, query, count))
 
 
-def _named(table: Table, query: QueryContext) -> Iterator[tuple[str, int | None]]:
-    """Every file that a snapshot names, once, with the length that it is said to have."""
-    metadata = table.metadata
-    reader, specs = ManifestReader(table.storage, query, table.name), typed_specs(metadata)
-    manifests: dict[str, ManifestFile] = {}
-    for snapshot in metadata.snapshots.values():
-        if snapshot.manifest_list is not None:
-            yield snapshot.manifest_list, None
-        for manifest in reader.manifests_of(snapshot):
-            manifests.setdefault(manifest.manifest_path, manifest)
-    for manifest in manifests.values():
-        yield manifest.manifest_path, manifest.manifest_length
-    seen: set[str] = set()
-    for _, entries in reader.entries_of(
-        [*manifests.values()], lambda each: specs[each.partition_spec_id]
-    ):
-        for index, status in enumerate(entries.status):
-            path = entries.path[index]
-            if status != DELETED and path not in seen:
-                seen.add(path)
-                yield path, entries.data_file(index).file_size_in_bytes
-    for each in (*metadata.statistics, *metadata.partition_statistics):
-        yield each.statistics_path, each.file_size_in_bytes
-
-
 def refs_of(table: Table, query: QueryContext, count: CountRows) -> tuple[RefRows, ...]:
     """The content of a table's branches and tags, by name."""
-    reader, specs = ManifestReader(table.storage, query, table.name), typed_specs(table.metadata)
+    reader = ManifestReader(table, query)
     found, known = [], {}
     for name, ref in sorted(table.metadata.refs.items()):
         snapshot = table.metadata.snapshot(ref.snapshot_id)
@@ -106,12 +79,8 @@ def refs_of(table: Table, query: QueryContext, count: CountRows) -> tuple[RefRow
             )
         if ref.snapshot_id not in known:
             files = [0, 0]
-            for _, entries in reader.entries_of(
-                reader.manifests_of(snapshot), lambda each: specs[each.partition_spec_id]
-            ):
-                for content, live in zip(entries.content, entries.live, strict=True):
-                    if live:
-                        files[content != FileContent.DATA] += 1
+            for entries, index in reader.live(reader.manifests_of(snapshot)):
+                files[entries.content[index] != FileContent.DATA] += 1
             known[ref.snapshot_id] = (*files, count(table, snapshot))
         found.append(RefRows(name, ref.kind, ref.snapshot_id, *known[ref.snapshot_id]))
     return tuple(found)

@@ -13,7 +13,6 @@ from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import typed_specs
 
 
 def dangling_deletes(table: Table, snapshot: Snapshot, query: QueryContext) -> list[DataFile]:
@@ -21,17 +20,15 @@ def dangling_deletes(table: Table, snapshot: Snapshot, query: QueryContext) -> l
 
     What their bounds say is left aside. All manifests are read.
     """
-    metadata = table.metadata
-    specs = typed_specs(metadata)
-    reader = ManifestReader(table.storage, query, table.name)
-    listed = [each for each in reader.manifests_of(snapshot) if each.has_live_files]
-    found: dict[ManifestContent, list[DataFile]] = {each: [] for each in ManifestContent}
-    if all(each.content is ManifestContent.DATA for each in listed):
+    metadata, reader = table.metadata, ManifestReader(table, query)
+    listed = reader.manifests_of(snapshot)
+    live = reader.live(listed, ManifestContent.DELETES)
+    deletes = [entries.data_file(index) for entries, index in live]
+    if not deletes:
         return []
-    for manifest, entries in reader.entries_of(listed, lambda each: specs[each.partition_spec_id]):
-        live = [index for index, alive in enumerate(entries.live) if alive]
-        found[manifest.content] += [entries.data_file(index) for index in live]
-    deletes = found[ManifestContent.DELETES]
+    data = (
+        entries.data_file(index) for entries, index in reader.live(listed, ManifestContent.DATA)
+    )
     index = DeleteIndex(
         deletes,
         metadata.specs,
@@ -40,6 +37,6 @@ def dangling_deletes(table: Table, snapshot: Snapshot, query: QueryContext) -> l
         compare_bounds=False,
     )
     # Files share tuples of many deletes. Each is held, or another might come at its address.
-    applied = {id(each): each for each in map(index.deletes_of, found[ManifestContent.DATA])}
+    applied = {id(each): each for each in map(index.deletes_of, data)}
     needed = {file_key(delete) for each in applied.values() for delete in each}
     return [each for each in deletes if file_key(each) not in needed]

@@ -57,6 +57,11 @@ class RewritePlan(Struct, frozen=True):
         metadata, spec_id = self.table.metadata, self.request.options.output_spec_id
         return metadata.spec if spec_id is None else metadata.specs[spec_id]
 
+    @property
+    def bytes(self) -> int:
+        """Of the data files that are rewritten."""
+        return sum(each.bytes for each in self.groups)
+
 
 def plan_rewrite(table: Table, request: RewriteRequest, query: QueryContext) -> RewritePlan:
     """The groups of a branch's head.

@@ -44,11 +44,6 @@ class RewriteTask(Struct, frozen=True):
     write: WriteTask
     order: RowOrder | None = None
 
-    @property
-    def bytes(self) -> int:
-        """Of the data files, or the parts of them, that are read."""
-        return sum(each.length for each in self.scan.tasks)
-
     def run(self, query: QueryContext, attempt: int) -> Written:
         """See ``work.run.Task``: read the live rows and write them.
 

@@ -30,7 +30,6 @@ from icesql.maintain.statistics.setting import set_statistics
 from icesql.read.columns.values import column_of
 from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import typed_specs
 from icesql.storage.new_file import check_writable
 from icesql.write.options import write_options
 from icesql.write.parquet_file import FileShape, ParquetFile
@@ -104,14 +103,10 @@ def partition_rows(table: Table, snapshot: Snapshot, query: QueryContext) -> lis
     """
     metadata = table.metadata
     united = [each.field_id for each in united_partition_type(metadata).fields]
-    specs = typed_specs(metadata)
-    reader = ManifestReader(table.storage, query, table.name)
+    reader = ManifestReader(table, query)
     found: dict[tuple[int, Any], _Partition] = {}
     names = [name for _, name, _ in (*_COUNTERS, _VECTORS)]
-    manifests = reader.manifests_of(snapshot)
-    for manifest, entries in reader.entries_of(
-        manifests, lambda each: specs[each.partition_spec_id]
-    ):
+    for manifest, entries in reader.entries_of(reader.manifests_of(snapshot)):
         spec = metadata.specs[manifest.partition_spec_id]
         for index, status in enumerate(entries.status):
             file = entries.data_file(index)
@@ -176,11 +171,7 @@ def _write(table: Table, path: str, schema: Schema, rows: Sequence[dict[str, Any
         column_of([row[each.name] for row in rows], each.type).cast(shape.arrow.field(place).type)
         for place, each in enumerate(schema.fields)
     ]
-    file = ParquetFile(table.storage, path, shape)
-    try:
+    with ParquetFile(table.storage, path, shape) as file:
         if rows:
             file.write(pa.Table.from_arrays(columns, schema=shape.arrow))
         return file.finish().size
-    except BaseException:
-        file.abandon()
-        raise

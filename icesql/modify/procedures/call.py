@@ -1,24 +1,33 @@
-"""One CALL as its procedure is given it."""
+"""One CALL as its procedure is given it, and what several procedures read of it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from icesql.errors import ProgrammingError, SnapshotNotFoundError
+from icesql.commit.own_places import folders_of
+from icesql.errors import Error, ProgrammingError, SnapshotNotFoundError
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.modify.procedures.arguments import Arguments
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_named
+from icesql.sql.lexer import SPARK_NAMES
+from icesql.sql.spark_text.values import spark_name
 from icesql.sql.table_name import name_parts
+from icesql.sql.user_text import quoted
 from icesql.sql.writes.statements import TableName
 from icesql.storage.new_file import check_writable
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
+    from icesql.engine.engines import EngineChoice
     from icesql.iceberg.metadata.snapshot import Snapshot
+    from icesql.work.run import Runner
 
 
 class Call(Struct, frozen=True):
@@ -108,6 +117,85 @@ class Call(Struct, frozen=True):
             raise SnapshotNotFoundError(f"snapshot {wanted}", table=table.name)
         return found
 
+    def runner(self, size: int) -> Runner[Any]:
+        """The runner of tasks that read so many bytes: here, or in Spark by the setting engine."""
+        from icesql.work.run import run_here, run_in_spark
+
+        if not size or self._engine(size).name != "spark":
+            return run_here
+        return run_in_spark(self.services.engines.spark())
+
+    def engine_note(self, size: int) -> str:
+        """The note of EXPLAIN on where that is; "" without any."""
+        from icesql.engine.engines import engine_note
+
+        return engine_note(self._engine(size)) if size else ""
+
+    def _engine(self, size: int) -> EngineChoice:
+        from icesql.engine.engines import engine_for
+
+        return engine_for(size, self.services.query.settings)
+
     def wrong(self, parameter: str, problem: str) -> ProgrammingError:
         """The error for a value that the procedure cannot take."""
         return self.arguments.wrong(parameter, problem)
+
+
+_PLACE: Final = re.compile(r" (?:at|\(at|\()? ?line \d+, column \d+\)?")
+
+
+def files_condition(call: Call, parameter: str = "where") -> Predicate:
+    """A predicate on files by the condition; always true if there is none.
+
+    It is bound to the table as SELECT would bind it. Raises ProgrammingError for a text that is no
+    condition on this table alone, and for one that says nothing about files.
+    """
+    text: str | None = call[parameter]
+    if text is None:
+        return ALWAYS_TRUE
+    name = call.table_name()
+    # The text is read in the dialect of the connection, where double quotes may be a string's.
+    quote = spark_name if call.services.dialect.lower() in SPARK_NAMES else quoted
+    parts = ".".join(map(quote, _without_branch(name.parts)))
+    try:
+        scans = call.services.scans_of_condition(f"SELECT 1 FROM {parts} WHERE {text}")
+    except Error as error:
+        # Places in a text of our own say nothing to anybody.
+        said = str(error).partition("\n")[0]
+        raise call.wrong(parameter, f"{text!r} cannot be used: {_PLACE.sub('', said)}") from error
+    if len(scans) != 1:
+        raise call.wrong(parameter, "reads other tables; it can only be about this one")
+    found = scans[0].row_filter
+    if found is ALWAYS_TRUE and text.strip().lower() not in ("true", "1 = 1", "1=1"):
+        raise call.wrong(
+            parameter,
+            f"{text!r} says nothing about files; compare columns with constants, or leave it out",
+        )
+    return found
+
+
+def _without_branch(parts: tuple[str, ...]) -> tuple[str, ...]:
+    last = parts[-1]
+    if len(parts) > 1 and last.lower().startswith("branch_"):
+        return parts[:-1]
+    return (*parts[:-1], last.partition("@")[0])
+
+
+def folders_below(call: Call) -> tuple[str, ...]:
+    """The folders beside a table's own that the statement, or else the session, names."""
+    given: tuple[str, ...] | None = call["delete_below"]
+    return tuple(folders_of(call.services.query.settings.delete_below)) if given is None else given
+
+
+def at_once_of(call: Call) -> int | None:
+    """How many files are deleted at once, 64 at most; None leaves it to the store."""
+    count: int | None = call["max_concurrent_deletes"]
+    if count is not None and count < 1:
+        raise call.wrong("max_concurrent_deletes", "is less than 1")
+    return None if count is None else min(count, 64)
+
+
+def moment(milliseconds: int) -> str:
+    """An instant in UTC."""
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return moment.isoformat(sep=" ", timespec="milliseconds")

@@ -6,30 +6,22 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from icesql.catalog.table import Table
 from icesql.errors import AccessDeniedError
 from icesql.maintain.relocation.folder import target_location
 from icesql.maintain.relocation.verify import CountRows
 from icesql.modify.procedures.call import Call
-from icesql.modify.rows.counting import live_rows
-from icesql.scan.planner import plan
-from icesql.scan.table_scan import TableScan
+from icesql.modify.rows.delete import rows_at
 from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:
-    from icesql.iceberg.metadata.snapshot import Snapshot
+    pass
 
 
 def row_counter(call: Call) -> CountRows:
     """Count the live rows of a snapshot of a table."""
     query = call.services.query
 
-    def count(table: Table, snapshot: Snapshot) -> int:
-        schema = table.metadata.schema
-        planned = plan(TableScan(replace(table, planning=None), snapshot, schema, schema), query)
-        return live_rows(planned.files, planned.context, query)
-
-    return count
+    return lambda table, snapshot: rows_at(replace(table, planning=None), snapshot, query)
 
 
 def check_place(call: Call, location: str) -> Roots | None:

@@ -1,8 +1,8 @@
-"""A procedure: its name, what it takes, what its rows are, and what plans it."""
+"""A procedure: its name, what it takes, what its rows are, what plans it, and what a plan is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +14,6 @@ from icesql.query.like import is_like
 
 if TYPE_CHECKING:
     from icesql.modify.procedures.call import Call
-    from icesql.modify.procedures.plan import Plan
 
 Columns = tuple[tuple[str, str], ...]
 
@@ -136,3 +135,40 @@ WHERE: Final = Parameter("where", "condition")
 BELOW: Final = Parameter("delete_below", "array<string>", "the setting delete_below")
 MOVED: Final = "previous_snapshot_id bigint, current_snapshot_id bigint"
 PICKED: Final = "source_snapshot_id bigint, current_snapshot_id bigint"
+
+
+class Step(Struct, frozen=True):
+    """One thing that is read, written, removed, kept or set, and why.
+
+    ``action`` is "read", "write", "remove", "keep", "set" or "call". ``what`` is its kind:
+    "data file", "delete file", "manifest", "manifest list", "snapshot", "branch" … ``name`` is a
+    path, an id, a name or a statement; what is not known before it is written is described in
+    brackets. Sizes are None where nothing tells them.
+    """
+
+    action: str
+    what: str
+    name: str
+    reason: str
+    bytes: int | None = None
+    records: int | None = None
+
+
+class Rows(Struct, frozen=True):
+    """The rows of a procedure, by its columns, and what is worth telling with them."""
+
+    rows: Sequence[tuple[Any, ...]]
+    note: str = ""
+    snapshot_id: int | None = None
+
+
+class Plan(Struct, frozen=True):
+    """The steps, and what carries them out; until ``run`` is called nothing is changed.
+
+    ``steps`` may be made while they are read: EXPLAIN alone looks at them. ``summary`` says in one
+    line what the steps come to.
+    """
+
+    steps: Iterable[Step]
+    run: Callable[[], Rows]
+    summary: str = ""

@@ -13,7 +13,7 @@ from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.modify.procedures.call import Call
-from icesql.modify.procedures.plan import Plan, Rows, Step
+from icesql.modify.procedures.procedure import Plan, Rows, Step
 
 
 def moved(call: Call, make: MakeUpdates) -> Plan:

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from icesql.config import time_zone
 from icesql.engine.static import StaticResult
 from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
-from icesql.modify.modified import Modified
-from icesql.modify.present import check_present
+from icesql.modify.modified import Modified, check_present
 from icesql.modify.procedures.arguments import Ago, Argument, Arguments, bind
 from icesql.modify.procedures.call import Call
 from icesql.modify.procedures.procedure import Procedure, find_procedure, procedure_names

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import uuid
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from icesql.commit.change import CommitResult
 from icesql.commit.rows import commit_overwrite, commit_row_delta
 from icesql.errors import rows_changed
 from icesql.iceberg.schema import Schema
-from icesql.modify.engine_name import SUMMARY
-from icesql.modify.modified import Modified
+from icesql.modify.modified import SUMMARY, Modified
 from icesql.modify.rows.changes import GoneRows, NewRows, RowBatch
 from icesql.modify.rows.new_files import FileNames, RowFiles
 from icesql.modify.rows.target import RowTarget
@@ -72,7 +74,7 @@ def change_rows(
         gone=GoneRows(once=once, repeated=repeated(target)),
         new=new,
         zone=str(services.query.settings.timezone),
-        names=FileNames.new(),
+        names=FileNames(str(uuid.uuid4())),
         query=services.query,
     )
     return commit_files(target, files.write(batches, by_deletes=by_deletes), services)
@@ -118,38 +120,27 @@ def files_of(
 
 def commit_files(target: RowTarget, changed: Written, services: StatementServices) -> ChangedRows:
     """Commit new files, which are gone where that fails. Raises what the commit does."""
+    commit: Callable[..., CommitResult] = commit_overwrite
     if target.merges_on_read:
-        done = commit_row_delta(
-            target.catalog,
-            target.table,
-            added=changed.data,
+        commit = partial(
+            commit_row_delta,
             deletes=changed.deletes,
-            removed=changed.removed,
             referenced=changed.referenced,
-            start_id=target.start_id,
             command=target.command,
-            row_filter=target.row_filter,
-            isolation=target.isolation,
-            branch=target.branch,
-            summary=SUMMARY,
-            rows=changed.rows - changed.gone,
-            schema=target.schema,
-            query=services.query,
         )
-    else:
-        done = commit_overwrite(
-            target.catalog,
-            target.table,
-            added=changed.data,
-            removed=changed.removed,
-            start_id=target.start_id,
-            row_filter=target.row_filter,
-            isolation=target.isolation,
-            branch=target.branch,
-            summary=SUMMARY,
-            rows=changed.rows - changed.gone,
-            schema=target.schema,
-            query=services.query,
-        )
+    done = commit(
+        target.catalog,
+        target.table,
+        added=changed.data,
+        removed=changed.removed,
+        start_id=target.start_id,
+        row_filter=target.row_filter,
+        isolation=target.isolation,
+        branch=target.branch,
+        summary=SUMMARY,
+        rows=changed.rows - changed.gone,
+        schema=target.schema,
+        query=services.query,
+    )
     count = len(changed.files)
     return ChangedRows(changed.gone, changed.rows, count, changed.bytes, done.snapshot_id)

@@ -12,27 +12,29 @@ from msgspec.structs import replace
 from icesql.commit.delete_where import commit_delete_where
 from icesql.commit.rows import commit_overwrite
 from icesql.commit.snapshots.branches import Branch, start_of
+from icesql.context import QueryContext
 from icesql.errors import shifted
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.modify.engine_name import SUMMARY
-from icesql.modify.modified import Modified
+from icesql.iceberg.manifest.data_file import FileContent
+from icesql.modify.modified import SUMMARY, Modified
 from icesql.modify.rows.changes import NewRows, RowBatch
-from icesql.modify.rows.commit import ChangedRows, change_rows, commit_files
-from icesql.modify.rows.counting import live_rows
 from icesql.modify.rows.reading import counting, target_of
 from icesql.modify.rows.target import row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
-from icesql.modify.tasks.division import division_of, same
-from icesql.modify.tasks.run import change_found_in_tasks, change_in_tasks
+from icesql.modify.tasks.run import change_by_query
+from icesql.read.deletes.delete_relations import DeleteRelations
+from icesql.read.task import read_file
 from icesql.scan.planner import plan, whole_files
 from icesql.scan.table_scan import TableScan
+from icesql.scan.tasks.task import FileScanTask, ScanContext
 from icesql.sql.writes.statements import Delete
 from icesql.storage.new_file import check_writable
 
 if TYPE_CHECKING:
-    from icesql.catalog.table import Catalog
+    from icesql.catalog.table import Catalog, Table
     from icesql.context import QueryContext
+    from icesql.iceberg.metadata.snapshot import Snapshot
     from icesql.modify.rows.stored_variants import FileOf
     from icesql.query.views.temporary import TemporaryTable
     from icesql.sql.statement import Query
@@ -53,31 +55,9 @@ def delete(statement: Delete, services: StatementServices) -> Modified:
             whole = _delete_files(statement.rows, catalog, branch, services)
             if whole is not None:
                 return whole
-        done = _delete_rows(statement.rows, index, catalog, branch, services)
+        place = catalog, table, branch
+        done = change_by_query(statement.rows, index, DeletedRows(), place, "delete", services)
     return done.modified(done.gone)
-
-
-def _delete_rows(
-    rows: Query, index: int, catalog: Catalog, branch: Branch, services: StatementServices
-) -> ChangedRows:
-    division = division_of(rows, index, services)
-    if division is not None and division.files:
-        alone = len(division.bound.scans) == 1
-        target = row_target(catalog, division.scan, command="delete", branch=branch, alone=alone)
-        changed = change_in_tasks(target, division, DeletedRows(), services)
-        return commit_files(target, changed, services)
-    result, scans = services.run(rows) if division is None else services.run_here(rows, {}, same)
-    try:
-        target = row_target(
-            catalog, scans[index], command="delete", branch=branch, alone=len(scans) == 1
-        )
-        found = change_found_in_tasks(target, result, DeletedRows(), services)
-        if found is not None:
-            return commit_files(target, found, services)
-        batches = DeletedRows().batches(result.arrow_reader())
-        return change_rows(target, batches, services, once=False)
-    finally:
-        result.close()
 
 
 class DeletedRows(Struct, frozen=True):
@@ -143,10 +123,8 @@ def _delete_all(
     table = catalog.load(identifier)
     check_writable(table.storage)
     start_id = start_of(table.metadata, branch)
-    schema = table.metadata.schema
     snapshot = None if start_id is None else table.metadata.snapshots[start_id]
-    planned = plan(TableScan(table, snapshot, schema, schema), services.query)
-    count = live_rows(planned.files, planned.context, services.query)
+    count = rows_at(table, snapshot, services.query)
     done = commit_delete_where(
         catalog,
         table,
@@ -158,3 +136,30 @@ def _delete_all(
         query=services.query,
     )
     return Modified(count, snapshot_id=done.snapshot_id)
+
+
+def rows_at(table: Table, snapshot: Snapshot | None, query: QueryContext) -> int:
+    """The live rows of a table at a snapshot."""
+    schema = table.metadata.schema
+    planned = plan(TableScan(table, snapshot, schema, schema), query)
+    return live_rows(planned.files, planned.context, query)
+
+
+def live_rows(tasks: Sequence[FileScanTask], context: ScanContext, query: QueryContext) -> int:
+    """The rows of whole files without those that are deleted.
+
+    Metadata says how many a file has, and the positions of deletes which of them are gone. A file
+    is read only where that is unknown, or for the columns of equality deletes.
+    """
+    relations = DeleteRelations(context, tasks, query)
+    nothing = replace(context, projection=replace(context.projection, fields=()))
+    total = 0
+    for task in tasks:
+        query.check()
+        by_values = any(each.content is FileContent.EQUALITY_DELETES for each in task.deletes)
+        if by_values or task.data_file.record_count < 0:
+            total += sum(batch.num_rows for batch in read_file(task, nothing, query, relations))
+            continue
+        gone = relations.position_array(task)
+        total += task.data_file.record_count - (0 if gone is None else len(gone))
+    return total

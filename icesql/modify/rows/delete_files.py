@@ -21,8 +21,6 @@ from icesql.write.position_deletes import write_position_deletes
 from icesql.write.written import Written
 
 if TYPE_CHECKING:
-    from pyroaring import BitMap64
-
     from icesql.scan.tasks.task import FileScanTask, ScanContext
 
 # A store answers after milliseconds each time, in which other files can be written.
@@ -45,10 +43,38 @@ def write_delete_files(
     those of earlier ones that are of this data file alone. ``operation`` is a word that no other
     files have in their names. If anything fails, no file is left.
     """
+    vectors = metadata.format_version > 2
+
+    def of_file(number: int, task: FileScanTask) -> Written:
+        query.check()
+        file = task.data_file
+        older = [each for each in task.deletes if each.content is FileContent.POSITION_DELETES]
+        replaced = tuple(each for each in older if _is_of(each, file))
+        known = tuple(older) if vectors else replaced
+        positions = gone.bitmap(file.path)
+        if known:
+            alone = replace(task, deletes=known)
+            found = PositionDeletes(context, (alone,), query).positions(alone)
+            if found is not None:
+                positions = positions | as_bitmap(found)
+        if len(positions) == file.record_count:
+            return Written(removed=(file, *replaced))
+        number += 1
+        if vectors:
+            made = write_deletion_vector(
+                metadata, storage, file, positions, operation=operation, number=number
+            )
+        else:
+            rows = as_positions(positions)
+            made = write_position_deletes(
+                metadata, storage, file, rows, operation=operation, number=number
+            )
+        new.take([made.path])
+        return Written(deletes=(made,), removed=replaced, referenced=(file.path,))
+
     # The threads end before their files go.
     with Uncommitted(storage) as new, thread_pool(_WRITERS, "icesql-deletes") as pool:
-        writing = _Writing(metadata, storage, context, gone, query, operation, new)
-        made = [pool.submit(writing.of_file, n, task) for n, task in enumerate(tasks)]
+        made = [pool.submit(of_file, n, task) for n, task in enumerate(tasks)]
         while wait(made, timeout=0.1, return_when=FIRST_EXCEPTION).not_done:
             query.check()
             if any(each.done() and each.exception() for each in made):
@@ -56,63 +82,6 @@ def write_delete_files(
         written = sum((each.result() for each in made), Written())
         new.hand_over()
     return written
-
-
-class _Writing:
-    def __init__(
-        self,
-        metadata: TableMetadata,
-        storage: Storage,
-        context: ScanContext,
-        gone: GoneRows,
-        query: QueryContext,
-        operation: str,
-        new: Uncommitted,
-    ) -> None:
-        self._metadata, self._storage, self._operation = metadata, storage, operation
-        self._new = new
-        self._context, self._gone, self._query = context, gone, query
-
-    def of_file(self, number: int, task: FileScanTask) -> Written:
-        """The deletes of one data file."""
-        self._query.check()
-        file = task.data_file
-        vectors = self._metadata.format_version > 2
-        older = [each for each in task.deletes if each.content is FileContent.POSITION_DELETES]
-        replaced = tuple(each for each in older if _is_of(each, file))
-        known = older if vectors else replaced
-        positions = self._gone.bitmap(file.path)
-        if known:
-            positions = positions | self._read(task, known)
-        if len(positions) == file.record_count:
-            return Written(removed=(file, *replaced))
-        number += 1
-        metadata, storage = self._metadata, self._storage
-        if vectors:
-            made = write_deletion_vector(
-                metadata, storage, file, positions, operation=self._operation, number=number
-            )
-        else:
-            made = write_position_deletes(
-                metadata,
-                storage,
-                file,
-                as_positions(positions),
-                operation=self._operation,
-                number=number,
-            )
-        self._new.take([made.path])
-        return Written(deletes=(made,), removed=replaced, referenced=(file.path,))
-
-    def _read(self, task: FileScanTask, deletes: Sequence[DataFile]) -> BitMap64:
-        """The positions that were deleted before."""
-        from pyroaring import BitMap64
-
-        alone = replace(task, deletes=tuple(deletes))
-        found = PositionDeletes(self._context, (alone,), self._query).positions(alone)
-        if found is None:
-            return BitMap64()
-        return as_bitmap(found)
 
 
 def _is_of(delete: DataFile, file: DataFile) -> bool:

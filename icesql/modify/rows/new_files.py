@@ -1,9 +1,9 @@
-"""The files that changed rows come to, before a commit: the same here and in a worker."""
+"""The files that new and changed rows come to, before a commit: the same here and in a worker."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,11 @@ from icesql.storage.open import Storage
 from icesql.storage.uncommitted import Uncommitted
 from icesql.write.assignment import Assignment
 from icesql.write.parquet_schema import with_binary_variants
-from icesql.write.write_task import write_task, write_task_for
+from icesql.write.write_task import WriteTask, write_task, write_task_for
 from icesql.write.written import Written
+
+if TYPE_CHECKING:
+    from icesql.engine.protocol import Result, TableWritingResult
 
 # The files of these paths with all their deletes, in order, to be read in the columns of a schema.
 FilesOf = Callable[[Schema, set[str]], tuple[Sequence[FileScanTask], ScanContext]]
@@ -43,11 +46,6 @@ class FileNames(Struct, frozen=True):
     operation: str
     number: int = 0
     attempt: int = 0
-
-    @classmethod
-    def new(cls) -> FileNames:
-        """Names of a statement that is one task."""
-        return cls(str(uuid.uuid4()))
 
     @property
     def of_deletes(self) -> str:
@@ -215,3 +213,27 @@ def _kept(places: Positions, gone: Positions) -> npt.NDArray[np.bool_]:
         at = at[places[np.minimum(at, len(places) - 1)] == gone[begin:end]]
         kept[at] = False
     return kept
+
+
+def rows_here(result: Result) -> pa.RecordBatchReader | None:
+    """The rows of a result that come to this process, its query begun; None for Spark's."""
+    return None if hasattr(result, "write_files") else result.arrow_reader()
+
+
+def write_files(
+    result: Result,
+    task: WriteTask,
+    query: QueryContext,
+    reader: pa.RecordBatchReader | None = None,
+) -> Written:
+    """Write all rows of ``result``; if anything fails, no file is left.
+
+    Spark writes in its tasks and no row comes here; those of other engines are written here, in
+    bounded memory, from ``reader`` if ``rows_here`` gave one. Raises what ``write_task`` does.
+    """
+    if reader is None and hasattr(result, "write_files"):
+        written = cast("TableWritingResult", result).write_files(task)
+        if written is not None:
+            return written
+    reader = result.arrow_reader() if reader is None else reader
+    return write_task(task, reader, query, reader.schema)

@@ -12,19 +12,11 @@ from icesql.errors import UnsupportedSqlError
 from icesql.modify.modified import Modified
 from icesql.modify.rows.assignments import Assigned, assigned
 from icesql.modify.rows.changes import NewRows, RowBatch
-from icesql.modify.rows.commit import change_rows, commit_files
 from icesql.modify.rows.reading import target_of, with_columns
-from icesql.modify.rows.stored_variants import (
-    FileOf,
-    StoredVariants,
-    has_variants,
-    planned_files,
-)
-from icesql.modify.rows.target import check_same_columns, row_target
+from icesql.modify.rows.stored_variants import FileOf, StoredVariants, has_variants
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
-from icesql.modify.tasks.division import division_of, same
-from icesql.modify.tasks.run import change_found_in_tasks, change_in_tasks
+from icesql.modify.tasks.run import change_by_query
 from icesql.sql.writes.statements import Update
 
 if TYPE_CHECKING:
@@ -49,29 +41,8 @@ def update(statement: Update, services: StatementServices) -> Modified:
     lineage = table.metadata.format_version > 2
     rows = UpdatedRows(made, len(statement.assigned), lineage, statement.table.offset)
     read = with_columns(statement.rows, index, rows.columns)
-    division = division_of(read, index, services)
-    if division is not None and division.files:
-        check_same_columns(division.scan.table, table)
-        alone = len(division.bound.scans) == 1
-        target = row_target(catalog, division.scan, command="update", branch=branch, alone=alone)
-        changed = change_in_tasks(target, division, rows, services)
-        done = commit_files(target, changed, services)
-        return done.modified(done.gone)
-    result, scans = services.run(read) if division is None else services.run_here(read, {}, same)
-    try:
-        scan = scans[index]
-        check_same_columns(scan.table, table)
-        target = row_target(catalog, scan, command="update", branch=branch, alone=len(scans) == 1)
-        found = change_found_in_tasks(target, result, rows, services)
-        if found is not None:
-            done = commit_files(target, found, services)
-            return done.modified(done.gone)
-        reader = result.arrow_reader()
-        file_of = planned_files(scan.table, scan.snapshot, services.query)
-        open_rows = rows.begin(reader.schema, (), file_of, services.query)
-        done = change_rows(target, open_rows.batches(reader), services, new=open_rows.new)
-    finally:
-        result.close()
+    place = catalog, table, branch
+    done = change_by_query(read, index, rows, place, "update", services)
     return done.modified(done.gone)
 
 

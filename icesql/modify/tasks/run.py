@@ -15,12 +15,20 @@ from icesql.engine.result_schema import arrow_schema
 from icesql.errors import Error
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.modify.rows.commit import check_target, files_of, repeated
+from icesql.modify.rows.commit import (
+    ChangedRows,
+    change_rows,
+    check_target,
+    commit_files,
+    files_of,
+    repeated,
+)
 from icesql.modify.rows.new_files import FileNames
-from icesql.modify.rows.target import RowTarget
+from icesql.modify.rows.stored_variants import planned_files
+from icesql.modify.rows.target import RowTarget, check_same_columns, row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.tasks.broadcast import BroadcastTable, broadcast
-from icesql.modify.tasks.division import Division, light, parts_of
+from icesql.modify.tasks.division import Division, division_of, light, parts_of, same
 from icesql.modify.tasks.job import (
     ChangeTask,
     ChangeWork,
@@ -39,9 +47,13 @@ from icesql.write.write_task import distribution
 from icesql.write.written import Written, decoding, reported, types_of
 
 if TYPE_CHECKING:
-    from icesql.engine.protocol import Result, RowsResult
+    from icesql.catalog.table import Catalog, Table
+    from icesql.commit.snapshots.branches import Branch
+    from icesql.engine.protocol import RowsResult
+    from icesql.modify.rows.target import Command
     from icesql.query.views.temporary import TemporaryTable
     from icesql.scan.plan import ScanPlan
+    from icesql.sql.statement import Query
 
 # What every task is told of that finds rows of any: some hundred bytes each.
 _MOST_FILES: Final = 50_000
@@ -56,22 +68,48 @@ class Part(Struct, frozen=True):
     part: TablePart | None = None
 
 
-def change_in_tasks(
-    target: RowTarget, division: Division, rows: QueryRows, services: StatementServices
-) -> Written:
-    """The files that the tasks wrote, for the driver to commit; raises as ``TaskRun``."""
-    with TaskRun(target, services) as run:
-        return run.change(division, rows)
+def change_by_query(
+    read: Query,
+    index: int,
+    rows: QueryRows,
+    place: tuple[Catalog, Table, Branch],
+    command: Command,
+    services: StatementServices,
+) -> ChangedRows:
+    """Change the rows that a query finds in its table number ``index``, in tasks or here.
 
+    ``place`` has the table as the statement was read for it. Raises as ``change_rows`` and
+    ``TaskRun``.
+    """
+    catalog, table, branch = place
 
-def change_found_in_tasks(
-    target: RowTarget, result: Result, rows: QueryRows, services: StatementServices
-) -> Written | None:
-    """The same for the rows of a query; None where they come to this process."""
-    if not hasattr(result, "run_over_rows"):
-        return None
-    with TaskRun(target, services) as run:
-        return run.change_found(cast("RowsResult", result), rows)
+    def target_of(scans: Sequence[TableScan]) -> RowTarget:
+        if command == "update":
+            check_same_columns(scans[index].table, table)
+        alone = len(scans) == 1
+        return row_target(catalog, scans[index], command=command, branch=branch, alone=alone)
+
+    division = division_of(read, index, services)
+    if division is not None and division.files:
+        target = target_of(division.bound.scans)
+        with TaskRun(target, services) as run:
+            changed = run.change(division, rows)
+        return commit_files(target, changed, services)
+    result, scans = services.run(read) if division is None else services.run_here(read, {}, same)
+    try:
+        target = target_of(scans)
+        if hasattr(result, "run_over_rows"):
+            with TaskRun(target, services) as run:
+                found = run.change_found(cast("RowsResult", result), rows)
+            if found is not None:
+                return commit_files(target, found, services)
+        reader = result.arrow_reader()
+        file_of = planned_files(target.table, target.snapshot, services.query)
+        made = rows.begin(reader.schema, (), file_of, services.query)
+        batches = made.batches(reader)
+        return change_rows(target, batches, services, new=made.new, once=rows.once)
+    finally:
+        result.close()
 
 
 class TaskRun:

@@ -35,7 +35,7 @@ class ManifestWalk:
 
     def __init__(self, scan: TableScan, name: str, query: QueryContext) -> None:
         self._scan, self._query = scan, query
-        self._manifests = ManifestReader(scan.table.storage, query, scan.table.name)
+        self._manifests = ManifestReader(scan.table, query)
         self._kinds = _KINDS.get(name.removeprefix("all_"), _BOTH)
         self._specs: dict[int, SpecScan] = {}
 

@@ -28,7 +28,7 @@ def count_rows(scan: TableScan, query: QueryContext) -> int | None:
         return None
     if scan.table.planning is not None:
         return None
-    reader = ManifestReader(scan.table.storage, query, scan.table.name)
+    reader = ManifestReader(scan.table, query)
     manifests = [each for each in reader.manifests_of(scan.snapshot) if each.has_live_files]
     if any(each.content is ManifestContent.DELETES for each in manifests):
         return None

@@ -131,9 +131,9 @@ class RollingFiles:
         self._finish()
 
     def _finish(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            self.written.append(file.finish())
+        if self._file is not None:
+            self.written.append(self._file.finish())
+            self._file = None
 
     def abandon(self) -> None:
         """Remove everything that was written."""

@@ -22,7 +22,7 @@ from icesql.maintain.rewrite import meanwhile
 from icesql.maintain.rewrite.origins import Origins
 from icesql.maintain.rewrite.row_order import RowOrder
 from icesql.maintain.rewrite.task import tasks_of
-from icesql.modify.procedures.system import rewrite_data_files
+from icesql.modify.procedures.call import Call
 from icesql.storage.new_file import NewFile
 from icesql.work import run as machine
 from icesql.work.run import Results, Work, run_here, run_in_spark
@@ -406,8 +406,8 @@ def test_the_statement_says_what_was_carried_over(
     table.append(rows(0, 10), rows(10, 10))
     catalog = catalog_of(table)
     monkeypatch.setattr(
-        rewrite_data_files,
-        "runner_for",
+        Call,
+        "runner",
         lambda *_: after_reading(lambda: execute(catalog, "DELETE FROM ns.t WHERE id IN (3, 14)")),
     )
     with icesql.connect(warehouse=catalog.folder) as con:

@@ -35,11 +35,9 @@ def written_frame(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, 
     A row comes out for each task: ``written``, see ``write.written``, and whether the task
     was begun before.
     """
-    names = [f"c{place}" for place in range(len(columns))]
-    job = WriteJob(task, tuple(columns), task_memory(frame.sparkSession))
     with without_warnings():
-        spread = _distributed(frame, columns, task, mark).select(*names)
-        return spread.mapInArrow(writer_of_rows(pack((mark, job))), _WRITTEN)
+        spread = _distributed(frame, columns, task, mark)
+    return told_frame(spread, columns, WriteJob(task), mark, None)
 
 
 def collect_written(task: WriteTask, described: Iterable[tuple[bytes, bool]]) -> Written:

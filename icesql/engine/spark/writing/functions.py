@@ -17,20 +17,35 @@ def _folder() -> str:
     return str(Path(icesql.errors.__file__).resolve().parent.parent)
 
 
-def writer_of_rows(packed: bytes) -> Callable[[Any], Iterator[Any]]:
-    """``job.write_batches`` of a packed job, for ``mapInArrow``."""
+def _by_name(name: str, *given: Any) -> Callable[[Any], Iterator[Any]]:
+    """A function of ``job`` that takes these before the rows, for ``mapInArrow``."""
     folder = _folder()
 
-    def write(batches: Any) -> Iterator[Any]:
+    def run(batches: Any) -> Iterator[Any]:
         import sys
+        from importlib import import_module
 
         if folder not in sys.path:
             sys.path.append(folder)
-        from icesql.engine.spark.writing.job import write_batches
+        job = import_module("icesql.engine.spark.writing.job")
+        yield from getattr(job, name)(*given, batches)
 
-        yield from write_batches(packed, batches)
+    return run
 
-    return write
+
+def writer_of_rows(packed: bytes) -> Callable[[Any], Iterator[Any]]:
+    """``job.write_batches`` of a packed job."""
+    return _by_name("write_batches", packed)
+
+
+def numbering_of_rows(packed: bytes, names: list[str]) -> Callable[[Any], Iterator[Any]]:
+    """``job.numbered`` of a packed job and the columns that it takes."""
+    return _by_name("numbered", packed, names)
+
+
+def runner_of_jobs() -> Callable[[Any], Iterator[Any]]:
+    """``job.run_jobs`` of the jobs that come as rows."""
+    return _by_name("run_jobs")
 
 
 def partition_numbers_of_rows(packed: bytes) -> Callable[..., Any]:
@@ -49,39 +64,3 @@ def partition_numbers_of_rows(packed: bytes) -> Callable[..., Any]:
     # PySpark reads annotations as the kind of the function, and knows none for so many columns.
     numbers.__annotations__.clear()
     return numbers
-
-
-def numbering_of_rows(packed: bytes, names: list[str]) -> Callable[[Any], Iterator[Any]]:
-    """Rows and what ``job.partition_numbers`` of a packed job says of them, for ``mapInArrow``."""
-    folder = _folder()
-
-    def numbered(batches: Any) -> Iterator[Any]:
-        import sys
-
-        if folder not in sys.path:
-            sys.path.append(folder)
-        from icesql.engine.spark.writing.job import partition_numbers
-
-        for batch in batches:
-            numbers = partition_numbers(packed, [batch.column(name) for name in names])
-            yield type(batch).from_arrays(
-                [*batch.columns, numbers], names=[*batch.schema.names, "icesql_partition"]
-            )
-
-    return numbered
-
-
-def runner_of_jobs() -> Callable[[Any], Iterator[Any]]:
-    """``job.run_jobs`` of the jobs that come as rows, for ``mapInArrow``."""
-    folder = _folder()
-
-    def run(batches: Any) -> Iterator[Any]:
-        import sys
-
-        if folder not in sys.path:
-            sys.path.append(folder)
-        from icesql.engine.spark.writing.job import run_jobs
-
-        yield from run_jobs(batches)
-
-    return run

@@ -48,20 +48,23 @@ def is_repeated() -> bool:
 
 
 class WriteJob(Struct, frozen=True):
-    """Writes the rows of a Spark partition, which has the result ``columns``, as ``task`` says."""
+    """Writes rows as ``task`` says."""
 
     task: WriteTask
-    columns: tuple[ResultColumn, ...]
-    memory: TaskMemory
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One row: the description of the files. If anything fails, no file is left."""
-        number, attempt = task_numbers()
+    def __call__(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        schema: pa.Schema,
+        query: QueryContext,
+        numbers: tuple[int, int],
+    ) -> bytes:
+        """The description of the files. If anything fails, no file is left."""
+        number, attempt = numbers
         # A row of a task has no number that anybody knows.
         assignment = replace(self.task.assignment, numbered=False)
         task = replace(self.task, number=number, attempt=attempt, assignment=assignment)
-        rows = (declared_batch(each, self.columns) for each in batches)
-        yield _answer(encode_written(write_task(task, rows, worker_query(self.memory))))
+        return encode_written(write_task(task, batches, query))
 
 
 class RowsTask(Struct, frozen=True):
@@ -76,13 +79,10 @@ class RowsTask(Struct, frozen=True):
         rows = (declared_batch(each, self.columns) for each in batches)
         schema = arrow_schema(self.columns)
         told = self.job(rows, schema, worker_query(self.memory), task_numbers())
-        yield _answer(told)
-
-
-def _answer(told: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [pa.array([told], pa.binary()), pa.array([is_repeated()])], names=["written", "repeated"]
-    )
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([told], pa.binary()), pa.array([is_repeated()])],
+            names=["written", "repeated"],
+        )
 
 
 class PartitionJob(Struct, frozen=True):
@@ -116,6 +116,17 @@ def partition_numbers(packed: bytes, arrays: Sequence[pa.Array]) -> pa.Array:
     mark, job = unpack(packed)
     (numbers,) = run(lambda: job(arrays), mark)
     return numbers
+
+
+def numbered(
+    packed: bytes, names: Sequence[str], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """For ``mapInArrow``: rows, and what ``partition_numbers`` says of these columns of them."""
+    for batch in batches:
+        numbers = partition_numbers(packed, [batch.column(name) for name in names])
+        yield pa.RecordBatch.from_arrays(
+            [*batch.columns, numbers], names=[*batch.schema.names, "icesql_partition"]
+        )
 
 
 def run_jobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

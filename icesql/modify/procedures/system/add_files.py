@@ -6,8 +6,15 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from icesql.errors import AccessDeniedError, ProgrammingError, UnsupportedSqlError
-from icesql.modify.procedures.plan import Plan, Rows, Step
-from icesql.modify.procedures.procedure import TABLE, Parameter, procedure, required
+from icesql.modify.procedures.procedure import (
+    TABLE,
+    Parameter,
+    Plan,
+    Rows,
+    Step,
+    procedure,
+    required,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,8 +44,8 @@ def add_files(call: Call) -> Plan:
     from icesql.commit.attempts import commit
     from icesql.commit.files import FileChanges
     from icesql.maintain.importing.folders import find_files
-    from icesql.modify.engine_name import SUMMARY
-    from icesql.modify.procedures.added_files import AddFiles
+    from icesql.maintain.importing.parquet import AddFiles
+    from icesql.modify.modified import SUMMARY
     from icesql.storage.open import Storage
 
     catalog, table = call.target()
@@ -120,17 +127,15 @@ def _check_access(call: Call, source: str) -> None:
 
 
 def _check_new(table: Table, found: Sequence[FoundFile], call: Call) -> None:
-    from icesql.maintain.content_files import live_paths
     from icesql.scan.manifest_reader import ManifestReader
 
     snapshot = table.metadata.current_snapshot
     if snapshot is None:
         return
-    reader = ManifestReader(table.storage, call.services.query, table.name)
+    reader = ManifestReader(table, call.services.query)
     same = table.storage.same_file_key
-    live = {
-        same(each) for each in live_paths(reader, table.metadata, reader.manifests_of(snapshot))
-    }
+    listed = reader.live(reader.manifests_of(snapshot))
+    live = {same(entries.path[index]) for entries, index in listed}
     there = [each.path for each in found if same(each.path) in live]
     if there:
         more = f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else ""
@@ -145,8 +150,7 @@ def _data_files(
 ) -> tuple[DataFile, ...]:
     from concurrent.futures import ThreadPoolExecutor
 
-    from icesql.maintain.importing.parquet import data_file, mapping_of
-    from icesql.modify.procedures.added_files import Spelling
+    from icesql.maintain.importing.parquet import Spelling, data_file, mapping_of
     from icesql.storage.open import is_local
 
     mapping, query = mapping_of(table), call.services.query

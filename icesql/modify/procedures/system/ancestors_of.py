@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from icesql.errors import SnapshotNotFoundError
-from icesql.modify.procedures.plan import Plan, Rows, Step
-from icesql.modify.procedures.procedure import SNAPSHOT, TABLE, procedure
+from icesql.modify.procedures.procedure import SNAPSHOT, TABLE, Plan, Rows, Step, procedure
 
 if TYPE_CHECKING:
     from icesql.modify.procedures.call import Call
@@ -24,11 +22,7 @@ def ancestors_of(call: Call) -> Plan:
     from icesql.scan.incremental import ancestors
 
     _, table = call.target()
-    wanted = call["snapshot_id"]
-    start = table.metadata.current_snapshot if wanted is None else table.metadata.snapshot(wanted)
-    if start is None and wanted is not None:
-        raise SnapshotNotFoundError(f"snapshot {wanted}", table=table.name)
-    found = [*reversed(ancestors(table, start))]
+    found = [*reversed(ancestors(table, call.snapshot_of(table)))]
     steps = [
         Step("read", "snapshot", str(each.snapshot_id), each.operation or "") for each in found
     ]

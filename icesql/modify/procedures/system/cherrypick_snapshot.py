@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from icesql.errors import SnapshotNotFoundError
-from icesql.modify.procedures.plan import Plan
-from icesql.modify.procedures.procedure import PICKED, TABLE, procedure, required
+from icesql.modify.procedures.procedure import PICKED, TABLE, Plan, procedure, required
 
 if TYPE_CHECKING:
     from icesql.modify.procedures.call import Call
@@ -23,7 +21,6 @@ def cherrypick_snapshot(call: Call) -> Plan:
     from icesql.modify.procedures.refs import picked_snapshot
 
     catalog, table = call.target()
-    found = table.metadata.snapshot(call["snapshot_id"])
-    if found is None:
-        raise SnapshotNotFoundError(f"snapshot {call['snapshot_id']}", table=table.name)
+    found = call.snapshot_of(table)
+    assert found is not None
     return picked_snapshot(call, catalog, table, found)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from icesql.modify.procedures.plan import Plan, Rows, Step
-from icesql.modify.procedures.procedure import SNAPSHOT, TABLE, procedure
+from icesql.modify.procedures.procedure import SNAPSHOT, TABLE, Plan, Rows, Step, procedure
 
 if TYPE_CHECKING:
     from icesql.modify.procedures.call import Call

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from icesql.modify.procedures.plan import Plan, Rows, Step
-from icesql.modify.procedures.procedure import SNAPSHOT, TABLE, Parameter, procedure
+from icesql.modify.procedures.procedure import (
+    SNAPSHOT,
+    TABLE,
+    Parameter,
+    Plan,
+    Rows,
+    Step,
+    procedure,
+)
 
 if TYPE_CHECKING:
     from icesql.modify.procedures.call import Call

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from icesql.modify.procedures.plan import Plan, Rows, Step
-from icesql.modify.procedures.procedure import BRANCH, TABLE, WHERE, procedure
+from icesql.modify.procedures.procedure import BRANCH, TABLE, WHERE, Plan, Rows, Step, procedure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,21 +24,17 @@ if TYPE_CHECKING:
 )
 def convert_equality_deletes(call: Call) -> Plan:
     """The data files of which equality deletes may take rows."""
-    from icesql.engine.engines import engine_for, engine_note
     from icesql.maintain.deletes.plan import plan_conversion
     from icesql.maintain.deletes.run import convert
-    from icesql.modify.engine_name import SUMMARY
-    from icesql.modify.procedures.conditions import files_condition
-    from icesql.work.run import run_here, run_in_spark
+    from icesql.modify.modified import SUMMARY
+    from icesql.modify.procedures.call import files_condition
 
     catalog, table, branch = call.named_branch()
     query = call.services.query
     planned = plan_conversion(table, query, branch=branch, row_filter=files_condition(call))
-    choice = engine_for(planned.bytes, query.settings)
 
     def run() -> Rows:
-        on_spark = bool(planned.tasks) and choice.name == "spark"
-        runner = run_in_spark(call.services.engines.spark()) if on_spark else run_here
+        runner = call.runner(planned.bytes)
         done = convert(catalog, planned, query, summary=SUMMARY, run=runner)
         return Rows(
             [(done.removed, done.added, done.rows, done.left)],
@@ -48,7 +43,7 @@ def convert_equality_deletes(call: Call) -> Plan:
         )
 
     deletes = len(planned.deletes)
-    place = engine_note(choice) if planned.tasks else ""
+    place = call.engine_note(planned.bytes)
     return Plan(
         _steps(planned),
         run,

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from icesql.modify.procedures.plan import Plan, Rows, Step
-from icesql.modify.procedures.procedure import PLACE, PROPERTIES, Parameter, procedure, required
+from icesql.modify.procedures.procedure import (
+    PLACE,
+    PROPERTIES,
+    Parameter,
+    Plan,
+    Rows,
+    Step,
+    procedure,
+    required,
+)
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Table

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.modify.procedures.plan import Plan, Rows, Step
-from icesql.modify.procedures.procedure import AT_ONCE, BELOW, TABLE, Parameter, procedure
+from icesql.modify.procedures.procedure import (
+    AT_ONCE,
+    BELOW,
+    TABLE,
+    Parameter,
+    Plan,
+    Rows,
+    Step,
+    procedure,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +49,7 @@ def expire_snapshots(call: Call) -> Plan:
     """Snapshots, and the files that only they need."""
     from icesql.commit.own_places import kept_note
     from icesql.maintain.expire import expire_snapshots as expire
-    from icesql.modify.procedures.removal import at_once_of, folders_below
+    from icesql.modify.procedures.call import at_once_of, folders_below
 
     catalog, table = call.target()
     call.services.state.access.check_removal(
@@ -87,7 +95,7 @@ def expire_snapshots(call: Call) -> Plan:
 
 
 def _steps(planned: Expired) -> Iterator[Step]:
-    from icesql.modify.procedures.removal import moment
+    from icesql.modify.procedures.call import moment
 
     metadata = planned.table.metadata
     for name in planned.expiry.refs:

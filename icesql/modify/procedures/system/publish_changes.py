@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from icesql.errors import SnapshotNotFoundError
-from icesql.modify.procedures.plan import Plan
-from icesql.modify.procedures.procedure import PICKED, TABLE, procedure, required
+from icesql.modify.procedures.procedure import PICKED, TABLE, Plan, procedure, required
 
 if TYPE_CHECKING:
     from icesql.modify.procedures.call import Call

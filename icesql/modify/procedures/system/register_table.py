@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from icesql.errors import AccessDeniedError
-from icesql.modify.procedures.plan import Plan, Rows, Step
-from icesql.modify.procedures.procedure import TABLE, Parameter, procedure
+from icesql.modify.procedures.procedure import TABLE, Parameter, Plan, Rows, Step, procedure
 
 if TYPE_CHECKING:
     from icesql.modify.procedures.call import Call
@@ -27,7 +26,7 @@ def register_table(call: Call) -> Plan:
 
     name, place = call.table_name(), call["metadata_file"]
     if place is None:
-        from icesql.modify.procedures.dropped import no_file
+        from icesql.modify.procedures.undo import no_file
 
         raise no_file(*new_place(call.services.state.names, name.parts), name.text)
     access = call.services.state.access

@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from icesql.errors import UnsupportedSqlError
-from icesql.modify.procedures.plan import Plan, Rows, Step
-from icesql.modify.procedures.procedure import AT_ONCE, BELOW, TABLE, Parameter, procedure
+from icesql.modify.procedures.procedure import (
+    AT_ONCE,
+    BELOW,
+    TABLE,
+    Parameter,
+    Plan,
+    Rows,
+    Step,
+    procedure,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,7 +45,7 @@ _MODES: Final = ("ERROR", "IGNORE", "DELETE")
 def remove_orphan_files(call: Call) -> Plan:
     """Files that nothing of the table names."""
     from icesql.maintain.orphans import DEFAULT_AGE_MS, LEAST_AGE_MS, find_orphans
-    from icesql.modify.procedures.removal import at_once_of, folders_below
+    from icesql.modify.procedures.call import at_once_of, folders_below
     from icesql.storage.removal import remove_listed
 
     if call["file_list_view"] is not None:
@@ -78,7 +86,7 @@ def remove_orphan_files(call: Call) -> Plan:
 
 
 def _steps(found: Orphans) -> Iterator[Step]:
-    from icesql.modify.procedures.removal import moment
+    from icesql.modify.procedures.call import moment
 
     for each in found.files:
         reason = f"no snapshot, statistics or metadata names it; changed {moment(each.modified_ms)}"

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from icesql.modify.procedures.plan import Plan, Rows, Step
-from icesql.modify.procedures.procedure import PROPERTIES, Parameter, procedure, required
+from icesql.modify.procedures.procedure import (
+    PROPERTIES,
+    Parameter,
+    Plan,
+    Rows,
+    Step,
+    procedure,
+    required,
+)
 
 if TYPE_CHECKING:
     from icesql.modify.procedures.call import Call

@@ -5,14 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from icesql.errors import Error, ProgrammingError, UnsupportedTableError
-from icesql.modify.procedures.plan import Plan, Rows, Step
-from icesql.modify.procedures.procedure import BRANCH, OPTIONS, TABLE, WHERE, Parameter, procedure
+from icesql.modify.procedures.procedure import (
+    BRANCH,
+    OPTIONS,
+    TABLE,
+    WHERE,
+    Parameter,
+    Plan,
+    Rows,
+    Step,
+    procedure,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from icesql.catalog.table import Table
-    from icesql.engine.engines import EngineChoice
     from icesql.iceberg.manifest.data_file import DataFile
     from icesql.iceberg.metadata.sort_order import SortOrder
     from icesql.iceberg.metadata.table_metadata import TableMetadata
@@ -21,11 +29,8 @@ if TYPE_CHECKING:
     from icesql.maintain.rewrite.plan import RewritePlan, RewriteRequest
     from icesql.maintain.rewrite.row_order import RowOrder
     from icesql.maintain.rewrite.run import Rewritten
-    from icesql.maintain.rewrite.task import RewriteTask
     from icesql.modify.procedures.call import Call
-    from icesql.modify.services import StatementServices
     from icesql.sql.writes.procedures.sort_orders import SortText
-    from icesql.work.run import Runner
 
 
 @procedure(
@@ -44,39 +49,18 @@ def rewrite_data_files(call: Call) -> Plan:
     """The groups of files, and what makes new ones of them."""
     from icesql.maintain.rewrite.plan import plan_rewrite
     from icesql.maintain.rewrite.run import rewrite
-    from icesql.modify.engine_name import SUMMARY
+    from icesql.modify.modified import SUMMARY
 
     catalog, table, branch = call.named_branch()
     planned = plan_rewrite(table, _request(call, table, branch), call.services.query)
 
     def run() -> Rows:
-        runner = runner_for(call.services, planned)
+        runner = call.runner(planned.bytes)
         done = rewrite(catalog, planned, call.services.query, run=runner, summary=SUMMARY)
         last = done.snapshot_ids[-1] if done.snapshot_ids else None
         return Rows([_row(done)], _note(done), last)
 
-    return Plan(_steps(planned), run, _summary(planned) + _where(call.services, planned))
-
-
-def runner_for(services: StatementServices, planned: RewritePlan) -> Runner[RewriteTask]:
-    """The runner of a plan's tasks: this machine, or Spark by the setting ``engine``."""
-    from icesql.work.run import run_here, run_in_spark
-
-    if not planned.groups or _engine(services, planned).name != "spark":
-        return run_here
-    return run_in_spark(services.engines.spark())
-
-
-def _engine(services: StatementServices, planned: RewritePlan) -> EngineChoice:
-    from icesql.engine.engines import engine_for
-
-    return engine_for(sum(each.bytes for each in planned.groups), services.query.settings)
-
-
-def _where(services: StatementServices, planned: RewritePlan) -> str:
-    from icesql.engine.engines import engine_note
-
-    return engine_note(_engine(services, planned)) if planned.groups else ""
+    return Plan(_steps(planned), run, _summary(planned) + call.engine_note(planned.bytes))
 
 
 # ------------------------------------------------------------------ what is asked for
@@ -86,7 +70,7 @@ def _request(call: Call, table: Table, branch: str) -> RewriteRequest:
     from icesql.maintain.rewrite.options import rewrite_options
     from icesql.maintain.rewrite.plan import RewriteRequest
     from icesql.maintain.rewrite.row_order import RowOrder
-    from icesql.modify.procedures.conditions import files_condition
+    from icesql.modify.procedures.call import files_condition
     from icesql.sql.writes.procedures.sort_orders import read_sort_text
 
     text, given = call["sort_order"], call["strategy"]
@@ -181,12 +165,11 @@ def _note(done: Rewritten) -> str:
 
 def _summary(planned: RewritePlan) -> str:
     files = sum(len(each.files) for each in planned.groups)
-    size = sum(each.bytes for each in planned.groups)
     new = sum(each.output_files for each in planned.groups)
     if not files:
         return f"nothing is to be rewritten; {_files(len(planned.left))} stay as they are"
     return (
-        f"{_files(files)} ({size:,} bytes) in {len(planned.groups):,} "
+        f"{_files(files)} ({planned.bytes:,} bytes) in {len(planned.groups):,} "
         f"group{'s' if len(planned.groups) > 1 else ''} become about {new:,}; "
         f"{_files(len(planned.left))} stay as they are"
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from icesql.errors import CommitConflictError
-from icesql.modify.procedures.plan import Plan, Rows, Step
-from icesql.modify.procedures.procedure import OPTIONS, TABLE, WHERE, procedure
+from icesql.modify.procedures.procedure import OPTIONS, TABLE, WHERE, Plan, Rows, Step, procedure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,8 +33,8 @@ def rewrite_position_delete_files(call: Call) -> Plan:
         rewrite_delete_files,
     )
     from icesql.maintain.deletes.run import Converted
-    from icesql.modify.engine_name import SUMMARY
-    from icesql.modify.procedures.conditions import files_condition
+    from icesql.modify.modified import SUMMARY
+    from icesql.modify.procedures.call import files_condition
 
     catalog, table = call.target()
     options = DeleteOptions.of(call["options"] or {}, table.metadata.properties)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from icesql.modify.procedures.plan import Plan, Rows, Step
-from icesql.modify.procedures.procedure import MOVED, TABLE, procedure, required
+from icesql.modify.procedures.procedure import MOVED, TABLE, Plan, Rows, Step, procedure, required
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from icesql.errors import SnapshotNotFoundError
-from icesql.modify.procedures.plan import Plan
-from icesql.modify.procedures.procedure import MOVED, TABLE, Parameter, procedure
+from icesql.modify.procedures.procedure import MOVED, TABLE, Parameter, Plan, procedure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
