@@ -25,7 +25,8 @@ def columns(text: str) -> tuple[t.NestedField, ...]:
 
 def json_columns(text: str) -> list[dict[str, Any]]:
     """The columns of a line as metadata has them."""
-    return [*dict(t.type_to_json(t.StructType(columns(text))))["fields"]]
+    found: Any = t.type_to_json(t.StructType(columns(text)))
+    return list(found["fields"])
 
 
 def _column(text: str) -> t.NestedField:

@@ -11,6 +11,8 @@ import ast
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.tables import read_table
 
 ROOT = Path(__file__).parents[2] / "icesql"
@@ -29,30 +31,9 @@ def test_whatever_keeps_an_id_keeps_the_object() -> None:
     assert sorted(HELD - found) == [], "no longer needed"
 
 
-def test_the_test_sees_who_keeps_only_the_number() -> None:
-    bad = (
-        "def f(a, d): d[id(a)] = 1",
-        "def f(a, d): d.add(id(a))",
-        "def f(a): return {id(each) for each in a}",
-        "def f(a): return {id(each): 1 for each in a}",
-        "def f(a, d): d.setdefault(id(a), []).append(1)",
-        "def f(a, d): key = id(a), 1; d[key] = a.x",
-        "def f(a, d): key = id(a), 1; d.setdefault(key, [])",
-        "def f(a): return map(id, a)",
-        "def f(a): return Watch(id(a))",
-    )
-    good = (
-        "def f(a, d): d[id(a)] = a",
-        "def f(a, d): d[id(a)] = 1, a.x, a",
-        "def f(a): return {id(each): each for each in a}",
-        "def f(a, d): d.setdefault(id(a), (a, []))[1].append(1)",
-        "def f(a): return {id(each.x): each for each in a}",
-        "def f(a, b, d): key = id(a), id(b); d[key] = True, a, b",
-        "def f(a, d): return d.get(id(a))",
-        "def f(a, d): return id(a) in d and d[id(a)]",
-    )
-    assert [each for each in bad if not [*_keepers(ast.parse(each))]] == []
-    assert [each for each in good if [*_keepers(ast.parse(each))]] == []
+@pytest.mark.parametrize(("function", "is_keeper"), read_table(__file__, "keepers.tsv"))
+def test_the_test_sees_who_keeps_only_the_number(function: str, is_keeper: str) -> None:
+    assert bool([*_keepers(ast.parse(function))]) == (is_keeper == "yes")
 
 
 def _keepers(tree: ast.Module) -> Iterator[str]:
