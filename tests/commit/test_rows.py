@@ -55,9 +55,21 @@ def in_table(table, *names: str) -> list[DataFile]:
     return [found[name] for name in names]
 
 
+def filled(catalog, *names: str, **options):
+    """A table of a data file for each name."""
+    return appended(catalog, create(catalog, **options), *map(fake, names))
+
+
 def overwritten(catalog, table, removed, added, **options):
+    """With files, or with the name of one that the table has and of a new one."""
     options = {"start_id": table.metadata.current_snapshot_id, **options}
+    if isinstance(removed, str):
+        removed, added = in_table(table, removed), [fake(added)] if added else []
     return commit_overwrite(catalog, table, removed=removed, added=added, **options)
+
+
+def conflict(message: str):
+    return pytest.raises(CommitConflictError, match=message)
 
 
 def p_is(value: str):
@@ -68,8 +80,8 @@ def p_is(value: str):
 
 
 def test_a_file_is_replaced_by_another(catalog) -> None:
-    table = appended(catalog, create(catalog), fake("a"), fake("b"))
-    done = overwritten(catalog, table, in_table(table, "a"), [fake("c")])
+    table = filled(catalog, "a", "b")
+    done = overwritten(catalog, table, "a", "c")
     assert told(done.table) == [[("c", 1, 2)], [("a", 2, 1), ("b", 0, 1)]]
     (_, filtered) = entries(done.table)
     assert filtered.snapshot_id == [done.snapshot_id, table.metadata.current_snapshot_id], (
@@ -85,12 +97,12 @@ def test_a_file_is_replaced_by_another(catalog) -> None:
 
 
 def test_removed_entries_are_told_once(catalog) -> None:
-    table = appended(catalog, create(catalog), fake("a"), fake("b"), fake("c"))
-    table = overwritten(catalog, table, in_table(table, "a"), []).table
+    table = filled(catalog, "a", "b", "c")
+    table = overwritten(catalog, table, "a", None).table
     assert told(table) == [[("a", 2, 1), ("b", 0, 1), ("c", 0, 1)]]
-    table = overwritten(catalog, table, in_table(table, "b"), []).table
+    table = overwritten(catalog, table, "b", None).table
     assert told(table) == [[("b", 2, 1), ("c", 0, 1)]], "what an older snapshot removed is gone"
-    done = overwritten(catalog, table, in_table(table, "c"), [])
+    done = overwritten(catalog, table, "c", None)
     assert done.summary["operation"] == "delete"
     assert done.summary["total-data-files"] == "0"
     table = appended(catalog, done.table, fake("d"))
@@ -126,7 +138,7 @@ def test_a_manifest_of_removed_files_alone_uses_no_row_ids(catalog) -> None:
 
 
 def test_deletes_of_a_removed_file_go_with_it(catalog) -> None:
-    table = appended(catalog, create(catalog, version=3), fake("a"), fake("b"))
+    table = filled(catalog, "a", "b", version=3)
     paths = [each.path for each in in_table(table, "a", "b")]
     table = delta(
         catalog,
@@ -134,16 +146,16 @@ def test_deletes_of_a_removed_file_go_with_it(catalog) -> None:
         [fake_deletes("x", vector_of=paths[0]), fake_deletes("y", vector_of=paths[1])],
     ).table
     assert live(table) == {"a", "b", "x", "y"}
-    done = overwritten(catalog, table, in_table(table, "a"), [])
+    done = overwritten(catalog, table, "a", None)
     assert live(done.table) == {"b", "y"}
     assert done.summary["removed-dvs"] == "1"
 
 
 def test_deletes_that_apply_to_nothing_are_dropped(catalog) -> None:
-    table = appended(catalog, create(catalog), fake("a"))
+    table = filled(catalog, "a")
     table = delta(catalog, table, [fake_deletes("x")]).table
     table = appended(catalog, table, fake("b"))
-    done = overwritten(catalog, table, in_table(table, "a"), [])
+    done = overwritten(catalog, table, "a", None)
     assert live(done.table) == {"b"}, "x is older than all data that is left"
     assert done.summary["removed-delete-files"] == "1"
 
@@ -160,7 +172,7 @@ def delta(catalog, table, deletes, added=(), **options):
 
 
 def test_deletes_are_counted(catalog) -> None:
-    table = appended(catalog, create(catalog), fake("z"))
+    table = filled(catalog, "z")
     done = delta(catalog, table, [fake_deletes("x")], [fake("a")], command="update")
     summary = done.summary
     assert summary["operation"] == "overwrite"
@@ -212,10 +224,10 @@ def test_deletes_are_of_the_tables_format(catalog) -> None:
 
 
 def test_a_removed_file_that_is_gone_is_a_conflict(catalog) -> None:
-    table = appended(catalog, create(catalog), fake("a"), fake("b"))
-    overwritten(catalog, table, in_table(table, "a"), [fake("c")])
+    table = filled(catalog, "a", "b")
+    overwritten(catalog, table, "a", "c")
     new = written(table, "mine", [(1, "x")])
-    with pytest.raises(CommitConflictError, match="is no longer part of the table"):
+    with conflict("is no longer part of the table"):
         overwritten(catalog, table, in_table(table, "a"), [new], isolation="snapshot")
     now = catalog.load(("ns", "t"))
     assert live(now) == {"b", "c"}
@@ -224,12 +236,12 @@ def test_a_removed_file_that_is_gone_is_a_conflict(catalog) -> None:
 
 
 def test_other_files_do_not_conflict_under_snapshot_isolation(catalog) -> None:
-    table = appended(catalog, create(catalog), fake("a"), fake("b"))
-    overwritten(catalog, table, in_table(table, "a"), [fake("c")])
-    done = overwritten(catalog, table, in_table(table, "b"), [fake("d")], isolation="snapshot")
+    table = filled(catalog, "a", "b")
+    overwritten(catalog, table, "a", "c")
+    done = overwritten(catalog, table, "b", "d", isolation="snapshot")
     assert live(done.table) == {"c", "d"}
-    with pytest.raises(CommitConflictError, match=r"/[cd]\.parquet was added"):
-        overwritten(catalog, table, in_table(table, "b"), [fake("e")])
+    with conflict(r"/[cd]\.parquet was added"):
+        overwritten(catalog, table, "b", "e")
 
 
 def test_rows_that_cannot_match_do_not_conflict(catalog) -> None:
@@ -242,67 +254,65 @@ def test_rows_that_cannot_match_do_not_conflict(catalog) -> None:
     assert live(done.table) == {"b", "c"}
     stale = done.table
     appended(catalog, stale, fake("d", partition=("x",)))
-    with pytest.raises(CommitConflictError, match=r"/d\.parquet was added"):
-        overwritten(catalog, stale, in_table(stale, "c"), [], row_filter=p_is("x"))
+    with conflict(r"/d\.parquet was added"):
+        overwritten(catalog, stale, "c", None, row_filter=p_is("x"))
 
 
 def test_bounds_say_what_cannot_match(catalog) -> None:
-    table = appended(catalog, create(catalog), fake("a"))
+    table = filled(catalog, "a")
     bounds = {"lower_bounds": {2: b"m"}, "upper_bounds": {2: b"q"}, "value_counts": {2: 1}}
     appended(catalog, table, fake("b", **bounds))
-    done = overwritten(catalog, table, in_table(table, "a"), [], row_filter=p_is("x"))
+    done = overwritten(catalog, table, "a", None, row_filter=p_is("x"))
     assert live(done.table) == {"b"}
 
 
 def test_a_row_deleted_of_a_rewritten_file_is_a_conflict(catalog) -> None:
-    table = appended(catalog, create(catalog, version=3), fake("a"), fake("b"))
+    table = filled(catalog, "a", "b", version=3)
     a, b = in_table(table, "a", "b")
     delta(catalog, table, [fake_deletes("x", vector_of=a.path)])
-    with pytest.raises(CommitConflictError, match=r"rows of .*/a\.parquet, which it rewrites"):
+    with conflict(r"rows of .*/a\.parquet, which it rewrites"):
         overwritten(catalog, table, [a], [fake("c")])
     done = overwritten(catalog, table, [b], [fake("c")])
     assert live(done.table) == {"a", "c", "x"}
 
 
 def test_two_vectors_for_one_file_are_a_conflict(catalog) -> None:
-    table = appended(catalog, create(catalog, version=3), fake("a"), fake("b"))
+    table = filled(catalog, "a", "b", version=3)
     a, b = in_table(table, "a", "b")
     delta(catalog, table, [fake_deletes("x", vector_of=a.path)])
     for isolation in ("serializable", "snapshot"):
-        with pytest.raises(CommitConflictError, match=r"rows of .*/a\.parquet were deleted"):
+        with conflict(r"rows of .*/a\.parquet were deleted"):
             delta(catalog, table, [fake_deletes("y", vector_of=a.path)], isolation=isolation)
     done = delta(catalog, table, [fake_deletes("z", vector_of=b.path)])
     assert live(done.table) == {"a", "b", "x", "z"}
 
 
 def test_deletes_of_two_delete_statements_stand_side_by_side(catalog) -> None:
-    table = appended(catalog, create(catalog), fake("a"))
+    table = filled(catalog, "a")
     path = in_table(table, "a")[0].path
     delta(catalog, table, [fake_deletes("x")], referenced=[path])
     done = delta(catalog, table, [fake_deletes("y")], referenced=[path])
     assert live(done.table) == {"a", "x", "y"}
-    with pytest.raises(CommitConflictError, match="which deletes rows that it may concern"):
+    with conflict("which deletes rows that it may concern"):
         delta(catalog, table, [fake_deletes("z")], [fake("n")], referenced=[path], command="update")
 
 
 def test_a_referenced_file_that_was_compacted_is_a_conflict(catalog) -> None:
-    table = appended(catalog, create(catalog), fake("a"))
+    table = filled(catalog, "a")
     start = table.metadata.current_snapshot_id
     (a,) = in_table(table, "a")
     commit_rewrite(catalog, table, added=[fake("b")], removed=[a], start_id=start)
-    with pytest.raises(
-        CommitConflictError, match=r"/a\.parquet, of which it deletes rows, was removed"
-    ):
+    with conflict(r"/a\.parquet, of which it deletes rows, was removed"):
         delta(catalog, table, [fake_deletes("x")], referenced=[a.path])
 
 
 def test_a_file_that_was_deleted_as_a_whole_needs_no_deletes_any_more(catalog) -> None:
-    table = appended(catalog, create(catalog), fake("a"), fake("b"))
+    table = filled(catalog, "a", "b")
     (a,) = in_table(table, "a")
     overwritten(catalog, table, [a], [])
     done = delta(catalog, table, [fake_deletes("x")], referenced=[a.path])
     assert "x" in live(done.table)
-    with pytest.raises(CommitConflictError, match="was removed"):
+    with conflict("was removed"):
         delta(
             catalog, table, [fake_deletes("y")], [fake("n")], referenced=[a.path], command="merge"
         )
@@ -312,13 +322,13 @@ def test_a_history_that_is_not_known_is_a_conflict(catalog) -> None:
     from icesql.commit.change import change_table
     from icesql.iceberg.metadata.changes.updates import RemoveSnapshots
 
-    table = appended(catalog, create(catalog), fake("a"))
+    table = filled(catalog, "a")
     start = table.metadata.current_snapshot_id
     middle = appended(catalog, table, fake("b"))
     last = appended(catalog, middle, fake("c"))
     gone = (start, middle.metadata.current_snapshot_id)
     change_table(catalog, last, lambda base: [RemoveSnapshots(gone)])
-    with pytest.raises(CommitConflictError, match="is not known any more"):
+    with conflict("is not known any more"):
         overwritten(catalog, table, in_table(last, "a"), [], row_filter=p_is("nobody"))
 
 
@@ -326,7 +336,7 @@ def test_an_expired_start_is_enough_where_all_after_it_is_there(catalog) -> None
     from icesql.commit.change import change_table
     from icesql.iceberg.metadata.changes.updates import RemoveSnapshots
 
-    table = appended(catalog, create(catalog), fake("a"))
+    table = filled(catalog, "a")
     start = table.metadata.current_snapshot_id
     last = appended(catalog, table, fake("b"))
     change_table(catalog, last, lambda base: [RemoveSnapshots((start,))])
@@ -335,7 +345,7 @@ def test_an_expired_start_is_enough_where_all_after_it_is_there(catalog) -> None
 
 
 def test_a_branch_is_checked_by_its_own_history(catalog) -> None:
-    table = appended(catalog, create(catalog), fake("a"))
+    table = filled(catalog, "a")
     start = table.metadata.current_snapshot_id
     forked = commit_append(catalog, table, [fake("b")], branch="audit").table
     appended(catalog, forked, fake("c"))
@@ -345,7 +355,7 @@ def test_a_branch_is_checked_by_its_own_history(catalog) -> None:
     )
     assert live(done.table, head(done.table, "audit")) == {"b"}
     assert live(done.table) == {"a", "c"}
-    with pytest.raises(CommitConflictError, match=r"/b\.parquet was added"):
+    with conflict(r"/b\.parquet was added"):
         commit_overwrite(
             catalog, forked, removed=in_table(table, "a"), start_id=start, branch="audit"
         )
@@ -355,7 +365,7 @@ def test_a_branch_is_checked_by_its_own_history(catalog) -> None:
 
 
 def test_compacted_rows_keep_their_age(catalog) -> None:
-    table = appended(catalog, create(catalog), fake("a"))
+    table = filled(catalog, "a")
     table = appended(catalog, table, fake("b"))
     start = table.metadata.current_snapshot_id
     removed = in_table(table, "a", "b")
@@ -369,11 +379,11 @@ def test_compacted_rows_keep_their_age(catalog) -> None:
 
 
 def test_equality_deletes_do_not_conflict_with_a_compaction_that_keeps_age(catalog) -> None:
-    table = appended(catalog, create(catalog), fake("a"))
+    table = filled(catalog, "a")
     start, removed = table.metadata.current_snapshot_id, in_table(table, "a")
     keys = fake_deletes("x", content=FileContent.EQUALITY_DELETES, equality_ids=(1,))
     delta(catalog, table, [keys])
-    with pytest.raises(CommitConflictError, match="rows of"):
+    with conflict("rows of"):
         commit_rewrite(
             catalog, table, added=[fake("b")], removed=removed, start_id=start, keeps_age=False
         )
@@ -384,7 +394,7 @@ def test_equality_deletes_do_not_conflict_with_a_compaction_that_keeps_age(catal
 
 def test_deletes_that_apply_to_rewritten_rows_stay(catalog) -> None:
     """Beyond Java, which takes the oldest data for that of the files that were not rewritten."""
-    table = appended(catalog, create(catalog), fake("a"))
+    table = filled(catalog, "a")
     start, removed = table.metadata.current_snapshot_id, in_table(table, "a")
     for name in "xyz":
         keys = fake_deletes(name, content=FileContent.EQUALITY_DELETES, equality_ids=(1,))
@@ -394,15 +404,15 @@ def test_deletes_that_apply_to_rewritten_rows_stay(catalog) -> None:
 
 
 def test_position_deletes_conflict_with_a_compaction(catalog) -> None:
-    table = appended(catalog, create(catalog), fake("a"))
+    table = filled(catalog, "a")
     start, removed = table.metadata.current_snapshot_id, in_table(table, "a")
     delta(catalog, table, [fake_deletes("x", referenced_data_file=removed[0].path)])
-    with pytest.raises(CommitConflictError, match="rows of"):
+    with conflict("rows of"):
         commit_rewrite(catalog, table, added=[fake("b")], removed=removed, start_id=start)
 
 
 def test_a_rewrite_adds_no_rows(catalog) -> None:
-    table = appended(catalog, create(catalog), fake("a"))
+    table = filled(catalog, "a")
     with pytest.raises(ProgrammingError, match="more rows than it removes"):
         commit_rewrite(
             catalog, table, added=[fake("b", rows=2)], removed=in_table(table, "a"),
@@ -459,7 +469,7 @@ def test_rows_that_came_meanwhile_are_a_conflict_of_a_serializable_delete(catalo
     table = partitions(catalog)
     start = table.metadata.current_snapshot_id
     appended(catalog, table, fake("late", partition=("x",)))
-    with pytest.raises(CommitConflictError, match=r"/late\.parquet was added"):
+    with conflict(r"/late\.parquet was added"):
         commit_delete_where(catalog, table, p_is("x"), start_id=start)
     done = commit_delete_where(catalog, table, p_is("x"), start_id=start, isolation="snapshot")
     assert live(done.table) == {"b", "n"}
@@ -475,7 +485,7 @@ def test_a_file_that_matches_partly_is_not_deleted(catalog) -> None:
     found = matched_files(table, head(table), p_is("x"), QueryContext())
     assert [each.path.rpartition("/")[2] for each in found.whole] == ["w.parquet"]
     assert sorted(each.rpartition("/")[2] for each in found.partly) == ["n.parquet", "p.parquet"]
-    with pytest.raises(CommitConflictError, match="only some rows of"):
+    with conflict("only some rows of"):
         commit_delete_where(catalog, table, p_is("x"), start_id=table.metadata.current_snapshot_id)
 
 
@@ -495,7 +505,7 @@ def test_partitions_are_replaced_as_a_whole(catalog) -> None:
     assert live(done.table) == {"b", "n", "other", "d"}
     appended(catalog, done.table, fake("late", partition=("x",)))
     options = {"start_id": done.snapshot_id, "isolation": "serializable"}
-    with pytest.raises(CommitConflictError, match=r"/late\.parquet was added"):
+    with conflict(r"/late\.parquet was added"):
         commit_replace_partitions(
             catalog, done.table, added=[fake("e", partition=("x",))], **options
         )
@@ -536,7 +546,7 @@ def test_snapshots_of_unsigned_ids_are_looked_at(catalog, monkeypatch) -> None:
     assert text.count(": -77") + text.count(":-77") >= 3
     place.write_text(text.replace(": -77", f": {2**64 - 77}").replace(":-77", f":{2**64 - 77}"))
     assert catalog.load(("ns", "t")).metadata.current_snapshot_id == 2**64 - 77
-    with pytest.raises(CommitConflictError, match=r"/late\.parquet was added"):
+    with conflict(r"/late\.parquet was added"):
         commit_overwrite(
             catalog, table, removed=in_table(table, "a"), start_id=start, row_filter=p_is("x")
         )

@@ -46,6 +46,13 @@ def con(catalog: dict[str, Any]) -> Iterator[icesql.Connection]:
         yield connection
 
 
+@pytest.fixture
+def other(catalog: dict[str, Any], con: icesql.Connection) -> Iterator[icesql.Connection]:
+    """Another connection to the same catalog."""
+    with icesql.connect(**catalog) as connection:
+        yield connection
+
+
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: Any) -> Iterator[tuple[icesql.Connection, Path]]:
     """A connection to a folder for statements that change nothing, and that folder."""

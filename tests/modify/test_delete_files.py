@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import icesql
-from icesql import errors
 
 
 def filled(con: icesql.Connection, version: int = 2, **properties: str) -> None:
@@ -64,24 +63,3 @@ def test_in_other_spellings(catalog: dict[str, Any], con: icesql.Connection, dia
         assert other.execute("DELETE FROM s.t WHERE p IN ('a', 'b')").rowcount == 20
         assert other.execute("DELETE FROM s.t WHERE p = 'c' AND coalesce(x, 0) < 25").rowcount == 6
     assert con.execute("SELECT i FROM s.t ORDER BY i").fetchall() == [(i,) for i in range(25, 29)]
-
-
-def test_files_that_another_writer_rewrites(
-    con: icesql.Connection, catalog: dict[str, Any], monkeypatch: Any
-) -> None:
-    import icesql.modify.rows.delete as module
-
-    filled(con)
-    real = module.commit_overwrite
-
-    def meanwhile(*given: Any, **more: Any) -> Any:
-        monkeypatch.setattr(module, "commit_overwrite", real)
-        with icesql.connect(**catalog) as other:
-            other.execute("UPDATE s.t SET x = 0 WHERE i = 5")
-        return real(*given, **more)
-
-    monkeypatch.setattr(module, "commit_overwrite", meanwhile)
-    con.execute("SET conflict_retries = 0")
-    with pytest.raises(errors.CommitConflictError):
-        con.execute("DELETE FROM s.t WHERE p = 'a'")
-    assert con.execute("SELECT count(*) FROM s.t").fetchone() == (30,)

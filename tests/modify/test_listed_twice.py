@@ -23,12 +23,6 @@ from icesql.write.position_deletes import write_position_deletes
 from tests.writer.table import TableWriter
 
 MEND = "CALL system.rewrite_data_files(table => 's.t', options => map('rewrite-all', 'true'))"
-CHANGES = (
-    "DELETE FROM s.t WHERE id = 1",
-    "UPDATE s.t SET id = 20 WHERE id = 2",
-    "UPDATE s.t SET id = q.n FROM (SELECT 1 AS n) q WHERE id = 3",
-    "MERGE INTO s.t USING (SELECT 1 AS n) q ON t.id = q.n WHEN MATCHED THEN DELETE",
-)
 
 
 def twice(
@@ -66,81 +60,6 @@ def ids(con: icesql.Connection) -> list[int]:
     con.execute("RESET local_reader")
     assert found[0] == found[1]
     return found[0]
-
-
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_rows_come_twice_until_they_are_mended(
-    con: icesql.Connection, tmp_path: Path, version: int, mode: str
-) -> None:
-    twice(con, tmp_path / "in", version, mode)
-    assert ids(con) == [1, 1, 2, 2, 3, 3, 9]
-    cursor = con.execute("SELECT * FROM s.t")
-    (note,) = cursor.notes
-    assert "more than once" in note
-    assert MEND in note
-    con.execute("SET verify = 'full'")
-    assert len(con.execute("SELECT * FROM s.t").fetchall()) == 7
-    con.execute("RESET verify")
-    for sql in CHANGES:
-        with pytest.raises(ProgrammingError) as raised:
-            con.execute(sql)
-        assert "x.parquet 2 times" in str(raised.value)
-        assert MEND in str(raised.value)
-    con.execute("DELETE FROM s.t WHERE id = 9")
-    assert ids(con) == [1, 1, 2, 2, 3, 3]
-    con.execute(MEND)
-    assert con.execute("SELECT * FROM s.t").notes == []
-    assert ids(con) == [1, 1, 2, 2, 3, 3]
-    con.execute("SET verify = 'full'")
-    assert len(con.execute("SELECT * FROM s.t").fetchall()) == 6
-    for sql in CHANGES:
-        con.execute(sql)
-    assert con.execute("SELECT id FROM s.t ORDER BY id").fetchall() == [(20,), (20,)]
-    if version == 3:
-        lineage = con.execute("SELECT count(DISTINCT _row_id) FROM s.t").fetchall()
-        assert lineage == [(2,)]
-
-
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize(
-    ("sql", "left"),
-    [
-        ("DELETE FROM s.t WHERE id < 5", [9]),
-        ("DELETE FROM s.t", []),
-        ("TRUNCATE TABLE s.t", []),
-        ("INSERT OVERWRITE s.t SELECT DISTINCT id FROM s.t", [1, 2, 3, 9]),
-        ("CREATE OR REPLACE TABLE s.t AS SELECT DISTINCT id FROM s.t", [1, 2, 3, 9]),
-        ("CALL system.rewrite_data_files('s.t')", [1, 1, 2, 2, 3, 3, 9]),
-        ("CALL system.rewrite_manifests('s.t')", [1, 1, 2, 2, 3, 3, 9]),
-    ],
-)
-def test_what_concerns_whole_files_works(
-    con: icesql.Connection, tmp_path: Path, version: int, sql: str, left: list[int]
-) -> None:
-    twice(con, tmp_path / "in", version)
-    done = con.execute(sql)
-    if sql.startswith("DELETE"):
-        assert done.rowcount == 7 - len(left)
-    found = con.execute("SELECT id FROM s.t ORDER BY id").fetchall()
-    assert found == [(n,) for n in left]
-    assert con.execute("SELECT count(*) FROM s.t").fetchall() == [(len(left),)]
-    con.execute("SET verify = 'full'")
-    assert con.execute("SELECT id FROM s.t ORDER BY id").fetchall() == found
-
-
-def test_groups_keep_what_is_listed_twice_together(con: icesql.Connection, tmp_path: Path) -> None:
-    """Removed by its path, a file goes with all of its listings."""
-    for number, options in enumerate(
-        ("'max-file-group-size-bytes', '1'", "'max-files-to-rewrite', '1'",
-         "'partial-progress.enabled', 'true', 'max-file-group-size-bytes', '1'")
-    ):  # fmt: skip
-        con.execute("DROP TABLE IF EXISTS s.t PURGE")
-        twice(con, tmp_path / str(number))
-        con.execute(
-            f"CALL system.rewrite_data_files('s.t', options => map('rewrite-all', 'true', {options}))"
-        )
-        assert ids(con) == [1, 1, 2, 2, 3, 3, 9]
 
 
 def file_of(table: Any) -> Any:
@@ -232,25 +151,3 @@ def test_in_two_partitions(con: icesql.Connection, catalog: dict[str, Any]) -> N
         con.execute("DELETE FROM s.t WHERE id = 1")
     con.execute(MEND)
     assert con.execute("SELECT * FROM s.t ORDER BY ALL").fetchall() == before
-
-
-def test_changes_tell_of_the_second_listing(con: icesql.Connection, tmp_path: Path) -> None:
-    twice(con, tmp_path / "in")
-    snapshots = con.execute("SELECT snapshot_id FROM s.t.snapshots ORDER BY committed_at")
-    first, second, third = (row[0] for row in snapshots.fetchall())
-
-    def changed(start: int, end: int) -> list[Any]:
-        sql = f"SELECT id, _change_type FROM s.t CHANGES FROM VERSION {start} TO VERSION {end}"
-        return con.execute(f"{sql} ORDER BY ALL").fetchall()
-
-    assert changed(first, second) == [(n, "insert") for n in (1, 2, 3)]
-    assert changed(second, third) == [(9, "insert")]
-    con.execute(MEND)
-    con.execute("DELETE FROM s.t")
-    (end,) = con.execute(
-        "SELECT snapshot_id FROM s.t.snapshots ORDER BY committed_at DESC LIMIT 1"
-    ).fetchone()
-    found = changed(third, end)
-    assert [row for row in found if row[1] == "delete"] == [
-        (n, "delete") for n in (1, 1, 2, 2, 3, 3, 9)
-    ]

@@ -7,7 +7,7 @@ which it began.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,6 @@ from icesql.errors import CommitConflictError
 
 Before = Callable[..., list[int]]
 MODES = ("copy-on-write", "merge-on-read")
-
-
-@pytest.fixture
-def other(catalog: dict[str, Any], con: icesql.Connection) -> Iterator[icesql.Connection]:
-    """Another connection to the same catalog."""
-    with icesql.connect(**catalog) as connection:
-        yield connection
 
 
 @pytest.fixture
@@ -129,63 +122,6 @@ def test_it_is_as_if_the_other_had_been_first(
     assert left_over(con) == set()
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_without_retries_it_is_a_conflict(con, other, before, mode: str) -> None:
-    make(con, mode)
-    con.execute("SET conflict_retries = 0")
-    counted = before(lambda: other.execute(OTHERS["update"]))
-    with pytest.raises(CommitConflictError, match="run the statement again") as caught:
-        con.execute(STATEMENTS["update"])
-    assert "planned" not in str(caught.value)
-    assert counted == [1]
-    assert {row[1] for row in rows(con)} == {0, 5}
-    assert left_over(con) == set()
-
-
-INVERSES = {
-    "a cast": "CAST(ts AS DATE) = DATE '2026-03-05'",
-    "date()": "date(ts) BETWEEN DATE '2026-03-05' AND DATE '2026-03-06'",
-    "date_trunc": "date_trunc('month', ts) = DATE '2026-03-01'",
-    "year": "year(ts) = 2026",
-    "date_part": "date_part('year', ts) IN (2026, 2027)",
-    "plus": "ts + INTERVAL 1 DAY < TIMESTAMP '2026-04-01'",
-    "minus": "ts - INTERVAL '2 hours' < TIMESTAMP '2026-04-01'",
-    "months": "ts + INTERVAL 1 MONTH < TIMESTAMP '2026-05-01'",
-    "a date": "day + 5 < DATE '2026-04-01'",
-    "a number": "n + 1 < 20",
-}
-CHANGES = {
-    "delete": "DELETE FROM s.t WHERE {}",
-    "update": "UPDATE s.t SET v = 1 WHERE {}",
-    "merge": (
-        "MERGE INTO s.t USING (SELECT 1 AS one) AS q ON {} WHEN MATCHED THEN UPDATE SET v = one"
-    ),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("condition", INVERSES)
-def test_what_is_inserted_elsewhere_is_no_conflict(
-    con, other, before, change: str, condition: str
-) -> None:
-    con.execute(
-        "CREATE TABLE s.t (v INT, n INT, day DATE, ts TIMESTAMP) "
-        "PARTITIONED BY (truncate(10, n), months(day), months(ts))"
-    )
-    row = "(0, {0}, DATE '{1}', TIMESTAMP '{1} 12:00:00')"
-    con.execute("INSERT INTO s.t VALUES " + row.format(5, "2026-03-05"))
-    con.execute("SET conflict_retries = 0")
-    statement = CHANGES[change].format(INVERSES[condition])
-    elsewhere = "INSERT INTO s.t VALUES " + row.format(95, "2031-07-01")
-    counted = before(lambda: other.execute(elsewhere))
-    assert con.execute(statement).fetchall()[0][0] == 1
-    assert counted[0] > 0
-    con.execute("INSERT INTO s.t VALUES " + row.format(5, "2026-03-05"))
-    before(lambda: other.execute("INSERT INTO s.t VALUES " + row.format(6, "2026-03-05")))
-    with pytest.raises(CommitConflictError):
-        con.execute(statement)
-
-
 @pytest.mark.parametrize("retries", [1, 2])
 def test_it_is_planned_again_so_often_and_no_more(con, other, before, retries: int) -> None:
     make(con)
@@ -196,40 +132,6 @@ def test_it_is_planned_again_so_often_and_no_more(con, other, before, retries: i
     assert counted == [retries + 1]
     assert {row[1] for row in rows(con)} == {10 * (retries + 1)}
     assert left_over(con) == set()
-
-
-@pytest.mark.parametrize(
-    ("statement", "named"),
-    [
-        ("DELETE FROM s.t WHERE id < 3 AND random() < 2", "random()"),
-        ("UPDATE s.t SET v = length(uuid()::VARCHAR) WHERE id < 3", "uuid()"),
-        ("DELETE FROM s.t WHERE id IN (SELECT id FROM s.t TABLESAMPLE 100%)", "TABLESAMPLE"),
-        ("DELETE FROM s.t WHERE id IN (SELECT id FROM drawn)", "random()"),
-        ("DELETE FROM s.t WHERE id < 3 AND chance() < 2", "random()"),
-        (
-            "MERGE INTO s.t AS t USING (SELECT 2 AS id, (random() * 0)::INT AS v) AS q "
-            "ON t.id = q.id WHEN MATCHED THEN UPDATE SET v = q.v",
-            "random()",
-        ),
-        (
-            "MERGE INTO s.t AS t USING (SELECT 2 AS id) AS q ON t.id = q.id "
-            "WHEN MATCHED THEN UPDATE SET v = (gen_random_uuid() IS NULL)::INT",
-            "uuid()",
-        ),
-    ],
-)
-def test_what_is_another_each_time_is_evaluated_once(
-    con, other, before, statement: str, named: str
-) -> None:
-    make(con)
-    con.execute("CREATE TEMP VIEW drawn AS SELECT id FROM s.t WHERE random() < 2")
-    con.execute("CREATE MACRO chance() AS random()")
-    counted = before(lambda: other.execute(OTHERS["update"]))
-    with pytest.raises(CommitConflictError, match="not planned again because of") as caught:
-        con.execute(statement)
-    assert named in str(caught.value)
-    assert counted == [1]
-    assert {row[1] for row in rows(con)} == {0, 5}
 
 
 @pytest.mark.parametrize("clock", ["now()", "current_timestamp", "localtimestamp"])
@@ -284,28 +186,6 @@ def test_files_are_read_again(con, other, before, tmp_path: Path) -> None:
     assert rows(con, "id") == [(0,), (1,), (3,), (4,), (5,)]
 
 
-def test_an_error_is_that_of_the_last_attempt(con, other, before) -> None:
-    make(con)
-    before(lambda: other.execute("UPDATE s.t SET id = 1 WHERE id = 2"))
-    with pytest.raises(icesql.Error) as caught:
-        con.execute("UPDATE s.t SET v = 1 FROM (SELECT id FROM s.t) AS q WHERE t.id = q.id")
-    assert not isinstance(caught.value, CommitConflictError)
-    assert "matches several rows" in str(caught.value)
-    assert left_over(con) == set()
-
-
-def test_a_column_that_was_renamed_is_not_found(con, other, before) -> None:
-    make(con)
-
-    def act() -> None:
-        other.execute("ALTER TABLE s.t RENAME COLUMN v TO w")
-        other.execute("UPDATE s.t SET w = 5 WHERE id < 3")
-
-    before(act)
-    with pytest.raises(icesql.errors.ColumnNotFoundError):
-        con.execute(STATEMENTS["update"])
-
-
 def test_after_an_unknown_outcome_nothing_is_planned_again(
     con, other, before, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,16 +205,6 @@ def test_after_an_unknown_outcome_nothing_is_planned_again(
     with pytest.raises((CommitConflictError, icesql.errors.CommitStateUnknownError)) as caught:
         con.execute(STATEMENTS["update"])
     assert counted == [2], f"ours and the other's: {caught.value}"
-    assert {row[1] for row in rows(con)} == {0, 5}
-
-
-def test_nor_is_what_a_transaction_holds(con, other, before) -> None:
-    make(con)
-    con.execute("BEGIN")
-    con.execute(STATEMENTS["update"])
-    other.execute(OTHERS["update"])
-    with pytest.raises(CommitConflictError, match="run the transaction again"):
-        con.execute("COMMIT")
     assert {row[1] for row in rows(con)} == {0, 5}
 
 

@@ -8,8 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import icesql
@@ -114,79 +112,6 @@ def test_it_is_what_alter_and_insert_do(con: icesql.Connection, given: str, vers
     assert fields["a"].required, "NOT NULL stays"
 
 
-def test_a_column_that_a_query_lacks_stays(con: icesql.Connection) -> None:
-    con.execute(
-        "CREATE TABLE s.t (a INT, b VARCHAR DEFAULT 'none', c INT NOT NULL) "
-        "TBLPROPERTIES ('format-version' = '3')"
-    )
-    con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 1 AS d, 2 AS c")
-    assert con.execute("SELECT * FROM s.t").fetchall() == [(None, "none", 2, 1)]
-    with pytest.raises(errors.IntegrityError, match='"c" is required'):
-        con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 1 AS e")
-    assert "e" not in [each.name for each in metadata(con, "t").schema.fields]
-
-
-def test_by_position_columns_come_behind_the_others(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (a INT, b INT)")
-    con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t SELECT 1 AS x, 5000000000 AS y, 'new' AS c")
-    con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t (b, d) VALUES (2, true)")
-    assert con.execute("SELECT * FROM s.t ORDER BY b").fetchall() == [
-        (None, 2, None, True), (1, 5000000000, "new", None),
-    ]  # fmt: skip
-    with pytest.raises(errors.ProgrammingError, match="gives 1 column, and"):
-        con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t SELECT 1")
-    with pytest.raises(errors.ProgrammingError, match="it has that one; BY NAME"):
-        con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t SELECT 1, 2, 'x', true, 5 AS A")
-    with pytest.raises(errors.ProgrammingError, match="in a column list"):
-        con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t VALUES (1, 2, 'x', true, 5)")
-    assert len(metadata(con, "t").schema.fields) == 4
-
-
-REFUSED = {
-    "SELECT 'x' AS a": ('column "a" \\(int\\): a value of type string', errors.TypeMismatchError),
-    "SELECT {'y': 'x'} AS s": ('column "s"', errors.TypeMismatchError),
-    "SELECT 5000000000 AS a, 'x' AS s": ('column "s"', errors.TypeMismatchError),
-    "SELECT NULL AS n": ('"n" that has only NULL', errors.UnsupportedSqlError),
-    "SELECT {'n': NULL} AS s": ('"s.n" that has only NULL', errors.UnsupportedSqlError),
-    "SELECT 1 AS a, {'n': [[]]} AS o": ('"o" that has only NULL', errors.UnsupportedSqlError),
-    "SELECT INTERVAL 1 DAY AS n": ("type interval; CAST it", errors.UnsupportedSqlError),
-    "SELECT 1::UNION(i INT, t VARCHAR) AS n": ("type union", errors.UnsupportedSqlError),
-    "SELECT 1 AS _pos": ("name of a metadata column", errors.ProgrammingError),
-    'SELECT 1 AS "S.Y"': ('two columns are called "S.Y"', errors.ProgrammingError),
-    "SELECT 1 AS _Change_Type": ("name of a metadata column", errors.ProgrammingError),
-    'SELECT 1 AS n, 2 AS "N"': ('two new columns are called "N"', errors.ProgrammingError),
-    'SELECT 1 AS a, 2 AS "A", 3 AS n': ('"a" is given twice', errors.ProgrammingError),
-    "SELECT TIMESTAMP_NS '2026-01-01' AS n": ("needs format version 3", errors.TypeMismatchError),
-    "SELECT i AS a, 1 AS n FROM (VALUES (1), (error('later'))) r(i)": ("later", errors.Error),
-    "SELECT 1.5 AS a, 1 AS n": ("1.5 does not fit", errors.DataError),
-}
-
-
-@pytest.mark.parametrize("query", REFUSED)
-def test_a_statement_that_fails_changes_nothing(
-    con: icesql.Connection, catalog: dict[str, Any], query: str
-) -> None:
-    con.execute("CREATE TABLE s.t (a INT, s STRUCT<y INT>)")
-    before = table_to_change(con._session.state.names, ("s", "t"))[1].metadata_location
-    message, kind = REFUSED[query]
-    with pytest.raises(kind, match=message):
-        con.execute(f"INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME {query}")
-    after = table_to_change(con._session.state.names, ("s", "t"))[1].metadata_location
-    assert after == before
-    assert not data_files(Path(catalog["warehouse"]))
-
-
-def test_what_was_read_before_is_no_reason(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (a INT)")
-    for number in range(1, 6):
-        assert len(con.execute("SELECT * FROM s.t").description or ()) == number
-        con.execute(
-            f"INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT ? AS c{number}", [number]
-        )
-    rows = con.execute("SELECT * FROM s.t ORDER BY ALL").fetchall()
-    assert sorted(value for row in rows for value in row if value is not None) == [1, 2, 3, 4, 5]
-
-
 def test_many_columns_at_once(con: icesql.Connection) -> None:
     con.execute("CREATE TABLE s.t (a INT)")
     listed = ", ".join(f"{number} AS c{number}" for number in range(1000))
@@ -195,69 +120,6 @@ def test_many_columns_at_once(con: icesql.Connection) -> None:
     assert cursor.notes[0].endswith("c9 INTEGER and 990 more")
     assert con.execute("SELECT c0, c999, a FROM s.t").fetchall() == [(0, 999, None)]
     assert metadata(con, "t").last_column_id == 1001
-
-
-def test_a_branch_and_a_transaction(con: icesql.Connection) -> None:
-    con.execute("CREATE TABLE s.t (a INT)")
-    con.execute("INSERT INTO s.t VALUES (1)")
-    con.execute("ALTER TABLE s.t CREATE BRANCH b")
-    done = con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t@b BY NAME SELECT 2 AS a, 3 AS n")
-    assert done.notes[-1].endswith("columns are those of the whole table, not of a branch")
-    assert con.execute("SELECT * FROM s.t").fetchall() == [(1, None)]
-    assert con.execute("SELECT a, n FROM s.t@b ORDER BY a").fetchall() == [(1, None), (2, 3)]
-    con.execute("BEGIN")
-    con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 4 AS o")
-    con.execute("INSERT INTO s.t (o) VALUES (5)")
-    assert con.execute("SELECT o FROM s.t ORDER BY o").fetchall() == [(4,), (5,), (None,)]
-    done = con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 1 AS r WHERE false")
-    assert done.message == "0 rows, columns changed"
-    assert "not committed yet" in done.notes[-1]
-    con.execute("ROLLBACK")
-    assert [each.name for each in metadata(con, "t").schema.fields] == ["a", "n"]
-    con.execute("BEGIN")
-    con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 4 AS o")
-    con.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 5000000000 AS o, 1 AS q")
-    con.execute("COMMIT")
-    assert con.execute("SELECT o, q FROM s.t ORDER BY o").fetchall() == [
-        (4, None), (5000000000, 1), (None, None),
-    ]  # fmt: skip
-
-
-def test_what_may_not_change_does_not(con: icesql.Connection, catalog: dict[str, Any]) -> None:
-    con.execute("CREATE TABLE s.t (a INT)")
-    con.execute("CREATE TEMP VIEW v AS SELECT * FROM s.t")
-    statement = "INSERT WITH SCHEMA EVOLUTION INTO {} BY NAME SELECT 1 AS n"
-    for name in ("v", "s.t.files"):
-        with pytest.raises(errors.Error):
-            con.execute(statement.format(name))
-    with pytest.raises(errors.UnsupportedSqlError):
-        con.cursor().executemany(
-            "INSERT WITH SCHEMA EVOLUTION INTO s.t (a, n) VALUES (?, ?)", [(1, 2)]
-        )
-    with (
-        icesql.connect(**catalog, read_only=True) as reader,
-        pytest.raises(errors.AccessDeniedError),
-    ):
-        reader.execute(statement.format("s.t"))
-    assert len(metadata(con, "t").schema.fields) == 1
-
-
-def test_copy_goes_by_the_names_in_a_file(con: icesql.Connection, tmp_path: Path) -> None:
-    con.execute("CREATE TABLE s.t (a INT, code VARCHAR)")
-    (tmp_path / "x.csv").write_text("code,a,extra\n007,1,5\n")
-    (tmp_path / "x.json").write_text('{"code": "008", "a": 2, "other": "2026-01-31"}\n')
-    con.execute(f"COPY s.t FROM '{tmp_path}/x.csv' (MERGE_SCHEMA)")
-    con.execute(f"COPY s.t FROM '{tmp_path}/x.json' (MERGE_SCHEMA true)")
-    types = {each.name: str(each.type) for each in metadata(con, "t").schema.fields}
-    # What a reader of texts makes of numbers is no reason for a wider column.
-    assert types == {"a": "int", "code": "string", "extra": "long", "other": "date"}
-    pq.write_table(pa.table({"flag": [True], "a": [5000000000]}), tmp_path / "x.parquet")
-    con.execute(f"COPY s.t FROM '{tmp_path}/x.parquet' (MERGE_SCHEMA)")
-    assert con.execute("SELECT a, code, extra, flag FROM s.t ORDER BY a").fetchall() == [
-        (1, "007", 5, None), (2, "008", None, None), (5000000000, None, None, True),
-    ]  # fmt: skip
-    with pytest.raises(errors.SqlSyntaxError, match="exclude each other"):
-        con.execute(f"COPY s.t (a) FROM '{tmp_path}/x.csv' (MERGE_SCHEMA)")
 
 
 # ------------------------------------------------------------------ drawn at random
@@ -368,17 +230,6 @@ def test_several_writers_lose_nothing(con: icesql.Connection, catalog: dict[str,
         assert {key: each for key, each in found.items() if each is not None} == {own: own}
 
 
-@pytest.mark.parametrize("dialect", ["spark", "trino", "snowflake"])
-def test_other_dialects(con: icesql.Connection, catalog: dict[str, Any], dialect: str) -> None:
-    con.execute("CREATE TABLE s.t (a INT)")
-    with icesql.connect(**catalog, dialect=dialect) as other:
-        other.execute("INSERT WITH SCHEMA EVOLUTION INTO s.t BY NAME SELECT 'x' AS b, 1 AS a")
-        other.execute("INSERT WITH SCHEMA EVOLUTION INTO TABLE s.t (c) SELECT true")
-    assert con.execute("SELECT * FROM s.t ORDER BY a").fetchall() == [
-        (1, "x", None), (None, None, True),
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     "source",
     [
@@ -419,3 +270,19 @@ def test_explain_opens_no_file(con: icesql.Connection, source: str, engine: str)
 def warehouse_of(con: icesql.Connection) -> Path:
     """Below it are the data files of the table ``s.src``."""
     return Path(metadata(con, "src").location.removeprefix("file://"))
+
+
+def test_explain_of_a_merge_shows_what_would_change(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t (k INT, s STRUCT<x INT>)")
+    con.execute("CREATE TABLE s.u AS SELECT 1 AS k, 7 AS m, {'n': 1, 'x': 5000000000} AS s")
+    cursor = con.execute(
+        "EXPLAIN MERGE WITH SCHEMA EVOLUTION INTO s.t USING s.u u ON t.k = u.k "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert [line for (line,) in cursor.fetchall()][:4] == [
+        'ALTER TABLE "s"."t" ALTER COLUMN "s"."x" TYPE BIGINT;',
+        'ALTER TABLE "s"."t" ADD COLUMN "s"."n" INTEGER;',
+        'ALTER TABLE "s"."t" ADD COLUMN "m" INTEGER;',
+        "scan 0: s.u",
+    ]
+    assert con.columns("s.t") == ["k", "s"]

@@ -11,8 +11,19 @@
     require corpus                   the file needs $ICESQL_CORPUS, spelled ``${CORPUS}`` in SQL
     spark may refuse                 on Spark what follows may also be refused by name
     case <name>                      what follows, up to the next case, has an empty catalog of its own
-    with <name>=<value> …            the case runs once for each such line; ``${name}`` in SQL is the value
+    with <name>=<value> …            the case runs once for each such line, whose cells are separated
+                                     by tabs where values have spaces; ``${name}`` is the value
     on <catalog> …                   the case runs in each of these kinds of catalogs
+
+Records of cases alone, in which ``${folder}`` is the folder that holds the warehouse:
+
+    let <name> …                     the cells of the answer are ``${name}`` from here on
+    file <path>                      the text is a file below the folder
+    connect <name> [<word>=<value>]  what follows runs on this connection to the catalog, which is
+                                     opened with these arguments; the first one is ``con``
+    meanwhile                        another connection runs this, each line a statement, while the
+                                     next record commits: once before it looks at the table and, in
+                                     a second run, between that look and the swap
 
 Types: one letter a column: T text, I integer, R float or decimal, B boolean, D date or time, P
 interval, X bytes, N nested. A record ends at an empty line. NULL is ``NULL``, an empty text ``(empty)``; everything
@@ -54,11 +65,11 @@ class Record:
     """One record of a file; ``line`` counts from 1."""
 
     line: int
-    kind: str  # "ok", "count", "note", "error" or "query"
+    kind: str  # its first word, or the second one after "statement"
     sql: str
     types: str = ""
     sort: bool = False
-    expected: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()  # rows, a count, or the words behind the kind
     error: str = ""  # what matches the message or a note, and the class of the error
     error_class: str = ""
 
@@ -90,13 +101,16 @@ def read_cases(path: Path) -> list[Case]:
             case ["case", *words]:
                 found.append(Case(" ".join(words), [], []))
                 for each in body:
-                    word, *rest = each.split()
+                    word, *rest = each.split("\t" if "\t" in each else None)
                     if word == "with":
                         found[-1].values.append(dict(value.split("=", 1) for value in rest))
                     elif word == "on":
                         found[-1].catalogs = tuple(rest)
                     else:
                         raise ValueError(f"{path.name}:{line}: {each!r} is no part of a case")
+            case ["let" | "file" | "connect" | "meanwhile" as kind, *words] if found:
+                record = Record(line, kind, "\n".join(body), expected=tuple(words))
+                found[-1].records.append(record)
             case _:
                 record = _record(line, head, body)
                 if record is None or not found:

@@ -26,54 +26,6 @@ SOURCE = "MERGE INTO s.t USING (VALUES (12, 1), (14, 2)) v(k, n) ON t.k = v.k "
 UPDATE = "WHEN MATCHED THEN UPDATE SET a = n "
 
 
-@pytest.mark.parametrize("parts", ["copy-on-write", "merge-on-read"], indirect=True)
-@pytest.mark.parametrize(
-    ("clauses", "late", "conflicts"),
-    [
-        (UPDATE, "INSERT INTO s.t VALUES (12, 9)", True),
-        (UPDATE, "INSERT INTO s.t VALUES (500, 9)", False),
-        ("WHEN NOT MATCHED THEN INSERT *", "INSERT INTO s.t VALUES (12, 9)", False),
-        (
-            UPDATE + "WHEN NOT MATCHED BY SOURCE THEN DELETE",
-            "INSERT INTO s.t VALUES (500, 9)",
-            True,
-        ),
-        (UPDATE, "DELETE FROM s.t WHERE k = 12", True),
-        (UPDATE, "DELETE FROM s.t WHERE k = 32", False),
-    ],
-)
-def test_what_comes_meanwhile(
-    parts: icesql.Connection,
-    catalog: dict[str, Any],
-    monkeypatch: Any,
-    clauses: str,
-    late: str,
-    conflicts: bool,
-) -> None:
-    import icesql.modify.rows.commit as module
-
-    waiting = [late]
-    for name in ("commit_overwrite", "commit_row_delta"):
-        real = getattr(module, name)
-
-        def meanwhile(*given: Any, real: Any = real, **more: Any) -> Any:
-            if waiting:
-                waiting.clear()
-                with icesql.connect(**catalog) as other:
-                    other.execute(late)
-            return real(*given, **more)
-
-        monkeypatch.setattr(module, name, meanwhile)
-    clauses = clauses.replace("INSERT *", "INSERT (k, a) VALUES (k + 100, n)")
-    parts.execute("SET conflict_retries = 0")
-    if conflicts:
-        with pytest.raises(errors.CommitConflictError):
-            parts.execute(SOURCE + clauses)
-        assert parts.execute("SELECT count(*) FROM s.t WHERE a IN (1, 2)").fetchone() == (0,)
-    else:
-        parts.execute(SOURCE + clauses)
-
-
 @pytest.mark.parametrize(
     ("source", "files"),
     [
@@ -110,13 +62,6 @@ def test_keys_of_the_source_choose_the_files(
     assert seen[0] == files
     found = parts.execute("SELECT count(*) FROM s.t WHERE a = 7").fetchone()
     assert found == wanted
-
-
-def test_rows_that_match_no_source_row_are_in_all_files(parts: icesql.Connection) -> None:
-    cursor = parts.execute(
-        SOURCE + "WHEN NOT MATCHED BY SOURCE AND t.k % 10 = 3 THEN DELETE " + UPDATE
-    )
-    assert cursor.rowcount == 6
 
 
 @pytest.mark.parametrize(
