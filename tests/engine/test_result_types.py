@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import icesql
-from tests.tables import read_table
+from tests.tables import read_lines, read_table
 from tests.writer.fields import fields
 
 ZONE = "Europe/Berlin"
@@ -70,19 +70,7 @@ def test_every_type_of_the_engine_is_in_the_table():
 
 
 @pytest.mark.parametrize("reading", ["rows", "arrow", "df"])
-@pytest.mark.parametrize(
-    ("sql", "message"),
-    [
-        (f"'{MOST + 1}'::HUGEINT", f"the integer {MOST + 1} has more than 38 digits"),
-        (f"'-{MOST + 1}'::HUGEINT", f"the integer -{MOST + 1} has more than 38 digits"),
-        (f"[{MOST}::HUGEINT + 1]", "more than 38 digits.*CAST it to VARCHAR"),
-        (f"{{'a': '{(1 << 128) - 1}'::UHUGEINT}}", f"{(1 << 128) - 1} has more than 38 digits"),
-        ("to_hours(2562048)", "more than 292 years"),
-        ("[to_hours(-2562048)]", "more than 292 years"),
-        ("{'a b': (1, MAP {1: to_hours(2562048)})}", "more than 292 years"),
-        ("MAP {NULL: 1}", "Map keys can not be NULL"),
-    ],
-)
+@pytest.mark.parametrize(("sql", "message"), read_table(__file__, "no_result_values.tsv"))
 def test_values_that_no_result_holds_are_errors(connection, sql, message, reading):
     def ask_for_it():
         cursor = connection.execute(f"SELECT {sql}")
@@ -92,16 +80,7 @@ def test_values_that_no_result_holds_are_errors(connection, sql, message, readin
         ask_for_it()
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "'infinity'::DATE", "'-infinity'::DATE", "'infinity'::TIMESTAMP", "'-infinity'::TIMESTAMP",
-        "'infinity'::TIMESTAMPTZ", "'-infinity'::TIMESTAMPTZ", "'infinity'::TIMESTAMP_S",
-        "'infinity'::TIMESTAMP_MS", "'infinity'::TIMESTAMP_NS", "'-infinity'::TIMESTAMP_NS",
-        "'infinity'::TIMESTAMPTZ_NS", "'-infinity'::TIMESTAMPTZ_NS", "TIME '24:00:00'",
-        "'24:00:00'::TIME_NS", "'24:00:00+00'::TIMETZ", "'15:30:00.000000007'::TIME_NS",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("sql", read_lines(__file__, "no_python_values.tsv"))
 @pytest.mark.parametrize("inside", ["{}", "[{}]", "{{'a': {}}}", "({}, 1)", "MAP {{1: {}}}"])
 def test_values_without_a_python_value_are_errors(connection, sql, inside):
     expression = inside.format(sql)

@@ -11,7 +11,7 @@ from icesql.errors import (
     position,
 )
 from icesql.query.bound import BoundQuery
-from tests.tables import read_cases
+from tests.tables import read_cases, read_lines
 from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
@@ -42,26 +42,7 @@ def test_the_error_of_an_unknown_column_names_the_table(bind_sql):
         bind_sql("SELECT regoin FROM orders")
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT x FROM orders, unnest([1, 2]) AS u(x)",
-        "SELECT x FROM orders, (VALUES (1)) AS v(x)",
-        "SELECT id AS a, a + 1 AS b FROM orders WHERE b > 5",
-        "SELECT (SELECT a) FROM (SELECT id AS a FROM orders) d",
-        "SELECT {'k': id}.k FROM orders",
-        "SELECT struct_pack(q := id).q FROM orders",
-        'SELECT "count_star()" FROM (SELECT count(*) FROM orders) d',
-        "SELECT list_filter(tags, (x, i) -> i > 1) FROM orders",
-        "SELECT * REPLACE (id + 1 AS id) FROM orders",
-        "SELECT extract(year FROM day), date_trunc('month', day) FROM orders",
-        "SELECT current_user FROM orders",
-        "SELECT d.x FROM (SELECT unnest(place) FROM orders) d(x)",
-        "SELECT a.n FROM orders, LATERAL (SELECT id AS n) a",
-        "SELECT id FROM orders UNION ALL SELECT id FROM people ORDER BY id",
-        "SELECT region FROM orders GROUP BY region ORDER BY count(*)",
-    ],
-)
+@pytest.mark.parametrize("sql", read_lines(__file__, "no_columns.tsv"))
 def test_names_that_are_no_columns_are_left_to_the_engine(sql, bind_sql):
     assert bind_sql(sql).scans
 

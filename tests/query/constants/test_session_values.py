@@ -8,7 +8,7 @@ import pytest
 
 import icesql
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError
-from tests.tables import read_table
+from tests.tables import read_lines, read_table
 
 
 def ask(connection: Any, sql: str, values: Any = None) -> Any:
@@ -81,22 +81,7 @@ def test_variables_are_those_of_one_connection(connection: Any) -> None:
         assert ask(other, "SELECT current_catalog()") == (None,)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT \"getvariable\"('x')",
-        "SELECT GETVARIABLE /* x */ ('x')",
-        "SELECT main.getvariable('x')",
-        "SELECT system.main.getvariable('x')",
-        "SELECT ('x').getvariable()",
-        "SELECT * FROM getvariable('x')",
-        "SELECT list_transform([1], a -> getvariable('x'))[1]",
-        "SELECT (SELECT max(getvariable('x')) FROM range(1))",
-        "SELECT sum(getvariable('x')) OVER (ORDER BY getvariable('x'))",
-        "SELECT getvariable('x') ORDER BY getvariable('x')",
-        "WITH getvariable(a) AS (SELECT 1) SELECT getvariable('x')",
-    ],
-)
+@pytest.mark.parametrize("sql", read_lines(__file__, "variable_calls.tsv"))
 def test_the_engine_is_asked_for_no_variable(connection: Any, sql: str) -> None:
     connection.execute("SET VARIABLE x = 7")
     try:
@@ -106,20 +91,7 @@ def test_the_engine_is_asked_for_no_variable(connection: Any, sql: str) -> None:
     assert row == (7,)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        'SELECT "version"()',
-        "SELECT VERSION /* x */ ()",
-        "SELECT main.version()",
-        "SELECT pg_catalog.version()",
-        "SELECT system.main.version()",
-        "SELECT max(version()) OVER ()",
-        "SELECT list_transform([1], a -> version())[1]",
-        "SELECT * FROM version()",
-        "SELECT (SELECT version() FROM range(1)) ORDER BY version()",
-    ],
-)
+@pytest.mark.parametrize("sql", read_lines(__file__, "version_calls.tsv"))
 def test_the_engine_tells_no_version(connection: Any, sql: str) -> None:
     try:
         row = ask(connection, sql)

@@ -9,32 +9,12 @@ import pytest
 
 from icesql.query.constants.constant import NotConstant
 from icesql.query.constants.time_units import interval_of_text, shift
+from tests.tables import read_lines
 
 EPOCH = datetime(1970, 1, 1)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "1 day",
-        "2 hours 3 minutes",
-        "1 month 2 days 04:05:06",
-        "-02:30:00",
-        "1.5 days",
-        "1.5 weeks",
-        "1.5 hours",
-        "0.25 seconds",
-        "30 min",
-        "3 mons",
-        "2 yrs",
-        "1 decade",
-        "7 us",
-        "8 ms",
-        "9 h",
-        "-1 quarter",
-        "2 centuries",
-    ],
-)
+@pytest.mark.parametrize("text", read_lines(__file__, "time_units.tsv"))
 @pytest.mark.parametrize("start", ["2026-01-31 12:00:00", "1960-02-29 23:59:59.5"])
 def test_a_text_moves_a_time_as_duckdb_does(text: str, start: str) -> None:
     moment = datetime.fromisoformat(start)

@@ -10,6 +10,7 @@ import pytest
 
 import icesql
 from tests.query.pushdown.test_prunable_forms import connection
+from tests.tables import read_cases, read_lines
 from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
@@ -33,17 +34,7 @@ def both(opened: icesql.Connection, sql: str) -> tuple[list[Any], int]:
     return rows, sum(report.result_data_files for report in cursor.scan_reports)
 
 
-@pytest.mark.parametrize(
-    ("sql", "most"),
-    [
-        ("SELECT count(*) FROM t WHERE id >= 25", 1),
-        ("SELECT count(*) AS rows, count(1) FROM t WHERE id > 25 AND id <= 95", 2),
-        ("SELECT count(id) FROM t WHERE id BETWEEN 20 AND 39", 2),
-        ("SELECT count(*), min(id), max(ts) FROM t WHERE id >= 25", 4),
-        ("SELECT count(n) FROM t WHERE id >= 25", 1),
-        ("SELECT count(*) FROM t AS x WHERE x.id < 25 OR x.id > 60", 2),
-    ],
-)
+@pytest.mark.parametrize(("sql", "most"), read_cases(__file__, "counts.tsv", 1))
 def test_a_count_reads_the_files_at_the_edges(
     connection: icesql.Connection, sql: str, most: int
 ) -> None:
@@ -51,25 +42,7 @@ def test_a_count_reads_the_files_at_the_edges(
     assert files <= most, sql
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT count(*) + 1 FROM t WHERE id >= 25",
-        "SELECT count(DISTINCT id) FROM t WHERE id >= 25",
-        "SELECT count(t.*) FROM t WHERE id >= 25",
-        "SELECT count(*) FILTER (WHERE id > 3) FROM t WHERE id >= 25",
-        "SELECT count(*) FROM t WHERE id >= 25 GROUP BY n ORDER BY 1, n",
-        "SELECT count(*) FROM t WHERE id >= 25 HAVING count(*) > 3",
-        "SELECT count(*), sum(id) FROM t WHERE id >= 25",
-        "SELECT count(*) FROM t WHERE id >= 25 AND random() >= 0",
-        "SELECT count(*) OVER () FROM t WHERE id >= 70",
-        "SELECT count(*) FROM (SELECT id FROM t WHERE id >= 25 LIMIT 30)",
-        "SELECT DISTINCT count(*) FROM t WHERE id >= 25",
-        "SELECT count(*) FROM t WHERE id >= 25 LIMIT 0",
-        "SELECT count(*) FROM t a, t b WHERE a.id >= 25",
-        "SELECT count(*) FROM t WHERE id >= 25 UNION ALL SELECT 1",
-    ],
-)
+@pytest.mark.parametrize("sql", read_lines(__file__, "more_than_counts.tsv"))
 def test_what_is_more_than_a_count_reads_all(connection: icesql.Connection, sql: str) -> None:
     both(connection, sql)
 

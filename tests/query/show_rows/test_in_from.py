@@ -10,27 +10,10 @@ import pytest
 import icesql
 from icesql.catalog.sqlite import SqliteCatalog
 from icesql.errors import AmbiguousTableError, TableNotFoundError, UnsupportedSqlError
-
-STATEMENTS = [
-    "SHOW TABLES",
-    "SHOW CATALOGS",
-    "SHOW SCHEMAS",
-    "SHOW SNAPSHOTS FROM shop.orders",
-    "SHOW REFS FROM shop.orders",
-    "SHOW HISTORY FROM shop.orders",
-    "SHOW PARTITIONS shop.orders",
-    "SHOW CREATE TABLE shop.orders",
-    "SHOW TBLPROPERTIES shop.orders ('format')",
-    "SHOW ALL",
-    "SHOW ALL TABLES",
-    "SHOW timezone",
-    "DESCRIBE shop.types",
-    "DESC EXTENDED shop.orders",
-    "DESCRIBE DETAIL shop.orders",
-]
+from tests.tables import read_lines
 
 
-@pytest.mark.parametrize("sql", STATEMENTS)
+@pytest.mark.parametrize("sql", read_lines(__file__, "shown_statements.tsv"))
 def test_a_statement_has_the_same_rows_in_from(connection: Any, sql: str) -> None:
     alone = connection.execute(sql)
     names = [column[0] for column in alone.description]

@@ -18,6 +18,7 @@ from icesql.sql.reading.door import serialize
 from icesql.sql.reading.engine_tree import SourceMap, read_tree
 from icesql.sql.reading.queries import read_query
 from icesql.sql.statement import Query
+from tests.tables import read_table
 
 # Two names of one function, type or form in DuckDB.
 _ALIKE = {
@@ -85,18 +86,7 @@ def test_what_is_written_of_the_tree_is_what_duckdb_read(texts: list[str]) -> No
     assert others == expected
 
 
-@pytest.mark.parametrize(
-    ("sql", "problem"),
-    [
-        ("SELECT sum(a) EXPORT_STATE FROM t", "EXPORT"),
-        ("SELECT * FROM t JOIN BY (TYPE mark) u ON t.a = u.a", "MARK JOIN"),
-        ("WITH x AS (INSERT INTO t VALUES (1) RETURNING a) FROM x", "INSERT"),
-        ("WITH x AS (DELETE FROM t RETURNING a) FROM x", "DELETE"),
-        ("SELECT * FROM t JOIN u NEAREST 2 BY DISTANCE abs(t.a - u.a)", "NEAREST JOIN"),
-        ("WITH a AS (SELECT 1) (WITH b AS (SELECT 2) SELECT * FROM b)", "b at this place"),
-        ("WITH a AS (SELECT 1) (WITH year AS (SELECT 2) SELECT * FROM year)", "year at this place"),
-    ],
-)
+@pytest.mark.parametrize(("sql", "problem"), read_table(__file__, "no_nodes.tsv"))
 def test_what_has_no_node_is_refused_by_name(sql: str, problem: str) -> None:
     with pytest.raises(Error, match=problem):
         tree_of(sql)
