@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.datasource.reads import two_snapshots
 from tests.spark.conftest import (
     SOURCES,
     all_types,
@@ -19,6 +20,7 @@ from tests.spark.conftest import (
     spark,
     spark_here,
 )
+from tests.writer.table import TableWriter
 
 __all__ = [
     "all_types",
@@ -38,3 +40,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if folder in Path(item.path).parents:
             item.add_marker(needs("4.0", why=SOURCES))
+
+
+@pytest.fixture(autouse=True)
+def pyspark_here(spark_here: None) -> None:
+    """Every test imports PySpark."""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> TableWriter:
+    return two_snapshots(tmp_path / "t")

@@ -7,12 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from tests.tables import columns
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "x", "required": False, "type": "long"},
-    {"id": 2, "name": "s", "required": False, "type": "string"},
-]
+FIELDS = columns("x long, s string")
 
 
 def rows(*numbers: int) -> list[dict[str, Any]]:
@@ -59,10 +57,10 @@ def loaded(table: TableWriter | str, **options: Any) -> Any:
     return replace(found, fixed=found.columns())
 
 
-def values(planning: Any) -> list[dict[str, Any]]:
+def values(planning: Any, *between: dict[str, int]) -> list[dict[str, Any]]:
     from icesql.engine.spark.worker import unpack
 
-    jobs = [unpack(job) for job in planning.partitions()]
+    jobs = [unpack(job) for job in planning.partitions(*between)]
     return [row for job in jobs for batch in job() for row in batch.to_pylist()]
 
 
@@ -86,12 +84,9 @@ class Query:
 
     def restart(self, **options: Any) -> Query:
         from icesql.datasource.stream_read import StreamPlanning
-        from icesql.datasource.table import ReadRequest
 
         self.options |= options
-        named = {name.replace("_", "-"): str(value) for name, value in self.options.items()}
-        source = ReadRequest.of({"path": self.table.folder, **named}, {})
-        self.planning = StreamPlanning(ReadRequest(source.options, {}, source.columns()))
+        self.planning = StreamPlanning(loaded(self.table, **self.options))
         return self
 
     def start_of(self, batch: int) -> dict[str, int]:
@@ -110,11 +105,8 @@ class Query:
 
     def read(self) -> list[int]:
         """The rows of the batch that was planned."""
-        from icesql.engine.spark.worker import unpack
-
         start, end = self.start_of(self.committed), self.offsets[self.committed]
-        jobs = [unpack(job) for job in self.planning.partitions(start, end)]
-        return sorted(n for job in jobs for batch in job() for n in batch["x"].to_pylist())
+        return sorted(row["x"] for row in values(self.planning, start, end))
 
     def run(self, batches: int = 1_000) -> list[list[int]]:
         """Run to the end; the rows of all batches so far that had any."""

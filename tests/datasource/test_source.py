@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import traceback
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,19 +13,14 @@ import pytest
 from icesql.datasource.last_line import ReadError
 from icesql.datasource.source import register
 from icesql.errors import ProgrammingError
-from tests.datasource.reads import two_snapshots
 from tests.spark.conftest import FIELDS as ALL_FIELDS
 from tests.spark.conftest import ROWS as ALL_ROWS
 from tests.spark.conftest import needs
+from tests.tables import read_table
 from tests.writer.table import TableWriter
 
 FILTERS = needs("4.1", why="filters of data sources")
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> TableWriter:
-    return two_snapshots(tmp_path / "t")
 
 
 def test_a_table_of_the_catalog_and_a_path_are_read(session: Any, table: TableWriter) -> None:
@@ -82,23 +77,9 @@ def test_pushed_filters_mean_what_spark_means(session: Any, one_row_a_file: str)
     session.conf.set(PUSHDOWN, "true")
     session.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
-        for condition, expected in (
-            ("d >= double('nan')", [2]),
-            ("f > 1.5F", [5, 6]),
-            ("f <= -0.0F", [2]),
-            ("d = -0.0D", [4]),
-            ("i IN (7, 2, NULL)", [1, 5, 6]),
-            ("i NOT IN (7, NULL)", []),
-            ("NOT (i <=> 7)", [2, 3, 4, 5]),
-            ("s LIKE 'hel%' AND i IS NOT NULL", [1, 6]),
-            ("dec > 2.4999BD AND dec < 3.495BD", [1, 5]),
-            ("tz = TIMESTAMP'2026-01-31 08:00:00'", [1]),
-            ("tz >= TIMESTAMP_NTZ'2026-11-01 00:30:00'", [5]),
-            ("ts = TIMESTAMP_NTZ'2024-02-29 00:00:00'", [2]),
-            ("bin > X'61'", [4]),
-            ("u = '00000000-0000-0000-0000-000000000005' AND t = 45000000005", [1]),
-        ):
-            assert found(condition, "true") == found(condition, "false") == expected, condition
+        for condition, expected in read_table(__file__, "filters.tsv"):
+            wanted = ast.literal_eval(expected)
+            assert found(condition, "true") == found(condition, "false") == wanted, condition
     finally:
         session.conf.unset("spark.sql.session.timeZone")
         session.conf.unset(PUSHDOWN)
@@ -173,7 +154,7 @@ def test_a_temporary_view_reads_a_table(session: Any, table: TableWriter) -> Non
     assert session.table("first").count() == 3
 
 
-def test_nothing_is_written(spark_here: None, table: TableWriter) -> None:
+def test_nothing_is_written(table: TableWriter) -> None:
     registered: list[Any] = []
     register(SimpleNamespace(conf={}, dataSource=SimpleNamespace(register=registered.append)))
     made = registered[0]({"path": table.folder})

@@ -11,17 +11,11 @@ import pytest
 from tests.datasource.reads import (
     append,
     rows,
-    two_snapshots,
 )
 from tests.spark.conftest import needs
 from tests.writer.table import TableWriter
 
 LIMITS = needs("4.2", why="batches within limits")
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> TableWriter:
-    return two_snapshots(tmp_path / "t")
 
 
 class SinkError(Exception):

@@ -21,21 +21,15 @@ from tests.datasource.reads import (
     numbers,
     planned,
     rows,
-    two_snapshots,
     values,
 )
+from tests.tables import columns
 from tests.writer.table import TableWriter
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> TableWriter:
-    return two_snapshots(tmp_path / "t")
-
 
 # ------------------------------------------------------------------ names
 
 
-def test_names_with_and_without_the_catalog(spark_here: None, warehouse: Path) -> None:
+def test_names_with_and_without_the_catalog(warehouse: Path) -> None:
     from icesql.datasource.table import ReadRequest
 
     def table_of(path: str, **connect: Any) -> str:
@@ -58,7 +52,7 @@ def test_names_with_and_without_the_catalog(spark_here: None, warehouse: Path) -
 
 
 def test_another_configured_catalog_is_found_by_its_name(
-    spark_here: None, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from icesql.datasource.table import ReadRequest
 
@@ -68,17 +62,17 @@ def test_another_configured_catalog_is_found_by_its_name(
         assert found.identifier[-1] == "customers"
 
 
-def test_a_metadata_file_is_read_as_it_is(spark_here: None, table: TableWriter) -> None:
+def test_a_metadata_file_is_read_as_it_is(table: TableWriter) -> None:
     path = table.metadata_path
     table.commit([table.data_file(rows(5))])
     assert numbers(path) == [1, 2, 3, 4]
     assert numbers(f"file://{path}") == [1, 2, 3, 4]
 
 
-def test_branches_and_tags_that_look_like_numbers(spark_here: None, table: TableWriter) -> None:
+def test_branches_and_tags_that_look_like_numbers(table: TableWriter) -> None:
     table.tag("1001", 1000)
     table.tag("7", 1000, kind="branch")
-    table.set_fields([*FIELDS, {"id": 3, "name": "new", "required": False, "type": "int"}])
+    table.set_fields([*FIELDS, *columns("new int", 3)])
     assert numbers(table, tag="1001") == [1, 2, 3]
     assert values(planned(table, tag="1001"))[0].keys() == {"x", "s"}
     assert numbers(table, branch="7") == [1, 2, 3]
@@ -89,17 +83,10 @@ def test_branches_and_tags_that_look_like_numbers(spark_here: None, table: Table
         planned(table, branch="mian")
 
 
-def test_main_of_a_table_without_snapshots_is_empty(spark_here: None, tmp_path: Path) -> None:
-    empty = TableWriter(tmp_path / "empty", FIELDS)
-    assert numbers(empty) == numbers(empty, branch="main") == []
-    with pytest.raises(SnapshotNotFoundError, match="no snapshot yet"):
-        numbers(empty, start_snapshot_id=1)
-
-
 # ------------------------------------------------------------------ columns
 
 
-def test_columns_are_chosen_by_name(spark_here: None, table: TableWriter) -> None:
+def test_columns_are_chosen_by_name(table: TableWriter) -> None:
     found = values(planned(table, columns="S, _pos, `x`, _file, _snapshot_id", snapshot_id=1000))
     assert [list(row) for row in found] == [["s", "_pos", "x", "_file", "_snapshot_id"]] * 3
     assert sorted((row["x"], row["_pos"]) for row in found) == [(1, 0), (2, 1), (3, 0)]
@@ -110,7 +97,7 @@ def test_columns_are_chosen_by_name(spark_here: None, table: TableWriter) -> Non
         planned(table, columns="y")
 
 
-def test_a_name_with_a_comma_stands_in_backticks(spark_here: None, tmp_path: Path) -> None:
+def test_a_name_with_a_comma_stands_in_backticks(tmp_path: Path) -> None:
     table = TableWriter(
         tmp_path / "odd", [{"id": 1, "name": "a,`b", "required": False, "type": "int"}]
     )
@@ -118,7 +105,7 @@ def test_a_name_with_a_comma_stands_in_backticks(spark_here: None, tmp_path: Pat
     assert values(planned(table, columns="`a,``b`")) == [{"a,`b": 1}]
 
 
-def test_the_partition_column_is_there(spark_here: None, warehouse: Path) -> None:
+def test_the_partition_column_is_there(warehouse: Path) -> None:
     from icesql.datasource.batch_read import BatchPlanning
     from icesql.datasource.table import ReadRequest
 
@@ -128,9 +115,7 @@ def test_the_partition_column_is_there(spark_here: None, warehouse: Path) -> Non
     assert rows_read[0]["_partition"].keys() == {"ordered_on", "region"}
 
 
-def test_columns_are_those_of_load_whatever_becomes_of_the_table(
-    spark_here: None, table: TableWriter
-) -> None:
+def test_columns_are_those_of_load_whatever_becomes_of_the_table(table: TableWriter) -> None:
     kept = loaded(table)
     required = [{**FIELDS[0], "name": "y"}]
     table.set_fields(required)
@@ -141,9 +126,7 @@ def test_columns_are_those_of_load_whatever_becomes_of_the_table(
     assert found[-2:] == [(4, "row 4"), (5, None)]
 
 
-def test_another_table_of_that_name_is_not_read_by_its_columns(
-    spark_here: None, table: TableWriter
-) -> None:
+def test_another_table_of_that_name_is_not_read_by_its_columns(table: TableWriter) -> None:
     import json
 
     from icesql.datasource.batch_read import BatchPlanning

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time
-from decimal import Decimal
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import pytest
 
 import icesql
+from tests.tables import columns
 from tests.writer.table import TableWriter
+from tests.writer.values import from_json
 
 if TYPE_CHECKING:
     from tests.spark.processes import ConnectServer
@@ -44,6 +45,26 @@ def has_release(*oldest: int) -> bool:
         return tuple(map(int, version("pyspark").split(".")[:2])) >= oldest
     except PackageNotFoundError:
         return False
+
+
+def here(con: icesql.Connection, *statements: str) -> list[tuple[Any, ...]]:
+    """The rows of the last statement, all of them run by the local engine; then Spark is chosen."""
+    con.execute("SET engine = 'local'")
+    try:
+        for each in statements:
+            cursor = con.execute(each)
+        return [] if cursor.description is None else cursor.fetchall()
+    finally:
+        con.execute("SET engine = 'spark'")
+
+
+@contextmanager
+def lake(connect: Any, folder: Path, *statements: str) -> Iterator[icesql.Connection]:
+    """A connection to a new warehouse with a schema ``s``, where the local engine ran statements."""
+    folder.mkdir(exist_ok=True)
+    with connect(warehouse=str(folder)) as con:
+        here(con, "CREATE SCHEMA s", *statements)
+        yield con
 
 
 # What format("icesql") is one of.
@@ -129,21 +150,22 @@ def session(connect: Any, warehouse: Path) -> Iterator[Any]:
         yield session
 
 
+@pytest.fixture(params=["tasks", "fragments", "reader"])
+def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> frozenset[str]:
+    """The ways to read that Spark may choose: one after the other, and none but tasks."""
+    from icesql.engine.spark.scans import FRAGMENTS, SPARK_READER, Scans
+
+    named = {"tasks": (), "fragments": (FRAGMENTS,), "reader": (SPARK_READER,)}
+    chosen = frozenset(named[request.param])
+    monkeypatch.setattr(Scans, "ways", chosen)
+    return chosen
+
+
 FIELDS = [
-    {"id": 1, "name": "id", "required": False, "type": "int"},
-    {"id": 2, "name": "i", "required": False, "type": "int"},
-    {"id": 3, "name": "big", "required": False, "type": "long"},
-    {"id": 4, "name": "f", "required": False, "type": "float"},
-    {"id": 5, "name": "d", "required": False, "type": "double"},
-    {"id": 6, "name": "dec", "required": False, "type": "decimal(10, 2)"},
-    {"id": 7, "name": "s", "required": False, "type": "string"},
-    {"id": 8, "name": "dt", "required": False, "type": "date"},
-    {"id": 9, "name": "ts", "required": False, "type": "timestamp"},
-    {"id": 10, "name": "tz", "required": False, "type": "timestamptz"},
-    {"id": 11, "name": "bin", "required": False, "type": "binary"},
-    {"id": 12, "name": "u", "required": False, "type": "uuid"},
-    {"id": 13, "name": "t", "required": False, "type": "time"},
-    {"id": 14, "name": "flag", "required": False, "type": "boolean"},
+    *columns(
+        "id int, i int, big long, f float, d double, dec decimal(10, 2), s string, dt date, "
+        "ts timestamp, tz timestamptz, bin binary, u uuid, t time, flag boolean"
+    ),
     {
         "id": 15,
         "name": "l",
@@ -169,62 +191,28 @@ FIELDS = [
         "required": False,
         "type": {
             "type": "struct",
-            "fields": [
-                {"id": 21, "name": "x", "required": False, "type": "int"},
-                {"id": 22, "name": "at", "required": False, "type": "time"},
-            ],
+            "fields": columns("x int, at time", 21),
         },
     },
-    {"id": 23, "name": "wide", "required": False, "type": "decimal(38, 10)"},
+    *columns("wide decimal(38, 10)", 23),
 ]
 
 
-def _row(number: int, **values: Any) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(field["name"] for field in FIELDS)
-    return row | {"id": number} | values
+def _value(kind: Any, value: Any) -> Any:
+    match kind, value:
+        case _, None:
+            return None
+        case {"type": "struct", "fields": fields}, _:
+            return {each["name"]: _value(each["type"], value[each["name"]]) for each in fields}
+        case {"type": "map"}, _:
+            return [*map(tuple, value)]
+    return from_json(kind, value)
 
 
 ROWS = [
-    _row(
-        1, i=7, big=2**40, f=0.1, d=2.5, dec=Decimal("2.50"), s="hello", dt=date(2026, 1, 31),
-        ts=datetime(2026, 1, 31, 23, 59, 56, 789000), tz=datetime(2026, 1, 31, 13, tzinfo=UTC),
-        bin=b"\x00\xff", u=UUID(int=5), t=time(12, 30, 0, 5), flag=True, l=[1, None, 3],
-        m=[("a", 1), ("b", None)], st={"x": 1, "at": time(1, 2, 3)},
-        wide=Decimal("1234567890123456789012345678.0123456789"),
-    ),
-    _row(
-        2, i=-3, big=-5, f=-0.0, d=float("nan"), dec=Decimal("-2.50"), s="a\\_b", dt=date(2024, 2, 29),
-        ts=datetime(2024, 2, 29, 0, 0), tz=datetime(2024, 7, 1, 4, 0, 0, 500000, tzinfo=UTC),
-        bin=b"", u=UUID(int=2**127), t=time(0), flag=False, l=[], m=[], st=None,
-    ),
-    _row(3),
-    _row(
-        4, i=0, big=0, f=1.5, d=0.0, dec=Decimal("0.00"), s="", dt=date(1969, 12, 31),
-        ts=datetime(1969, 12, 31, 23, 59, 59, 1), tz=datetime(1969, 12, 31, 23, tzinfo=UTC),
-        bin=b"ab", u=UUID(int=6), t=time(23, 59, 59, 999999), flag=True, l=[9], m=[("a", 4)],
-        st={"x": None, "at": None},
-    ),
-    _row(
-        5, i=2, big=9, f=float("nan"), d=float("inf"), dec=Decimal("3.49"), s="naïve Ünï",
-        dt=date(2026, 11, 1), ts=datetime(2026, 11, 1, 1, 30),
-        tz=datetime(2026, 11, 1, 5, 30, tzinfo=UTC), l=[5, 4], flag=None,
-    ),
-    _row(
-        6, i=7, big=9, f=16777216.0, d=-1.5, dec=Decimal("99999999.99"), s="hello",
-        dt=date(2025, 12, 28), ts=datetime(2025, 12, 28, 2, 0), flag=False,
-        tz=datetime(2025, 12, 29, 2, 0, tzinfo=UTC), l=[3, 3], m=[("c", 3)],
-        wide=Decimal("-0.0000000001"),
-    ),
-    _row(
-        7, i=-1, big=-(2**53) - 1, f=float("-inf"), d=-0.0, dec=Decimal("-0.01"), s="A.b*C\n",
-        dt=date(1582, 10, 10), ts=datetime(2024, 3, 10, 2, 30), wide=Decimal("2.5"),
-        tz=datetime(2024, 11, 3, 6, 30, tzinfo=UTC), l=[2, None], flag=True,
-    ),
-    _row(
-        8, i=100, big=2**53 + 1, f=3.4028234663852886e38, d=1e15, s="1.5e3",
-        dt=date(1500, 1, 1), ts=datetime(1900, 1, 1), tz=datetime(1883, 11, 18, 17, tzinfo=UTC),
-    ),
-]  # fmt: skip
+    {each["name"]: _value(each["type"], row.get(each["name"])) for each in FIELDS}
+    for row in map(json.loads, Path(__file__).with_name("all_types.jsonl").open(encoding="utf-8"))
+]
 
 
 @pytest.fixture(scope="session")
@@ -236,10 +224,18 @@ def all_types(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(table.metadata_path)
 
 
-NUMBERS = [
-    {"id": 1, "name": "x", "required": False, "type": "long"},
-    {"id": 2, "name": "k", "required": False, "type": "string"},
-]
+NUMBERS = columns("x long, k string")
+
+
+@pytest.fixture(scope="session")
+def sixteen(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Metadata path of a table of sixteen files of fifty rows; only read."""
+    table = TableWriter(tmp_path_factory.mktemp("sixteen"), NUMBERS)
+    table.commit(
+        table.data_file([{"x": x, "k": f"k{x % 50 % 3}"} for x in range(start, start + 50)])
+        for start in range(0, 800, 50)
+    )
+    return str(table.metadata_path)
 
 
 @pytest.fixture(scope="session")
@@ -280,20 +276,20 @@ def _evolved(folder: Path) -> str:
     """An int column renamed and widened, one dropped, one added."""
     table = TableWriter(
         folder,
-        [
-            {"id": 1, "name": "n", "required": False, "type": "int"},
-            {"id": 2, "name": "gone", "required": False, "type": "string"},
-        ],
+        columns("n int, gone string"),
     )
     table.commit([table.data_file([{"n": n, "gone": "old"} for n in range(5)])])
-    table.set_fields(
-        [
-            {"id": 3, "name": "added", "required": False, "type": "string"},
-            {"id": 1, "name": "x", "required": False, "type": "long"},
-        ]
-    )
+    table.set_fields([*columns("added string", 3), *columns("x long")])
     table.commit([table.data_file([{"x": 2**40 + n, "added": f"a{n}"} for n in range(5)])])
     return str(table.metadata_path)
+
+
+@pytest.fixture
+def armed(tmp_path: Path) -> Path:
+    """A folder with one file, for one task to be killed: see ``test_compaction.py``."""
+    (tmp_path / "armed").mkdir()
+    (tmp_path / "armed" / "0").touch()
+    return tmp_path / "armed"
 
 
 @pytest.fixture

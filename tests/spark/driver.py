@@ -32,24 +32,23 @@ SLT = sorted((Path(__file__).parents[1] / "slt").glob("*.slt"))
 # Tasks of a few files each, so that a task gives several batches.
 SPLIT_SIZE = 12 << 20
 # Over the tables of ``conftest.cluster_tables``: each way to read and each exchange at least once.
-CORE = [
-    "SELECT * FROM t ORDER BY id",
-    "SELECT k, count(*), sum(x), min(x), avg(x), count(DISTINCT x) FROM numbers GROUP BY k ORDER BY k",
-    "SELECT DISTINCT k, x % 3 AS r FROM numbers ORDER BY k, r",
-    "SELECT a.k, count(*), sum(b.x) FROM numbers a JOIN numbers b ON a.x = b.x + 1 GROUP BY a.k ORDER BY 1",
-    "SELECT x, sum(x) OVER (PARTITION BY k ORDER BY x) AS s FROM numbers QUALIFY s < 1000 ORDER BY x",
-    "SELECT x, k FROM numbers ORDER BY x DESC LIMIT 7 OFFSET 3",
-    "SELECT count(*) FROM numbers WHERE k IN (SELECT k FROM numbers WHERE x < 2)",
-    "SELECT count(*), sum(x), count(k) FROM numbers FOR VERSION AS OF 'half'",
-    "SELECT now.k, count(*) - count(past.x) FROM numbers now LEFT JOIN numbers VERSION AS OF 'half' past "
-    "ON now.x = past.x GROUP BY now.k ORDER BY 1",
-    "SELECT x, k FROM deleted ORDER BY x",
-    "SELECT k, count(*), sum(x) FROM deleted GROUP BY k ORDER BY k",
-    "SELECT x, k FROM deleted VERSION AS OF 1000 WHERE x < 30 ORDER BY x",
-    "SELECT * FROM evolved ORDER BY x",
-    "SELECT added, count(*), sum(x) FROM evolved GROUP BY added ORDER BY added NULLS FIRST",
-    "SELECT * FROM evolved VERSION AS OF 1000 ORDER BY 1",
-]  # fmt: skip
+CORE = """
+SELECT * FROM t ORDER BY id
+SELECT k, count(*), sum(x), min(x), avg(x), count(DISTINCT x) FROM numbers GROUP BY k ORDER BY k
+SELECT DISTINCT k, x % 3 AS r FROM numbers ORDER BY k, r
+SELECT a.k, count(*), sum(b.x) FROM numbers a JOIN numbers b ON a.x = b.x + 1 GROUP BY a.k ORDER BY 1
+SELECT x, sum(x) OVER (PARTITION BY k ORDER BY x) AS s FROM numbers QUALIFY s < 1000 ORDER BY x
+SELECT x, k FROM numbers ORDER BY x DESC LIMIT 7 OFFSET 3
+SELECT count(*) FROM numbers WHERE k IN (SELECT k FROM numbers WHERE x < 2)
+SELECT count(*), sum(x), count(k) FROM numbers FOR VERSION AS OF 'half'
+SELECT now.k, count(*) - count(past.x) FROM numbers now LEFT JOIN numbers VERSION AS OF 'half' past ON now.x = past.x GROUP BY now.k ORDER BY 1
+SELECT x, k FROM deleted ORDER BY x
+SELECT k, count(*), sum(x) FROM deleted GROUP BY k ORDER BY k
+SELECT x, k FROM deleted VERSION AS OF 1000 WHERE x < 30 ORDER BY x
+SELECT * FROM evolved ORDER BY x
+SELECT added, count(*), sum(x) FROM evolved GROUP BY added ORDER BY added NULLS FIRST
+SELECT * FROM evolved VERSION AS OF 1000 ORDER BY 1
+""".strip().splitlines()
 
 
 class Program:

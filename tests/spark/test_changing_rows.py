@@ -13,6 +13,7 @@ import icesql
 from icesql.engine.spark.types import declared_batch
 from icesql.engine.spark.writing import frame, task_runs
 from icesql.modify.tasks import broadcast, division, run
+from tests.spark.conftest import here, lake
 from tests.spark.test_compaction import killed_where_armed
 
 NOTHING = "UPDATE s.t SET v = -1 WHERE id < 0"
@@ -56,21 +57,15 @@ def test_the_tables_become_the_same(
     modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
     found: dict[str, list[Any]] = {}
     for engine in ("local", "spark"):
-        (tmp_path / engine).mkdir()
-        with connect(warehouse=str(tmp_path / engine)) as con:
-            con.execute("SET engine = 'local'")
-            con.execute("CREATE SCHEMA s")
-            con.execute(
-                "CREATE TABLE s.t (id BIGINT, k INT, v DOUBLE, n VARCHAR) PARTITIONED BY (k) "
-                f"TBLPROPERTIES ('format-version' = '{version}', {modes})"
-            )
-            con.execute("CREATE TABLE s.source (id BIGINT, k INT, v DOUBLE, n VARCHAR)")
-            con.execute(
-                "INSERT INTO s.t SELECT i, (i % 5)::INT, i / 4, 'a' || i FROM range(60) r(i)"
-            )
-            con.execute(
-                "INSERT INTO s.source SELECT i, (i % 7)::INT, i, 'b' || i FROM range(40, 80) r(i)"
-            )
+        with lake(
+            connect,
+            tmp_path / engine,
+            "CREATE TABLE s.t (id BIGINT, k INT, v DOUBLE, n VARCHAR) PARTITIONED BY (k) "
+            f"TBLPROPERTIES ('format-version' = '{version}', {modes})",
+            "CREATE TABLE s.source (id BIGINT, k INT, v DOUBLE, n VARCHAR)",
+            "INSERT INTO s.t SELECT i, (i % 5)::INT, i / 4, 'a' || i FROM range(60) r(i)",
+            "INSERT INTO s.source SELECT i, (i % 7)::INT, i, 'b' || i FROM range(40, 80) r(i)",
+        ) as con:
             lineage = ", _last_updated_sequence_number, _row_id" if version > 2 else ""
             told: list[Any] = []
             numbers: dict[int, int] = {}
@@ -81,8 +76,7 @@ def test_the_tables_become_the_same(
                         # What writes on the driver.
                         patch.setattr("icesql.modify.rows.commit.RowFiles", None)
                     told.append(con.execute(each).rowcount)
-                con.execute("SET engine = 'local'")
-                rows = con.execute(f"SELECT *{lineage} FROM s.t ORDER BY id").fetchall()
+                rows = here(con, f"SELECT *{lineage} FROM s.t ORDER BY id")
                 if lineage:
                     # Which of several new rows comes first is not told; each keeps its number.
                     now = {row[0]: row[-1] for row in rows}
@@ -101,21 +95,15 @@ def test_columns_come_with_a_merge(
     """WITH SCHEMA EVOLUTION, in tasks as here."""
     found: dict[str, Any] = {}
     for engine in ("local", "spark"):
-        (tmp_path / engine).mkdir()
-        with connect(warehouse=str(tmp_path / engine)) as con:
-            con.execute("SET engine = 'local'")
-            con.execute("CREATE SCHEMA s")
-            con.execute(
-                "CREATE TABLE s.t (id INT, k INT, st STRUCT<x INT>) PARTITIONED BY (k) "
-                f"TBLPROPERTIES ('format-version' = '3', 'write.merge.mode' = '{mode}')"
-            )
-            con.execute(
-                "INSERT INTO s.t SELECT i::INT, (i % 5)::INT, {'x': i::INT} FROM range(60) r(i)"
-            )
-            con.execute(
-                "CREATE TABLE s.u AS SELECT i AS id, (i % 5)::INT AS k, "
-                "{'n': [i], 'x': i + 5000000000} AS st, 'b' || i AS w FROM range(40, 80) r(i)"
-            )
+        with lake(
+            connect,
+            tmp_path / engine,
+            "CREATE TABLE s.t (id INT, k INT, st STRUCT<x INT>) PARTITIONED BY (k) "
+            f"TBLPROPERTIES ('format-version' = '3', 'write.merge.mode' = '{mode}')",
+            "INSERT INTO s.t SELECT i::INT, (i % 5)::INT, {'x': i::INT} FROM range(60) r(i)",
+            "CREATE TABLE s.u AS SELECT i AS id, (i % 5)::INT AS k, "
+            "{'n': [i], 'x': i + 5000000000} AS st, 'b' || i AS w FROM range(40, 80) r(i)",
+        ) as con:
             con.execute(f"SET engine = '{engine}'")
             with monkeypatch.context() as patch:
                 if engine == "spark":
@@ -124,10 +112,8 @@ def test_columns_come_with_a_merge(
                     "MERGE WITH SCHEMA EVOLUTION INTO s.t USING s.u r ON r.id = t.id "
                     "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
                 ).rowcount
-            con.execute("SET engine = 'local'")
-            rows = con.execute("SELECT * FROM s.t ORDER BY id").fetchall()
-            columns = con.execute("DESCRIBE s.t").fetchall()
-            found[engine] = count, columns, rows
+            rows = here(con, "SELECT * FROM s.t ORDER BY id")
+            found[engine] = count, here(con, "DESCRIBE s.t"), rows
     assert found["spark"] == found["local"]
     assert found["spark"][0] == 40
     assert found["spark"][2][39:41] == [
@@ -135,22 +121,33 @@ def test_columns_come_with_a_merge(
     ]  # fmt: skip
 
 
+def joined(connect: Any, folder: Path, mode: str = "copy-on-write", first: int = 30) -> Any:
+    """A connection to a table of 40 rows and one of the rows up to 49, to be joined by Spark."""
+    return lake(
+        connect,
+        folder,
+        "CREATE TABLE s.t (id BIGINT, k INT) PARTITIONED BY (k) "
+        f"TBLPROPERTIES ('write.delete.mode' = '{mode}', 'write.update.mode' = '{mode}')",
+        "INSERT INTO s.t SELECT i, (i % 4)::INT FROM range(40) r(i)",
+        f"CREATE TABLE s.u AS SELECT i AS id, 7 AS k FROM range({first}, 50) r(i)",
+    )
+
+
+def on_disk(folder: Path) -> set[str]:
+    return {each.name for each in (folder / "s/t/data").rglob("*") if each.is_file()}
+
+
+def named(con: icesql.Connection) -> set[str]:
+    """The names of the files of all snapshots."""
+    return {Path(path).name for (path,) in here(con, "SELECT file_path FROM s.t.all_files")}
+
+
 @pytest.mark.parametrize("first", [30, 40])
 def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(
-    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
+    connect: Any, tmp_path: Path, armed: Path, monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
     """Where all rows of the source are new, it is one that inserts."""
-    armed = tmp_path / "armed"
-    armed.mkdir()
-    (armed / "0").touch()
-    (tmp_path / "w").mkdir()
-    with connect(warehouse=str(tmp_path / "w")) as con:
-        con.execute("SET engine = 'local'")
-        con.execute("CREATE SCHEMA s")
-        con.execute("CREATE TABLE s.t (id BIGINT, k INT) PARTITIONED BY (k)")
-        con.execute("INSERT INTO s.t SELECT i, (i % 4)::INT FROM range(40) r(i)")
-        con.execute(f"CREATE TABLE s.u AS SELECT i AS id, 7 AS k FROM range({first}, 50) r(i)")
-        con.execute("SET engine = 'spark'")
+    with joined(connect, tmp_path / "w", first=first) as con:
         monkeypatch.setattr(task_runs, "runner_of_jobs", killed_where_armed(armed))
         done = con.execute(
             "MERGE INTO s.t USING s.u r ON r.id = t.id WHEN MATCHED THEN UPDATE SET k = r.k "
@@ -158,32 +155,9 @@ def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(
         )
         assert done.rowcount == 50 - first
         assert not [*armed.iterdir()]
-        con.execute("SET engine = 'local'")
-        found = con.execute("SELECT id, k FROM s.t ORDER BY id").fetchall()
+        found = here(con, "SELECT id, k FROM s.t ORDER BY id")
         assert found == [(i, i % 4 if i < first else 7) for i in range(50)]
-        named = con.execute("SELECT file_path FROM s.t.all_files").fetchall()
-    on_disk = {each.name for each in (tmp_path / "w/s/t/data").rglob("*") if each.is_file()}
-    assert on_disk == {Path(path).name for (path,) in named}
-
-
-def joined(connect: Any, folder: Path, mode: str) -> Any:
-    """A connection to a table of 40 rows and one of the rows 30 to 49, to be joined by Spark."""
-    folder.mkdir()
-    con = connect(warehouse=str(folder))
-    con.execute("SET engine = 'local'")
-    con.execute("CREATE SCHEMA s")
-    con.execute(
-        "CREATE TABLE s.t (id BIGINT, k INT) PARTITIONED BY (k) "
-        f"TBLPROPERTIES ('write.delete.mode' = '{mode}', 'write.update.mode' = '{mode}')"
-    )
-    con.execute("INSERT INTO s.t SELECT i, (i % 4)::INT FROM range(40) r(i)")
-    con.execute("CREATE TABLE s.u AS SELECT i AS id, 7 AS k FROM range(30, 50) r(i)")
-    con.execute("SET engine = 'spark'")
-    return con
-
-
-def on_disk(folder: Path) -> set[str]:
-    return {each.name for each in (folder / "s/t/data").rglob("*") if each.is_file()}
+        assert on_disk(tmp_path / "w") == named(con)
 
 
 @pytest.mark.parametrize(
@@ -195,24 +169,19 @@ def on_disk(folder: Path) -> set[str]:
     ],
 )
 def test_a_killed_worker_that_writes_what_spark_joined_doubles_nothing(
-    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, mode: str
+    connect: Any, tmp_path: Path, armed: Path, monkeypatch: pytest.MonkeyPatch, sql: str, mode: str
 ) -> None:
     monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
-    armed = tmp_path / "armed"
-    armed.mkdir()
-    (armed / "0").touch()
     with joined(connect, tmp_path / "w", mode) as con:
         monkeypatch.setattr(
             frame, "writer_of_rows", lambda packed: killed_where_armed(armed, packed)()
         )
         assert con.execute(sql).rowcount == 10
         assert not [*armed.iterdir()]
-        con.execute("SET engine = 'local'")
         changed = [(i, 7) for i in range(30, 40)] if sql.startswith("UPDATE") else []
-        found = con.execute("SELECT id, k FROM s.t ORDER BY id").fetchall()
+        found = here(con, "SELECT id, k FROM s.t ORDER BY id")
         assert found == [(i, i % 4) for i in range(30)] + changed
-        named = con.execute("SELECT file_path FROM s.t.all_files").fetchall()
-    assert on_disk(tmp_path / "w") == {Path(path).name for (path,) in named}
+        assert on_disk(tmp_path / "w") == named(con)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +204,7 @@ def test_what_fails_after_spark_joined_leaves_the_table_and_no_file(
     connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, error: Any, told: str
 ) -> None:
     monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
-    with joined(connect, tmp_path / "w", "copy-on-write") as con:
+    with joined(connect, tmp_path / "w") as con:
         before = on_disk(tmp_path / "w")
         with pytest.raises(error, match=told):
             con.execute(sql)
@@ -248,7 +217,7 @@ def test_a_table_of_many_files_is_written_on_the_driver(
 ) -> None:
     monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
     monkeypatch.setattr(run, "_MOST_FILES", 0)
-    with joined(connect, tmp_path / "w", "copy-on-write") as con:
+    with joined(connect, tmp_path / "w") as con:
         assert con.execute("DELETE FROM s.t WHERE id IN (SELECT id FROM s.u)").rowcount == 10
         assert con.execute("SELECT count(*) FROM s.t").fetchall() == [(30,)]
 
@@ -268,7 +237,7 @@ VALUES = (
 
 @pytest.mark.parametrize("inline", [256 << 10, 0])
 def test_the_source_of_a_merge_never_comes_to_the_driver(
-    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inline: int
+    connect: Any, tmp_path: Path, armed: Path, monkeypatch: pytest.MonkeyPatch, inline: int
 ) -> None:
     """Tasks write it once, for all others; a try that is lost is none of it."""
     came: list[int] = []
@@ -279,19 +248,16 @@ def test_the_source_of_a_merge_never_comes_to_the_driver(
         return declared_batch(batch, columns)
 
     monkeypatch.setattr("icesql.engine.spark.engine.declared_batch", declared)
-    armed = tmp_path / "armed"
-    armed.mkdir()
     monkeypatch.setattr(frame, "writer_of_rows", lambda packed: killed_where_armed(armed, packed)())
     found = []
     for engine in ("local", "spark"):
-        folder = tmp_path / engine
-        folder.mkdir()
-        with connect(warehouse=str(folder)) as con:
-            con.execute("SET engine = 'local'")
-            con.execute("CREATE SCHEMA s")
-            con.execute(f"CREATE TABLE s.t ({TYPES}) PARTITIONED BY (bucket(2, id))")
-            con.execute(f"INSERT INTO s.t SELECT * FROM ({VALUES}) WHERE id < 40")
-            con.execute(f"CREATE TABLE s.u AS {VALUES}")
+        with lake(
+            connect,
+            tmp_path / engine,
+            f"CREATE TABLE s.t ({TYPES}) PARTITIONED BY (bucket(2, id))",
+            f"INSERT INTO s.t SELECT * FROM ({VALUES}) WHERE id < 40",
+            f"CREATE TABLE s.u AS {VALUES}",
+        ) as con:
             con.execute(f"SET engine = '{engine}'")
             (armed / "0").touch()
             done = con.execute(
@@ -302,10 +268,8 @@ def test_the_source_of_a_merge_never_comes_to_the_driver(
             assert done.rowcount == 40
             if engine == "spark":
                 assert not [*armed.iterdir()]
-            con.execute("SET engine = 'local'")
-            found.append(con.execute("SELECT * FROM s.t ORDER BY id").arrow().to_pylist())
-            named = con.execute("SELECT file_path FROM s.t.all_files").fetchall()
-            assert on_disk(folder) == {Path(path).name for (path,) in named}
+            found.append(here(con, "SELECT * FROM s.t ORDER BY id"))
+            assert (left := on_disk(tmp_path / engine)) == named(con)
     assert str(found[0]) == str(found[1])
     assert came == []
     with connect(warehouse=str(tmp_path / "spark")) as con:
@@ -321,7 +285,7 @@ def test_the_source_of_a_merge_never_comes_to_the_driver(
                 "MERGE INTO s.t USING (SELECT id, CAST(n AS INT) AS k FROM s.u) r ON r.id = t.id "
                 "WHEN MATCHED THEN DELETE"
             )
-    assert on_disk(tmp_path / "spark") == {Path(path).name for (path,) in named}
+    assert on_disk(tmp_path / "spark") == left
     assert came == []
 
 

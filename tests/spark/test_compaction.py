@@ -21,6 +21,7 @@ from icesql.maintain.rewrite.run import rewrite
 from icesql.work.run import run_in_spark
 from tests.maintain.rewrite.tables import catalog_of, everything, files_below, planned
 from tests.maintain.rewrite.test_run import ORDERS, with_deletes
+from tests.spark.conftest import here, lake
 
 
 @pytest.fixture
@@ -75,13 +76,11 @@ def killed_where_armed(
 
 @pytest.mark.parametrize("kills", [1, 3])
 def test_a_worker_that_is_killed_loses_nothing(
-    engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: int
+    engine: SparkEngine, tmp_path: Path, armed: Path, monkeypatch: pytest.MonkeyPatch, kills: int
 ) -> None:
     table = with_deletes(tmp_path, 2, partitioned=kills == 1)
     catalog, old = catalog_of(table), files_below(table)
     before = everything(catalog, 2)
-    armed = tmp_path / "armed"
-    armed.mkdir()
     for number in range(kills):
         (armed / str(number)).touch()
     monkeypatch.setattr(task_runs, "runner_of_jobs", killed_where_armed(armed))
@@ -97,12 +96,9 @@ def test_a_worker_that_is_killed_loses_nothing(
     assert everything(catalog, 2) == before
 
 
-@pytest.mark.parametrize(
-    ("setting", "told"), [("spark", "in tasks of Spark"), ("auto", "engine spark: ")]
-)
-def test_the_setting_chooses_spark(
-    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, told: str
-) -> None:
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of the jobs that Spark has run."""
     runs: list[int] = []
     real = SparkEngine.run_jobs
 
@@ -112,17 +108,23 @@ def test_the_setting_chooses_spark(
             yield each
 
     monkeypatch.setattr(SparkEngine, "run_jobs", counted)
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"), [("spark", "in tasks of Spark"), ("auto", "engine spark: ")]
+)
+def test_the_setting_chooses_spark(
+    connect: Any, tmp_path: Path, runs: list[int], setting: str, told: str
+) -> None:
     call = (
         "CALL system.rewrite_data_files('s.t', options => map('min-input-files', '2', "
         "'partial-progress.enabled', 'true'))"
     )
-    with connect(warehouse=str(tmp_path)) as con:
-        con.execute("SET engine = 'local'")
-        con.execute("CREATE SCHEMA s")
-        con.execute("CREATE TABLE s.t (i BIGINT, k INT) PARTITIONED BY (k)")
-        for part in range(3):
-            con.execute(f"INSERT INTO s.t SELECT i, i % 2 FROM range({part}, {part} + 10) r(i)")
-        before = con.execute("SELECT * FROM s.t ORDER BY ALL").fetchall()
+    rows = (f"INSERT INTO s.t SELECT i, i % 2 FROM range({n}, {n} + 10) r(i)" for n in range(3))
+    created = "CREATE TABLE s.t (i BIGINT, k INT) PARTITIONED BY (k)"
+    with lake(connect, tmp_path, created, *rows) as con:
+        before = here(con, "SELECT * FROM s.t ORDER BY ALL")
         con.execute(f"SET engine = '{setting}'")
         con.execute("SET spark_threshold = 100000")
         explained = con.execute(f"EXPLAIN {call}").notes[0]
@@ -132,23 +134,18 @@ def test_the_setting_chooses_spark(
         assert runs == []
         ((rewritten, added, *_),) = con.execute(call).fetchall()
         assert (rewritten, added, sorted(runs)) == (6, 2, [0, 1])
-        con.execute("SET engine = 'local'")
-        assert con.execute("SELECT * FROM s.t ORDER BY ALL").fetchall() == before
-        assert con.execute("SELECT count(*) FROM s.t.snapshots").fetchall() == [(5,)]
+        assert here(con, "SELECT * FROM s.t ORDER BY ALL") == before
+        assert here(con, "SELECT count(*) FROM s.t.snapshots") == [(5,)]
 
 
-@pytest.mark.parametrize(("version", "kills"), [(2, 0), (3, 1)])
+@pytest.mark.parametrize("version", [2, 3])
 def test_equality_deletes_are_converted(
-    engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, kills: int
+    engine: SparkEngine, tmp_path: Path, armed: Path, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     table = with_deletes(tmp_path, version, partitioned=True)
     catalog = catalog_of(table)
     folder = Path(table.folder, "data")
     old, before = {*folder.rglob("*.*")}, everything(catalog, version)
-    armed = tmp_path / "armed"
-    armed.mkdir()
-    if kills:
-        (armed / "0").touch()
     monkeypatch.setattr(task_runs, "runner_of_jobs", killed_where_armed(armed))
     planned = plan_conversion(catalog.load(("ns", "t")), QueryContext())
     runner = run_in_spark(engine)
@@ -160,18 +157,9 @@ def test_equality_deletes_are_converted(
 
 
 def test_the_setting_chooses_spark_for_a_conversion(
-    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    connect: Any, tmp_path: Path, runs: list[int]
 ) -> None:
     table = with_deletes(tmp_path, 3)
-    runs: list[int] = []
-    real = SparkEngine.run_jobs
-
-    def counted(*given: Any) -> Any:
-        for each in real(*given):
-            runs.append(each.number)
-            yield each
-
-    monkeypatch.setattr(SparkEngine, "run_jobs", counted)
     call = "CALL system.convert_equality_deletes('ns.t')"
     with connect(warehouse=catalog_of(table).folder) as con:
         con.execute("SET engine = 'auto'")

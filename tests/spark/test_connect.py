@@ -10,19 +10,15 @@ from tests.spark.conftest import SOURCES, needs
 from tests.spark.processes import ConnectServer, Driver, is_alive, until
 from tests.spark.test_cluster import EACH, GROUPED, PARTIAL, ROWS
 
-CHANGES = [
-    "MERGE INTO w.t USING w.source s ON s.x = t.x WHEN MATCHED AND s.x % 3 = 0 THEN DELETE "
-    "WHEN MATCHED THEN UPDATE SET k = s.k WHEN NOT MATCHED THEN INSERT *",
-    "UPDATE w.t SET k = 'twice' || k WHERE x % 10 = 7",
-    "DELETE FROM w.t WHERE x IN (SELECT x - 1 FROM w.source)",
-    "MERGE INTO w.t USING (SELECT 1 AS x) s ON s.x = t.x WHEN MATCHED THEN UPDATE SET k = NULL "
-    "WHEN NOT MATCHED BY SOURCE AND t.x > 11000 THEN DELETE",
-    # Spark joins these.
-    "UPDATE w.t SET k = 'right ' || r.x FROM w.source l RIGHT JOIN w.source r ON l.x = r.x + 1 "
-    "WHERE r.x = t.x AND r.x % 7 = 1",
-    "DELETE FROM w.t USING w.source l RIGHT JOIN w.source r ON l.x = r.x + 1 "
-    "WHERE r.x = t.x AND r.x % 7 = 2",
-]
+# Spark joins the last two.
+CHANGES = """
+MERGE INTO w.t USING w.source s ON s.x = t.x WHEN MATCHED AND s.x % 3 = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET k = s.k WHEN NOT MATCHED THEN INSERT *
+UPDATE w.t SET k = 'twice' || k WHERE x % 10 = 7
+DELETE FROM w.t WHERE x IN (SELECT x - 1 FROM w.source)
+MERGE INTO w.t USING (SELECT 1 AS x) s ON s.x = t.x WHEN MATCHED THEN UPDATE SET k = NULL WHEN NOT MATCHED BY SOURCE AND t.x > 11000 THEN DELETE
+UPDATE w.t SET k = 'right ' || r.x FROM w.source l RIGHT JOIN w.source r ON l.x = r.x + 1 WHERE r.x = t.x AND r.x % 7 = 1
+DELETE FROM w.t USING w.source l RIGHT JOIN w.source r ON l.x = r.x + 1 WHERE r.x = t.x AND r.x % 7 = 2
+""".strip().splitlines()
 pytestmark = pytest.mark.cluster
 
 

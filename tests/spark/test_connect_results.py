@@ -11,27 +11,8 @@ import textwrap
 import pytest
 
 from tests.spark.processes import ROOT, ConnectServer
-from tests.writer.table import TableWriter
-
-FIELDS = [
-    {"id": 1, "name": "x", "required": False, "type": "long"},
-    {"id": 2, "name": "k", "required": False, "type": "string"},
-]
 
 pytestmark = pytest.mark.cluster
-
-
-@pytest.fixture(scope="module")
-def metadata(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Sixteen files of fifty rows."""
-    table = TableWriter(tmp_path_factory.mktemp("sixteen"), FIELDS)
-    table.commit(
-        [
-            table.data_file([{"x": n * 50 + i, "k": f"k{i % 3}"} for i in range(50)])
-            for n in range(16)
-        ]
-    )
-    return str(table.metadata_path)
 
 
 HEAD = """
@@ -48,11 +29,11 @@ HEAD = """
 """
 
 
-def run(server: ConnectServer, metadata: str, program: str) -> list[str]:
+def run(server: ConnectServer, sixteen: str, program: str) -> list[str]:
     """What a program of its own prints: a Connect client leaves threads behind."""
     process = server.launch(
         sys.executable, "-c", textwrap.dedent(HEAD) + textwrap.dedent(program),
-        server.address, metadata, str(server.processes[0].pid),
+        server.address, sixteen, str(server.processes[0].pid),
         python_path=(ROOT,), stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     out, _ = process.communicate(timeout=200)
@@ -84,10 +65,10 @@ STREAM = """
 
 
 def test_rows_come_in_order_and_closing_ends_the_operation(
-    server: ConnectServer, metadata: str
+    server: ConnectServer, sixteen: str
 ) -> None:
     failed = ["DataError True"] * 2
-    assert run(server, metadata, STREAM) == ["[]", "800", *failed]
+    assert run(server, sixteen, STREAM) == ["[]", "800", *failed]
 
 
 CANCEL = """
@@ -118,8 +99,8 @@ CANCEL = """
 """
 
 
-def test_cancel_and_time_limits_end_the_operation(server: ConnectServer, metadata: str) -> None:
-    assert run(server, metadata, CANCEL) == [
+def test_cancel_and_time_limits_end_the_operation(server: ConnectServer, sixteen: str) -> None:
+    assert run(server, sixteen, CANCEL) == [
         *["cancelled True", "[]"] * 3,
         "True",
         "[]",
@@ -141,8 +122,8 @@ PROGRESS = """
 """
 
 
-def test_progress_counts_tasks_and_bytes(server: ConnectServer, metadata: str) -> None:
-    assert run(server, metadata, PROGRESS) == ["True True"] * 3
+def test_progress_counts_tasks_and_bytes(server: ConnectServer, sixteen: str) -> None:
+    assert run(server, sixteen, PROGRESS) == ["True True"] * 3
 
 
 FROZEN = """
@@ -164,11 +145,9 @@ FROZEN = """
 """
 
 
-def test_a_server_that_hangs_keeps_nobody_from_closing(
-    server: ConnectServer, metadata: str
-) -> None:
+def test_a_server_that_hangs_keeps_nobody_from_closing(server: ConnectServer, sixteen: str) -> None:
     try:
-        assert run(server, metadata, FROZEN) == ["[(800,)]", "True", "True", "True", "[]"]
+        assert run(server, sixteen, FROZEN) == ["[(800,)]", "True", "True", "True", "[]"]
     finally:
         os.killpg(server.processes[0].pid, signal.SIGCONT)
 
@@ -187,8 +166,8 @@ LEFT = """
 """
 
 
-def test_connections_leave_no_client_behind(server: ConnectServer, metadata: str) -> None:
-    assert run(server, metadata, LEFT) == ["[(800,)] 2"] * 3
+def test_connections_leave_no_client_behind(server: ConnectServer, sixteen: str) -> None:
+    assert run(server, sixteen, LEFT) == ["[(800,)] 2"] * 3
 
 
 GONE = """
@@ -214,7 +193,7 @@ GONE = """
 
 
 def test_the_last_of_all_a_server_that_is_gone_is_said_so(
-    server: ConnectServer, metadata: str
+    server: ConnectServer, sixteen: str
 ) -> None:
-    lines = run(server, metadata, GONE)
+    lines = run(server, sixteen, GONE)
     assert lines == ["[(800,)]", "True False", "True", "True False"]

@@ -11,22 +11,18 @@ import pytest
 import icesql
 from icesql.repl.cells import text_of
 from icesql.sql.function_table import functions
-from tests.spark.comparison import same
+from tests.spark.comparison import both, same
 from tests.spark.conftest import is_of_newer_release
-from tests.spark.statements import EXPRESSIONS, QUERIES, REFUSED, REFUSED_QUERIES
+from tests.spark.statements import EXPRESSIONS, QUERIES
+from tests.tables import read_table
 
 ZONES = ["UTC", "America/New_York"]
 
 
 @pytest.fixture(scope="module", params=ZONES)
 def engines(request: pytest.FixtureRequest, connect: Any, all_types: str) -> Iterator[Any]:
-    with (
-        icesql.connect(timezone=request.param) as local,
-        connect(timezone=request.param) as spark,
-    ):
-        for each in (local, spark):
-            each.register_table("t", all_types)
-        yield local, spark
+    with both(connect, {"t": all_types}, timezone=request.param) as opened:
+        yield opened
 
 
 def compare(engines: Any, sql: str) -> None:
@@ -86,9 +82,8 @@ def test_every_function_of_the_table_gives_its_value_on_both_engines(
     connect: Any, all_types: str
 ) -> None:
     wrong = []
-    with icesql.connect() as local, connect() as spark:
-        for engine, name in ((local, "local"), (spark, "spark")):
-            engine.register_table("t", all_types)
+    with both(connect, {"t": all_types}) as opened:
+        for engine, name in zip(opened, ("local", "spark"), strict=True):
             for start in range(0, len(functions()), 12):
                 chunk = functions()[start : start + 12]
                 # Aggregates, windows and unnest cannot stand side by side: subqueries can.
@@ -104,11 +99,7 @@ def test_every_function_of_the_table_gives_its_value_on_both_engines(
     report(wrong)
 
 
-@pytest.mark.parametrize(
-    ("sql", "named"),
-    [*((f"SELECT {text} FROM t", named) for text, named in REFUSED.items()),
-     *REFUSED_QUERIES.items()],
-)  # fmt: skip
+@pytest.mark.parametrize(("sql", "named"), read_table(__file__, "refused.tsv"))
 def test_what_has_no_equal_is_refused_by_name(engines: Any, sql: str, named: str) -> None:
     _, spark = engines
     with pytest.raises(icesql.UnsupportedSqlError, match=named):
@@ -138,9 +129,7 @@ def test_a_count_of_which_metadata_knows_a_part(
     connect: Any, cluster_tables: dict[str, str], dialect: str | None
 ) -> None:
     sql = "SELECT count(*) AS n, count(k), max(x) FROM t WHERE x >= 12000"
-    with icesql.connect(dialect=dialect) as local, connect(dialect=dialect) as spark:
-        for each in (local, spark):
-            each.register_table("t", cluster_tables["numbers"])
+    with both(connect, {"t": cluster_tables["numbers"]}, dialect=dialect) as (local, spark):
         local.execute("SET prune = off")
         expected = local.execute(sql).fetchall()
         cursor = spark.execute(sql)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,15 @@ import pytest
 import icesql
 from icesql.context import Progress, QueryContext
 from icesql.engine.spark.progress import SparkJobs, Stage
-from icesql.engine.spark.scans import FRAGMENTS, SPARK_READER, TASKS, Scans
+from icesql.engine.spark.scans import SPARK_READER, TASKS
 from tests.slt.runner import read_script, run_record
+from tests.spark.comparison import both
 from tests.spark.conftest import ROWS, is_of_newer_release
+from tests.tables import columns
 from tests.writer.table import TableWriter
 
 SLT = sorted((Path(__file__).parents[1] / "slt").glob("*.slt"))
-FIELDS = [
-    {"id": 1, "name": "x", "required": False, "type": "long"},
-    {"id": 2, "name": "k", "required": False, "type": "string"},
-    {"id": 3, "name": "d", "required": False, "type": "decimal(12, 2)"},
-]
+FIELDS = columns("x long, k string, d decimal(12, 2)")
 
 
 @pytest.fixture(scope="module")
@@ -65,19 +62,13 @@ GROUPED = (
 )
 
 
-@pytest.mark.parametrize(
-    "ways", [(), (FRAGMENTS,), (SPARK_READER,)], ids=["tasks", "partial", "reader"]
-)
 def test_every_way_of_reading_gives_the_same_rows(
-    spark: Any, numbers: TableWriter, ways: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    connect: Any, numbers: TableWriter, ways: frozenset[str]
 ) -> None:
-    monkeypatch.setattr(Scans, "ways", frozenset(ways))
-    with icesql.connect() as local:
-        for each in (local, spark):
-            each.register_table("t", numbers.metadata_path)
+    with both(connect, {"t": numbers.metadata_path}) as (local, spark):
         for sql in (GROUPED, "SELECT count(*), sum(x) FROM t WHERE x > 9990 OR k IS NULL"):
             found, expected = spark.execute(sql), local.execute(sql)
-            assert set(found._result.groups) == set(ways or (TASKS,))
+            assert set(found._result.groups) == (ways or {TASKS})
             assert found.fetchall() == expected.fetchall()
             assert found.description == expected.description
 
@@ -105,30 +96,14 @@ def test_deletes_are_honoured_inside_the_tasks(spark: Any, tmp_path: Path) -> No
     ]
 
 
-def test_arrow_has_the_declared_schema(spark: Any, all_types: str) -> None:
-    with icesql.connect() as local:
-        for each in (local, spark):
-            each.register_table("t", all_types)
-        tables = [each.execute("SELECT * FROM t ORDER BY id").arrow() for each in (local, spark)]
+def test_arrow_has_the_declared_schema(connect: Any, all_types: str) -> None:
+    with both(connect, {"t": all_types}) as engines:
+        tables = [each.execute("SELECT * FROM t ORDER BY id").arrow() for each in engines]
     assert tables[0].schema == tables[1].schema
     assert tables[1].num_rows == len(ROWS)
 
 
-def test_a_corrupt_file_is_the_icesql_error(spark: Any, tmp_path: Path) -> None:
-    table = TableWriter(tmp_path, FIELDS)
-    table.commit([table.data_file([{"x": 1, "k": "a", "d": 1}])])
-    (path,) = Path(tmp_path).glob("data/*.parquet")
-    path.write_bytes(b"PAR1" + b"\0" * (path.stat().st_size - 8) + b"PAR1")
-    spark.register_table("t", table.metadata_path)
-    for sql in ("SELECT x FROM t", "SELECT sum(x) FROM t WHERE x > 0"):
-        with pytest.raises(icesql.CorruptFileError) as caught:
-            spark.execute(sql).fetchall()
-        assert str(path) in str(caught.value)
-        assert "Py4J" not in str(caught.value)
-
-
-BYTES = [{"id": 1, "name": "s", "required": False, "type": "string"},
-         {"id": 2, "name": "b", "required": False, "type": "fixed[4]"}]  # fmt: skip
+BYTES = columns("s string, b fixed[4]")
 
 
 @pytest.mark.parametrize(
@@ -172,54 +147,9 @@ def test_errors_of_the_data_are_data_errors(spark: Any, all_types: str) -> None:
         spark.execute("SELECT CAST(s AS INT) FROM t").fetchall()
 
 
-@pytest.mark.parametrize(
-    "ways", [(), (FRAGMENTS,), (SPARK_READER,)], ids=["tasks", "partial", "reader"]
-)
-def test_cancel_ends_the_jobs_and_keeps_the_connection(
-    spark: Any, numbers: TableWriter, ways: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from pyspark.sql import SparkSession
-
-    monkeypatch.setattr(Scans, "ways", frozenset(ways))
-    spark.register_table("t", numbers.metadata_path)
-    # Some seconds of work: Spark's tasks end when they look, which loops of a join may not do.
-    cursor = spark.execute(
-        "SELECT count(*) FROM t a, t b, t c WHERE a.x + b.x * c.x = 3 AND a.k = b.k AND c.x < 100"
-    )
-    tracker = SparkSession.builder.getOrCreate().sparkContext.statusTracker()
-    stopped: list[int] = []
-
-    def stop() -> None:
-        while not tracker.getActiveJobsIds():
-            time.sleep(0.05)
-        time.sleep(1)
-        while not stopped:
-            stopped.extend(tracker.getActiveJobsIds())
-        cursor.cancel()
-
-    thread = threading.Thread(target=stop)
-    thread.start()
-    with pytest.raises(icesql.QueryCancelledError):
-        cursor.fetchall()
-    thread.join()
-    end = time.monotonic() + 60
-    while tracker.getActiveJobsIds() and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not tracker.getActiveJobsIds()
-    assert "FAILED" in [tracker.getJobInfo(job).status for job in stopped]
-    # The cursor stays cancelled, the connection does not.
-    with pytest.raises(icesql.QueryCancelledError):
-        cursor.fetchall()
-    assert spark.execute("SELECT count(*) FROM t WHERE x < 10").fetchall() == [(10,)]
-
-
-@pytest.mark.parametrize(
-    "ways", [(), (FRAGMENTS,), (SPARK_READER,)], ids=["tasks", "partial", "reader"]
-)
 def test_progress_counts_tasks_and_bytes(
-    spark: Any, numbers: TableWriter, ways: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    spark: Any, numbers: TableWriter, ways: frozenset[str]
 ) -> None:
-    monkeypatch.setattr(Scans, "ways", frozenset(ways))
     spark.register_table("t", numbers.metadata_path)
     seen: list[Any] = []
     cursor = spark.cursor()
@@ -232,7 +162,7 @@ def test_progress_counts_tasks_and_bytes(
         assert before.total <= after.total
         assert before.bytes_done <= after.bytes_done
     assert 0 < told[-1].done == told[-1].total
-    if ways == (SPARK_READER,):
+    if ways == {SPARK_READER}:
         # What Spark's file system counted, footers and all.
         files = Path(numbers.metadata_path).parents[1].glob("data/*.parquet")
         assert 0 < told[-1].bytes_done <= sum(path.stat().st_size for path in files)

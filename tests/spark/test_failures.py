@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,41 +14,32 @@ import pytest
 import icesql
 from icesql.engine.spark.error_transport import new_mark
 from icesql.engine.spark.errors import is_gone, translate
-from icesql.engine.spark.scans import FRAGMENTS, SPARK_READER, TASKS, Scans
+from icesql.engine.spark.scans import TASKS, Scans
+from tests.spark.conftest import NUMBERS
 from tests.spark.processes import run
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "x", "required": False, "type": "long"},
-    {"id": 2, "name": "k", "required": False, "type": "string"},
-]
-WAYS = pytest.mark.parametrize(
-    "ways", [(), (FRAGMENTS,), (SPARK_READER,)], ids=["tasks", "fragments", "reader"]
-)
 MARK = new_mark()
 STATEMENTS = ("SELECT x FROM t WHERE x >= 0", "SELECT sum(x) FROM t WHERE x > 0")
 
 
 def two_files(folder: Path) -> tuple[str, Path]:
     """Metadata of a table, and one of its two data files."""
-    table = TableWriter(folder, FIELDS)
+    table = TableWriter(folder, NUMBERS)
     for start in (0, 1000):
         table.commit([table.data_file([{"x": start + i, "k": f"k{i}"} for i in range(1000)])])
     return str(table.metadata_path), min(folder.glob("data/*.parquet"))
 
 
-@WAYS
 @pytest.mark.parametrize("sql", STATEMENTS)
 @pytest.mark.parametrize("damage", ["footer", "pages", "cut"])
 def test_a_corrupt_file_is_named(
     spark: Any,
     tmp_path: Path,
-    ways: tuple[str, ...],
+    ways: frozenset[str],
     sql: str,
     damage: str,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Scans, "ways", frozenset(ways))
     metadata, path = two_files(tmp_path)
     data = path.read_bytes()
     path.write_bytes(
@@ -65,16 +56,14 @@ def test_a_corrupt_file_is_named(
     assert_plain(str(caught.value))
 
 
-@WAYS
 @pytest.mark.parametrize("sql", STATEMENTS)
 def test_a_file_that_vanished_is_named(
-    spark: Any, tmp_path: Path, ways: tuple[str, ...], sql: str, monkeypatch: pytest.MonkeyPatch
+    spark: Any, tmp_path: Path, ways: frozenset[str], sql: str
 ) -> None:
-    monkeypatch.setattr(Scans, "ways", frozenset(ways))
     metadata, path = two_files(tmp_path)
     spark.register_table("t", metadata)
     cursor = spark.execute(sql)
-    assert set(cursor.scan_groups) == set(ways or (TASKS,))
+    assert set(cursor.scan_groups) == (ways or {TASKS})
     path.unlink()
     with pytest.raises(icesql.StorageError) as caught:
         cursor.fetchall()
@@ -332,37 +321,51 @@ def end_of_jobs(tracker: Any, jobs: Iterable[int]) -> list[str]:
     return [tracker.getJobInfo(job).status for job in jobs]
 
 
-def test_closing_from_another_thread_ends_a_query(spark: Any, tmp_path: Path) -> None:
-    spark.register_table("t", two_files(tmp_path)[0])
-    cursor = spark.execute(SLOW)
+def stopped(cursor: Any, stop: Callable[[], None]) -> tuple[type, list[str]]:
+    """The error of a query that is stopped from another thread while it runs, and how its jobs end."""
     from pyspark.sql import SparkSession
 
     tracker = SparkSession.builder.getOrCreate().sparkContext.statusTracker()
     jobs: list[int] = []
 
-    def close() -> None:
+    def stop_it() -> None:
         while not tracker.getActiveJobsIds():
             time.sleep(0.05)
         time.sleep(0.5)
         while not jobs:
             jobs.extend(tracker.getActiveJobsIds())
-        cursor.close()
+        stop()
 
-    closing = threading.Thread(target=close)
-    closing.start()
-    with pytest.raises(icesql.Error):
+    thread = threading.Thread(target=stop_it)
+    thread.start()
+    with pytest.raises(icesql.Error) as raised:
         cursor.fetchall()
-    closing.join()
-    # It has been cancelled while it ran.
-    assert "FAILED" in end_of_jobs(tracker, jobs)
+    thread.join()
+    return raised.type, end_of_jobs(tracker, jobs)
+
+
+def test_cancel_ends_the_jobs_and_keeps_the_connection(
+    spark: Any, tmp_path: Path, ways: frozenset[str]
+) -> None:
+    spark.register_table("t", two_files(tmp_path)[0])
+    cursor = spark.execute(SLOW)
+    error, ends = stopped(cursor, cursor.cancel)
+    assert issubclass(error, icesql.QueryCancelledError)
+    assert "FAILED" in ends
+    # The cursor stays cancelled, the connection does not.
+    with pytest.raises(icesql.QueryCancelledError):
+        cursor.fetchall()
     assert spark.execute("SELECT count(*) FROM t WHERE x < 10").fetchall() == [(10,)]
 
 
-@WAYS
-def test_a_time_limit_ends_the_jobs(
-    spark: Any, tmp_path: Path, ways: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Scans, "ways", frozenset(ways))
+def test_closing_from_another_thread_ends_a_query(spark: Any, tmp_path: Path) -> None:
+    spark.register_table("t", two_files(tmp_path)[0])
+    cursor = spark.execute(SLOW)
+    assert "FAILED" in stopped(cursor, cursor.close)[1]
+    assert spark.execute("SELECT count(*) FROM t WHERE x < 10").fetchall() == [(10,)]
+
+
+def test_a_time_limit_ends_the_jobs(spark: Any, tmp_path: Path, ways: frozenset[str]) -> None:
     spark.register_table("t", two_files(tmp_path)[0])
     spark.execute("SET query_timeout = 1")
     with pytest.raises(icesql.QueryCancelledError, match="time limit"):

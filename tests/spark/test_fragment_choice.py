@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,9 +12,21 @@ from sqlglot import parse_one
 
 from icesql.engine.spark.fragments.choice import FragmentChoice
 from icesql.engine.spark.fragments.fragment import Division, Fragment
+from tests.tables import read_table
 
 MB = 1 << 20
 GB = 1 << 30
+
+
+def table(name: str) -> list[list[Any]]:
+    return [[*map(value, row)] for row in read_table(__file__, f"choice/{name}")]
+
+
+def value(cell: str) -> Any:
+    """A number, True, False or None; else the text."""
+    with suppress(ValueError, SyntaxError):
+        return ast.literal_eval(cell)
+    return cell
 
 
 def plan(megabytes: float, *, rows: int = 1_000, files: int = 4, split: int | None = None) -> Any:
@@ -42,21 +55,7 @@ def divided(own: Any, other: Any, **options: Any) -> Division | None:
     return choice(own, other, **options).divided([0], [0, 1], ())
 
 
-@pytest.mark.parametrize(
-    ("own", "again", "slots", "tasks"),
-    [
-        # Reading the small side with every task costs less than a quarter of the large one.
-        (1_200, 20, 2, 12),
-        (1_200, 30, 2, 10),
-        (1_200, 100, 2, 2),
-        (1_200, 70, 3, 3),
-        (1_200, 600, 2, 2),
-        # Three of them would read four times what there is.
-        (100, 600, 4, 3),
-        (100, 600, 2, 2),
-        (1, 600, 2, 2),
-    ],
-)
+@pytest.mark.parametrize(("own", "again", "slots", "tasks"), table("shared.tsv"))
 def test_larger_sides_are_read_by_fewer_tasks(own: int, again: int, slots: int, tasks: int) -> None:
     found = divided(plan(own), plan(again), slots=slots)
     assert found is not None
@@ -89,10 +88,7 @@ def test_sides_that_do_not_fit_into_memory_are_left_to_spark() -> None:
     assert divided(plan(1_000), plan(1, files=1_001)) is None
 
 
-@pytest.mark.parametrize(
-    ("megabytes", "slots", "alone"),
-    [(128, 64, True), (129, 64, False), (700, 2, True), (700, 5, True), (700, 6, False)],
-)
+@pytest.mark.parametrize(("megabytes", "slots", "alone"), table("alone.tsv"))
 def test_one_task_runs_what_costs_it_no_more_than_spark(
     megabytes: int, slots: int, alone: bool
 ) -> None:
@@ -104,22 +100,11 @@ def fragment(name: str, scan: int, cost: float, *, is_one_row: bool = False) -> 
     return Fragment(name, Division(scan, None, int(cost * MB)), (), None, (), is_one_row)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("left", "fragments", "alone", "dearer"),
-    [
-        # An exchange against the time of one more worker.
-        ("SELECT * FROM f", [fragment("f", 0, 60)], 120, True),
-        ("SELECT * FROM f", [fragment("f", 0, 80)], 160, False),
-        ("SELECT * FROM f", [fragment("f", 0, 60, is_one_row=True)], 120, False),
-        # Spark computes what WITH names each time.
-        ("WITH q AS (SELECT * FROM f) SELECT * FROM q", [fragment("f", 0, 80)], 160, False),
-        ("WITH q AS (SELECT * FROM f) SELECT * FROM q, q AS r", [fragment("f", 0, 80)], 160, True),
-        ("SELECT * FROM __scan_0", [], 100, True),
-        ("SELECT 1", [], 0, False),
-    ],
-)
+@pytest.mark.parametrize(("left", "cost", "alone", "dearer"), table("dearer.tsv"))
 def test_the_whole_query_runs_in_one_task_where_its_parts_cost_more(
-    left: str, fragments: Sequence[Fragment], alone: int, dearer: bool
+    left: str, cost: int | None, alone: int, dearer: bool
 ) -> None:
+    """A negative cost is that of a fragment of one row."""
+    fragments = [] if cost is None else [fragment("f", 0, abs(cost), is_one_row=cost < 0)]
     whole = fragment("f", 0, alone)
     assert choice(plan(100)).is_dearer(fragments, parse_one(left), whole) is dearer

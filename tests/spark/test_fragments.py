@@ -12,13 +12,14 @@ from sqlglot import exp, parse_one
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
-import icesql
 from icesql.engine.duckdb.sql.splice import renamed_sql
 from icesql.engine.spark.fragments.cut import cut_fragments
 from icesql.engine.spark.fragments.fragment import Division, Fragment
 from icesql.engine.spark.fragments.row_fragments import filtered
 from icesql.engine.spark.scans import FRAGMENTS, WHOLE, Scans
 from icesql.engine.spark.sql.dialect import spelled_sql, write_added
+from tests.spark.comparison import both
+from tests.tables import columns
 from tests.writer.table import TableWriter
 
 SCHEMA = {
@@ -148,8 +149,8 @@ def duckdb_text(node: exp.Expr) -> str:
 
 def tables() -> duckdb.DuckDBPyConnection:
     con = duckdb.connect()
-    for name, columns in SCHEMA.items():
-        kinds = ", ".join(f"{column} {kind}" for column, kind in columns.items())
+    for name, schema in SCHEMA.items():
+        kinds = ", ".join(f"{column} {kind}" for column, kind in schema.items())
         con.execute(f"CREATE TABLE {name} ({kinds})")
         con.execute(f"INSERT INTO {name} {ROWS[name]}")
     return con
@@ -261,7 +262,7 @@ def test_a_scan_takes_the_conditions_on_it_alone(
 
 @pytest.fixture
 def written(tmp_path: Path, con: Any) -> dict[str, Path]:
-    """The tables as Iceberg's, each of three files, by name."""
+    """The tables as Iceberg's, each of three files, by the names t0, t1, t2."""
     kinds = {
         "BIGINT": "long",
         "VARCHAR": "string",
@@ -269,24 +270,18 @@ def written(tmp_path: Path, con: Any) -> dict[str, Path]:
         "DECIMAL(12,2)": "decimal(12, 2)",
     }
     paths = {}
-    for name, columns in SCHEMA.items():
-        fields = [
-            {"id": at, "name": column, "required": False, "type": kinds[kind]}
-            for at, (column, kind) in enumerate(columns.items(), 1)
-        ]
-        table = TableWriter(tmp_path / name, fields)
-        rows = [dict(zip(columns, row, strict=True)) for row in con.sql(f"FROM {name}").fetchall()]
+    for name, schema in SCHEMA.items():
+        text = ", ".join(f"{column} {kinds[kind]}" for column, kind in schema.items())
+        table = TableWriter(tmp_path / name, columns(text))
+        rows = [dict(zip(schema, row, strict=True)) for row in con.sql(f"FROM {name}").fetchall()]
         table.commit([table.data_file(rows[part::3]) for part in range(3)])
-        paths[name] = table.metadata_path
+        paths[f"t{name[-1]}"] = table.metadata_path
     return paths
 
 
 def test_spark_puts_the_parts_together(connect: Any, written: dict[str, Path]) -> None:
     wrong = []
-    with icesql.connect() as local, connect() as spark:
-        for name, path in written.items():
-            local.register_table(f"t{name[-1]}", path)
-            spark.register_table(f"t{name[-1]}", path)
+    with both(connect, written) as (local, spark):
         spark.execute("SET split_target_size = 1")
         for sql in (each.replace("__scan_", "t") for each in CUT[::3]):
             found, expected = spark.execute(sql), local.execute(sql).fetchall()
@@ -310,10 +305,7 @@ def test_one_task_of_spark_gives_what_the_local_engine_gives(
         "SELECT DISTINCT x, y FROM __scan_1 WHERE x IN (SELECT x FROM __scan_0) ORDER BY y DESC, x",
     ]
     alone = 0
-    with icesql.connect() as local, connect() as spark:
-        for name, path in written.items():
-            local.register_table(f"t{name[-1]}", path)
-            spark.register_table(f"t{name[-1]}", path)
+    with both(connect, written) as (local, spark):
         for sql in (each.replace("__scan_", "t") for each in statements):
             found, expected = spark.execute(sql), local.execute(sql)
             assert found.fetchall() == expected.fetchall(), sql

@@ -9,6 +9,7 @@ import pytest
 
 import icesql
 from tests.spark.conftest import SOURCES, has_release, needs
+from tests.tables import read_table
 
 
 @pytest.fixture(scope="module")
@@ -73,29 +74,10 @@ def test_what_the_user_set_in_the_session_stays(given: Any) -> None:
     assert {name: session.conf.get(name) for name in before} == before
 
 
-@pytest.mark.parametrize(
-    ("query", "error"),
-    [
-        ("SELECT nope FROM db.numbers", icesql.ColumnNotFoundError),
-        ("SELECT * FROM db.none", icesql.TableNotFoundError),
-        ("SELECT FROM", icesql.SqlSyntaxError),
-        ("SET threads = 1", icesql.ProgrammingError),
-        ("SET engine = 'local'", icesql.ProgrammingError),
-        ("RESET ALL", icesql.ProgrammingError),
-        ("USE db", icesql.ProgrammingError),
-        ("CREATE TEMP VIEW v AS SELECT 1", icesql.ProgrammingError),
-        ("CREATE MACRO twice(x) AS x * 2", icesql.ProgrammingError),
-        ("PREPARE q AS SELECT 1", icesql.ProgrammingError),
-        ("BEGIN", icesql.ProgrammingError),
-        ("DELETE FROM db.numbers", icesql.AccessDeniedError),
-        ("SELECT k, count(*) FROM db.numbers GROUP BY ROLLUP (k)", icesql.UnsupportedSqlError),
-    ],
-)
-def test_what_is_no_query_is_refused_at_once(
-    given: Any, query: str, error: type[icesql.Error]
-) -> None:
+@pytest.mark.parametrize(("query", "error"), read_table(__file__, "refused_frames.tsv"))
+def test_what_is_no_query_is_refused_at_once(given: Any, query: str, error: str) -> None:
     session, options = given
-    with pytest.raises(error):
+    with pytest.raises(getattr(icesql, error)):
         icesql.sql(session, query, **options)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +14,8 @@ import pytest
 
 import icesql
 from icesql.engine.spark.scans import FRAGMENTS, Scans
+from tests.spark.comparison import both
+from tests.tables import columns
 from tests.writer.table import TableWriter
 
 DAY = 86_400_000_000_000
@@ -25,15 +26,30 @@ NANOS = [
     -(2**63) + 1, -DAY - 1, -1_000, -999, -1, 0, 1, 999, 1_000, NEW_YEAR - 1, NEW_YEAR, NEW_YEAR + 1,
     NEW_YEAR + 1_000, NEW_YEAR + DAY, AUTUMN, AUTUMN + 3_600_000_000_000, 2**63 - 1, None,
 ]  # fmt: skip
-FIELDS = [
-    {"id": 1, "name": "id", "required": False, "type": "int"},
-    {"id": 2, "name": "nz", "required": False, "type": "timestamptz_ns"},
-    {"id": 3, "name": "n", "required": False, "type": "timestamp_ns"},
-    {"id": 4, "name": "z", "required": False, "type": "timestamptz"},
-    {"id": 5, "name": "ts", "required": False, "type": "timestamp"},
+FIELDS = columns("id int, nz timestamptz_ns, n timestamp_ns, z timestamptz, ts timestamp")
+# The local engine's answers, which its own tests compare with integers in Python.
+INSTANTS = """
+TIMESTAMPTZ '2020-01-01 00:00:00+00'
+TIMESTAMPTZ '2020-01-01 00:00:00.000001+00:00'
+TIMESTAMPTZ '1500-01-01 00:00:00+00'
+TIMESTAMPTZ '9000-01-01 00:00:00+00'
+'2020-01-01 00:00:00.000000001+00'
+'2020-01-01 01:00:00.00000000+01:00'
+CAST('1969-12-31 23:59:59.999999999Z' AS TIMESTAMPTZ_NS)
+""".strip().splitlines()
+CONDITIONS = [
+    f"nz {sign} {each}" for each in INSTANTS for sign in ("<", "<=", "=", ">", ">=", "<>")
 ]
-COMPARE = {"<": operator.lt, "<=": operator.le, "=": operator.eq, ">": operator.gt,
-           ">=": operator.ge, "<>": operator.ne}  # fmt: skip
+STATEMENTS = [
+    # All in one question: each row's bits.
+    f"SELECT id, {', '.join(f'({each})' for each in CONDITIONS)} FROM t ORDER BY id",
+    *(f"SELECT id FROM t WHERE {each} ORDER BY id" for each in CONDITIONS[::7]),
+    "SELECT id, nz = z, n = ts, nz > z, nz < now() FROM t ORDER BY id",
+    "SELECT DISTINCT a.id FROM t a JOIN t b ON a.nz = b.z ORDER BY 1",
+    "SELECT id, CAST(nz AS TIMESTAMPTZ), CAST(n AS TIMESTAMP), CAST(n AS DATE) FROM t "
+    "WHERE id BETWEEN 1 AND 15 ORDER BY id",
+    "SELECT nz, n, z, ts FROM t WHERE id > 0 ORDER BY id",
+]
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +64,14 @@ def nanos(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(params=["UTC", "Europe/Vienna"])
-def zoned(request: pytest.FixtureRequest, connect: Any, nanos: str) -> Iterator[Any]:
-    with connect(settings={"timezone": request.param}) as opened:
-        opened.register_table("t", nanos)
+def engines(request: pytest.FixtureRequest, connect: Any, nanos: str) -> Iterator[Any]:
+    with both(connect, {"t": nanos}, timezone=request.param) as opened:
         yield opened
+
+
+@pytest.fixture
+def zoned(engines: Any) -> Any:
+    return engines[1]
 
 
 def ids(connection: Any, condition: str, *parameters: Any) -> list[int]:
@@ -69,36 +89,28 @@ def start_of_2020(connection: Any) -> int:
     return int(datetime(2020, 1, 1, tzinfo=zone).timestamp()) * 10**9
 
 
-INSTANTS = {
-    "TIMESTAMPTZ '2020-01-01 00:00:00+00'": NEW_YEAR,
-    "TIMESTAMPTZ '2020-01-01 00:00:00.000001+00:00'": NEW_YEAR + 1_000,
-    "TIMESTAMPTZ '1500-01-01 00:00:00+00'": -(10**19),
-    "TIMESTAMPTZ '9000-01-01 00:00:00+00'": 10**20,
-    "'2020-01-01 00:00:00.000000001+00'": NEW_YEAR + 1,
-    "'2020-01-01 01:00:00.00000000+01:00'": NEW_YEAR,
-    "CAST('1969-12-31 23:59:59.999999999Z' AS TIMESTAMPTZ_NS)": -1,
-}
-
-
-def test_instants_are_compared(zoned: Any) -> None:
-    conditions = [
-        (f"nz {sign} {sql}", holding(lambda value, c=compare, w=wanted: c(value, w)))
-        for sql, wanted in INSTANTS.items()
-        for sign, compare in COMPARE.items()
-    ]
-    # All in one question: each row's bits.
-    found = zoned.execute(
-        f"SELECT id, {', '.join(f'({each})' for each, _ in conditions)} FROM t ORDER BY id"
-    ).fetchall()
-    for column, (condition, expected) in enumerate(conditions, 1):
-        assert [row[0] for row in found if row[column]] == expected, condition
-        assert found[-1][column] is None
-    for condition, expected in conditions[::7]:
-        assert ids(zoned, condition) == expected, condition
-    assert ids(zoned, "nz < now()") == holding(lambda value: value < 1_790_000_000 * 10**9)
+@pytest.mark.parametrize("ways", [(), (FRAGMENTS,)], ids=["tasks", "partial"])
+def test_values_and_comparisons_are_those_of_the_local_engine(
+    engines: Any, ways: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local, zoned = engines
+    monkeypatch.setattr(Scans, "ways", frozenset(ways))
+    for sql in STATEMENTS:
+        assert shown(zoned.execute(sql)) == shown(local.execute(sql)), sql
     assert ids(zoned, "nz > ?", datetime(2020, 1, 1, tzinfo=UTC)) == holding(
         lambda value: value > NEW_YEAR
     )
+    ((value, *_),) = zoned.execute("SELECT nz, z FROM t WHERE id = 5").fetchall()
+    assert isinstance(value.tzinfo, type(UTC) if zoned.settings.timezone == "UTC" else ZoneInfo)
+
+
+def shown(cursor: Any) -> Any:
+    """Rows with the kinds of their values; instants in one zone."""
+    return [
+        [(type(each), str(each.astimezone(UTC) if getattr(each, "tzinfo", None) else each))
+         for each in row]
+        for row in cursor.fetchall()
+    ]  # fmt: skip
 
 
 def test_dates_and_local_times_are_those_of_the_session(zoned: Any) -> None:
@@ -122,30 +134,6 @@ def test_dates_and_local_times_are_those_of_the_session(zoned: Any) -> None:
     assert found == [at for at in within if instant(NANOS[at]) > NEW_YEAR]
 
 
-def test_columns_of_two_precisions_meet(zoned: Any) -> None:
-    whole = holding(lambda value: value % 1000 == 0)
-    assert ids(zoned, "nz = z") == whole
-    assert ids(zoned, "n = ts") == whole
-    assert ids(zoned, "nz > z") == holding(lambda value: value % 1000 > 0)
-    pairs = zoned.execute(
-        "SELECT DISTINCT a.id FROM t a JOIN t b ON a.nz = b.z ORDER BY 1"
-    ).fetchall()
-    assert [row[0] for row in pairs] == whole
-
-
-def test_casts_cut_down(zoned: Any) -> None:
-    rows = zoned.execute(
-        "SELECT id, CAST(nz AS TIMESTAMPTZ), CAST(n AS TIMESTAMP), CAST(n AS DATE) FROM t "
-        "WHERE id BETWEEN 1 AND 15 ORDER BY id"
-    ).fetchall()
-    for at, instant, local, day in rows:
-        assert (instant - datetime(1970, 1, 1, tzinfo=UTC)) // (instant.resolution) == (
-            NANOS[at] // 1000  # type: ignore[operator]
-        )
-        assert local == instant.astimezone(UTC).replace(tzinfo=None)
-        assert day == local.date()
-
-
 def test_what_is_no_time_is_refused_by_name(zoned: Any) -> None:
     for condition in (
         "nz > 'tomorrow'",
@@ -157,40 +145,12 @@ def test_what_is_no_time_is_refused_by_name(zoned: Any) -> None:
         assert "BIGINT" not in str(caught.value)
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Vienna"])
-def test_values_are_those_of_the_local_engine(
-    connect: Any, nanos: str, zone: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sql = "SELECT nz, n, z, ts FROM t WHERE id > 0 ORDER BY id"
-    found = []
-    for ways in (frozenset({FRAGMENTS}), frozenset()):
-        monkeypatch.setattr(Scans, "ways", ways)
-        with connect(settings={"timezone": zone}) as spark:
-            spark.register_table("t", nanos)
-            found.append(spark.execute(sql).fetchall())
-    with icesql.connect(settings={"timezone": zone}) as local:
-        local.register_table("t", nanos)
-        expected = local.execute(sql).fetchall()
-
-    def shown(rows: Any) -> Any:
-        return [[(type(v), str(v), type(getattr(v, "tzinfo", None))) for v in row] for row in rows]
-
-    for rows in found:
-        assert shown(rows) == shown(expected)
-    kind = type(UTC) if zone == "UTC" else ZoneInfo
-    assert isinstance(found[0][0][0].tzinfo, kind)
-    assert isinstance(found[0][0][2].tzinfo, kind)
-    moved = found[0][0][0].astimezone(UTC)
-    assert moved == expected[0][0]
-
-
 @pytest.mark.parametrize("zoned", [False, True])
 def test_files_of_nanoseconds_under_microseconds(connect: Any, tmp_path: Path, zoned: bool) -> None:
     """A value is the microsecond below it, read by tasks and for a partial result."""
     base = 1_700_000_000_000_000_000
     values = [base + each for each in (-2_001, -1, 0, 1, 999, 1_999)] + [-1_001, -1, 0, 1, None]
-    fields = [{"id": 1, "name": "id", "required": False, "type": "int"},
-              {"id": 2, "name": "ts", "required": False, "type": "timestamptz" if zoned else "timestamp"}]  # fmt: skip
+    fields = columns(f"id int, ts timestamp{'tz' * zoned}")
     kind = pa.timestamp("ns", "UTC" if zoned else None)
     table = TableWriter(tmp_path, fields)
     data = pa.table([pa.array(range(len(values)), pa.int32()), pa.array(values, kind)],

@@ -11,17 +11,10 @@ import pytest
 import icesql
 from icesql.engine.spark.releases import table_of
 from icesql.sql.spark_text.functions import classes
+from tests.tables import columns
 from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "i", "required": False, "type": "int"},
-    {"id": 2, "name": "a", "required": False, "type": "int"},
-    {"id": 3, "name": "x", "required": False, "type": "double"},
-    {"id": 4, "name": "s", "required": False, "type": "string"},
-    {"id": 5, "name": "d", "required": False, "type": "date"},
-    {"id": 6, "name": "ts", "required": False, "type": "timestamp"},
-    {"id": 7, "name": "tz", "required": False, "type": "timestamptz"},
-]
+FIELDS = columns("i int, a int, x double, s string, d date, ts timestamp, tz timestamptz")
 VALUES = """
     SELECT * FROM VALUES
         (1, 7, 1.5D, 'a_b', DATE'2026-01-31', TIMESTAMP_NTZ'2026-01-31 23:59:56.789',

@@ -11,35 +11,31 @@ import icesql
 from icesql.engine.spark import reader, releases
 from icesql.engine.spark.scans import SPARK_READER, TASKS, Scans
 from icesql.engine.spark.sql import functions, numbers
-from tests.spark.comparison import same
+from tests.spark.comparison import both, same
 from tests.spark.conftest import SOURCES, has_release
 
-AGGREGATED = [
-    "SELECT string_agg(s, '-' ORDER BY s DESC, id), string_agg(s, ',' ORDER BY id) FROM t",
-    "SELECT flag, string_agg(s, '' ORDER BY id) FROM t GROUP BY flag ORDER BY flag",
-    "SELECT string_agg(s, ',') FROM t WHERE id = 3",
-    "SELECT string_agg(s, ',' ORDER BY i) FROM t WHERE id > 100",
-]
+AGGREGATED = """
+SELECT string_agg(s, '-' ORDER BY s DESC, id), string_agg(s, ',' ORDER BY id) FROM t
+SELECT flag, string_agg(s, '' ORDER BY id) FROM t GROUP BY flag ORDER BY flag
+SELECT string_agg(s, ',') FROM t WHERE id = 3
+SELECT string_agg(s, ',' ORDER BY i) FROM t WHERE id > 100
+""".strip().splitlines()
 
 
 def test_string_agg_without_listagg_gives_the_local_rows(
-    spark: Any, all_types: str, monkeypatch: pytest.MonkeyPatch
+    connect: Any, all_types: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(functions, "has_listagg", lambda: False)
-    spark.register_table("t", all_types)
-    with icesql.connect() as local:
-        local.register_table("t", all_types)
+    with both(connect, {"t": all_types}) as (local, spark):
         for sql in AGGREGATED:
             assert spark.execute(sql).fetchall() == local.execute(sql).fetchall(), sql
 
 
 def test_corr_without_a_division_by_zero_gives_the_local_values(
-    spark: Any, all_types: str, monkeypatch: pytest.MonkeyPatch
+    connect: Any, all_types: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(numbers, "is_corr_total", lambda: False)
-    spark.register_table("t", all_types)
-    with icesql.connect() as local:
-        local.register_table("t", all_types)
+    with both(connect, {"t": all_types}) as (local, spark):
         for where in ("id IN (1, 4, 6)", "true", "id = 1", "false"):
             sql = (
                 "SELECT corr(i, i), corr(i, 1), corr(i, dec), corr(dec, big + 0.5) "
@@ -110,7 +106,7 @@ def test_what_a_release_lacks_is_refused_by_its_name(
     ("table", "way"), [("numbers", SPARK_READER), ("evolved", TASKS), ("t", TASKS)]
 )
 def test_a_reader_that_widens_nothing_is_given_no_narrower_column(
-    spark: Any,
+    connect: Any,
     cluster_tables: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
     table: str,
@@ -118,9 +114,7 @@ def test_a_reader_that_widens_nothing_is_given_no_narrower_column(
 ) -> None:
     monkeypatch.setattr(reader, "reads_widened_columns", lambda: False)
     monkeypatch.setattr(Scans, "ways", frozenset({SPARK_READER}))
-    with icesql.connect() as local:
-        for each in (local, spark):
-            each.register_table(table, cluster_tables[table])
+    with both(connect, cluster_tables) as (local, spark):
         sql = f"SELECT * FROM {table} ORDER BY 1"
         cursor = spark.execute(sql)
         assert {*cursor.scan_groups} == {way}

@@ -20,35 +20,17 @@ from icesql.engine.spark import batches, incremental_collect, progress
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.scans import Scans
 from tests.spark.conftest import needs
-from tests.writer.table import TableWriter
 
-FIELDS = [
-    {"id": 1, "name": "x", "required": False, "type": "long"},
-    {"id": 2, "name": "k", "required": False, "type": "string"},
-]
 FILES, ROWS = 16, 50
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Sixteen files of fifty rows."""
-    made = TableWriter(tmp_path_factory.mktemp("results"), FIELDS)
-    made.commit(
-        [
-            made.data_file([{"x": n * ROWS + i, "k": f"k{i % 3}"} for i in range(ROWS)])
-            for n in range(FILES)
-        ]
-    )
-    return str(made.metadata_path)
-
-
 @pytest.fixture
-def tasks(spark: Any, table: str, monkeypatch: pytest.MonkeyPatch) -> icesql.Connection:
+def tasks(spark: Any, sixteen: str, monkeypatch: pytest.MonkeyPatch) -> icesql.Connection:
     """A connection where each file is a task, and every wave is taken for a big one."""
     monkeypatch.setattr(Scans, "ways", frozenset())
     monkeypatch.setattr(batches, "WAVE_BYTES", 1)
     monkeypatch.setattr(incremental_collect, "WAVE_BYTES", 1)
-    spark.register_table("t", table)
+    spark.register_table("t", sixteen)
     spark.execute("SET split_target_size = 1")
     return spark  # type: ignore[no-any-return]
 

@@ -14,8 +14,9 @@ import icesql
 from icesql import errors
 from icesql.engine.spark.engine import SparkResult
 from icesql.engine.spark.session.pinned import PINNED
-from icesql.engine.spark.writing import frame as frame_module
+from icesql.engine.spark.writing import frame
 from icesql.engine.spark.writing.functions import writer_of_rows
+from tests.spark.conftest import here, lake
 
 COLUMNS = (
     "i BIGINT, k INT, s VARCHAR, u UUID, t TIME, ts TIMESTAMP, tz TIMESTAMPTZ, d DECIMAL(9, 2), "
@@ -33,22 +34,11 @@ ROWS = (
 @pytest.fixture(scope="module")
 def writer(connect: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Connection]:
     """A connection with a table ``s.source`` of 300 rows in three files."""
-    with connect(warehouse=str(tmp_path_factory.mktemp("warehouse"))) as made:
-        here(made, "CREATE SCHEMA s", f"CREATE TABLE s.source ({COLUMNS})")
+    created = f"CREATE TABLE s.source ({COLUMNS})"
+    with lake(connect, tmp_path_factory.mktemp("warehouse"), created) as made:
         for part in range(3):
             here(made, f"INSERT INTO s.source {ROWS} WHERE i % 3 = {part}")
         yield made
-
-
-def here(con: icesql.Connection, *statements: str) -> list[tuple[Any, ...]]:
-    """The rows of the last statement, all of them run by the local engine."""
-    con.execute("SET engine = 'local'")
-    try:
-        for each in statements:
-            cursor = con.execute(each)
-        return [] if cursor.description is None else cursor.fetchall()
-    finally:
-        con.execute("SET engine = 'spark'")
 
 
 @pytest.fixture
@@ -131,9 +121,8 @@ def test_a_sort_order_gives_each_task_a_range(
 ) -> None:
     monkeypatch.setitem(PINNED, "spark.sql.adaptive.coalescePartitions.enabled", "false")
     ((path,),) = here(writer, "SELECT max(file) FROM s.source.metadata_log_entries")
-    with connect(warehouse=str(tmp_path)) as con:
+    with lake(connect, tmp_path, "CREATE TABLE s.t (i BIGINT, s VARCHAR) ORDER BY (i DESC)") as con:
         con.register_table("source", path)
-        here(con, "CREATE SCHEMA s", "CREATE TABLE s.t (i BIGINT, s VARCHAR) ORDER BY (i DESC)")
         con.execute("INSERT INTO s.t SELECT i, s FROM source")
         assert differences(con, "s.t", "SELECT i, s FROM source") == []
         found = here(
@@ -197,14 +186,12 @@ def once_killed(armed: Path) -> Callable[[bytes], Callable[[Any], Iterator[Any]]
 
 
 def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(
-    writer: icesql.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    writer: icesql.Connection, armed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here(writer, f"CREATE OR REPLACE TABLE s.lost ({COLUMNS}) PARTITIONED BY (bucket(8, i))")
-    armed = tmp_path / "armed"
-    armed.touch()
-    monkeypatch.setattr(frame_module, "writer_of_rows", once_killed(armed))
+    monkeypatch.setattr(frame, "writer_of_rows", once_killed(armed / "0"))
     writer.execute("INSERT INTO s.lost SELECT * FROM s.source")
-    assert not armed.exists()
+    assert not [*armed.iterdir()]
     assert differences(writer, "s.lost", "FROM s.source") == []
     named = {path for (path,) in here(writer, "SELECT file_path FROM s.lost.files")}
     assert files_on_disk(writer, "s.lost") == named
