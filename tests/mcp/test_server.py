@@ -217,19 +217,31 @@ def test_changes_are_what_came_and_went(pinned: icesql.Connection) -> None:
     assert {row[kinds] for row in data["rows"]} == {"insert", "delete"}
 
 
-def test_nothing_stays_of_a_call(pinned: icesql.Connection) -> None:
-    statements = (
-        "CREATE TEMP VIEW orders AS SELECT 1", "CREATE TEMP TABLE x AS SELECT 1 AS a",
-        "CREATE MACRO f() AS 1", "SET VARIABLE x = 1", "BEGIN", "COMMIT", "USE shop",
-        "PREPARE p AS SELECT 1", "EXECUTE p", "CALL system.expire_snapshots('shop.orders')",
-        "EXPLAIN CALL system.expire_snapshots('shop.orders')", "DELETE FROM shop.orders",
-        "INSERT INTO shop.customers SELECT * FROM shop.customers", "DROP TABLE shop.orders",
-        "SELECT 1; BEGIN", "WITH x AS (DELETE FROM shop.orders RETURNING *) SELECT * FROM x",
-        "EXPLAIN ANALYZE DELETE FROM shop.orders", "SHOW ALL ALL",
-    )  # fmt: skip
+CHANGES = """
+CREATE TEMP VIEW orders AS SELECT 1
+CREATE TEMP TABLE x AS SELECT 1 AS a
+CREATE MACRO f() AS 1
+SET VARIABLE x = 1
+BEGIN
+COMMIT
+USE shop
+PREPARE p AS SELECT 1
+EXECUTE p
+CALL system.expire_snapshots('shop.orders')
+EXPLAIN CALL system.expire_snapshots('shop.orders')
+DELETE FROM shop.orders
+INSERT INTO shop.customers SELECT * FROM shop.customers
+DROP TABLE shop.orders
+SELECT 1; BEGIN
+WITH x AS (DELETE FROM shop.orders RETURNING *) SELECT * FROM x
+EXPLAIN ANALYZE DELETE FROM shop.orders
+SHOW ALL ALL
+""".strip().splitlines()
 
+
+def test_nothing_stays_of_a_call(pinned: icesql.Connection) -> None:
     async def ask(client: Client) -> None:
-        for sql in statements:
+        for sql in CHANGES:
             for tool in ("query", "explain_query", "estimate_query"):
                 result = await client.call_tool(tool, {"sql": sql})
                 assert result.is_error, (tool, sql)

@@ -161,43 +161,6 @@ def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> fro
     return chosen
 
 
-FIELDS = [
-    *columns(
-        "id int, i int, big long, f float, d double, dec decimal(10, 2), s string, dt date, "
-        "ts timestamp, tz timestamptz, bin binary, u uuid, t time, flag boolean"
-    ),
-    {
-        "id": 15,
-        "name": "l",
-        "required": False,
-        "type": {"type": "list", "element-id": 16, "element": "int", "element-required": False},
-    },
-    {
-        "id": 17,
-        "name": "m",
-        "required": False,
-        "type": {
-            "type": "map",
-            "key-id": 18,
-            "key": "string",
-            "value-id": 19,
-            "value": "int",
-            "value-required": False,
-        },
-    },
-    {
-        "id": 20,
-        "name": "st",
-        "required": False,
-        "type": {
-            "type": "struct",
-            "fields": columns("x int, at time", 21),
-        },
-    },
-    *columns("wide decimal(38, 10)", 23),
-]
-
-
 def _value(kind: Any, value: Any) -> Any:
     match kind, value:
         case _, None:
@@ -209,9 +172,10 @@ def _value(kind: Any, value: Any) -> Any:
     return from_json(kind, value)
 
 
+# The fields of a schema with a column of each type, and rows by their names.
+FIELDS, *_ROWS = map(json.loads, Path(__file__).with_name("all_types.jsonl").open(encoding="utf-8"))
 ROWS = [
-    {each["name"]: _value(each["type"], row.get(each["name"])) for each in FIELDS}
-    for row in map(json.loads, Path(__file__).with_name("all_types.jsonl").open(encoding="utf-8"))
+    {each["name"]: _value(each["type"], row.get(each["name"])) for each in FIELDS} for row in _ROWS
 ]
 
 
