@@ -218,7 +218,7 @@ def _deletes(facts: Facts) -> Need | None:
         "rewrite_position_delete_files",
         f"{read:,} small delete files by position make about {made:,}",
         promise={"delete_files": facts.files.deletes - read + made},
-        bytes=sum(each.bytes for each in groups),
+        bytes=sum(file.file_size_in_bytes for each in groups for file in each.files),
     )
 
 

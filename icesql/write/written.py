@@ -83,11 +83,11 @@ def decode_written(data: bytes, types: Types) -> Written:
     """
     with decoding():
         found = _DECODER.decode(data)
-        data, deletes = (
+        files, deletes = (
             tuple(_with_values(each, types(each.spec_id)) for each in some)
             for some in (found.data, found.deletes)
         )
-    return replace(found, data=data, deletes=deletes)
+    return replace(found, data=files, deletes=deletes)
 
 
 def types_of(metadata: TableMetadata) -> Types:

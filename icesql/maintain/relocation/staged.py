@@ -132,9 +132,9 @@ class _Staging:
                 self._stage_snapshot(snapshot)
         known = () if start is None else start.metadata.statistics_files
         paths = {each.statistics_path for each in known}
-        for each in end.metadata.statistics_files:
-            if each.statistics_path not in paths:
-                self._list(each.statistics_path)
+        for file in end.metadata.statistics_files:
+            if file.statistics_path not in paths:
+                self._list(file.statistics_path)
         name = end.path.rpartition("/")[2]
         listed = self._write_list() if self._request.create_file_list else None
         return StagedPaths(name, listed, len(self._lengths), len(self._deletes))

@@ -41,7 +41,7 @@ from icesql.scan.planner import plan
 from icesql.scan.repeated_files import refuse_repeated
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, without_metrics
-from icesql.work.run import Work, files_of_tasks, run_in_spark
+from icesql.work.run import Runner, Work, files_of_tasks, run_in_spark
 from icesql.write.locations import data_locations
 from icesql.write.write_task import distribution
 from icesql.write.written import Written, decoding, reported, types_of
@@ -219,7 +219,8 @@ class TaskRun:
                 self._new,
                 query,
             )
-            with closing(run_in_spark(self._services.engines.spark())(work)) as results:
+            run: Runner[ChangeTask] = run_in_spark(self._services.engines.spark())
+            with closing(run(work)) as results:
                 for _, made in results:
                     if isinstance(made, Exception):
                         raise made
