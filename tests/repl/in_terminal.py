@@ -38,6 +38,8 @@ def spawned(
         timeout=100,
         dimensions=size,
     )
+    # A shell that is killed may take a while to end.
+    child.ptyproc.delayafterterminate = 5
     child.expect_exact(PROMPT)
     return child
 

@@ -147,7 +147,7 @@ with icesql.connect(settings={"memory_limit": "500MB", "threads": "2"}) as conne
 
 def test_refused_calls_take_no_memory(tmp_path: Path) -> None:
     calls = [f"length(CAST({call} AS VARCHAR))" for _, call in LARGE]
-    done = warm.python(PEAK, *calls)
+    done = warm.python(PEAK, *calls, timeout=600)
     assert done.returncode == 0, done.stderr
     *kinds, grown = done.stdout.split()
     assert kinds == ["ScanLimitError"] * len(calls)
