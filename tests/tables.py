@@ -1,4 +1,4 @@
-"""Cases of tests in ``.tsv`` files, a line for each case, cells separated by tabs; columns in a text.
+"""Cases of tests in ``.tsv`` files, a line for each case, cells separated by tabs.
 
 Empty lines and lines that begin with ``#`` are comments; the first one names the columns. Cells are
 texts as they are written, without escapes; what is no text is a literal of Python, or a text that a
@@ -10,8 +10,6 @@ from __future__ import annotations
 from ast import literal_eval
 from pathlib import Path
 from typing import Any
-
-from tests.writer.fields import fields
 
 
 def read_table(test_file: str, name: str) -> list[list[str]]:
@@ -30,11 +28,6 @@ def read_table(test_file: str, name: str) -> list[list[str]]:
         if len(line) != cells:
             raise ValueError(f"{name}:{number}: {len(line)} cells, not {cells}")
     return list(found.values())
-
-
-def columns(text: str, first: int = 1) -> list[dict[str, Any]]:
-    """As ``tests.writer.fields.fields``."""
-    return fields(text, first)
 
 
 def read_cases(test_file: str, name: str, *literals: int) -> list[list[Any]]:

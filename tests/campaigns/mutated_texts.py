@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import icesql
-from tests.tables import columns
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 SECRET = "zebra-7731"
 LEAKS = (SECRET, "allow_community_extensions", "pg_attribute", "autoload_known_extensions")
-FIELDS = columns("a long, g string")
+FIELDS = fields("a long, g string")
 QUERIES = (
     "SELECT a, g FROM t WHERE g = 'x' AND a > 1",
     "SELECT upper(g), count(*) FROM d.t AS q GROUP BY 1 ORDER BY 1",

@@ -26,13 +26,13 @@ from typing import Any
 import icesql
 from tests.campaigns.grammar import Grammar
 from tests.campaigns.histories.spelling import Spelling
-from tests.tables import columns
+from tests.writer.fields import fields
 from tests.writer.partition_values import apply
 from tests.writer.table import TableWriter
 
 FILES, ROWS = 30, 6
 ZONES = ("UTC", "Europe/Berlin", "America/New_York")
-FIELDS = columns(
+FIELDS = fields(
     "i int, l long, c decimal(9, 2), f double, r float, e date, t timestamp, z timestamptz, "
     "s string, b boolean, k int, w string, g date"
 )

@@ -17,7 +17,7 @@ from tests.catalog.rest_server import Server
 from tests.query.views.stored import metadata
 from tests.sessions import fetched
 from tests.slt.runner import Case, read_cases, run_record
-from tests.tables import columns
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 
@@ -26,7 +26,7 @@ def lake(warehouse: Path, server: Server, tmp_path: Path, monkeypatch: pytest.Mo
     """A folder ``ns/things`` of tables; SQLite is ``files``, REST ``remote``, ``gone`` is not there."""
     monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
     folder = tmp_path / "lake"
-    table = TableWriter(folder / "ns" / "things", columns("id long"))
+    table = TableWriter(folder / "ns" / "things", fields("id long"))
     table.commit([table.data_file([{"id": 1}, {"id": 2}])])
     (tmp_path / ".pyiceberg.yaml").write_text(
         f"catalog:\n  Files:\n    type: sql\n    uri: sqlite:///{warehouse}/catalog.db\n"

@@ -14,7 +14,7 @@ import pytest
 
 import icesql
 from tests.campaigns import damage as campaign
-from tests.tables import columns
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 WANTED = int(os.environ.get("ICESQL_DAMAGES", "200"))
@@ -23,7 +23,7 @@ WANTED_STRUCTURED = int(os.environ.get("ICESQL_STRUCTURED_DAMAGES", "500"))
 WORKERS = 2
 # Values of a page that no checksum covers may change, and a delete file deletes by its values.
 NO_CHECKSUM = ("data", "delete")
-NUMBERS = columns("a long")
+NUMBERS = fields("a long")
 
 
 def excused(outcome, verdict):
@@ -69,7 +69,6 @@ def test_damage_is_found_or_harmless(corpus, record_property):
 @pytest.fixture(scope="module")
 def small_tables(tmp_path_factory):
     """Tables of each format and version, some with deletes; their metadata files."""
-    fields = columns("a long, s string")
     made = []
     for version, format, by in (
         (2, "parquet", "none"),
@@ -83,7 +82,7 @@ def small_tables(tmp_path_factory):
         name = f"{format}-{by}-v{version}"
         # The copies that are damaged must not find the originals where the metadata says.
         folder, location = tmp_path_factory.mktemp(name), f"s3://warehouse/{name}"
-        table = TableWriter(folder, fields, version=version, location=location)
+        table = TableWriter(folder, fields("a long, s string"), version=version, location=location)
         rows = [{"a": n, "s": "abc"[n % 3] * (n % 7) if n % 5 else None} for n in range(40)]
         options = {"row_group_size": 16} if format == "parquet" else {}
         files = [table.data_file(part, format=format, **options) for part in (rows, rows[:9])]

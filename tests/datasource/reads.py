@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tests.tables import columns
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-FIELDS = columns("x long, s string")
+FIELDS = fields("x long, s string")
 
 
 def rows(*numbers: int) -> list[dict[str, Any]]:

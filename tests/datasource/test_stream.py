@@ -13,7 +13,7 @@ import pytest
 from icesql import errors
 from icesql.errors import ProgrammingError, SnapshotNotFoundError, UnsupportedSqlError
 from tests.datasource.reads import FIELDS, Query, append, expire, numbers, rows, two_snapshots
-from tests.tables import columns
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 
@@ -135,7 +135,7 @@ class Steps:
         self.table.clock += int(milliseconds)
 
     def column(self, kind: str) -> None:
-        self.table.set_fields(columns(f"x {kind}"))
+        self.table.set_fields(fields(f"x {kind}"))
 
 
 @pytest.mark.parametrize("case", cases())
@@ -200,7 +200,7 @@ def test_columns_stay_as_they_were_when_the_stream_was_loaded(
 ) -> None:
     stream = query(max_files_per_batch=1)
     assert stream.run(batches=1) == [[1, 2]]
-    table.set_fields(columns("renamed long"))
+    table.set_fields(fields("renamed long"))
     table.commit([table.data_file([{"renamed": 5}])])
     assert stream.run() == [[1, 2], [3], [4], [5]]
 

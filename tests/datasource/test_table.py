@@ -23,7 +23,7 @@ from tests.datasource.reads import (
     rows,
     values,
 )
-from tests.tables import columns
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 # ------------------------------------------------------------------ names
@@ -72,7 +72,7 @@ def test_a_metadata_file_is_read_as_it_is(table: TableWriter) -> None:
 def test_branches_and_tags_that_look_like_numbers(table: TableWriter) -> None:
     table.tag("1001", 1000)
     table.tag("7", 1000, kind="branch")
-    table.set_fields([*FIELDS, *columns("new int", 3)])
+    table.set_fields([*FIELDS, *fields("new int", 3)])
     assert numbers(table, tag="1001") == [1, 2, 3]
     assert values(planned(table, tag="1001"))[0].keys() == {"x", "s"}
     assert numbers(table, branch="7") == [1, 2, 3]

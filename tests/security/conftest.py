@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.spark import conftest as spark_fixtures
-from tests.tables import columns
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 # The same Spark as the tests of the engine: it is started once in a process.
@@ -62,7 +62,7 @@ class Canary:
 
 def one_column(folder: Path, *values: int) -> TableWriter:
     """A table of one column ``a``; its values are in one file, and none is without any."""
-    table = TableWriter(str(folder), fields=columns("a long"))
+    table = TableWriter(str(folder), fields=fields("a long"))
     if values:
         table.commit([table.data_file([{"a": value} for value in values])])
     return table

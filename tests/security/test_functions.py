@@ -19,7 +19,8 @@ from icesql.sql.parse import parse
 from icesql.sql.statement import Query
 from tests.rows import rows_of
 from tests.sessions import answer, fetched
-from tests.tables import columns, read_lines
+from tests.tables import read_lines
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 DIALECTS = ["duckdb", "spark", "databricks", "hive", "trino", "presto", "athena", "snowflake"]
@@ -186,7 +187,7 @@ VOLATILE = sorted(
 @pytest.fixture
 def rows(tmp_path: Path) -> Iterator[icesql.Connection]:
     """A table ``t`` of a thousand rows in two files."""
-    writer = TableWriter(str(tmp_path / "t"), fields=columns("a double"))
+    writer = TableWriter(str(tmp_path / "t"), fields=fields("a double"))
     for start in (0, 500):
         writer.commit([writer.data_file([{"a": (start + i) / 1000} for i in range(500)])])
     with icesql.connect(warehouse=tmp_path) as connection:

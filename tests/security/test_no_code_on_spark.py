@@ -11,12 +11,12 @@ import pytest
 import icesql
 from icesql.engine.spark.scans import FRAGMENTS, Scans
 from tests.security.conftest import Canary
-from tests.tables import columns
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-FIELDS = columns("x long, b string")
+FIELDS = fields("x long, b string")
 # Each quotes the text in an error of Spark's.
 FORMS = [
     "SELECT CAST({} AS INT)",
@@ -110,20 +110,20 @@ def test_names_and_values_stay_what_they_are(
 ) -> None:
     monkeypatch.setattr(Scans, "ways", frozenset(ways))
     texts = list(canary.payloads.values())
-    fields = [FIELDS[0]]
-    fields += [
+    columns = [FIELDS[0]]
+    columns += [
         {"id": 10 + at, "name": text, "required": False, "type": "string"}
         for at, text in enumerate(texts)
     ]
-    inner = [each | {"id": each["id"] + 100} for each in fields[1:]]
+    inner = [each | {"id": each["id"] + 100} for each in columns[1:]]
     struct = {"type": "struct", "fields": inner}
-    fields.append({"id": 5, "name": "s", "required": False, "type": struct})
-    made = TableWriter(tmp_path / "t", fields)
+    columns.append({"id": 5, "name": "s", "required": False, "type": struct})
+    made = TableWriter(tmp_path / "t", columns)
     row = {"x": 1, **{text: text for text in texts}, "s": {text: text for text in texts}}
     made.commit([made.data_file([row]), made.data_file([row | {"x": 2}])])
     spark.register_table("odd", str(made.metadata_path))
     cursor = spark.execute("SELECT * FROM odd WHERE x = 1")
-    assert [each[0] for each in cursor.description] == [each["name"] for each in fields]
+    assert [each[0] for each in cursor.description] == [each["name"] for each in columns]
     assert cursor.fetchall() == [tuple(row.values())]
     quoted = ['"' + text.replace('"', '""') + '"' for text in texts]
     literals = ["'" + text.replace("'", "''") + "'" for text in texts]

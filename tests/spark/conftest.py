@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import icesql
-from tests.tables import columns
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 from tests.writer.values import from_json
 
@@ -188,7 +188,7 @@ def all_types(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(table.metadata_path)
 
 
-NUMBERS = columns("x long, k string")
+NUMBERS = fields("x long, k string")
 
 
 @pytest.fixture(scope="session")
@@ -240,10 +240,10 @@ def _evolved(folder: Path) -> str:
     """An int column renamed and widened, one dropped, one added."""
     table = TableWriter(
         folder,
-        columns("n int, gone string"),
+        fields("n int, gone string"),
     )
     table.commit([table.data_file([{"n": n, "gone": "old"} for n in range(5)])])
-    table.set_fields([*columns("added string", 3), *columns("x long")])
+    table.set_fields([*fields("added string", 3), *fields("x long")])
     table.commit([table.data_file([{"x": 2**40 + n, "added": f"a{n}"} for n in range(5)])])
     return str(table.metadata_path)
 

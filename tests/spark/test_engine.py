@@ -16,11 +16,11 @@ from icesql.engine.spark.scans import SPARK_READER, TASKS
 from tests.slt.runner import read_script, run_record
 from tests.spark.comparison import both
 from tests.spark.conftest import ROWS, is_of_newer_release
-from tests.tables import columns
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 SLT = sorted((Path(__file__).parents[1] / "slt").glob("*.slt"))
-FIELDS = columns("x long, k string, d decimal(12, 2)")
+FIELDS = fields("x long, k string, d decimal(12, 2)")
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_arrow_has_the_declared_schema(connect: Any, all_types: str) -> None:
     assert tables[1].num_rows == len(ROWS)
 
 
-BYTES = columns("s string, b fixed[4]")
+BYTES = fields("s string, b fixed[4]")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from icesql.engine.spark.fragments.row_fragments import filtered
 from icesql.engine.spark.scans import FRAGMENTS, WHOLE, Scans
 from icesql.engine.spark.sql.dialect import spelled_sql, write_added
 from tests.spark.comparison import both
-from tests.tables import columns
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 SCHEMA = {
@@ -272,7 +272,7 @@ def written(tmp_path: Path, con: Any) -> dict[str, Path]:
     paths = {}
     for name, schema in SCHEMA.items():
         text = ", ".join(f"{column} {kinds[kind]}" for column, kind in schema.items())
-        table = TableWriter(tmp_path / name, columns(text))
+        table = TableWriter(tmp_path / name, fields(text))
         rows = [dict(zip(schema, row, strict=True)) for row in con.sql(f"FROM {name}").fetchall()]
         table.commit([table.data_file(rows[part::3]) for part in range(3)])
         paths[f"t{name[-1]}"] = table.metadata_path

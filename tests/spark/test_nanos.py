@@ -15,7 +15,7 @@ import pytest
 import icesql
 from icesql.engine.spark.scans import FRAGMENTS, Scans
 from tests.spark.comparison import both
-from tests.tables import columns
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 DAY = 86_400_000_000_000
@@ -26,7 +26,7 @@ NANOS = [
     -(2**63) + 1, -DAY - 1, -1_000, -999, -1, 0, 1, 999, 1_000, NEW_YEAR - 1, NEW_YEAR, NEW_YEAR + 1,
     NEW_YEAR + 1_000, NEW_YEAR + DAY, AUTUMN, AUTUMN + 3_600_000_000_000, 2**63 - 1, None,
 ]  # fmt: skip
-FIELDS = columns("id int, nz timestamptz_ns, n timestamp_ns, z timestamptz, ts timestamp")
+FIELDS = fields("id int, nz timestamptz_ns, n timestamp_ns, z timestamptz, ts timestamp")
 # The local engine's answers, which its own tests compare with integers in Python.
 INSTANTS = """
 TIMESTAMPTZ '2020-01-01 00:00:00+00'
@@ -150,9 +150,8 @@ def test_files_of_nanoseconds_under_microseconds(connect: Any, tmp_path: Path, z
     """A value is the microsecond below it, read by tasks and for a partial result."""
     base = 1_700_000_000_000_000_000
     values = [base + each for each in (-2_001, -1, 0, 1, 999, 1_999)] + [-1_001, -1, 0, 1, None]
-    fields = columns(f"id int, ts timestamp{'tz' * zoned}")
     kind = pa.timestamp("ns", "UTC" if zoned else None)
-    table = TableWriter(tmp_path, fields)
+    table = TableWriter(tmp_path, fields(f"id int, ts timestamp{'tz' * zoned}"))
     data = pa.table([pa.array(range(len(values)), pa.int32()), pa.array(values, kind)],
                     schema=pa.schema([pa.field("id", pa.int32(), metadata={"PARQUET:field_id": "1"}),
                                       pa.field("ts", kind, metadata={"PARQUET:field_id": "2"})]))  # fmt: skip

@@ -11,10 +11,10 @@ import pytest
 import icesql
 from icesql.engine.spark.releases import table_of
 from icesql.sql.spark_text.functions import classes
-from tests.tables import columns
+from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-FIELDS = columns("i int, a int, x double, s string, d date, ts timestamp, tz timestamptz")
+FIELDS = fields("i int, a int, x double, s string, d date, ts timestamp, tz timestamptz")
 VALUES = """
     SELECT * FROM VALUES
         (1, 7, 1.5D, 'a_b', DATE'2026-01-31', TIMESTAMP_NTZ'2026-01-31 23:59:56.789',
