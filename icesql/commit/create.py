@@ -25,7 +25,7 @@ from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.apply import RESERVED_PROPERTIES, apply_updates
 from icesql.iceberg.metadata.changes.requirements import AssertCreate
-from icesql.iceberg.metadata.changes.seen import snapshot_ids
+from icesql.iceberg.metadata.changes.snapshots import snapshot_ids
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import NEWEST_FORMAT, parse_metadata
 from icesql.iceberg.new_spec import PartitionRequest, SortRequest, new_sort_order, new_spec

@@ -13,7 +13,7 @@ import pytest
 import icesql
 from icesql import errors
 from icesql.engine.spark.engine import SparkResult
-from icesql.engine.spark.session.pinned import PINNED
+from icesql.engine.spark.session.required import PINNED
 from icesql.engine.spark.writing import frame
 from icesql.engine.spark.writing.functions import writer_of_rows
 from tests.spark.conftest import here, lake

@@ -31,7 +31,11 @@ from icesql.catalog.current_metadata import (
 from icesql.catalog.table import Identifier
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
 from icesql.errors import CatalogError, Error, NotSupportedError, StorageError
-from icesql.iceberg.metadata.changes.seen import has_lost_snapshots, has_snapshots, snapshot_ids
+from icesql.iceberg.metadata.changes.snapshots import (
+    has_lost_snapshots,
+    has_snapshots,
+    snapshot_ids,
+)
 from icesql.iceberg.metadata.file_names import wants_gzip
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.open import Storage, is_local, local_spellings, os_problem, storage_error

@@ -14,7 +14,11 @@ from icesql.errors import AccessDeniedError, Error, StorageError
 from icesql.iceberg.metadata.changes import requirements as r
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.apply import apply_updates, is_changed
-from icesql.iceberg.metadata.changes.seen import has_lost_snapshots, has_snapshots, snapshot_ids
+from icesql.iceberg.metadata.changes.snapshots import (
+    has_lost_snapshots,
+    has_snapshots,
+    snapshot_ids,
+)
 from icesql.iceberg.metadata.table_metadata import TableMetadata, metadata_document
 from icesql.storage.new_file import remove_file
 from icesql.storage.open import METADATA_BYTES

@@ -15,7 +15,7 @@ from icesql.commit.outcomes.requests import Sent, files_of
 from icesql.commit.retries import RetryPolicy
 from icesql.context import Progress, QueryContext
 from icesql.errors import CommitConflictError, CommitStateUnknownError, Error
-from icesql.iceberg.metadata.changes.seen import snapshot_ids
+from icesql.iceberg.metadata.changes.snapshots import snapshot_ids
 
 
 class Part(Struct, frozen=True):

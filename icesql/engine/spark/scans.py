@@ -22,8 +22,7 @@ from icesql.engine.spark.fragments.job import FragmentJob
 from icesql.engine.spark.fragments.row_fragments import filtered
 from icesql.engine.spark.reader import ReaderFrames, is_spark_readable
 from icesql.engine.spark.releases import frame_of_rows
-from icesql.engine.spark.session.pinned import LEAF_TASKS
-from icesql.engine.spark.session.required import without_warnings
+from icesql.engine.spark.session.required import LEAF_TASKS, without_warnings
 from icesql.engine.spark.sql.dialect import check_functions, spark_sql
 from icesql.engine.spark.sql.grand_total import row_questions
 from icesql.engine.spark.sql.kinds import refuse

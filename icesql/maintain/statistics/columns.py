@@ -22,7 +22,7 @@ from icesql.iceberg.metadata.file_names import metadata_folder
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.puffin.writer import NewBlob, puffin_bytes
 from icesql.iceberg.schema import Schema
-from icesql.maintain.statistics.setting import set_statistics
+from icesql.maintain.statistics.partitions import set_statistics
 from icesql.maintain.statistics.theta import ThetaSketch
 from icesql.read.task import read_task
 from icesql.scan.planner import plan

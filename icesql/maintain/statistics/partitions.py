@@ -14,25 +14,57 @@ import pyarrow as pa
 from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Table
+from icesql.commit.change import change_table
 from icesql.context import QueryContext
-from icesql.errors import ProgrammingError
+from icesql.errors import CommitStateUnknownError, ProgrammingError
 from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import DELETED
-from icesql.iceberg.metadata.changes.updates import SetPartitionStatistics
+from icesql.iceberg.metadata.changes.updates import SetPartitionStatistics, Update
 from icesql.iceberg.metadata.file_names import metadata_folder
 from icesql.iceberg.metadata.json_writer import schema_json
 from icesql.iceberg.metadata.partition_type import united_partition_type
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.schema import Schema
-from icesql.maintain.statistics.setting import set_statistics
 from icesql.read.columns.values import column_of
 from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.storage.new_file import check_writable
+from icesql.storage.uncommitted import Uncommitted
 from icesql.write.options import write_options
 from icesql.write.parquet_file import FileShape, ParquetFile
+
+# Set a written statistics file as the one of its snapshot.
+
+
+def set_statistics(
+    catalog: Catalog,
+    table: Table,
+    snapshot: Snapshot,
+    path: str,
+    update: Update,
+    query: QueryContext,
+) -> None:
+    """Commit ``update``, which names the file at ``path``; it is removed where that failed.
+
+    Raises ProgrammingError where the snapshot expired meanwhile, and what commits do.
+    """
+
+    def updates(base: TableMetadata) -> Sequence[Update]:
+        if base.snapshot(snapshot.snapshot_id) is None:
+            raise ProgrammingError(f"snapshot {snapshot.snapshot_id} was expired meanwhile")
+        return (update,)
+
+    with Uncommitted(table.storage) as new:
+        new.take([path])
+        try:
+            change_table(catalog, table, updates, files=[path], query=query)
+        except CommitStateUnknownError:
+            new.hand_over()  # the table may name it
+            raise
+        new.hand_over()
+
 
 _COUNTERS: Final = (
     (3, "data_record_count", t.LONG), (4, "data_file_count", t.INTEGER),

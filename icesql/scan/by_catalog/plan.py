@@ -16,18 +16,72 @@ from icesql.catalog.table import CatalogPlan, Planning
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.expressions.json_form import parse_predicate, predicate_json
-from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Predicate
+from icesql.iceberg.expressions.predicate import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    And,
+    Leaf,
+    Or,
+    Predicate,
+)
 from icesql.iceberg.manifest.content_file import ContentFile, FileTask, ScanTasks, data_file
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.json_fields import Malformed, load_json
 from icesql.iceberg.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, METADATA_IDS, SNAPSHOT_ID
-from icesql.scan.by_catalog.implied import Implication
 from icesql.scan.plan import ScanPlan, scan_context
 from icesql.scan.report import ScanCounts
 from icesql.scan.spec_scan import SpecScan
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, content_bytes
 from icesql.storage.open import is_local
+
+# Whether one predicate follows from another, as far as their shape shows it.
+
+
+class Implication:
+    """Answers are kept, so that the cost is at most the product of the sizes.
+
+    >>> from icesql.iceberg.expressions.predicate import Operation, Term
+    >>> a, b, c = (Leaf(Operation.IS_NULL, Term(number, "x")) for number in (1, 2, 3))
+    >>> Implication().holds(a & b, b | c), Implication().holds(a | b, a)
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        # The predicates are kept so that no other gets their id.
+        self._known: dict[tuple[int, int], tuple[bool, Predicate, Predicate]] = {}
+
+    def holds(self, known: Predicate, wanted: Predicate) -> bool:
+        """Whether ``wanted`` is true wherever ``known`` is; False also where that is not seen."""
+        key = id(known), id(wanted)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = (self._holds(known, wanted), known, wanted)
+        return found[0]
+
+    def _holds(self, known: Predicate, wanted: Predicate) -> bool:
+        if wanted is ALWAYS_TRUE or known is ALWAYS_FALSE:
+            return True
+        if isinstance(known, Leaf) and isinstance(wanted, Leaf):
+            return _range_asked(known) == _range_asked(wanted)
+        if isinstance(wanted, And):
+            return self.holds(known, wanted.left) and self.holds(known, wanted.right)
+        if isinstance(known, Or):
+            return self.holds(known.left, wanted) and self.holds(known.right, wanted)
+        # An Or on the right follows from one of its sides, or from one side of an And on the left.
+        if isinstance(wanted, Or) and (
+            self.holds(known, wanted.left) or self.holds(known, wanted.right)
+        ):
+            return True
+        if isinstance(known, And):
+            return self.holds(known.left, wanted) or self.holds(known.right, wanted)
+        return False
+
+
+def _range_asked(leaf: Leaf) -> tuple[object, ...]:
+    """A leaf without the name that its column had."""
+    return leaf.operation, leaf.term.field_id, leaf.term.transform, leaf.literal
+
 
 # What a catalog does not send of a file.
 _UNKNOWN: Final = (LAST_UPDATED_SEQUENCE_NUMBER, SNAPSHOT_ID)

@@ -17,8 +17,7 @@ from icesql.engine.spark.releases import (
     release_session,
     session_beside,
 )
-from icesql.engine.spark.session.pinned import TIME_ZONE
-from icesql.engine.spark.session.required import require, without_warnings
+from icesql.engine.spark.session.required import TIME_ZONE, require, without_warnings
 from icesql.engine.spark.session.started import silence, starting_failures
 from icesql.errors import MissingExtraError, OperationalError
 

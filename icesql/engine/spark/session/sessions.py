@@ -10,8 +10,14 @@ from weakref import finalize
 from icesql.engine.spark.errors import spark_exceptions
 from icesql.engine.spark.releases import context_module
 from icesql.engine.spark.session.clients import beside, connect, is_connect, leave
-from icesql.engine.spark.session.pinned import PINNED, PINNED_FOR_TEXT, TIME_ZONE
-from icesql.engine.spark.session.required import one_at_a_time, require, require_pyspark
+from icesql.engine.spark.session.required import (
+    PINNED,
+    PINNED_FOR_TEXT,
+    TIME_ZONE,
+    one_at_a_time,
+    require,
+    require_pyspark,
+)
 from icesql.engine.spark.session.started import follow, has_ended, has_session, start
 from icesql.errors import OperationalError, ProgrammingError
 
