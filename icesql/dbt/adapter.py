@@ -13,7 +13,7 @@ from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtDatabaseError
 
-from icesql.dbt import catalog, comments, seeds
+from icesql.dbt import catalog
 from icesql.dbt.column import IcesqlColumn
 from icesql.dbt.connections import IcesqlConnectionManager
 from icesql.dbt.names import is_wider, literal, quoted
@@ -188,19 +188,19 @@ class IcesqlAdapter(SQLAdapter):
     def seed_select(self, agate_table: agate.Table, types: Sequence[str]) -> str:
         """A SELECT of the rows of a CSV file, each column cast to its type."""
         handle = self.connections.get_thread_connection().handle
-        return seeds.select_of(handle.connection, agate_table, types)
+        return catalog.select_of(handle.connection, agate_table, types)
 
     @available.parse_none
     def forget_seed(self) -> None:
         """Let go of the rows of ``seed_select``."""
-        seeds.forget(self.connections.get_thread_connection().handle.connection)
+        catalog.forget(self.connections.get_thread_connection().handle.connection)
 
     @available.parse(lambda *a, **k: "")
     def comments_sql(
         self, relation: Any, description: str | None, columns: dict[str, Any] | None
     ) -> str:
         """The statements that bring comments to what a project says; empty where they are."""
-        return comments.changes_sql(self._rows, relation, description, columns)
+        return catalog.changes_sql(self._rows, relation, description, columns)
 
     # ------------------------------------------------------------------ docs and freshness
 

@@ -1,4 +1,4 @@
-"""The catalog of ``dbt docs``, from the metadata of tables: no file of data is read."""
+"""Tables for dbt: its catalog from metadata, comments that differ, seeds as queries."""
 
 from __future__ import annotations
 
@@ -8,12 +8,81 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql import TableNotFoundError
-from icesql.dbt.names import literal
+from icesql.dbt.names import literal, quoted
 from icesql.iceberg.metadata.property_numbers import whole_number
 
 if TYPE_CHECKING:
     import agate
     from dbt_common.contracts.metadata import CatalogTable
+
+    import icesql
+
+# Rows of a CSV file as a query: texts in Arrow, which the engine casts to the columns' types.
+
+_NAME: Final = "__dbt_seed"
+
+
+def select_of(connection: icesql.Connection, table: agate.Table, types: Sequence[str]) -> str:
+    """A SELECT of all rows, to be run on this connection before ``forget``.
+
+    A value that is none of its type is an error of that statement, which then changes nothing.
+    """
+    import pyarrow as pa
+
+    columns = [
+        pa.array([_text(value) for value in column.values()], pa.string())
+        for column in table.columns
+    ]
+    # Names of a file may differ in case alone; positions never do.
+    places = [f"c{index}" for index in range(len(columns))]
+    connection.register(_NAME, pa.table(columns, names=places))
+    casts = (
+        f"CAST({place} AS {type}) AS {quoted(name)}"
+        for place, type, name in zip(places, types, table.column_names, strict=True)
+    )
+    return f"SELECT {', '.join(casts)} FROM {_NAME}"
+
+
+def forget(connection: icesql.Connection) -> None:
+    """Let go of the rows."""
+    connection.unregister(_NAME)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+# Comments of a table and its columns, changed where they differ, in one commit.
+
+
+def changes_sql(
+    rows: Rows, relation: Any, description: str | None, columns: dict[str, Any] | None
+) -> str:
+    """A script that sets the comments that are not as given; "" where all are.
+
+    ``columns`` are dbt's: each with a name and a description. Those of a view stand in its
+    CREATE VIEW.
+    """
+    name = relation.render()
+    statements = []
+    if description and description != comment_of(rows, relation):
+        statements.append(
+            f"ALTER VIEW {name} SET TBLPROPERTIES ('comment' = {literal(description)})"
+            if relation.is_view
+            else f"COMMENT ON TABLE {name} IS {literal(description)}"
+        )
+    if columns and not relation.is_view:
+        there = {each.lower(): (each, comment) for each, _, comment in columns_of(rows, relation)}
+        for key, column in columns.items():
+            asked = column.get("description")
+            found = there.get(column.get("name", key).lower())
+            if not asked or found is None or found[1] == asked:
+                continue
+            statements.append(f"COMMENT ON COLUMN {name}.{quoted(found[0])} IS {literal(asked)}")
+    if len(statements) < 2:
+        return "".join(statements)
+    return ";\n".join(["BEGIN", *statements, "COMMIT"])
+
 
 Rows = Callable[[str], list[Any]]
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import icesql
-from icesql.dbt import catalog, comments, seeds
+from icesql.dbt import catalog
 from icesql.dbt.names import begins_transaction, is_wider, literal, quoted
 
 
@@ -83,15 +83,15 @@ def test_a_table_is_as_fresh_as_its_snapshot(con: icesql.Connection) -> None:
 
 def test_comments_are_set_in_one_commit_where_they_differ(con: icesql.Connection) -> None:
     asked = {"ID": {"name": "ID", "description": "the customer's"}, "gone": {"description": "x"}}
-    script = comments.changes_sql(lambda sql: run(con, sql), ORDERS, "it's all", asked)
+    script = catalog.changes_sql(lambda sql: run(con, sql), ORDERS, "it's all", asked)
     assert script.count(";") == 3
     run(con, script)
     described = run(con, "DESCRIBE marts.orders")
     assert [row[5] for row in described] == ["the customer's", None]
-    assert comments.changes_sql(lambda sql: run(con, sql), ORDERS, "it's all", asked) == ""
+    assert catalog.changes_sql(lambda sql: run(con, sql), ORDERS, "it's all", asked) == ""
     run(con, "CREATE VIEW marts.v AS SELECT 1 AS id")
     view = Relation("marts", "v", is_view=True)
-    run(con, comments.changes_sql(lambda sql: run(con, sql), view, "a view", asked))
+    run(con, catalog.changes_sql(lambda sql: run(con, sql), view, "a view", asked))
     assert catalog.comment_of(lambda sql: run(con, sql), view) == "a view"
 
 
@@ -111,9 +111,9 @@ class AgateTable:
 
 
 def test_a_seed_is_one_commit_with_its_types(con: icesql.Connection) -> None:
-    select = seeds.select_of(con, AgateTable(), ("bigint", "varchar", "date"))  # type: ignore[arg-type]
+    select = catalog.select_of(con, AgateTable(), ("bigint", "varchar", "date"))  # type: ignore[arg-type]
     run(con, f"CREATE OR REPLACE TABLE marts.names AS {select}")
-    seeds.forget(con)
+    catalog.forget(con)
     cursor = con.execute("SELECT * FROM marts.names ORDER BY id")
     assert cursor.description is not None
     assert [each[0] for each in cursor.description] == ["id", "Name", "at"]
@@ -123,7 +123,7 @@ def test_a_seed_is_one_commit_with_its_types(con: icesql.Connection) -> None:
 
 
 def test_a_seed_with_a_wrong_value_leaves_what_was_there(con: icesql.Connection) -> None:
-    select = seeds.select_of(con, AgateTable(), ("bigint", "bigint", "date"))  # type: ignore[arg-type]
+    select = catalog.select_of(con, AgateTable(), ("bigint", "bigint", "date"))  # type: ignore[arg-type]
     with pytest.raises(icesql.Error, match="O'Hara"):
         run(con, f"CREATE OR REPLACE TABLE marts.orders AS {select}")
     assert run(con, "SELECT * FROM marts.orders") == [(1, "eu")]
