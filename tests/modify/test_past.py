@@ -15,7 +15,6 @@ from icesql.sql.parse import parse
 from icesql.sql.statement import TransactionControl, Write
 from icesql.sql.writes import (  # noqa: F401  (their classes are found below)
     statements,
-    transactions,
     views,
 )
 from icesql.sql.writes.procedures.call import CallProcedure

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import icesql
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.commit.change import change_table
 from icesql.iceberg.metadata.changes import updates as u
-from tests.catalog.writes.test_mended_properties import SPOILED
+from tests.rows import rows_of
 
 
-@pytest.mark.parametrize("name", SPOILED)
+@rows_of(__file__, "../catalog/writes/spoiled_properties.tsv", "name", "value")
 def test_what_others_set_is_mended(
-    con: icesql.Connection, catalog: dict[str, Any], name: str
+    con: icesql.Connection, catalog: dict[str, Any], name: str, value: str
 ) -> None:
     con.execute("CREATE TABLE s.t (x INT)")
     folder = DirectoryCatalog(catalog["warehouse"])
-    spoil = u.SetProperties({name: SPOILED[name]})
+    spoil = u.SetProperties({name: value})
     change_table(folder, folder.load(("s", "t")), lambda _: [spoil])
     con.execute(f"ALTER TABLE s.t UNSET TBLPROPERTIES ('{name}')")
     con.execute("INSERT INTO s.t VALUES (1)")
