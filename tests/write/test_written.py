@@ -125,3 +125,12 @@ def test_malformed_bytes_are_refused(data: bytes) -> None:
 def test_a_tuple_of_another_length_is_refused() -> None:
     with pytest.raises(InternalError):
         decoded(encode_written(described((1,))), t.INTEGER, t.INTEGER)
+
+
+def test_the_writing_of_several_tasks_is_one_in_their_order() -> None:
+    first = Written(referenced=("a", "b"), rows=2, notes=(b"1",))
+    second = Written(referenced=("c",), rows=3, gone=1, apart=("d",))
+    assert Written.of([]) == Written()
+    assert Written.of([first, Written(), second]) == Written(
+        referenced=("a", "b", "c"), rows=5, gone=1, apart=("d",), notes=(b"1",)
+    )

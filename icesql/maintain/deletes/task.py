@@ -88,7 +88,7 @@ class DeletesTask(Struct, frozen=True):
             for part in of_groups.values():
                 count = sum(len(rows) for _, rows in part)
                 made += [pool.submit(_written, self, part, count, attempt, new)]
-            written = sum((each.result() for each in made), Written())
+            written = Written.of(each.result() for each in made)
             new.hand_over()
         return written
 

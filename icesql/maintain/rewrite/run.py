@@ -106,7 +106,7 @@ class _Rewrite:
         self._ready: list[int] = []
         self._committed: list[tuple[int, ...]] = []
         self._failed_commits = 0
-        self._ended = 0
+        self._ended = self._bytes = 0
         self._removed_deletes = self._added = self._added_bytes = self._carried_rows = 0
         self._snapshots: list[int] = []
         self._own: dict[int, int | None] = {}  # and what each followed
@@ -158,9 +158,9 @@ class _Rewrite:
             self._remove(number)
             return
         self._ready.append(number)
-        written = sum(each.bytes for some in self._written.values() for each in some.values())
+        self._bytes += sum(each.bytes for each in self._written[number].values())
         self._query.report(
-            Progress("rewriting file groups", self._ended, len(self._groups), written)
+            Progress("rewriting file groups", self._ended, len(self._groups), self._bytes)
         )
         if self._options.partial_progress_enabled and len(self._ready) >= self._at_once:
             self._commit()

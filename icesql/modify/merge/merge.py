@@ -302,7 +302,7 @@ class _Merge:
 
                 with own.text.placing():
                     inserted = run.insert(divided, self._rows(own, source), parts)
-        done = commit_files(target, changed + inserted, services)
+        done = commit_files(target, Written.of((changed, inserted)), services)
         return self._modified(done, done.gone + inserted.rows, target)
 
     def _changed(

@@ -79,7 +79,7 @@ def write_delete_files(
             query.check()
             if any(each.done() and each.exception() for each in made):
                 break
-        written = sum((each.result() for each in made), Written())
+        written = Written.of(each.result() for each in made)
         new.hand_over()
     return written
 

@@ -201,7 +201,8 @@ class RowFiles:
 
     def _changed(self, written: Written, deletes: Written) -> Written:
         # Rows that stay come to new files, too.
-        return deletes + replace(written, rows=self._added, gone=self._gone.count)
+        counted = replace(written, rows=self._added, gone=self._gone.count)
+        return Written.of((deletes, counted))
 
 
 def _kept(places: Positions, gone: Positions) -> npt.NDArray[np.bool_]:

@@ -133,7 +133,7 @@ class TaskRun:
         self._new = files_of_tasks(target.metadata, self._storage)
         self._names = FileNames(self._new.mark)
         self._sent = {} if sent is None else {sent.name: sent}
-        self._changed, self._known = Written(), dict[FileKey, DataFile]()
+        self._changed, self._known = list[Written](), dict[FileKey, DataFile]()
         self._ended = self._begun = 0
 
     def __enter__(self) -> Self:
@@ -141,7 +141,7 @@ class TaskRun:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
-            self._new.hand_over(self._changed.paths)
+            self._new.hand_over(path for each in self._changed for path in each.paths)
         self._new.__exit__(kind, error, trace)
 
     def change(self, division: Division, rows: QueryRows) -> Written:
@@ -199,7 +199,7 @@ class TaskRun:
 
         types = types_of(target.metadata)
         found = result.run_over_rows(
-            job, lambda told: sum(reported(told, types, self._new), Written()), together=0
+            job, lambda described: Written.of(reported(described, types, self._new)), together=0
         )
         return None if found is None else self._take(found)
 
@@ -210,7 +210,7 @@ class TaskRun:
         parts: Callable[[int], Iterable[Part]],
     ) -> Written:
         """Run a task for each part, and check what it reports."""
-        target, query, written = self._target, self._services.query, Written()
+        target, query, done, size = self._target, self._services.query, list[Written](), 0
         try:
             shared = self._shared(division, rows)
             work = Work(
@@ -224,13 +224,13 @@ class TaskRun:
                 for _, made in results:
                     if isinstance(made, Exception):
                         raise made
-                    written += self._take(made)
+                    done.append(self._take(made))
                     self._ended += 1
-                    size = self._changed.bytes
+                    size += made.bytes
                     query.report(Progress("changing files", self._ended, self._begun, size))
         except Error as error:
             raise division.bound.placed(error) from error.__cause__
-        return written
+        return Written.of(done)
 
     def _files(self, division: Division) -> Sequence[FileScanTask]:
         """The files that the query reads, with all their deletes."""
@@ -310,5 +310,5 @@ class TaskRun:
         with decoding():
             removed = tuple(self._known.pop(file_key(each)) for each in written.removed)
         written = replace(written, removed=removed)
-        self._changed += written
+        self._changed.append(written)
         return written

@@ -68,7 +68,7 @@ def stage(result: Result, table: Table) -> tuple[str, ...] | None:
     with files_of_tasks(metadata, storage) as new:
         written = cast("RowsResult", result).run_over_rows(
             StageJob(storage, data_locations(metadata), new.mark),
-            lambda described: sum(reported(described, types, new), Written()),
+            lambda described: Written.of(reported(described, types, new)),
         )
         if written is None:
             return None

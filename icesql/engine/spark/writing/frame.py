@@ -49,7 +49,7 @@ def collect_written(task: WriteTask, described: Iterable[tuple[bytes, bool]]) ->
     """
     types = {task.spec.spec_id: partition_types(task.spec, task.schema)}
     with Uncommitted(task.storage, task.locations.folder, task.operation) as new:
-        written = sum(reported(described, types.__getitem__, new), Written())
+        written = Written.of(reported(described, types.__getitem__, new))
         new.hand_over()
     return written
 
