@@ -15,7 +15,6 @@ from icesql.sql.spark_text.functions import classes as spark_classes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sqlglot import exp
 
 # The parts of its tree that a call may have. ``big_int`` is the parser's mark, no argument.
 _SIGNATURES: Final[Mapping[type[exp.Expr], frozenset[str]]] = {

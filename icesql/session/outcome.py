@@ -12,8 +12,7 @@ from icesql.engine.static import StaticResult
 from icesql.query.views.temporary import Temporary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Callable
 
     from sqlglot import exp
 

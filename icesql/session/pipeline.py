@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
     from icesql.scan.table_scan import TableScan
     from icesql.session.outcome import State
-    from icesql.session.prepared import PreparedStatement, PreparedStatements
+    from icesql.session.prepared import PreparedStatement
     from icesql.sql.statement import Explain, Query, Shown, Statement
 
 # From the scans of a bound query to what is read, within the limits.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,9 +42,6 @@ from icesql.scan.tasks.task import ScanContext
 from icesql.storage.open import Storage, is_local, local_spellings, split_path
 from icesql.write.file_metrics import file_metrics
 from icesql.write.metrics_config import COUNTS, MetricsMode, metrics_modes
-
-if TYPE_CHECKING:
-    from icesql.catalog.table import Table
 
 UNMAPPED: Final = -1
 

@@ -33,7 +33,6 @@ from icesql.storage.new_file import check_writable
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
-    from icesql.context import QueryContext
     from icesql.iceberg.metadata.snapshot import Snapshot
     from icesql.modify.rows.stored_variants import FileOf
     from icesql.query.views.temporary import TemporaryTable
