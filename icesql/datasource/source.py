@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import icesql.errors
 from icesql.datasource.options import CONNECT
-from icesql.engine.spark.dataframes.user_sessions import session_cache
 from icesql.engine.spark.releases import (
     OLDEST_WITH_SOURCES,
     register_source,
     require_release,
 )
 from icesql.engine.spark.session.required import require_pyspark
+from icesql.engine.spark.user_sessions import session_cache
 from icesql.errors import ProgrammingError
 
 if TYPE_CHECKING:

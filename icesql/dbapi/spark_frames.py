@@ -23,7 +23,7 @@ def sql(session: Any, query: str, parameters: Parameters = None, **options: Any)
     Raises what ``Connection.execute`` does, and ProgrammingError for what is no query. What goes
     wrong later is raised by Spark.
     """
-    from icesql.engine.spark.dataframes.user_sessions import session_cache
+    from icesql.engine.spark.user_sessions import session_cache
 
     cache = session_cache(session)
     options = options or dict(cache.get("connect", {}))
@@ -59,8 +59,8 @@ def _connected(session: Any, options: dict[str, Any]) -> Connection:
 
 
 def _frame(session: Any, connection: Connection, query: str, parameters: Parameters) -> Any:
-    from icesql.engine.spark.dataframes.static_frame import static_frame
     from icesql.engine.spark.engine import SparkResult
+    from icesql.engine.spark.user_sessions import static_frame
 
     cursor = connection.execute(query, parameters)
     try:

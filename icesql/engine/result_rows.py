@@ -1,4 +1,4 @@
-"""Rows of the engine's own Python values, which become those of each declared type."""
+"""The engine's own Python values as rows: how many at once, what declared types make of them."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def bind(
         _translate(tree, statement, scans, session, query)
     edits = stop_clock(tree, query)
     if query.once is not None:
-        from icesql.query.plain_calls import volatile_parts
+        from icesql.query.volatile import volatile_parts
 
         query.once.update(volatile_parts(tree), filter(None, [statement.only_text]))
     if statement.user_text is not None:

@@ -173,7 +173,8 @@ def _value(kind: Any, value: Any) -> Any:
 
 
 # The fields of a schema with a column of each type, and rows by their names.
-FIELDS, *_ROWS = map(json.loads, Path(__file__).with_name("all_types.jsonl").open(encoding="utf-8"))
+_TEXT = Path(__file__).with_name("all_types.jsonl").read_text(encoding="utf-8")
+FIELDS, *_ROWS = map(json.loads, _TEXT.splitlines())
 ROWS = [
     {each["name"]: _value(each["type"], row.get(each["name"])) for each in FIELDS} for row in _ROWS
 ]

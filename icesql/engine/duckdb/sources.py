@@ -1,4 +1,4 @@
-"""DuckDB's sources for the tables of a query: SQL, parameters and registered objects."""
+"""DuckDB's side of one query: its cursor, the folders that it may read, its tables' sources."""
 
 from __future__ import annotations
 

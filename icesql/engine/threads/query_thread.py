@@ -2,7 +2,7 @@
 
 DuckDB holds the interpreter while it runs: a Ctrl-C in the same thread is only seen when the query
 ends. So DuckDB works here, and the caller's thread waits in short steps in which it sees signals,
-cancellation and the deadline.
+cancellation, the deadline and the memory that the process takes.
 """
 
 from __future__ import annotations

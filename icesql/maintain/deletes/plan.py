@@ -1,4 +1,4 @@
-"""Which data files of a branch get new deletes, and instead of which: told by metadata."""
+"""The data files of a branch that get new deletes, and the deletes that go: by metadata alone."""
 
 from __future__ import annotations
 

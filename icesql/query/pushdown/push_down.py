@@ -21,7 +21,6 @@ from icesql.iceberg.schema import Schema
 from icesql.query.bound import PushedConjunct
 from icesql.query.constants.asked import Ask
 from icesql.query.names import FromItem, SelectScope, meaning_of, resolver
-from icesql.query.plain_calls import short_sql
 from icesql.query.pushdown.computed.expression import (
     MOST_NODES,
     Expression,
@@ -44,6 +43,7 @@ from icesql.query.pushdown.select_keys import (
     whole_number,
     with_aliases,
 )
+from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext

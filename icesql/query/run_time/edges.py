@@ -19,9 +19,10 @@ from sqlglot import exp
 from icesql.iceberg import types as t
 from icesql.query.bound import KeyEdge
 from icesql.query.names import FromItem, SelectScope, find_column, meaning_of, resolver
-from icesql.query.plain_calls import is_plain_call, short_sql
+from icesql.query.plain_calls import is_plain_call
 from icesql.query.pushdown.push_down import conjuncts
 from icesql.query.pushdown.select_keys import EXISTS_PARTS, OuterJoins, has_only
+from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
     from icesql.iceberg.types import NestedField

@@ -1,4 +1,4 @@
-"""How deep SQL is nested, measured before anything walks it by recursion.
+"""How deep SQL is nested, before anything walks it by recursion, and where its parts are.
 
 sqlglot's parser takes 20 to 30 Python frames for a level of brackets, DuckDB gives up at 1,000
 levels of an expression. What is too deep for them is a syntax error at its place in the text.
@@ -121,7 +121,7 @@ def is_shallow(levels: int) -> bool:
     return levels <= _SHALLOW
 
 
-# Where parts of a query stand in its text, as far as the tokens say more than sqlglot's tree.
+# Places of the parts of a query in its text, of which the tokens know more than sqlglot's tree.
 
 _ENDS: Final = frozenset(
     {"FROM", "WHERE", "GROUP", "HAVING", "QUALIFY"}

