@@ -49,7 +49,14 @@ def test_parameters(con: icesql.Connection) -> None:
     assert rows(con, "SELECT * FROM s.t ORDER BY a") == [(1, "x'); DROP TABLE s.t; --"), (2, None)]
 
 
-@pytest.mark.parametrize("limits", [{"read_only": True}, {"service": True}, {"locked": True}])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"read_only": True}, {"service": True}, {"confine": True}, {"locked": True},
+        {"tables_by_path": False}, {"catalogs": []},
+    ],
+    ids=str,
+)  # fmt: skip
 def test_a_limited_connection_inserts_no_sets(
     con: icesql.Connection, catalog: dict[str, Any], limits: dict[str, Any]
 ) -> None:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -247,6 +248,94 @@ def test_metrics_are_those_of_the_rows(
         (file,) = written(table, rows)
         assert metrics_of(file, number, table.schema.type_of(number)) == metrics
         assert (number in file.column_sizes) is (mode != "none")
+
+
+def test_metrics_of_random_rows(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    nan = math.nan
+    struct = t.StructType((column(20, "d", t.DOUBLE), column(21, "s", t.STRING)))
+    kinds: dict[str, tuple[t.IcebergType, list[Any]]] = {
+        "b": (t.BOOLEAN, [True, False]),
+        "i": (t.INTEGER, [-5, 3, 2**31 - 1]),
+        "l": (t.LONG, [-(2**63), 7]),
+        "f": (t.FLOAT, [nan, 1.5, -0.0, 0.0]),
+        "d": (t.DOUBLE, [nan, -math.inf, 3.5]),
+        "n": (t.DOUBLE, [nan]),
+        "p": (t.DecimalType(9, 2), [Decimal("-1.28"), Decimal("0.01")]),
+        "q": (t.DecimalType(38, 2), [Decimal("-1.28"), Decimal(10) ** 30 / 100]),
+        "day": (t.DATE, [date(1969, 12, 31), date(2026, 1, 1)]),
+        "ts": (t.TIMESTAMP, [datetime(1960, 1, 1), datetime(2026, 1, 1)]),
+        "s": (t.STRING, ["abcdefghijklmnopqrstuvwxyz", "é", "", "\U0010ffff" * 20]),
+        "x": (t.BINARY, [b"\xff" * 20, b"\x00", b"a" * 17]),
+        "u": (t.UUID, [UUID(int=1), UUID(int=2**127 + 5)]),
+        "k": (t.FixedType(3), [b"\xff\xff\xff", b"abc"]),
+        "st": (struct, [{"d": nan, "s": None}, {"d": 1.0, "s": "q"}]),
+        "z": (t.STRING, [None]),
+    }
+    fields = [column(place, name, type) for place, (name, (type, _)) in enumerate(kinds.items(), 1)]
+    given = {
+        name: [draw.choice([*values, None]) for _ in range(300)]
+        for name, (_, values) in kinds.items()
+    }
+    arrays = {
+        name: pa.array(
+            [v.bytes if isinstance(v, UUID) else v for v in values],
+            pa.binary(16) if name == "u" else pa.decimal128(38, 2) if name == "q" else None,
+        )
+        for name, values in given.items()
+    }
+    small = {
+        "write.parquet.row-group-size-bytes": "1000",
+        "write.metadata.metrics.column.z": "full",
+    }
+    table = metadata(tmp_path, *fields, **small)
+    (file,) = written(table, pa.table(arrays), threads=1)
+    assert pq.read_metadata(file.path).num_row_groups == 1
+    leaves = {f.field_id: given[f.name] for f in fields if f.name != "st"}
+    leaves[20] = [None if v is None else v["d"] for v in given["st"]]
+    leaves[21] = [None if v is None else v["s"] for v in given["st"]]
+    by_id = {**{f.field_id: f.type for f in fields}, 20: t.DOUBLE, 21: t.STRING}
+    for field_id, values in leaves.items():
+        there = [v for v in values if v is not None]
+        nans = [v for v in there if v != v]
+        assert file.value_counts[field_id] == 300
+        assert file.null_value_counts[field_id] == 300 - len(there)
+        assert file.nan_value_counts.get(field_id) == (
+            len(nans) if t.is_floating(by_id[field_id]) else None
+        )
+        rest = [v for v in there if v == v]
+        lower, upper = file.lower_bounds.get(field_id), file.upper_bounds.get(field_id)
+        if not rest:
+            assert lower is upper is None
+            continue
+        assert lower is not None
+        low = decode_bound(by_id[field_id], lower)
+        high = None if upper is None else decode_bound(by_id[field_id], upper)
+        for value in rest:
+            plain = _internal(value)
+            assert low <= plain, field_id
+            assert high is None or plain <= high, field_id
+        if by_id[field_id] not in (t.STRING, t.BINARY):
+            assert (low, high) == (min(map(_internal, rest)), max(map(_internal, rest)))
+    names = {f.name: f.field_id for f in fields}
+    assert file.lower_bounds[names["s"]] == b""
+    assert names["s"] not in file.upper_bounds  # nothing is above U+10FFFF
+    assert names["x"] not in file.upper_bounds
+    assert file.upper_bounds[names["f"]] == bytes.fromhex("0000c03f")
+    assert file.lower_bounds[names["f"]] == bytes.fromhex("00000080")  # -0.0
+    assert names["n"] not in file.lower_bounds
+
+
+def _internal(value: Any) -> Any:
+    match value:
+        case datetime():
+            return (value - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+        case date():
+            return (value - date(1970, 1, 1)).days
+        case UUID():
+            return value.bytes
+        case _:
+            return value
 
 
 def test_bounds_of_several_row_groups(tmp_path: Path) -> None:

@@ -165,6 +165,7 @@ def test_what_statements_leave(
                 except (AssertionError, icesql.Error) as error:
                     text = f"{file}:{record.line}\n{run.filled(record.sql)}\n{error}"
                     pytest.fail(text, pytrace=False)
+            assert not run.waiting, "nothing commits after the last meanwhile"
         finally:
             for each in run.open.values():
                 each.close()
