@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+pytest.register_assert_rewrite("tests.commit.steps")
+
 
 @pytest.fixture(autouse=True)
 def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:

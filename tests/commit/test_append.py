@@ -9,19 +9,15 @@ import pytest
 
 from icesql.catalog.writes.change import Conflict, Done, Unknown
 from icesql.commit.append import commit_append
-from icesql.commit.change import CommitResult
 from icesql.errors import CatalogError, CommitConflictError, CommitStateUnknownError
 from tests.commit.tables import (
     CATALOGS,
-    Overtaken,
     create,
     fake,
     files_on_disk,
     head,
     live,
-    manifests,
     sqlite,
-    told,
     written,
 )  # fmt: skip
 
@@ -108,12 +104,6 @@ def test_a_catalog_of_pyiceberg_goes_on_after_our_commit(tmp_path) -> None:
     assert len(live(after.table)) == 3
 
 
-def test_no_files_are_no_commit(catalog) -> None:
-    table = create(catalog)
-    done = commit_append(catalog, table, [])
-    assert (done.snapshot_id, done.table) == (None, table)
-
-
 def test_the_metadata_of_a_commit_follows_its_base(catalog) -> None:
     table = create(catalog)
     after = commit_append(catalog, table, [fake("a")]).table
@@ -124,34 +114,6 @@ def test_the_metadata_of_a_commit_follows_its_base(catalog) -> None:
     assert snapshot.sequence_number == 1
     assert snapshot.manifest_list.rpartition("/")[2].startswith(f"snap-{snapshot.snapshot_id}-1-")
     assert 0 < snapshot.snapshot_id < 1 << 63
-
-
-def test_a_writer_that_was_second_goes_on_what_the_first_left(catalog) -> None:
-    table = create(catalog)
-    first: list[CommitResult] = []
-    late = Overtaken(catalog, lambda: first.append(commit_append(catalog, table, [fake("a")])))
-    second = commit_append(late, table, [fake("b", rows=5)])
-    after = second.table
-    assert late.swaps == 2
-    assert live(after) == {"a", "b"}
-    assert [len(each) for each in told(after)] == [1, 1]
-    assert head(after).parent_snapshot_id == first[0].snapshot_id
-    assert head(after).sequence_number == 2
-    assert after.metadata.snapshots[second.snapshot_id].summary["total-records"] == "6"
-    assert f"snap-{second.snapshot_id}-2-" in head(after).manifest_list
-    assert len(files_on_disk(after, "snap-*.avro")) == 2, "the list of the lost attempt is gone"
-    assert len(files_on_disk(after, "*-m*.avro")) == 2, "the manifest was used again"
-
-
-def test_a_commit_begins_from_the_table_as_it_is_then(catalog) -> None:
-    """A long statement does not lose its first attempt to those that came while it ran."""
-    table = create(catalog)
-    first = commit_append(catalog, table, [fake("a")])
-    second = Overtaken(catalog)
-    after = commit_append(second, table, [fake("b")]).table
-    assert second.swaps == 1
-    assert live(after) == {"a", "b"}
-    assert head(after).parent_snapshot_id == first.snapshot_id
 
 
 def test_all_attempts_may_lose(catalog) -> None:
@@ -254,124 +216,6 @@ def test_another_table_of_the_name_is_not_written_to(tmp_path) -> None:
     catalog.rename(create(catalog, name="u").identifier, ("ns", "t"))
     with pytest.raises(CommitConflictError, match="replaced by another"):
         commit_append(catalog, table, [fake("a")])
-
-
-def test_a_branch_is_made_and_begins_its_totals_at_zero(catalog) -> None:
-    table = create(catalog)
-    main = commit_append(catalog, table, [fake("a", rows=3)])
-    done = commit_append(catalog, main.table, [fake("b", rows=2)], branch="audit")
-    after = done.table
-    assert after.metadata.current_snapshot_id == main.snapshot_id
-    assert live(after, head(after, "audit")) == {"a", "b"}
-    assert live(after) == {"a"}
-    assert head(after, "audit").parent_snapshot_id == main.snapshot_id
-    assert done.summary["total-records"] == "2", "as Java counts"
-    again = commit_append(catalog, after, [fake("c", rows=2)], branch="audit")
-    assert again.summary["total-records"] == "4"
-    assert head(again.table, "audit").sequence_number == 3
-
-
-def test_a_tag_takes_no_rows(catalog) -> None:
-    from icesql.commit.change import change_table
-    from icesql.iceberg.metadata.changes.updates import SetSnapshotRef
-    from icesql.iceberg.metadata.snapshot import SnapshotRef
-
-    table = create(catalog)
-    done = commit_append(catalog, table, [fake("a")])
-    tagged = change_table(
-        catalog,
-        done.table,
-        lambda base: [SetSnapshotRef("v1", SnapshotRef(done.snapshot_id, "tag"))],
-    )
-    with pytest.raises(CommitConflictError, match="'v1' is a tag"):
-        commit_append(catalog, tagged.table, [fake("b")], branch="v1")
-
-
-def test_one_path_is_added_once(catalog) -> None:
-    table = create(catalog)
-    done = commit_append(catalog, table, [fake("a"), fake("a"), fake("a")])
-    assert done.summary["added-data-files"] == "1"
-    assert told(done.table) == [[("a", 1, 1)]]
-
-
-def test_manifests_are_merged_when_they_are_many(catalog) -> None:
-    table = create(catalog, **{"commit.manifest.min-count-to-merge": "4"})
-    for name in "abc":
-        table = commit_append(catalog, table, [fake(name)]).table
-    assert len(manifests(table)) == 3
-    done = commit_append(catalog, table, [fake("d")])
-    assert told(done.table) == [[("d", 1, 4), ("c", 0, 3), ("b", 0, 2), ("a", 0, 1)]]
-    counts = [done.summary[f"manifests-{each}"] for each in ("created", "kept", "replaced")]
-    assert counts == ["1", "0", "3"]
-    assert manifests(done.table)[0].min_sequence_number == 1
-    adders = [each.snapshot_id for each in done.table.metadata.snapshots.values()]
-    (found,) = __import__("tests.commit.tables", fromlist=["entries"]).entries(done.table)
-    assert found.snapshot_id == adders[::-1], "each entry keeps the snapshot that added it"
-
-
-def test_a_merge_that_lost_leaves_no_manifest_behind(catalog) -> None:
-    table = create(catalog, **{"commit.manifest.min-count-to-merge": "2"})
-    table = commit_append(catalog, table, [fake("a")]).table
-    late = Overtaken(catalog, lambda: commit_append(catalog, table, [fake("b")]))
-    done = commit_append(late, table, [fake("c")])
-    assert live(done.table) == {"a", "b", "c"}
-    used = {
-        each.manifest_path.rpartition("/")[2]
-        for snapshot in done.table.metadata.snapshots.values()
-        for each in manifests(done.table, snapshot)
-    }
-    assert files_on_disk(done.table, "*-m*.avro") == used
-
-
-def test_nothing_is_merged_where_the_property_says_so(catalog) -> None:
-    off = {"commit.manifest.min-count-to-merge": "2", "commit.manifest-merge.enabled": "false"}
-    table = create(catalog, **off)
-    for name in "abc":
-        table = commit_append(catalog, table, [fake(name)]).table
-    assert len(manifests(table)) == 3
-
-
-def test_manifests_of_ten_bytes_are_never_merged(catalog) -> None:
-    small = {"commit.manifest.min-count-to-merge": "1", "commit.manifest.target-size-bytes": "10"}
-    table = create(catalog, **small)
-    for name in "ab":
-        table = commit_append(catalog, table, [fake(name)]).table
-    assert len(manifests(table)) == 2
-
-
-def test_row_ids_go_on_from_the_table(catalog) -> None:
-    table = create(catalog, version=3)
-    one = commit_append(catalog, table, [fake("a", rows=125)])
-    assert (head(one.table).first_row_id, head(one.table).added_rows) == (0, 125)
-    two = commit_append(catalog, one.table, [fake("b", rows=100)], branch="audit")
-    assert [each.first_row_id for each in manifests(two.table, head(two.table, "audit"))] == [
-        125,
-        0,
-    ]
-    three = commit_append(catalog, two.table, [fake("c", rows=90)])
-    assert [each.first_row_id for each in manifests(three.table)] == [225, 0]
-    assert three.table.metadata.next_row_id == 315
-
-
-def test_row_ids_of_a_conflict_are_those_of_the_second_attempt(catalog) -> None:
-    table = create(catalog, version=3)
-    late = Overtaken(catalog, lambda: commit_append(catalog, table, [fake("a", rows=125)]))
-    done = commit_append(late, table, [fake("b", rows=90)])
-    assert late.swaps == 2
-    assert head(done.table).first_row_id == 125
-    assert [each.first_row_id for each in manifests(done.table)] == [125, 0]
-
-
-def test_old_manifests_get_row_ids_with_the_first_commit_after_an_upgrade(catalog) -> None:
-    from icesql.commit.change import change_table
-    from icesql.iceberg.metadata.changes.updates import UpgradeFormatVersion
-
-    table = commit_append(catalog, create(catalog), [fake("a", rows=7)]).table
-    third = change_table(catalog, table, lambda base: [UpgradeFormatVersion(3)]).table
-    assert third.metadata.next_row_id == 0
-    done = commit_append(catalog, third, [fake("b", rows=5)])
-    assert [each.first_row_id for each in manifests(done.table)] == [0, 5]
-    assert done.table.metadata.next_row_id == 12
 
 
 def test_partition_counts_are_told_where_they_are_few(catalog) -> None:

@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-import icesql
 from icesql.commit.append import commit_append
 from icesql.commit.change import change_table
-from icesql.commit.refs import create_ref, rollback_to_snapshot
-from icesql.commit.rows import commit_rewrite
-from icesql.errors import NotSupportedError, ProgrammingError, SnapshotNotFoundError
+from icesql.commit.rows import commit_overwrite, commit_rewrite
+from icesql.errors import ProgrammingError, SnapshotNotFoundError, StorageError
 from icesql.iceberg.metadata.changes.updates import (
     AddPartitionSpec,
     SetDefaultSpec,
@@ -25,8 +23,17 @@ from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.maintain.expire import expire_snapshots
 from icesql.maintain.expiry_plan import plan_expiry
-from tests.commit.tables import CATALOGS, create, directory, entries, fake, head, live, written
-from tests.commit.test_rows import in_table, overwritten
+from tests.commit.steps import files_of
+from tests.commit.tables import (
+    CATALOGS,
+    create,
+    directory,
+    fake,
+    head,
+    live,
+    manifests,
+    written,
+)
 from tests.iceberg.metadata.changes.test_apply import appended as next_version
 from tests.iceberg.metadata.changes.test_apply import created
 from tests.tables import read_table
@@ -76,81 +83,28 @@ def catalog(request, tmp_path: Path):
     return CATALOGS[request.param](tmp_path)
 
 
-def append(catalog, table, *names, branch="main"):
-    files = [written(table, name, [(1, "x")]) for name in names]
-    return commit_append(catalog, table, files, branch=branch).table
+def append(catalog, table, name):
+    return commit_append(catalog, table, [written(table, name, [(1, "x")])]).table
+
+
+def replaced(catalog, table, old, new):
+    start = table.metadata.current_snapshot_id
+    return commit_overwrite(catalog, table, removed=[old], added=[new], start_id=start).table
+
+
+def with_statistics(catalog, table, paths):
+    """Statistics of snapshots by their ids."""
+    sizes = {"file-size-in-bytes": 1, "file-footer-size-in-bytes": 1, "blob-metadata": []}
+    updates = [
+        SetStatistics({"snapshot-id": number, "statistics-path": path, **sizes})
+        for number, path in paths.items()
+    ]
+    return change_table(catalog, table, lambda base: updates).table
 
 
 def on_disk(table) -> set[str]:
     folder = Path(table.metadata.location)
     return {each.stem for each in (folder / "data").glob("*.parquet")}
-
-
-def all_read(table) -> None:
-    """Every manifest of every snapshot is there, and every file that it lists."""
-    for snapshot in table.metadata.snapshots.values():
-        for found in entries(table, snapshot):
-            for path, status in zip(found.path, found.status, strict=True):
-                assert status == 2 or Path(path).is_file()
-
-
-def test_files_go_with_the_last_snapshot_that_needs_them(catalog) -> None:
-    table = append(catalog, create(catalog), "A", "B")
-    table = overwritten(
-        catalog, table, in_table(table, "A"), [written(table, "C", [(1, "x")])]
-    ).table
-    table = append(catalog, table, "D")
-    dry = expire_snapshots(catalog, table, older_than_ms=1 << 50, dry_run=True)
-    assert on_disk(table) == {"A", "B", "C", "D"}
-    done = expire_snapshots(catalog, table, older_than_ms=1 << 50)
-    assert done.files == dry.files
-    assert [Path(each).stem for each in done.files.data_files] == ["A"]
-    assert len(done.files.manifest_lists) == 2
-    assert done.deleted == len(done.files.paths)
-    assert on_disk(table) == {"B", "C", "D"} == live(done.table)
-    assert len(done.table.metadata.snapshots) == 1
-    all_read(done.table)
-    again = expire_snapshots(catalog, done.table, older_than_ms=1 << 50)
-    assert (again.deleted, again.table.metadata_location) == (0, done.table.metadata_location)
-
-
-def test_refs_and_rollbacks_keep_what_they_read(catalog) -> None:
-    table = append(catalog, create(catalog), "A")
-    first = head(table).snapshot_id
-    table = change_table(catalog, table, create_ref("v1", "tag")).table
-    table = append(catalog, table, "B", branch="audit")
-    table = append(catalog, table, "C")
-    table = overwritten(catalog, table, in_table(table, "A"), []).table
-    table = append(catalog, table, "E")
-    table = change_table(catalog, table, rollback_to_snapshot(head(table).parent_snapshot_id)).table
-    done = expire_snapshots(catalog, table, older_than_ms=1 << 50)
-    assert first in done.table.metadata.snapshots
-    assert on_disk(table) == {"A", "B", "C"}, "E was rolled back, and is of no ref"
-    all_read(done.table)
-
-
-def test_files_that_came_back_stay(tmp_path) -> None:
-    catalog = directory(tmp_path)
-    table = append(catalog, create(catalog), "A")
-    (a,) = in_table(table, "A")
-    table = overwritten(catalog, table, [a], []).table
-    table = commit_append(catalog, table, [a]).table
-    done = expire_snapshots(catalog, table, older_than_ms=1 << 50)
-    assert done.files.data_files == ()
-    all_read(done.table)
-
-
-def test_a_middle_snapshot_takes_nothing_that_others_read(tmp_path) -> None:
-    catalog = directory(tmp_path)
-    table = append(catalog, create(catalog), "A")
-    table = append(catalog, table, "B")
-    middle = head(table).snapshot_id
-    table = append(catalog, table, "C")
-    done = expire_snapshots(catalog, table, snapshot_ids=[middle])
-    assert on_disk(table) == {"A", "B", "C"}
-    assert len(done.files.manifest_lists) == 1
-    assert done.files.manifests == ()
-    all_read(done.table)
 
 
 def test_statistics_go_when_no_snapshot_has_them(tmp_path) -> None:
@@ -162,16 +116,7 @@ def test_statistics_go_when_no_snapshot_has_them(tmp_path) -> None:
     shared, own = (f"{table.metadata.location}/metadata/{n}.stats" for n in ("shared", "own"))
     for path in (shared, own):
         Path(path).write_text("")
-    files = {first: shared, second: shared}
-
-    def statistics(base):
-        return [
-            SetStatistics({"snapshot-id": number, "statistics-path": path, "file-size-in-bytes": 1,
-                           "file-footer-size-in-bytes": 1, "blob-metadata": []})
-            for number, path in files.items()
-        ]  # fmt: skip
-
-    table = change_table(catalog, table, statistics).table
+    table = with_statistics(catalog, table, {first: shared, second: shared})
     done = expire_snapshots(catalog, table, older_than_ms=1 << 50)
     assert done.files.statistics == ()
     assert [each.snapshot_id for each in done.table.metadata.statistics] == [second]
@@ -183,44 +128,25 @@ def test_a_file_that_another_kind_or_spelling_of_file_needs_stays(tmp_path) -> N
     catalog = directory(tmp_path)
     table = append(catalog, create(catalog), "A")
     first = head(table).snapshot_id
-    (file,) = in_table(table, "A")
+    (file,) = files_of(table, "A")
     table = append(catalog, table, "B")
-    (other,) = in_table(table, "B")
+    (other,) = files_of(table, "B")
     respelled = replace(fake("x"), path=f"file:{file.path}", record_count=1)
-    table = overwritten(catalog, table, [file], [respelled]).table
-
-    def statistics(base):
-        return [
-            SetStatistics({"snapshot-id": first, "statistics-path": other.path, "blob-metadata": [],
-                           "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1})
-        ]  # fmt: skip
-
-    table = change_table(catalog, table, statistics).table
+    table = replaced(catalog, table, file, respelled)
+    table = with_statistics(catalog, table, {first: other.path})
     done = expire_snapshots(catalog, table, older_than_ms=1 << 50)
     assert (done.files.data_files, done.files.statistics) == ((), ())
     assert on_disk(done.table) == {"A", "B"}
 
 
 def test_a_manifest_that_cannot_be_read_stops_the_deletion(tmp_path) -> None:
-    from icesql.errors import StorageError
-    from tests.commit.tables import manifests
-
     catalog = directory(tmp_path)
     table = append(catalog, create(catalog), "A")
-    table = overwritten(
-        catalog, table, in_table(table, "A"), [written(table, "B", [(1, "x")])]
-    ).table
+    table = replaced(catalog, table, *files_of(table, "A"), written(table, "B", [(1, "x")]))
     Path(manifests(table)[0].manifest_path).unlink()
     with pytest.raises(StorageError):
         expire_snapshots(catalog, table, older_than_ms=1 << 50)
     assert on_disk(table) == {"A", "B"}
-
-
-def test_a_table_that_shares_its_files_is_left_alone(tmp_path) -> None:
-    catalog = directory(tmp_path)
-    table = create(catalog, **{"gc.enabled": "false"})
-    with pytest.raises(NotSupportedError, match=r"gc\.enabled"):
-        expire_snapshots(catalog, table)
 
 
 def test_specs_go_with_the_manifests_that_are_of_them(catalog) -> None:
@@ -250,44 +176,16 @@ def test_a_file_that_is_added_again_while_its_snapshots_expire_stays(catalog, mo
     table = create(catalog)
     file = written(table, "a", [(1, "x")])
     table = commit_append(catalog, table, [file]).table
-    table = overwritten(
-        catalog, table, in_table(table, "a"), [written(table, "b", [(2, "x")])]
-    ).table
-    look, left = expire.unneeded, [2]
+    table = replaced(catalog, table, *files_of(table, "a"), written(table, "b", [(2, "x")]))
+    look, added = expire.unneeded, [written(table, "c", [(3, "x")]), file]
 
     def late(*args: object) -> object:
         found = look(*args)
-        if left[0]:
-            left[0] -= 1
-            if not left[0]:
-                commit_append(catalog, catalog.load(table.identifier), [file])
-            else:
-                commit_append(
-                    catalog, catalog.load(table.identifier), [written(table, "c", [(3, "x")])]
-                )
+        if added:
+            commit_append(catalog, catalog.load(table.identifier), [added.pop(0)])
         return found
 
     monkeypatch.setattr(expire, "unneeded", late)
     done = expire_snapshots(catalog, table, older_than_ms=1 << 50, retain_last=1)
     assert Path(file.path).exists()
     assert live(done.table) == {"a", "b", "c"}
-
-
-def test_a_property_that_keeps_none_keeps_the_heads(tmp_path: Path) -> None:
-    with icesql.connect(warehouse=str(tmp_path)) as con:
-        con.execute("CREATE SCHEMA s")
-        con.execute(
-            "CREATE TABLE s.t (a INT) TBLPROPERTIES ('history.expire.min-snapshots-to-keep' = '0', "
-            "'history.expire.max-snapshot-age-ms' = '0')"
-        )
-        for number in range(3):
-            con.execute(f"INSERT INTO s.t VALUES ({number})")
-            if number == 0:
-                con.execute("ALTER TABLE s.t CREATE BRANCH dev")
-        con.execute("ALTER TABLE s.t CREATE TAG v2")
-        con.execute("CALL system.expire_snapshots('s.t', older_than => now())").fetchall()
-        assert con.execute("SELECT count(*) FROM s.t.snapshots").fetchone() == (2,)
-        assert con.execute("SELECT count(*) FROM s.t VERSION AS OF 'dev'").fetchone() == (1,)
-        assert con.execute("SELECT count(*) FROM s.t").fetchone() == (3,)
-        with pytest.raises(icesql.ProgrammingError, match="retain_last is 0"):
-            con.execute("CALL system.expire_snapshots('s.t', retain_last => 0)")
