@@ -19,6 +19,10 @@ Records of cases alone, in which ``${folder}`` is the folder that holds the ware
 
     let <name> …                     the cells of the answer are ``${name}`` from here on
     file <path>                      the text is a file below the folder
+    link <path> <target>             a symbolic link below the folder
+    age <days>                       all that is below the folder is so old
+    remove <pattern>                 files below the folder are removed
+    files <pattern>                  the paths of the files below the folder are the lines
     connect <name> [<word>=<value>]  what follows runs on this connection to the catalog, which is
                                      opened with these arguments; the first one is ``con``
     meanwhile                        another connection runs this, each line a statement, while the
@@ -93,6 +97,9 @@ class Script:
     spark_may_refuse: bool = False
 
 
+_OF_CASES: Final = ("let", "file", "link", "age", "remove", "files", "connect", "meanwhile")
+
+
 def read_cases(path: Path) -> list[Case]:
     """The cases of a file. Raises ValueError with the line for a record that is none."""
     found: list[Case] = []
@@ -108,7 +115,7 @@ def read_cases(path: Path) -> list[Case]:
                         found[-1].catalogs = tuple(rest)
                     else:
                         raise ValueError(f"{path.name}:{line}: {each!r} is no part of a case")
-            case ["let" | "file" | "connect" | "meanwhile" as kind, *words] if found:
+            case [kind, *words] if kind in _OF_CASES and found:
                 record = Record(line, kind, "\n".join(body), expected=tuple(words))
                 found[-1].records.append(record)
             case _:

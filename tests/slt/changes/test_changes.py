@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -90,6 +92,20 @@ class Run:
                 path = self.folder / " ".join(words)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(f"{sql}\n", encoding="utf-8")
+            case "link":
+                path, target = words
+                (self.folder / path).symlink_to(target)
+            case "age":
+                then = time.time() - int(words[0]) * 86_400
+                for each in self.folder.rglob("*"):
+                    os.utime(each, (then, then), follow_symlinks=False)
+            case "remove":
+                for each in self.folder.glob(words[0]):
+                    each.unlink()
+            case "files":
+                there = {each for each in self.folder.glob(words[0]) if not each.is_dir()}
+                found = sorted(str(each.relative_to(self.folder)) for each in there)
+                assert found == sql.splitlines(), found
             case "connect":
                 name, *options = words
                 if name not in self.open:
