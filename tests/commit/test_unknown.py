@@ -1,4 +1,7 @@
-"""A commit that nobody knows the end of: no table loses a file, and no row comes twice."""
+"""A commit that nobody knows the end of: no table loses a file, and no row comes twice.
+
+By SQL, and beyond the rows that ``test_known`` has.
+"""
 
 from __future__ import annotations
 
@@ -68,14 +71,6 @@ def rows(server: Gateway, name: str) -> list[int]:
         return [row[0] for row in con.execute(f"SELECT a FROM ns.{name} ORDER BY a").fetchall()]
 
 
-def files(server: Gateway) -> set[str]:
-    return {
-        str(path)
-        for path in server.folder.rglob("*")
-        if path.suffix in (".parquet", ".avro") and path.is_file()
-    }
-
-
 def run(server: Gateway, what: str) -> icesql.Error | None:
     with icesql.connect(uri=server.uri) as con:
         try:
@@ -110,74 +105,10 @@ def test_what_was_applied_and_can_be_seen_went_well(
 
 
 @asked
-@pytest.mark.parametrize("answer", [409, *UNSURE])
-def test_what_cannot_be_looked_at_keeps_its_files(server: Gateway, what: str, answer: int) -> None:
-    def down() -> None:
-        server.looks = [503] * 100
-
-    before = files(server)
-    server.relays, server.after = [Relay("once", answer)], down
-    error = run(server, what)
-    server.looks = []
-    assert isinstance(error, icesql.CommitStateUnknownError)
-    changed(server, what)
-    told_all(error, server, files(server) - before)
-
-
-@asked
-def test_what_was_applied_for_certain_and_cannot_be_looked_at(server: Gateway, what: str) -> None:
-    def down() -> None:
-        server.looks = [503] * 100
-
-    server.relays, server.after = [Relay()], down
-    error = run(server, what)
-    server.looks = []
-    assert isinstance(error, icesql.CommitStateUnknownError)
-    assert "could not be looked at after it" in str(error)
-    changed(server, what)
-
-
-def told_all(error: icesql.CommitStateUnknownError, server: Gateway, left: set[str]) -> None:
-    """The error names the snapshots, and every file that is there by this commit."""
-    made = {
-        each["snapshot-id"]
-        for table in server.tables.values()
-        for each in table["metadata"]["snapshots"]
-    }
-    assert set(error.snapshot_ids) & made
-    assert all(str(each) in str(error) for each in error.snapshot_ids)
-    assert set(error.files) == left
-    assert error.files[0] in str(error)
-
-
-@asked
-@pytest.mark.parametrize("answer", [each for each in UNSURE if each != 503])
-def test_a_request_that_arrives_late_finds_its_files(
-    server: Gateway, what: str, answer: int
-) -> None:
-    """The table stands as it stood, or is not there: that says nothing."""
-    server.relays = [Relay("late", answer)]
-    error = run(server, what)
-    assert isinstance(error, icesql.CommitStateUnknownError)
-    assert error.snapshot_ids
-    unchanged(server, what)
-    assert set(server.deliver()) <= {200, 204}
-    changed(server, what)
-
-
-@asked
 def test_a_busy_server_is_asked_again(server: Gateway, what: str) -> None:
     server.relays = [Relay("never", 503), Relay("never", 503)]
     assert run(server, what) is None
     assert server.changed == 4 + 3
-    changed(server, what)
-
-
-@asked
-def test_of_a_request_and_its_repetition_one_is_applied(server: Gateway, what: str) -> None:
-    server.relays = [Relay("late", 503)]
-    assert run(server, what) is None
-    assert server.deliver() == [409]
     changed(server, what)
 
 
@@ -222,18 +153,6 @@ def test_the_gateway_repeats_a_request(server: Gateway, what: str) -> None:
 
 
 @asked
-@pytest.mark.parametrize("answer", [400, 403, 422])
-def test_what_the_server_refuses_leaves_nothing(server: Gateway, what: str, answer: int) -> None:
-    before = files(server)
-    server.relays = [Relay("never", answer)]
-    error = run(server, what)
-    assert isinstance(error, icesql.Error)
-    assert not isinstance(error, icesql.CommitStateUnknownError)
-    assert files(server) == before
-    unchanged(server, what)
-
-
-@asked
 @pytest.mark.parametrize("answer", [400, 403, 409])
 def test_what_is_refused_when_it_is_sent_again_is_no_better_known(
     server: Gateway, what: str, answer: int
@@ -269,19 +188,6 @@ def test_others_committed_on_top_of_it(server: Gateway, answer: int) -> None:
 
 
 @pytest.mark.parametrize("answer", [409, *UNSURE])
-def test_a_transaction_over_tables_of_which_one_moved_on(server: Gateway, answer: int) -> None:
-    before = files(server)
-    server.relays, server.after = [Relay("late", answer)], lambda: moved(server)
-    error = run(server, "together")
-    assert isinstance(error, icesql.CommitConflictError)
-    others = {path for path in files(server) - before if "/t/" in path}
-    assert files(server) - before == others, "what it wrote is gone"
-    assert server.deliver() == [409]
-    assert rows(server, "t") == [1, 9, 10]
-    assert rows(server, "u") == [1]
-
-
-@pytest.mark.parametrize("answer", [409, *UNSURE])
 def test_a_transaction_that_a_server_applied_by_half(server: Gateway, answer: int) -> None:
     server.relays = [Relay("half", answer)]
     error = run(server, "together")
@@ -289,23 +195,6 @@ def test_a_transaction_that_a_server_applied_by_half(server: Gateway, answer: in
     assert "ns.t changed and the rest did not" in str(error)
     assert rows(server, "t") == [1, 2]
     assert rows(server, "u") == [1]
-
-
-@pytest.mark.parametrize("answer", [409, *UNSURE])
-def test_another_table_has_the_name_by_now(server: Gateway, answer: int) -> None:
-    """Then the creation that was sent cannot be applied any more."""
-
-    def other() -> None:
-        with icesql.connect(uri=server.uri) as con:
-            con.execute("CREATE TABLE ns.c AS SELECT 9 AS a")
-
-    server.relays, server.after = [Relay("late", answer)], other
-    before = files(server)
-    error = run(server, "create")
-    assert isinstance(error, icesql.CommitConflictError)
-    assert len(files(server) - before) == 3, "those of the other"
-    assert server.deliver() == [409]
-    assert rows(server, "c") == [9]
 
 
 def test_a_name_in_other_letters_is_another_table(server: Gateway) -> None:
