@@ -10,5 +10,5 @@ pytest.register_assert_rewrite("tests.commit.steps")
 
 
 @pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_waiting_for_the_disk(monkeypatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda file: None)

@@ -23,7 +23,7 @@ from tests.commit.tables import (
 
 
 @pytest.fixture(params=CATALOGS)
-def catalog(request, tmp_path: Path):
+def catalog(request, tmp_path):
     return CATALOGS[request.param](tmp_path)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,7 @@ WRITERS, COMMITS = 4, 5
 
 
 @pytest.mark.parametrize("kind", CATALOGS)
-def test_every_append_is_there_once(kind, tmp_path: Path) -> None:
+def test_every_append_is_there_once(kind, tmp_path) -> None:
     catalog = CATALOGS[kind](tmp_path)
     create(
         catalog,

@@ -38,7 +38,7 @@ class Busy:
 
 
 @pytest.fixture(params=CATALOGS)
-def catalog(request, tmp_path: Path):
+def catalog(request, tmp_path):
     return CATALOGS[request.param](tmp_path)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from pathlib import Path
 
 import pytest
 
@@ -26,7 +25,7 @@ def live_files(table):
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_what_is_told_is_what_is_there(version, seed, tmp_path: Path) -> None:
+def test_what_is_told_is_what_is_there(version, seed, tmp_path) -> None:
     chance, catalog = random.Random(seed), directory(tmp_path)
     table = create(
         catalog, version=version, partitioned=True, **{"commit.manifest.min-count-to-merge": "3"}

@@ -58,7 +58,7 @@ def test_the_table_is_of_all_catalogs_and_leaves_nothing_open() -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_waits(monkeypatch) -> None:
     monkeypatch.setattr("icesql.commit.attempts._STATUS_WAIT_SECONDS", 0.0)
     monkeypatch.setattr("icesql.catalog.rest.client._FIRST_WAIT", 0.0)
     monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0.05)
@@ -431,9 +431,7 @@ def commit(double: Double) -> tuple[errors.Error | None, list[DataFile]]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: ", ".join(row[:4]))
-def test_what_the_table_says_is_what_happens(
-    row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_table_says_is_what_happens(row: Row, tmp_path, monkeypatch) -> None:
     double = KINDS[row[0]](tmp_path, row, monkeypatch)
     with closing(double.catalog):
         before = double.files()

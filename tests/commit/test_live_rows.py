@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ AT_ONCE = {"commit.manifest.min-count-to-merge": "2"}
 
 
 @pytest.fixture(params=CATALOGS)
-def catalog(request: Any, tmp_path: Path) -> Any:
+def catalog(request, tmp_path) -> Any:
     return CATALOGS[request.param](tmp_path)
 
 
@@ -47,7 +46,7 @@ def unchanged(catalog: Any, table: Table) -> None:
     ],
 )
 def test_what_is_carried_over_is_what_was_there(
-    catalog: Any, monkeypatch: pytest.MonkeyPatch, version: int, module: Any, wrong: Any
+    catalog: Any, monkeypatch, version: int, module: Any, wrong: Any
 ) -> None:
     table = create(catalog, version=version, **(AT_ONCE if module is merging else {}))
     table = commit_append(catalog, table, [fake("a"), fake("b")]).table
@@ -63,7 +62,7 @@ def test_what_is_carried_over_is_what_was_there(
     unchanged(catalog, table)
 
 
-def test_no_file_is_lost_or_comes_twice(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_file_is_lost_or_comes_twice(catalog: Any, monkeypatch) -> None:
     table = create(catalog, **AT_ONCE)
     table = commit_append(catalog, table, [fake("a"), fake("b")]).table
     real = merging.ManifestMerge._entries
@@ -81,9 +80,7 @@ def test_no_file_is_lost_or_comes_twice(catalog: Any, monkeypatch: pytest.Monkey
     assert sorted(name for each in told(table) for name, _, _ in each) == ["a", "b", "c"]
 
 
-def test_a_manifest_that_nobody_wrote_for_it_is_not_listed(
-    catalog: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_manifest_that_nobody_wrote_for_it_is_not_listed(catalog: Any, monkeypatch) -> None:
     table = create(catalog)
     table = commit_append(catalog, table, [fake("a")]).table
     real = operation.ManifestMerge.apply

@@ -24,7 +24,7 @@ LISTED = t.ListType(5, t.INTEGER)
 
 
 @pytest.fixture
-def catalog(tmp_path: Path):
+def catalog(tmp_path):
     return directory(tmp_path)
 
 

@@ -20,7 +20,7 @@ from tests.commit.tables import Overtaken, create, directory, fake, head, live, 
 
 
 @pytest.fixture
-def catalog(tmp_path: Path):
+def catalog(tmp_path):
     return directory(tmp_path)
 
 

@@ -28,7 +28,7 @@ OTHER = Schema(
 
 
 @pytest.fixture(params=CATALOGS)
-def catalog(request, tmp_path: Path):
+def catalog(request, tmp_path):
     return CATALOGS[request.param](tmp_path)
 
 

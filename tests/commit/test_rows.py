@@ -17,7 +17,7 @@ from tests.commit.steps import files_of, p_is
 from tests.commit.tables import create, directory, fake, head
 
 
-def test_a_file_that_matches_partly_is_told_from_others(tmp_path: Path) -> None:
+def test_a_file_that_matches_partly_is_told_from_others(tmp_path) -> None:
     counts = {"value_counts": {2: 4}, "null_value_counts": {2: 0}}
     whole = {"lower_bounds": {2: b"x"}, "upper_bounds": {2: b"x"}, **counts}
     part = {"lower_bounds": {2: b"a"}, "upper_bounds": {2: b"z"}, **counts}
@@ -30,7 +30,7 @@ def test_a_file_that_matches_partly_is_told_from_others(tmp_path: Path) -> None:
     assert sorted(each.rpartition("/")[2] for each in found.partly) == ["n.parquet", "p.parquet"]
 
 
-def test_snapshots_of_unsigned_ids_are_looked_at(tmp_path: Path, monkeypatch) -> None:
+def test_snapshots_of_unsigned_ids_are_looked_at(tmp_path, monkeypatch) -> None:
     """Manifests have the ids of some writers with a sign, metadata without."""
     catalog = directory(tmp_path)
     table = create(catalog, partitioned=True)

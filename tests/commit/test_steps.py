@@ -18,7 +18,7 @@ CASES = [
 
 @pytest.mark.parametrize("catalog", CATALOGS)
 @pytest.mark.parametrize("steps", CASES)
-def test_what_commits_leave(steps: list[Step], catalog: str, tmp_path: Path) -> None:
+def test_what_commits_leave(steps: list[Step], catalog: str, tmp_path) -> None:
     run = Run(CATALOGS[catalog](tmp_path))
     for line, expected in steps:
         try:

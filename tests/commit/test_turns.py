@@ -23,12 +23,12 @@ fcntl = pytest.importorskip("fcntl")
 
 
 @pytest.fixture(params=CATALOGS)
-def catalog(request, tmp_path: Path):
+def catalog(request, tmp_path):
     return CATALOGS[request.param](tmp_path)
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def temporary(tmp_path, monkeypatch) -> Path:
     """A folder of temporary files of this test alone."""
     folder = tmp_path / "tmp"
     folder.mkdir()
@@ -57,7 +57,7 @@ def waited(catalog, table) -> bool:
     return seen == [True]
 
 
-def test_threads_take_turns_and_leave_them(catalog, temporary: Path, tmp_path: Path) -> None:
+def test_threads_take_turns_and_leave_them(catalog, temporary: Path, tmp_path) -> None:
     table = create(catalog)
     before = {*(tmp_path / "wh").rglob("*")}
     with Turn(catalog, table, QueryContext()) as turn:

@@ -19,7 +19,7 @@ UNSURE = [502, 503, HANGS_UP]
 
 
 @pytest.fixture(autouse=True)
-def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_waits(monkeypatch) -> None:
     monkeypatch.setattr("icesql.commit.attempts._STATUS_WAIT_SECONDS", 0.0)
     monkeypatch.setattr("icesql.catalog.rest.changes._WAIT_SECONDS", 0.0)
     monkeypatch.setattr("icesql.catalog.rest.client._FIRST_WAIT", 0.0)
@@ -27,7 +27,7 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Gateway]:
+def server(tmp_path) -> Iterator[Gateway]:
     with closing(Gateway(tmp_path / "wh")) as made:
         with icesql.connect(uri=made.uri) as con:
             for name in "tu":
@@ -342,7 +342,7 @@ def test_another_table_of_the_name_shows_nothing(server: Gateway) -> None:
 @asked
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, MemoryError])
 def test_what_stops_the_looks_deletes_nothing(
-    server: Gateway, what: str, stop: type[BaseException], monkeypatch: pytest.MonkeyPatch
+    server: Gateway, what: str, stop: type[BaseException], monkeypatch
 ) -> None:
     def stopped(*_: Any) -> None:
         raise stop
@@ -355,9 +355,7 @@ def test_what_stops_the_looks_deletes_nothing(
     changed(server, what)
 
 
-def test_what_stops_the_wait_before_another_attempt(
-    server: Gateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_stops_the_wait_before_another_attempt(server: Gateway, monkeypatch) -> None:
     def stopped(*_: Any) -> None:
         raise KeyboardInterrupt
 

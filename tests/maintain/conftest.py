@@ -8,5 +8,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_waiting_for_the_disk(monkeypatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda file: None)

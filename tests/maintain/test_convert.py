@@ -60,7 +60,7 @@ def plainly(catalog: Any) -> list[Any]:
 
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_rows_stay_and_equality_deletes_go(tmp_path: Path, version: int, partitioned: bool) -> None:
+def test_rows_stay_and_equality_deletes_go(tmp_path, version: int, partitioned: bool) -> None:
     table = with_deletes(tmp_path, version, partitioned=partitioned)
     catalog = catalog_of(table)
     before = everything(catalog, version)
@@ -97,7 +97,7 @@ def test_rows_stay_and_equality_deletes_go(tmp_path: Path, version: int, partiti
     assert all("deletes" in each for each in new)
 
 
-def test_pyiceberg_reads_the_same(tmp_path: Path) -> None:
+def test_pyiceberg_reads_the_same(tmp_path) -> None:
     table = new_table(tmp_path, 2)
     table.append(rows(0, 10), rows(10, 10))
     table.delete_keys(4, 14)
@@ -116,7 +116,7 @@ NAN = float("nan")
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_keys_of_every_kind(tmp_path: Path, version: int) -> None:
+def test_keys_of_every_kind(tmp_path, version: int) -> None:
     target = tmp_path / "wh" / "ns" / "t"
     target.mkdir(parents=True)
     table = TableWriter(str(target), FIELDS, [], version=version)
@@ -149,7 +149,7 @@ def test_keys_of_every_kind(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_deletes_stay_while_other_files_need_them(tmp_path: Path, version: int) -> None:
+def test_deletes_stay_while_other_files_need_them(tmp_path, version: int) -> None:
     table = new_table(tmp_path, version, partitioned=True)
     table.commit([table.data_file(rows(0, 10, p), partition=(p,)) for p in "ab"])
     table.set_spec([])
@@ -170,7 +170,7 @@ def test_deletes_stay_while_other_files_need_them(tmp_path: Path, version: int) 
     assert explained == []
 
 
-def test_what_applies_to_nothing_goes(tmp_path: Path) -> None:
+def test_what_applies_to_nothing_goes(tmp_path) -> None:
     table = new_table(tmp_path, 2)
     (file,) = table.append(rows(0, 10))
     table.delete_keys(3)
@@ -182,7 +182,7 @@ def test_what_applies_to_nothing_goes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_what_others_delete_meanwhile_is_united(tmp_path: Path, version: int) -> None:
+def test_what_others_delete_meanwhile_is_united(tmp_path, version: int) -> None:
     table = with_deletes(tmp_path, version)
     catalog = catalog_of(table)
     set_merge_on_read(catalog)
@@ -203,9 +203,7 @@ def test_what_others_delete_meanwhile_is_united(tmp_path: Path, version: int) ->
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_each_attempt_looks_again(
-    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_attempt_looks_again(tmp_path, version: int, monkeypatch) -> None:
     table = with_deletes(tmp_path, version)
     catalog = catalog_of(table)
     set_merge_on_read(catalog)
@@ -229,7 +227,7 @@ def test_each_attempt_looks_again(
 
 
 @pytest.mark.parametrize("keeps_age", [True, False])
-def test_older_rows_that_come_meanwhile_keep_their_deletes(tmp_path: Path, keeps_age: bool) -> None:
+def test_older_rows_that_come_meanwhile_keep_their_deletes(tmp_path, keeps_age: bool) -> None:
     table = new_table(tmp_path, 2)
     table.append(rows(0, 10), rows(10, 10))
     plan_before_deletes = planned(catalog_of(table), rewrite_all=True)
@@ -254,7 +252,7 @@ def test_older_rows_that_come_meanwhile_keep_their_deletes(tmp_path: Path, keeps
     assert len(plainly(catalog)) == 18
 
 
-def test_newer_deletes_stay(tmp_path: Path) -> None:
+def test_newer_deletes_stay(tmp_path) -> None:
     table = new_table(tmp_path, 2)
     table.append(rows(0, 10))
     table.delete_keys(3)
@@ -265,7 +263,7 @@ def test_newer_deletes_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["positions", "equality"])
-def test_deletes_that_are_taken_back_conflict(tmp_path: Path, kind: str) -> None:
+def test_deletes_that_are_taken_back_conflict(tmp_path, kind: str) -> None:
     table = new_table(tmp_path, 2)
     (file,) = table.append(rows(0, 10))
     positions, equality = (
@@ -282,7 +280,7 @@ def test_deletes_that_are_taken_back_conflict(tmp_path: Path, kind: str) -> None
     assert {str(each) for each in Path(table.folder, "data").rglob("*.parquet")} == known
 
 
-def test_a_branch_alone(tmp_path: Path) -> None:
+def test_a_branch_alone(tmp_path) -> None:
     table = new_table(tmp_path, 2)
     table.append(rows(0, 10))
     table.delete_keys(3)
@@ -303,7 +301,7 @@ def test_a_branch_alone(tmp_path: Path) -> None:
     assert len(read(catalog)) == 9
 
 
-def test_partitions_of_another_spec(tmp_path: Path) -> None:
+def test_partitions_of_another_spec(tmp_path) -> None:
     table = new_table(tmp_path, 2)
     table.append(rows(0, 10, "a"))
     table.set_spec(BY_P)
@@ -317,7 +315,7 @@ def test_partitions_of_another_spec(tmp_path: Path) -> None:
     assert plainly(catalog) == before
 
 
-def test_a_number_of_rows_that_cannot_be_is_refused(tmp_path: Path) -> None:
+def test_a_number_of_rows_that_cannot_be_is_refused(tmp_path) -> None:
     table = new_table(tmp_path, 2)
     file = table.data_file(rows(0, 10))
     file.record["record_count"] = 1 << 41
@@ -328,7 +326,7 @@ def test_a_number_of_rows_that_cannot_be_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_file_without_a_number_of_rows_is_converted(tmp_path: Path, version: int) -> None:
+def test_a_file_without_a_number_of_rows_is_converted(tmp_path, version: int) -> None:
     table = new_table(tmp_path, version)
     files = [table.data_file(rows(0, 10)), table.data_file(rows(10, 10))]
     files[0].record["record_count"] = -1

@@ -46,7 +46,7 @@ def plan_of(catalog: Any) -> DeletesPlan:
 
 
 @pytest.fixture
-def one_file_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_file_a_task(monkeypatch) -> None:
     """As for tables of any size."""
     monkeypatch.setattr(task, "_MOST_ROWS", 1)
     monkeypatch.setattr(task, "_FEWEST_ROWS", 1)
@@ -54,9 +54,7 @@ def one_file_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("version", [2, 3])
-def test_workers_convert_what_this_machine_does(
-    tmp_path: Path, version: int, partitioned: bool
-) -> None:
+def test_workers_convert_what_this_machine_does(tmp_path, version: int, partitioned: bool) -> None:
     tables = [with_deletes(tmp_path / each, version, partitioned=partitioned) for each in "ab"]
     here, there = map(catalog_of, tables)
     before = everything(here, version)
@@ -75,7 +73,7 @@ def test_workers_convert_what_this_machine_does(
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_what_others_delete_while_workers_read_is_united(
-    tmp_path: Path, version: int, one_file_a_task: None
+    tmp_path, version: int, one_file_a_task: None
 ) -> None:
     table = with_deletes(tmp_path, version)
     catalog, expected = catalog_of(table), list[Any]()
@@ -96,11 +94,11 @@ def test_what_others_delete_while_workers_read_is_united(
 @pytest.mark.parametrize("runner", ["local", "spark"])
 @pytest.mark.parametrize("number", [0, 2])
 def test_a_task_that_fails_leaves_no_file(
-    tmp_path: Path,
+    tmp_path,
     runner: str,
     number: int,
     one_file_a_task: None,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
 ) -> None:
     real = task._written
 
@@ -122,9 +120,7 @@ def test_a_task_that_fails_leaves_no_file(
     assert everything(catalog, 2) == before
 
 
-def test_one_file_of_many_that_fails_takes_the_others_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_file_of_many_that_fails_takes_the_others_with_it(tmp_path, monkeypatch) -> None:
     real = others.write_position_deletes
 
     def failing(*given: Any, number: int, **named: Any) -> Any:
@@ -140,7 +136,7 @@ def test_one_file_of_many_that_fails_takes_the_others_with_it(
     assert files_below(table) == old
 
 
-def test_what_nobody_was_told_of_is_removed(tmp_path: Path, one_file_a_task: None) -> None:
+def test_what_nobody_was_told_of_is_removed(tmp_path, one_file_a_task: None) -> None:
     table = with_deletes(tmp_path, 2)
     catalog, old = catalog_of(table), files_below(table)
 
@@ -156,9 +152,7 @@ def test_what_nobody_was_told_of_is_removed(tmp_path: Path, one_file_a_task: Non
 
 
 @pytest.mark.parametrize("change", ["path", "file", "twice", "bytes", "notes", "reference"])
-def test_a_result_that_cannot_be_is_refused(
-    tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_result_that_cannot_be_is_refused(tmp_path, change: str, monkeypatch) -> None:
     real = DeletesTask.run
 
     def other(*given: Any) -> Any:
@@ -193,7 +187,7 @@ def test_a_result_that_cannot_be_is_refused(
     assert everything(catalog, 2) == before
 
 
-def test_files_that_no_task_read_are_noticed(tmp_path: Path) -> None:
+def test_files_that_no_task_read_are_noticed(tmp_path) -> None:
     catalog = catalog_of(with_deletes(tmp_path, 2))
     before = everything(catalog, 2)
     with pytest.raises(InternalError, match="read 0 of 3 data files"):
@@ -207,7 +201,7 @@ def test_files_that_no_task_read_are_noticed(tmp_path: Path) -> None:
     assert everything(catalog, 2) == before
 
 
-def test_a_table_that_is_upgraded_meanwhile_gets_vectors(tmp_path: Path) -> None:
+def test_a_table_that_is_upgraded_meanwhile_gets_vectors(tmp_path) -> None:
     table = with_deletes(tmp_path, 2)
     catalog = catalog_of(table)
     before = read(catalog)
@@ -224,7 +218,7 @@ def test_a_table_that_is_upgraded_meanwhile_gets_vectors(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_files_that_are_listed_twice_keep_their_deletes(tmp_path: Path, version: int) -> None:
+def test_files_that_are_listed_twice_keep_their_deletes(tmp_path, version: int) -> None:
     table = new_table(tmp_path, version)
     files = table.append(rows(0, 10), rows(10, 10))
     table.delete_keys(3, 14)
@@ -237,7 +231,7 @@ def test_files_that_are_listed_twice_keep_their_deletes(tmp_path: Path, version:
     assert plainly(catalog) == read(catalog) == before
 
 
-def test_a_file_that_is_listed_again_meanwhile_conflicts(tmp_path: Path) -> None:
+def test_a_file_that_is_listed_again_meanwhile_conflicts(tmp_path) -> None:
     table = new_table(tmp_path, 2)
     files = table.append(rows(0, 10), rows(10, 10))
     table.delete_keys(3, 14)
@@ -264,7 +258,7 @@ def stream(folder: Path, count: int, *, disjoint: bool, version: int = 2) -> Any
     return table
 
 
-def test_parts_have_every_file_once_and_stay_small(tmp_path: Path) -> None:
+def test_parts_have_every_file_once_and_stay_small(tmp_path) -> None:
     table = stream(tmp_path, 12, disjoint=False)
     tasks = plan_of(catalog_of(table)).tasks
     assert len(tasks) == 11
@@ -279,9 +273,7 @@ def test_parts_have_every_file_once_and_stay_small(tmp_path: Path) -> None:
             assert len(parts) <= slots
 
 
-def test_key_files_are_read_once_for_all_data_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_key_files_are_read_once_for_all_data_files(tmp_path, monkeypatch) -> None:
     counts = [0]
     real = EqualityGroup._file_batches
 
@@ -309,7 +301,7 @@ def test_key_files_are_read_once_for_all_data_files(
 
 
 def test_deletes_whose_bounds_exclude_a_file_do_not_travel_with_it(
-    tmp_path: Path, one_file_a_task: None
+    tmp_path, one_file_a_task: None
 ) -> None:
     table = stream(tmp_path, 8, disjoint=True)
     catalog = catalog_of(table)
@@ -325,7 +317,7 @@ def test_deletes_whose_bounds_exclude_a_file_do_not_travel_with_it(
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("seed", range(3))
-def test_random_streams(tmp_path: Path, version: int, seed: int, one_file_a_task: None) -> None:
+def test_random_streams(tmp_path, version: int, seed: int, one_file_a_task: None) -> None:
     chance = random.Random(seed)
     table = new_table(tmp_path, version, partitioned=seed == 2)
     files: list[tuple[Any, str]] = []
@@ -355,9 +347,7 @@ def test_random_streams(tmp_path: Path, version: int, seed: int, one_file_a_task
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_many_rows_of_one_file(
-    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_rows_of_one_file(tmp_path, version: int, monkeypatch) -> None:
     from icesql.write import position_deletes
 
     monkeypatch.setattr(position_deletes, "_ROWS_AT_ONCE", 7)

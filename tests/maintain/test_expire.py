@@ -79,7 +79,7 @@ def test_what_cannot_expire(options, error, told) -> None:
 
 
 @pytest.fixture(params=CATALOGS)
-def catalog(request, tmp_path: Path):
+def catalog(request, tmp_path):
     return CATALOGS[request.param](tmp_path)
 
 

@@ -19,7 +19,7 @@ EXPIRE = (
 
 
 @pytest.fixture
-def con(tmp_path: Path) -> Any:
+def con(tmp_path) -> Any:
     with icesql.connect(warehouse=str(tmp_path)) as connection:
         connection.execute("CREATE SCHEMA s")
         yield connection
@@ -64,7 +64,7 @@ def test_old_partitions_by_a_column_that_was_dropped(con: Any, version: int) -> 
     assert rows(con, "SELECT * FROM s.t ORDER BY id") == [(2, 9), (3, 3), (4, 4)]
 
 
-def test_equality_deletes_by_a_column_that_was_dropped(con: Any, tmp_path: Path) -> None:
+def test_equality_deletes_by_a_column_that_was_dropped(con: Any, tmp_path) -> None:
     con.execute("CREATE TABLE s.t (id BIGINT, x INT)")
     con.execute("INSERT INTO s.t SELECT range, range FROM range(5)")
     delete_by_id(tmp_path, [3])
@@ -84,7 +84,7 @@ def test_equality_deletes_by_a_column_that_was_dropped(con: Any, tmp_path: Path)
     assert rows(con, "SELECT count(*) FROM s.t") == [(6,)]
 
 
-def test_only_the_latest_schema_that_knows_the_column_stays(con: Any, tmp_path: Path) -> None:
+def test_only_the_latest_schema_that_knows_the_column_stays(con: Any, tmp_path) -> None:
     con.execute("CREATE TABLE s.t (id BIGINT, c INT) PARTITIONED BY (c)")
     con.execute("INSERT INTO s.t VALUES (1, 1)")
     con.execute("ALTER TABLE s.t ADD COLUMN y INT")

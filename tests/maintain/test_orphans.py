@@ -24,7 +24,7 @@ from tests.tables import read_table
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Iterator[tuple[icesql.Connection, Path]]:
+def lake(tmp_path) -> Iterator[tuple[icesql.Connection, Path]]:
     """A connection, and the folder of its table s.t with two snapshots."""
     (tmp_path / "lake").mkdir()
     with icesql.connect(warehouse=str(tmp_path / "lake")) as con:
@@ -137,7 +137,7 @@ def test_a_file_that_a_link_stands_for_stays(lake: Any) -> None:
     assert moved.is_file()
 
 
-def test_another_table_in_the_folder_stops_it(lake: Any, tmp_path: Path) -> None:
+def test_another_table_in_the_folder_stops_it(lake: Any, tmp_path) -> None:
     con, folder = lake
     con.execute("CREATE TABLE s.u AS SELECT 1 AS i")
     planted(folder, "data/x")
@@ -158,7 +158,7 @@ def test_a_view_in_the_folder_stops_it(lake: Any) -> None:
         kept(con, folder, "another view lies")
 
 
-def test_metadata_that_cannot_be_read_stops_it(lake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metadata_that_cannot_be_read_stops_it(lake: Any, monkeypatch) -> None:
     """It may be that of another table, all of whose files would go."""
     con, folder = lake
     planted(folder, "inner/v1.metadata.json", "inner/data/x.parquet")
@@ -173,7 +173,7 @@ def test_metadata_that_cannot_be_read_stops_it(lake: Any, monkeypatch: pytest.Mo
     kept(con, folder, "Permission denied")
 
 
-def test_metadata_of_a_commit_that_failed_goes_after_the_next_one(tmp_path: Path) -> None:
+def test_metadata_of_a_commit_that_failed_goes_after_the_next_one(tmp_path) -> None:
     folder, given = tmp_path / "w", {"properties": {"init_catalog_tables": "true"}}
     with icesql.connect(uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(folder), **given) as con:
         con.execute("CREATE SCHEMA s")
@@ -193,9 +193,7 @@ def test_metadata_of_a_commit_that_failed_goes_after_the_next_one(tmp_path: Path
         assert orphans(con, "'s.t'") == {str(left), str(half)}
 
 
-def test_what_is_committed_while_the_folder_is_listed_stays(
-    lake: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_committed_while_the_folder_is_listed_stays(lake: Any, monkeypatch) -> None:
     """Files of a commit that ended between the listing and the look at the table."""
     from icesql.maintain import orphans as room
 
@@ -232,7 +230,7 @@ def test_stores_by_several_names(needed: str, found: str, given: str, held: str)
 # ------------------------------------------------------------------ listing and removing
 
 
-def test_a_listing_ends_with_its_statement(tmp_path: Path) -> None:
+def test_a_listing_ends_with_its_statement(tmp_path) -> None:
     planted(tmp_path, "a", "b/c")
     query = QueryContext()
     query.cancel.set()
@@ -240,7 +238,7 @@ def test_a_listing_ends_with_its_statement(tmp_path: Path) -> None:
         list(list_files(Storage(), str(tmp_path), query))
 
 
-def test_a_folder_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
+def test_a_folder_that_became_a_link_is_not_followed(tmp_path) -> None:
     kept = planted(tmp_path / "precious", "x")
     planted(tmp_path / "t", "data/x")
     found = list(list_files(Storage(), str(tmp_path / "t"), QueryContext()))
@@ -263,7 +261,7 @@ def test_names_that_are_no_text_are_removed_and_shown(lake: Any) -> None:
     assert orphans(con) == set()
 
 
-def test_what_cannot_be_removed_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_removed_is_told(tmp_path) -> None:
     (there,) = planted(tmp_path, "a")
     left = remove_files(Storage(), [there, str(tmp_path / "none")], QueryContext())
     assert left == {str(tmp_path / "none")}

@@ -102,7 +102,7 @@ SPELLINGS = ("plain", "file:", "file://", "dots", "escapes", "host", "link")
 
 
 @pytest.fixture(params=["directory", "sqlite"])
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
+def lake(request, tmp_path) -> Iterator[Lake]:
     found = Lake(request.param, tmp_path)
     yield found
     found.con.close()
@@ -230,7 +230,7 @@ def test_a_purge_takes_what_the_setting_names(lake: Lake) -> None:
     assert lake.victims() == ALL
 
 
-def test_a_damaged_table_of_a_folder_is_purged_all_the_same(tmp_path: Path) -> None:
+def test_a_damaged_table_of_a_folder_is_purged_all_the_same(tmp_path) -> None:
     lake = Lake("directory", tmp_path)
     for each in (lake.folder / "metadata").glob("snap-*"):
         each.unlink()
@@ -319,7 +319,7 @@ def test_what_lies_below_a_folder(root: str, path: str, held: str) -> None:
     assert Roots.of([root]).hold_for_removal(path) is (held == "yes")
 
 
-def test_a_location_by_another_link_is_the_same(tmp_path: Path) -> None:
+def test_a_location_by_another_link_is_the_same(tmp_path) -> None:
     (tmp_path / "real" / "t").mkdir(parents=True)
     (tmp_path / "one").symlink_to(tmp_path / "real")
     (tmp_path / "two").symlink_to(tmp_path / "real")
@@ -329,7 +329,7 @@ def test_a_location_by_another_link_is_the_same(tmp_path: Path) -> None:
     assert not roots.hold_for_removal(f"{tmp_path}/one/t/out/x")
 
 
-def test_two_names_of_one_table_are_refused_for_both(tmp_path: Path) -> None:
+def test_two_names_of_one_table_are_refused_for_both(tmp_path) -> None:
     import icesql
     from icesql.errors import NotSupportedError
 

@@ -13,9 +13,7 @@ import icesql
 
 
 @pytest.fixture
-def catalog(
-    request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[dict[str, Any]]:
+def catalog(request, tmp_path, monkeypatch) -> Iterator[dict[str, Any]]:
     """The arguments of ``connect`` for an empty catalog, a folder unless the test says another."""
     warehouse = tmp_path / "warehouse"
     warehouse.mkdir()
@@ -54,7 +52,7 @@ def other(catalog: dict[str, Any], con: icesql.Connection) -> Iterator[icesql.Co
 
 
 @pytest.fixture(scope="module")
-def lasting(tmp_path_factory: Any) -> Iterator[tuple[icesql.Connection, Path]]:
+def lasting(tmp_path_factory) -> Iterator[tuple[icesql.Connection, Path]]:
     """A connection to a folder for statements that change nothing, and that folder."""
     warehouse = tmp_path_factory.mktemp("warehouse")
     with icesql.connect(warehouse=str(warehouse), files=True) as connection:

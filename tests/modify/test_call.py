@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -44,9 +43,7 @@ def toy(call):
 """
 
 
-def test_one_file_makes_a_procedure(
-    con: icesql.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_file_makes_a_procedure(con: icesql.Connection, tmp_path, monkeypatch) -> None:
     (tmp_path / "toy.py").write_text(_TOY)
     monkeypatch.setattr(system, "__path__", [*system.__path__, str(tmp_path)])
     monkeypatch.delitem(sys.modules, f"{system.__name__}.toy", raising=False)

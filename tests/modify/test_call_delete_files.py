@@ -88,7 +88,7 @@ def test_a_vector_has_the_positions_of_files_that_stay(con: icesql.Connection) -
     ("more", "left"), [(None, [0, 2, 4, 10, 12, 14]), ("i = 2", [0, 4, 10, 12, 14])]
 )
 def test_an_upgrade_meanwhile_is_followed(
-    con: icesql.Connection, monkeypatch: pytest.MonkeyPatch, granularity: str, more: Any, left: Any
+    con: icesql.Connection, monkeypatch, granularity: str, more: Any, left: Any
 ) -> None:
     """After the new deletes were written, and before they are committed."""
     filled(con, 2, **{"write.delete.granularity": granularity})

@@ -101,7 +101,7 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("kind", TAKEN)
-def test_types_are_equal_or_widen(kind: str, lasting: Any, tmp_path: Path) -> None:
+def test_types_are_equal_or_widen(kind: str, lasting: Any, tmp_path) -> None:
     """As they are, in a list, in a struct and as values of a map."""
     con, _ = lasting
     around = {
@@ -129,7 +129,7 @@ def test_types_are_equal_or_widen(kind: str, lasting: Any, tmp_path: Path) -> No
                 assert part in told, told
 
 
-def test_what_is_taken_is_read(con: icesql.Connection, tmp_path: Path) -> None:
+def test_what_is_taken_is_read(con: icesql.Connection, tmp_path) -> None:
     for number, (kind, names) in enumerate(TAKEN.items()):
         con.execute(f"CREATE TABLE s.t{number} (c {kind}) TBLPROPERTIES ('format-version' = '3')")
         for name in sorted(names):
@@ -144,14 +144,14 @@ def test_what_is_taken_is_read(con: icesql.Connection, tmp_path: Path) -> None:
         con.execute(f"SELECT readable_metrics FROM s.t{number}.files").fetchall()
 
 
-def test_a_column_is_found_beside_another_spelling(con: icesql.Connection, tmp_path: Path) -> None:
+def test_a_column_is_found_beside_another_spelling(con: icesql.Connection, tmp_path) -> None:
     con.execute("CREATE TABLE s.t (id BIGINT, v BIGINT)")
     both = parquet(tmp_path / "both.parquet", ID=[1], id=[3], other=[4])
     assert add(con, both) == [(1, 1)]
     assert con.execute("SELECT id, v FROM s.t").fetchall() == [(3, None)]
 
 
-def test_ids_of_some_columns_only(con: icesql.Connection, tmp_path: Path) -> None:
+def test_ids_of_some_columns_only(con: icesql.Connection, tmp_path) -> None:
     """Readers go by ids alone where there are any: what has none would be left out."""
     con.execute("CREATE TABLE s.t (a BIGINT, b BIGINT, st STRUCT(x BIGINT))")
     with_id = {b"PARQUET:field_id": b"1"}
@@ -168,9 +168,7 @@ def test_ids_of_some_columns_only(con: icesql.Connection, tmp_path: Path) -> Non
             add(con, path)
 
 
-def test_a_failed_commit_leaves_the_files(
-    con: icesql.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_commit_leaves_the_files(con: icesql.Connection, tmp_path, monkeypatch) -> None:
     from icesql.catalog.directory import DirectoryCatalog
 
     con.execute("CREATE TABLE s.t (i BIGINT)")

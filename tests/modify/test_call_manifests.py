@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import icesql
 
 
@@ -24,9 +22,7 @@ def call(con: icesql.Connection, arguments: str = "'s.t'") -> list[Any]:
     return con.execute(f"CALL system.rewrite_manifests({arguments})").fetchall()
 
 
-def test_what_others_add_meanwhile_is_kept(
-    con: icesql.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_others_add_meanwhile_is_kept(con: icesql.Connection, monkeypatch) -> None:
     from icesql.commit.manifests import rewrite
 
     filled(con, 3)

@@ -53,7 +53,7 @@ def test_what_each_partition_has(con: icesql.Connection, version: int) -> None:
     assert [row["data_record_count"] for row in earlier] == [5]
 
 
-def test_fields_have_the_ids_of_the_spec(con: icesql.Connection, tmp_path: Path) -> None:
+def test_fields_have_the_ids_of_the_spec(con: icesql.Connection, tmp_path) -> None:
     con.execute("CREATE TABLE s.t (i INT, p INT) PARTITIONED BY (p)")
     con.execute("INSERT INTO s.t VALUES (1, 2)")
     ((path,),) = con.execute("CALL system.compute_partition_stats('s.t')").fetchall()
@@ -117,7 +117,7 @@ def test_many_values_are_estimated(count: int) -> None:
         assert hashes[-1] < int.from_bytes(data[16:24], "little")
 
 
-def test_distinct_values_of_live_rows(con: icesql.Connection, tmp_path: Path) -> None:
+def test_distinct_values_of_live_rows(con: icesql.Connection, tmp_path) -> None:
     con.execute(
         'CREATE TABLE s.t (i INT, l BIGINT, s VARCHAR, d DECIMAL(9, 2), "at" TIMESTAMP, day DATE, '
         "x DOUBLE, ok BOOLEAN, u UUID, b BLOB, st STRUCT<a INT>) "
@@ -170,7 +170,7 @@ def test_partitions_of_odd_floats(con: icesql.Connection) -> None:
 
 @pytest.mark.parametrize("what", ["compute_partition_stats", "compute_table_stats"])
 def test_a_failed_commit_leaves_no_statistics(
-    con: icesql.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+    con: icesql.Connection, tmp_path, monkeypatch, what: str
 ) -> None:
     con.execute("CREATE TABLE s.t (p INT) PARTITIONED BY (p)")
     con.execute("INSERT INTO s.t VALUES (1)")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ FORGETS = (
 
 
 @pytest.fixture
-def both(tmp_path: Path) -> Any:
+def both(tmp_path) -> Any:
     given: Any = {"warehouse": str(tmp_path), "files": True, "read_only": False}
     with icesql.connect(**given) as con, icesql.connect(**given) as other:
         con.execute("CREATE SCHEMA s")
@@ -53,9 +52,7 @@ def once(
 
 
 @pytest.mark.parametrize("text", ["SELECT a FROM s.t", "DELETE FROM s.t WHERE a % 2 = 1"])
-def test_the_metadata_file_of_what_is_read_is_gone(
-    both: Any, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
+def test_the_metadata_file_of_what_is_read_is_gone(both: Any, monkeypatch, text: str) -> None:
     con, other = both
 
     def commits() -> None:
@@ -76,7 +73,7 @@ def test_the_metadata_file_of_what_is_read_is_gone(
     "text", ["INSERT INTO s.t VALUES (3)", "CALL system.rewrite_manifests('s.t')"]
 )
 def test_the_snapshot_of_a_commit_is_expired_before_its_clean_up(
-    both: Any, monkeypatch: pytest.MonkeyPatch, text: str
+    both: Any, monkeypatch, text: str
 ) -> None:
     con, other = both
     con.execute("INSERT INTO s.t VALUES (3)")
@@ -107,9 +104,7 @@ def test_the_snapshot_of_a_commit_is_expired_before_its_clean_up(
 
 
 @pytest.mark.parametrize("moment", ["unneeded", "_paths_of_gone"])
-def test_two_expiries_at_once(
-    both: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, moment: str
-) -> None:
+def test_two_expiries_at_once(both: Any, monkeypatch, tmp_path, moment: str) -> None:
     con, other = both
     for number in (3, 4, 5):
         con.execute(f"INSERT INTO s.t VALUES ({number})")

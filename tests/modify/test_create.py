@@ -16,7 +16,7 @@ BOTH = pytest.mark.parametrize("catalog", ["directory", "sqlite"], indirect=True
 @BOTH
 @pytest.mark.parametrize("tolerant", [True, False])
 def test_a_schema_that_another_makes_in_between(
-    catalog: dict[str, Any], tolerant: bool, monkeypatch: pytest.MonkeyPatch
+    catalog: dict[str, Any], tolerant: bool, monkeypatch
 ) -> None:
     with icesql.connect(**catalog) as con, icesql.connect(**catalog) as other:
         opened = namespace_place(con._session.state.names, ("between",))[0]

@@ -105,7 +105,7 @@ class Lake:
 
 
 @pytest.fixture(scope="module")
-def lakes(tmp_path_factory: Any) -> Iterator[dict[str, Lake]]:
+def lakes(tmp_path_factory) -> Iterator[dict[str, Lake]]:
     made = {
         kind: Lake(tmp_path_factory.mktemp("lake"), kind) for kind in ("folder", "sqlite", "rest")
     }
@@ -115,7 +115,7 @@ def lakes(tmp_path_factory: Any) -> Iterator[dict[str, Lake]]:
 
 
 @pytest.fixture(params=["folder", "sqlite"])
-def lake(request: Any, lakes: dict[str, Lake]) -> Lake:
+def lake(request, lakes: dict[str, Lake]) -> Lake:
     lakes[request.param].restore()
     return lakes[request.param]
 
@@ -170,7 +170,7 @@ def unchanged(lake: Lake, files: set[str]) -> None:
 
 
 @pytest.mark.parametrize("statement", NAMES)
-def test_a_full_disk(lake: Lake, statement: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(lake: Lake, statement: str, monkeypatch) -> None:
     before = lake.files()
     with monkeypatch.context() as patched:
         disk = Disk(float("inf"), patched)
@@ -186,7 +186,7 @@ def test_a_full_disk(lake: Lake, statement: str, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("statement", NAMES[::2])
-def test_a_read_only_folder(lake: Lake, statement: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_folder(lake: Lake, statement: str, monkeypatch) -> None:
     """Made so by what opens files, as the tests may run as root."""
     before = lake.files()
     open_file, makedirs = os.open, os.makedirs
@@ -213,7 +213,7 @@ def test_a_read_only_folder(lake: Lake, statement: str, monkeypatch: pytest.Monk
 
 
 @pytest.fixture
-def served(lakes: dict[str, Lake], monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
+def served(lakes: dict[str, Lake], monkeypatch) -> Iterator[Lake]:
     lake = lakes["rest"]
     monkeypatch.setattr("icesql.commit.attempts._STATUS_WAIT_SECONDS", 0.0)
     monkeypatch.setattr("icesql.catalog.rest.changes._WAIT_SECONDS", 0.0)

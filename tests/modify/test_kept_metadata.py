@@ -65,7 +65,7 @@ def connected(folder: Path, kind: str) -> icesql.Connection:
 
 @pytest.mark.parametrize("kind", ["folder", "sqlite"])
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_it_is_what_the_files_say(kind: str, version: int, tmp_path: Path) -> None:
+def test_it_is_what_the_files_say(kind: str, version: int, tmp_path) -> None:
     if kind == "sqlite":
         from pyiceberg.catalog.sql import SqlCatalog
 
@@ -97,7 +97,7 @@ def test_it_is_what_the_files_say(kind: str, version: int, tmp_path: Path) -> No
     assert seen == {"metadata", "written metadata", "manifest list"}
 
 
-def test_what_was_replaced_is_not_kept(tmp_path: Path) -> None:
+def test_what_was_replaced_is_not_kept(tmp_path) -> None:
     con = connected(tmp_path, "folder")
     con.execute("CREATE SCHEMA s")
     con.execute("CREATE TABLE s.t (id BIGINT, v VARCHAR)")
@@ -110,7 +110,7 @@ def test_what_was_replaced_is_not_kept(tmp_path: Path) -> None:
     ] * 3
 
 
-def test_a_table_made_anew_under_its_name_is_read(tmp_path: Path) -> None:
+def test_a_table_made_anew_under_its_name_is_read(tmp_path) -> None:
     """Its versions have the names of the one before it, and once its size."""
     con = connected(tmp_path, "folder")
     con.execute("CREATE SCHEMA s")

@@ -70,7 +70,7 @@ def file_of(table: Any) -> Any:
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_deletes_of_others_concern_both(
-    con: icesql.Connection, catalog: dict[str, Any], tmp_path: Path, version: int
+    con: icesql.Connection, catalog: dict[str, Any], tmp_path, version: int
 ) -> None:
     """As Java applies them: by the path of the file."""
     from pyroaring import BitMap64
@@ -103,7 +103,7 @@ def test_deletes_of_others_concern_both(
     assert ids(con) == [1, 1, 3, 3, 9]
 
 
-def test_equality_deletes_concern_both(tmp_path: Path) -> None:
+def test_equality_deletes_concern_both(tmp_path) -> None:
     fields = [{"id": 1, "name": "id", "required": False, "type": "long"}]
     target = tmp_path / "wh" / "s" / "t"
     target.mkdir(parents=True)

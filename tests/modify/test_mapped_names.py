@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ COMPACTION = "CALL system.rewrite_data_files('s.t', options => map('rewrite-all'
 
 
 @pytest.fixture
-def con(tmp_path: Path) -> Any:
+def con(tmp_path) -> Any:
     (tmp_path / "src").mkdir()
     (tmp_path / "wh").mkdir()
     nested = pa.array([{"x": 7, "y": "deep"}], pa.struct([("x", pa.int32()), ("y", pa.string())]))
@@ -35,9 +34,7 @@ def con(tmp_path: Path) -> Any:
         yield con
 
 
-def test_a_table_that_has_it_already_is_not_corrupt(
-    con: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_has_it_already_is_not_corrupt(con: Any, monkeypatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("icesql.modify.definitions.columns.check_mapped_names", lambda *_: None)
         con.execute("ALTER TABLE s.t DROP COLUMN b")

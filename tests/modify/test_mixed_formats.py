@@ -41,9 +41,7 @@ def formats(con: icesql.Connection, table: str = "files") -> set[Any]:
 
 @pytest.mark.parametrize("form", ["orc", "avro"])
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_merge_on_read_delete_writes_no_data_file(
-    tmp_path: Path, version: int, form: str
-) -> None:
+def test_a_merge_on_read_delete_writes_no_data_file(tmp_path, version: int, form: str) -> None:
     with icesql.connect(warehouse=made(tmp_path, version, form), read_only=False) as con:
         con.execute("DELETE FROM ns.t WHERE id IN (3, 12)")
         con.execute("DELETE FROM ns.t WHERE id = 4")
@@ -58,7 +56,7 @@ def test_a_merge_on_read_delete_writes_no_data_file(
 
 @pytest.mark.parametrize("form", ["orc", "avro"])
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_other_changes_need_a_word_of_the_user(tmp_path: Path, version: int, form: str) -> None:
+def test_other_changes_need_a_word_of_the_user(tmp_path, version: int, form: str) -> None:
     with icesql.connect(warehouse=made(tmp_path, version, form), read_only=False) as con:
         for sql in CHANGES:
             with pytest.raises(UnsupportedTableError, match=r"write\.icesql\.mix-parquet\.enabled"):
@@ -75,7 +73,7 @@ def test_other_changes_need_a_word_of_the_user(tmp_path: Path, version: int, for
         assert ids(con) == [*(n for n in range(20) if n != 5), 100]
 
 
-def test_deletes_have_the_format_that_a_property_names(tmp_path: Path) -> None:
+def test_deletes_have_the_format_that_a_property_names(tmp_path) -> None:
     warehouse = made(tmp_path, 2, "orc", **{"write.delete.format.default": "orc"})
     with icesql.connect(warehouse=warehouse, read_only=False) as con:
         with pytest.raises(UnsupportedTableError, match=r"write\.delete\.format\.default"):

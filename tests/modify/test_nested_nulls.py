@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +24,7 @@ import icesql
         (pa.map_(pa.string(), pa.json_()), "VARIANT"),
     ],
 )
-def test_given_rows_without_any_value(tmp_path: Path, kind: Any, column: str) -> None:
+def test_given_rows_without_any_value(tmp_path, kind: Any, column: str) -> None:
     rows = pa.table({"id": pa.array([1, 2], pa.int32()), "u": pa.nulls(2, kind)})
     with icesql.connect(warehouse=str(tmp_path)) as con:
         con.execute("CREATE SCHEMA s")

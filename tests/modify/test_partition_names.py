@@ -28,14 +28,14 @@ ENDPOINTS = [
 
 
 @pytest.fixture
-def con(tmp_path: Path) -> Iterator[Any]:
+def con(tmp_path) -> Iterator[Any]:
     with icesql.connect(warehouse=str(tmp_path), files=True) as found:
         found.execute("CREATE SCHEMA s")
         yield found
 
 
 @pytest.fixture
-def rest(tmp_path: Path) -> Iterator[Any]:
+def rest(tmp_path) -> Iterator[Any]:
     """A connection to a server that makes metadata itself, and looks at no names."""
     with closing(TransactionServer(tmp_path)) as server:
         server.config["endpoints"] = ENDPOINTS
@@ -67,7 +67,7 @@ def test_a_server_refuses_what_another_session_has_made_meanwhile(
 
 @pytest.mark.parametrize("mine_first", [True, False])
 def test_the_other_half_may_come_from_another_session(
-    con: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mine_first: bool
+    con: Any, tmp_path, monkeypatch, mine_first: bool
 ) -> None:
     from icesql.commit import attempts
 
@@ -102,7 +102,7 @@ def shared_by_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mend", ["advice", "ALTER TABLE s.t DROP COLUMN id_bucket"])
-def test_the_doctor_names_a_table_that_has_it(con: Any, tmp_path: Path, mend: str) -> None:
+def test_the_doctor_names_a_table_that_has_it(con: Any, tmp_path, mend: str) -> None:
     shared_by_another(tmp_path)
     with icesql.connect(warehouse=str(tmp_path)) as fresh:
         (found,) = [e for e in fresh.doctor("s.t").findings if e.name == "partition names"]

@@ -90,7 +90,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[icesql.Connection, Path]]:
+def there(tmp_path_factory) -> Iterator[tuple[icesql.Connection, Path]]:
     """Tables with a past, in a SQLite catalog, which has views, too."""
     folder = tmp_path_factory.mktemp("past")
     (folder / "rows.csv").write_text("a,b\n7,x\n")

@@ -25,7 +25,7 @@ MODES = ("copy-on-write", "merge-on-read")
 
 
 @pytest.fixture
-def before(monkeypatch: pytest.MonkeyPatch) -> Before:
+def before(monkeypatch) -> Before:
     """Do something before so many commits begin, and count all of them."""
     own = attempts._tried
 
@@ -151,7 +151,7 @@ def test_the_time_is_that_of_the_first_attempt(con, other, before, clock: str) -
     assert len({row[2] for row in found if row[2] is not None}) == 1
 
 
-def test_all_that_it_reads_is_read_again(con, other, before, tmp_path: Path) -> None:
+def test_all_that_it_reads_is_read_again(con, other, before, tmp_path) -> None:
     make(con)
     con.execute("CREATE TABLE s.u AS SELECT 0 AS id")
     con.register("given", pa.table({"id": [1]}))
@@ -172,7 +172,7 @@ def test_all_that_it_reads_is_read_again(con, other, before, tmp_path: Path) -> 
     assert rows(con) == [(0, 5), (3, 0), (4, 0)]
 
 
-def test_files_are_read_again(con, other, before, tmp_path: Path) -> None:
+def test_files_are_read_again(con, other, before, tmp_path) -> None:
     make(con)
     file = tmp_path / "ids.csv"
     file.write_text("id\n1\n")
@@ -186,9 +186,7 @@ def test_files_are_read_again(con, other, before, tmp_path: Path) -> None:
     assert rows(con, "id") == [(0,), (1,), (3,), (4,), (5,)]
 
 
-def test_after_an_unknown_outcome_nothing_is_planned_again(
-    con, other, before, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_an_unknown_outcome_nothing_is_planned_again(con, other, before, monkeypatch) -> None:
     make(con)
     monkeypatch.setattr(attempts, "_STATUS_WAIT_SECONDS", 0.0)
     own, seen = attempts.swapped, list[int]()

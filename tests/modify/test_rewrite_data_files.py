@@ -23,7 +23,7 @@ def small(con: icesql.Connection) -> icesql.Connection:
     return con
 
 
-def test_explain_touches_nothing(small: icesql.Connection, tmp_path: Path) -> None:
+def test_explain_touches_nothing(small: icesql.Connection, tmp_path) -> None:
     def everything() -> set[Path]:
         return {each for each in tmp_path.rglob("*") if each.is_file()}
 

@@ -30,7 +30,7 @@ def files(tmp_path: Path) -> set[Path]:
     return {each for each in found if not each.name.startswith(("version-hint", "catalog.db"))}
 
 
-def test_a_rollback_leaves_nothing(con: icesql.Connection, tmp_path: Path) -> None:
+def test_a_rollback_leaves_nothing(con: icesql.Connection, tmp_path) -> None:
     made(con)
     before, threads = files(tmp_path), 0
     for number in range(10):
@@ -56,7 +56,7 @@ def begun_and_failed(catalog: dict[str, Any]) -> None:
 
 
 def test_the_calls_of_the_db_api(
-    con: icesql.Connection, other: icesql.Connection, catalog: dict[str, Any], tmp_path: Path
+    con: icesql.Connection, other: icesql.Connection, catalog: dict[str, Any], tmp_path
 ) -> None:
     made(con)
     con.commit()
@@ -102,7 +102,7 @@ def test_a_connection_that_begins_by_itself_says_so_too(catalog: dict[str, Any])
 
 @pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit])
 def test_an_exception_rolls_back_and_a_clean_end_commits(
-    catalog: dict[str, Any], tmp_path: Path, error: type[BaseException]
+    catalog: dict[str, Any], tmp_path, error: type[BaseException]
 ) -> None:
     with icesql.connect(**catalog) as con:
         con.execute("CREATE SCHEMA s")
@@ -130,7 +130,7 @@ def test_an_exception_rolls_back_and_a_clean_end_commits(
 
 @pytest.mark.parametrize("ends", ["next", "exit", "fork"])
 def test_a_connection_that_is_garbage_leaves_nothing(
-    catalog: dict[str, Any], tmp_path: Path, ends: str
+    catalog: dict[str, Any], tmp_path, ends: str
 ) -> None:
     with icesql.connect(**catalog) as con:
         con.execute("CREATE SCHEMA s")

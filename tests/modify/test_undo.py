@@ -86,7 +86,7 @@ def test_other_catalogs(table: icesql.Connection, catalog: dict[str, Any]) -> No
 
 
 def test_another_writer_between_the_look_and_the_rollback(
-    table: icesql.Connection, catalog: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    table: icesql.Connection, catalog: dict[str, Any], monkeypatch
 ) -> None:
     def agrees(_: int) -> bool:
         with icesql.connect(**catalog) as other:
@@ -100,7 +100,7 @@ def test_another_writer_between_the_look_and_the_rollback(
 
 
 def test_a_commit_between_the_load_and_the_swap_is_a_conflict(
-    table: icesql.Connection, catalog: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    table: icesql.Connection, catalog: dict[str, Any], monkeypatch
 ) -> None:
     from icesql.commit import change as module
 
@@ -118,7 +118,7 @@ def test_a_commit_between_the_load_and_the_swap_is_a_conflict(
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Path:
+def lake(tmp_path) -> Path:
     folder = tmp_path / "lake"
     folder.mkdir()
     with icesql.connect(warehouse=folder) as con:
@@ -184,7 +184,7 @@ def test_the_command_line_of_undo(lake: Path) -> None:
     assert "icesql undo" in command("help", "undo").stdout
 
 
-def test_the_shell_asks(lake: Path, tmp_path: Path) -> None:
+def test_the_shell_asks(lake: Path, tmp_path) -> None:
     child = spawned(tmp_path, "--warehouse", str(lake))
     try:
         child.send("\\undo s.t\r")

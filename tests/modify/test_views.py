@@ -32,7 +32,7 @@ def table(con: icesql.Connection) -> None:
 
 
 def test_a_view_is_made_replaced_and_dropped(
-    con: icesql.Connection, catalog: dict[str, Any], tmp_path: Path, table: None
+    con: icesql.Connection, catalog: dict[str, Any], tmp_path, table: None
 ) -> None:
     con.execute("CREATE VIEW s.v AS SELECT a, b FROM s.t WHERE a > 1 -- the large ones")
     with icesql.connect(**catalog) as other:
@@ -76,9 +76,7 @@ def test_a_view_is_made_replaced_and_dropped(
     con.execute("DROP VIEW v")
 
 
-def test_versions_are_kept_as_the_view_says(
-    con: icesql.Connection, tmp_path: Path, table: None
-) -> None:
+def test_versions_are_kept_as_the_view_says(con: icesql.Connection, tmp_path, table: None) -> None:
     con.execute(
         "CREATE VIEW s.v TBLPROPERTIES ('version.history.num-entries' = '3') AS SELECT 0 AS n"
     )
@@ -93,7 +91,7 @@ def test_versions_are_kept_as_the_view_says(
 
 
 def test_a_view_is_altered(
-    con: icesql.Connection, catalog: dict[str, Any], tmp_path: Path, table: None
+    con: icesql.Connection, catalog: dict[str, Any], tmp_path, table: None
 ) -> None:
     con.execute("CREATE VIEW s.v TBLPROPERTIES ('a' = '1', 'b' = '2') AS SELECT 1 AS n")
     con.execute("ALTER VIEW s.v AS SELECT a, b FROM s.t")

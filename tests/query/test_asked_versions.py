@@ -32,7 +32,7 @@ def write(folder: Path) -> TableWriter:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory) -> Path:
     made = tmp_path_factory.mktemp("asked")
     write(made)
     return made
@@ -53,7 +53,7 @@ def test_a_query_tells_the_version(made: Any, clause: str, expected: list[int]) 
     assert ids(made[0], f"db.t {clause}") == expected
 
 
-def test_what_a_query_told_is_asked_again(tmp_path: Path) -> None:
+def test_what_a_query_told_is_asked_again(tmp_path) -> None:
     writer = write(tmp_path)
     with icesql.connect(warehouse=str(tmp_path)) as connection:
         ask_again(connection, writer)

@@ -124,7 +124,7 @@ def _few(queries: dict[str, Any]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Both]:
+def both(tmp_path_factory) -> Iterator[_Both]:
     made = _Both(str(tmp_path_factory.mktemp("border")))
     yield made
     made.ours.close()

@@ -32,7 +32,7 @@ class Made:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Iterator[tuple[Any, list[int]]]:
+def made(tmp_path) -> Iterator[tuple[Any, list[int]]]:
     table = Made(tmp_path)
     with icesql.connect() as connection:
         connection.register_table("t", table.writer.metadata_path)
@@ -155,7 +155,7 @@ def test_a_range_that_cannot_be_told_is_an_error(made: Any, clause: str, told: s
         rows(connection, clause.format(*ids))
 
 
-def test_two_rows_of_one_key_are_no_update(tmp_path: Path) -> None:
+def test_two_rows_of_one_key_are_no_update(tmp_path) -> None:
     writer = TableWriter(tmp_path / "t", FIELDS)
     first = writer.data_file([{"id": 1, "v": "a"}, {"id": 1, "v": "b"}])
     writer.commit([first])
@@ -170,7 +170,7 @@ def test_two_rows_of_one_key_are_no_update(tmp_path: Path) -> None:
             )
 
 
-def test_the_sign_of_zero_is_a_change(tmp_path: Path) -> None:
+def test_the_sign_of_zero_is_a_change(tmp_path) -> None:
     writer = TableWriter(tmp_path / "t", fields("x double, l list<float>"))
     first = writer.data_file([{"x": 0.0, "l": [1.0]}, {"x": 2.0, "l": [0.0]}, {"x": 3.0, "l": []}])
     writer.commit([first])

@@ -41,7 +41,7 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, list[int]]]:
+def made(tmp_path_factory) -> Iterator[tuple[Any, list[int]]]:
     table = Made(tmp_path_factory.mktemp("differences"))
     with icesql.connect() as connection:
         connection.register_table("t", table.writer.metadata_path)
@@ -97,7 +97,7 @@ def test_a_difference_of_rows_by_key_of_branches_and_backwards(made: Any) -> Non
     assert cursor.scan_reports[0].result_data_files == 1
 
 
-def test_a_difference_is_a_query_like_any_other(made: Any, tmp_path: Path) -> None:
+def test_a_difference_is_a_query_like_any_other(made: Any, tmp_path) -> None:
     connection, ids = made
     ends = f"{ids[0]} AND {ids[2]}"
     counted = f"SELECT _change_type, count(*) FROM (DIFF t BETWEEN {ends}) GROUP BY ALL ORDER BY 1"
@@ -151,7 +151,7 @@ def test_blame_tells_what_happened_to_rows_and_who_did_it(made: Any) -> None:
     assert rows(connection, both) == [("spark 4.0.1",)]
 
 
-def test_blame_goes_back_as_far_as_is_known(tmp_path: Path) -> None:
+def test_blame_goes_back_as_far_as_is_known(tmp_path) -> None:
     writer = Made(tmp_path).writer
     del writer.snapshots[0]
     writer.log = [each for each in writer.log if each["snapshot-id"] != 1000]
@@ -168,7 +168,7 @@ def test_blame_goes_back_as_far_as_is_known(tmp_path: Path) -> None:
             connection.execute("SELECT * FROM t CHANGES FROM TIMESTAMP '2000-01-01'")
 
 
-def test_row_ids_pair_the_sides_of_an_update_before_identifier_fields(tmp_path: Path) -> None:
+def test_row_ids_pair_the_sides_of_an_update_before_identifier_fields(tmp_path) -> None:
     with_row_ids = [*FIELDS, *fields("_row_id long", 2147483540)]
     writer = TableWriter(tmp_path / "t", FIELDS, version=3)
     writer.schemas[0]["identifier-field-ids"] = [2]
@@ -192,7 +192,7 @@ def test_row_ids_pair_the_sides_of_an_update_before_identifier_fields(tmp_path: 
             assert cursor.scan_reports[0].result_data_files == 2  # not the one that is unchanged
 
 
-def test_a_summary_tells_what_differs_and_reads_no_file(made: Any, tmp_path: Path) -> None:
+def test_a_summary_tells_what_differs_and_reads_no_file(made: Any, tmp_path) -> None:
     table = Made(tmp_path)
     writer, ids = table.writer, table.ids
     for file in (tmp_path / "t" / "data").iterdir():
@@ -239,7 +239,7 @@ def test_what_cannot_be_compared_is_an_error(made: Any, sql: str, told: str) -> 
         made[0].execute(sql)
 
 
-def test_other_dialects_have_the_words(tmp_path: Path) -> None:
+def test_other_dialects_have_the_words(tmp_path) -> None:
     table = Made(tmp_path)
     for dialect in ("spark", "trino", "snowflake"):
         with icesql.connect(dialect=dialect) as connection:

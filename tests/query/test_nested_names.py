@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ FIELDS = fields("x long")
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Iterator[icesql.Connection]:
+def connection(tmp_path) -> Iterator[icesql.Connection]:
     table = TableWriter(tmp_path / "numbers", FIELDS)
     table.commit([table.data_file([{"x": 1}, {"x": 2}])])
     with icesql.connect() as connection:
@@ -33,9 +32,7 @@ def test_a_nested_query_names_its_column(
     assert cursor.fetchall()
 
 
-def test_a_table_by_its_path_is_named_by_its_path(
-    connection: icesql.Connection, tmp_path: Path
-) -> None:
+def test_a_table_by_its_path_is_named_by_its_path(connection: icesql.Connection, tmp_path) -> None:
     path = tmp_path / "numbers"
     cursor = connection.execute(f"SELECT (SELECT max(x) FROM iceberg_scan('{path}'))")
     assert [column[0] for column in cursor.description or ()] == [

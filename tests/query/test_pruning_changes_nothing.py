@@ -15,7 +15,7 @@ QUERIES = 120
 
 
 @pytest.fixture(scope="module")
-def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Connection]:
+def connection(tmp_path_factory) -> Iterator[icesql.Connection]:
     """Tables a, b, c of columns p (the partition) and k, some of them NULL, four commits each."""
     import pyarrow as pa
     from pyiceberg.catalog.sql import SqlCatalog

@@ -32,9 +32,7 @@ def refused(table: TableWriter, match: str) -> None:
 
 
 @pytest.mark.parametrize("format", ["parquet", "orc", "avro"])
-def test_a_whole_table_is_read_and_a_note_says_what_was_verified(
-    tmp_path: Path, format: str
-) -> None:
+def test_a_whole_table_is_read_and_a_note_says_what_was_verified(tmp_path, format: str) -> None:
     table = TableWriter(tmp_path, FIELDS)
     first = table.data_file(ROWS, format=format)
     table.commit([first, table.data_file(ROWS[:5], format=format)])
@@ -47,7 +45,7 @@ def test_a_whole_table_is_read_and_a_note_says_what_was_verified(
     assert not any("verified" in each for each in run(table, "normal")[1])
 
 
-def test_a_file_is_verified_once(tmp_path: Path) -> None:
+def test_a_file_is_verified_once(tmp_path) -> None:
     table = TableWriter(tmp_path, FIELDS)
     table.append(ROWS)
     with icesql.connect(settings={"verify": "full"}) as connection:
@@ -58,7 +56,7 @@ def test_a_file_is_verified_once(tmp_path: Path) -> None:
     assert "1 known from before" in notes[1]
 
 
-def test_count_is_no_longer_answered_by_metadata_alone(tmp_path: Path) -> None:
+def test_count_is_no_longer_answered_by_metadata_alone(tmp_path) -> None:
     table = TableWriter(tmp_path, FIELDS)
     (file,) = table.append(ROWS)
     Path(file.record["file_path"]).write_bytes(b"PAR1")
@@ -67,14 +65,14 @@ def test_count_is_no_longer_answered_by_metadata_alone(tmp_path: Path) -> None:
         run(table, sql="SELECT count(*) FROM t")
 
 
-def test_explain_says_that_everything_will_be_read(tmp_path: Path) -> None:
+def test_explain_says_that_everything_will_be_read(tmp_path) -> None:
     table = TableWriter(tmp_path, FIELDS)
     table.append(ROWS)
     lines = [line for (line,) in run(table, sql="EXPLAIN SELECT a FROM t")[0]]
     assert "verify full: every file is read in full before the query runs" in lines
 
 
-def test_a_length_that_is_wrong(tmp_path: Path) -> None:
+def test_a_length_that_is_wrong(tmp_path) -> None:
     table = TableWriter(tmp_path, FIELDS)
     file = table.data_file(ROWS)
     file.record["file_size_in_bytes"] += 1
@@ -82,7 +80,7 @@ def test_a_length_that_is_wrong(tmp_path: Path) -> None:
     refused(table, r"bytes long, the manifest says")
 
 
-def test_a_page_whose_checksum_is_wrong(tmp_path: Path) -> None:
+def test_a_page_whose_checksum_is_wrong(tmp_path) -> None:
     table = TableWriter(tmp_path, FIELDS)
     options = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
     (file,) = table.append(ROWS, stats=False, **options)
@@ -104,7 +102,7 @@ def test_a_page_whose_checksum_is_wrong(tmp_path: Path) -> None:
     ],
 )
 def test_metrics_that_are_not_those_of_the_file(
-    tmp_path: Path, metrics: dict[str, Any], match: str
+    tmp_path, metrics: dict[str, Any], match: str
 ) -> None:
     table = TableWriter(tmp_path, FIELDS)
     file = table.data_file(ROWS)
@@ -120,7 +118,7 @@ def test_metrics_that_are_not_those_of_the_file(
     refused(table, match)
 
 
-def test_a_deleted_row_that_the_file_does_not_have(tmp_path: Path) -> None:
+def test_a_deleted_row_that_the_file_does_not_have(tmp_path) -> None:
     table = TableWriter(tmp_path, FIELDS)
     (file,) = table.append(ROWS)
     table.commit([table.position_deletes([(file, 3), (file, 200)])])
@@ -149,7 +147,7 @@ def change_list(table: TableWriter, change: Callable[[dict[str, Any]], None]) ->
     ],
 )
 def test_a_list_that_is_wrong_about_a_manifest(
-    tmp_path: Path, changed: dict[str, Any], match: str
+    tmp_path, changed: dict[str, Any], match: str
 ) -> None:
     table = TableWriter(tmp_path, FIELDS)
     table.append(ROWS)
@@ -157,7 +155,7 @@ def test_a_list_that_is_wrong_about_a_manifest(
     refused(table, match)
 
 
-def test_totals_of_a_summary_that_are_not_those_of_the_snapshot(tmp_path: Path) -> None:
+def test_totals_of_a_summary_that_are_not_those_of_the_snapshot(tmp_path) -> None:
     table = TableWriter(tmp_path, FIELDS)
     table.append(ROWS)
     path = Path(table.metadata_path)

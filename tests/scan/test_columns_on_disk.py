@@ -21,7 +21,7 @@ from tests.scan.test_filtered_plans import built, filters
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch) -> None:
     """Small tables are read as large ones are."""
     monkeypatch.setattr(planner, "_MANY_ENTRIES", 0)
     monkeypatch.setattr(columns_on_disk, "_LEAST", 1)
@@ -30,7 +30,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def stored(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def stored(monkeypatch) -> list[Any]:
     """What came from the disk."""
     found: list[Any] = []
     plain = filtered_manifest.from_stored
@@ -70,7 +70,7 @@ def packs(folder: Path) -> list[Path]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_filters_leave_the_same_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: list[Any], seed: int
+    tmp_path, monkeypatch, stored: list[Any], seed: int
 ) -> None:
     rng = random.Random(seed)
     metadata = built(tmp_path / "t", rng)
@@ -93,7 +93,7 @@ def test_random_filters_leave_the_same_files(
 
 
 def test_manifests_without_a_file_left_are_not_opened(
-    tmp_path: Path, stored: list[Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path, stored: list[Any], monkeypatch
 ) -> None:
     table = built(tmp_path / "t", random.Random(1)).table()
     plan(fresh(table, tmp_path), id_is(5000))
@@ -112,9 +112,7 @@ def test_manifests_without_a_file_left_are_not_opened(
     assert len(opened) <= 1 + len(left) < 5
 
 
-def test_a_new_manifest_is_unpacked_and_kept_beside_the_others(
-    tmp_path: Path, stored: list[Any]
-) -> None:
+def test_a_new_manifest_is_unpacked_and_kept_beside_the_others(tmp_path, stored: list[Any]) -> None:
     table = built(tmp_path / "t", random.Random(1)).table()
     plan(fresh(table, tmp_path), id_is(5000))
     (pack,) = packs(tmp_path)
@@ -125,9 +123,7 @@ def test_a_new_manifest_is_unpacked_and_kept_beside_the_others(
     assert len(packs(tmp_path)) == 1
 
 
-def test_another_manifest_in_the_place_of_one_is_unpacked_anew(
-    tmp_path: Path, stored: list[Any]
-) -> None:
+def test_another_manifest_in_the_place_of_one_is_unpacked_anew(tmp_path, stored: list[Any]) -> None:
     metadata = built(tmp_path / "t", random.Random(1), manifests=2)
     table = metadata.table()
     before = plan(fresh(table, tmp_path), id_is(5000))
@@ -145,7 +141,7 @@ def test_another_manifest_in_the_place_of_one_is_unpacked_anew(
 
 @pytest.mark.parametrize("damage", [b"", b"\x80", b"\x93\x01\x02", b"x" * 500])
 def test_what_is_damaged_is_unpacked_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: list[Any], damage: bytes
+    tmp_path, monkeypatch, stored: list[Any], damage: bytes
 ) -> None:
     table = built(tmp_path / "t", random.Random(1)).table()
     before = plan(fresh(table, tmp_path), id_is(5000))
@@ -157,7 +153,7 @@ def test_what_is_damaged_is_unpacked_anew(
     assert stored == []
 
 
-def test_without_a_cache_nothing_is_written(tmp_path: Path) -> None:
+def test_without_a_cache_nothing_is_written(tmp_path) -> None:
     table = built(tmp_path / "t", random.Random(1)).table()
     plan(fresh(table, tmp_path, cache="off"), id_is(5000))
     plan(fresh(table, tmp_path, cache_size="0"), id_is(5000))
@@ -165,7 +161,7 @@ def test_without_a_cache_nothing_is_written(tmp_path: Path) -> None:
     assert packs(tmp_path) == []
 
 
-def test_few_entries_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_entries_are_not_written(tmp_path, monkeypatch) -> None:
     table = built(tmp_path / "t", random.Random(1)).table()
     monkeypatch.setattr(columns_on_disk, "_LEAST", 81)
     plan(fresh(table, tmp_path), id_is(5000))

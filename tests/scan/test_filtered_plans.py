@@ -100,9 +100,7 @@ def built(folder: Path, rng: random.Random, manifests: int = 4, count: int = 20)
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kept", [False, True])
-def test_random_filters_leave_the_same_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, kept: bool
-) -> None:
+def test_random_filters_leave_the_same_files(tmp_path, monkeypatch, seed: int, kept: bool) -> None:
     rng = random.Random(seed)
     metadata = built(tmp_path, rng)
     metadata.manifest(position_deletes("d", partition={"region": "eu"}))
@@ -131,9 +129,7 @@ def test_random_filters_leave_the_same_files(
     assert sum(isinstance(each, NarrowEntries) for each in narrow) > 0.6 * len(narrow) > 1
 
 
-def test_a_new_snapshot_decodes_only_its_own_manifests(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_snapshot_decodes_only_its_own_manifests(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(planner, "_MANY_ENTRIES", 0)
     decoded: list[str] = []
 
@@ -165,9 +161,7 @@ def test_a_new_snapshot_decodes_only_its_own_manifests(
     assert 0 < cache.bytes_used < 150 * 1_000
 
 
-def test_what_is_kept_stays_within_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_kept_stays_within_the_cache(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(planner, "_MANY_ENTRIES", 0)
     table = built(tmp_path, random.Random(6), manifests=10).table()
     cache = BoundedCache(60_000)

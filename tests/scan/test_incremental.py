@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ def append(writer: TableWriter, *numbers: int, **more: Any) -> int:
 
 
 @pytest.fixture(params=[1, 2, 3])
-def writer(request: pytest.FixtureRequest, tmp_path: Path) -> TableWriter:
+def writer(request, tmp_path) -> TableWriter:
     return TableWriter(tmp_path / "t", FIELDS, version=request.param)
 
 
@@ -66,7 +65,7 @@ def test_files_under_another_snapshots_id_are_not_lost_silently(writer: TableWri
         added_files(table, snapshot(table, 999), QueryContext())
 
 
-def test_an_encrypted_file_is_refused(tmp_path: Path) -> None:
+def test_an_encrypted_file_is_refused(tmp_path) -> None:
     writer = TableWriter(tmp_path / "t", FIELDS)
     file = writer.data_file([{"x": 1}])
     file.record["key_metadata"] = b"secret"

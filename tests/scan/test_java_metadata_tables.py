@@ -53,7 +53,7 @@ def differences(java: list[dict[str, Any]], own: list[dict[str, Any]]) -> Iterat
                 break
 
 
-def test_they_are_what_java_says(tmp_path: Path) -> None:
+def test_they_are_what_java_says(tmp_path) -> None:
     with tarfile.open(RECORDED) as archive:
         archive.extractall(tmp_path, filter="data")
     recorded = json.loads((tmp_path / "java.json").read_text(encoding="utf-8"))

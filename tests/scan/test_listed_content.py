@@ -27,7 +27,7 @@ QUESTIONS = (
 
 
 @pytest.fixture
-def con(tmp_path: Path) -> Any:
+def con(tmp_path) -> Any:
     with icesql.connect(warehouse=str(tmp_path), read_only=False) as made:
         made.execute("CREATE SCHEMA s")
         yield made
@@ -62,7 +62,7 @@ def edit_list(con: icesql.Connection, edit: Callable[[list[dict[str, Any]]], Non
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("flipped", [(0,), (1,), (2,), (0, 1, 2)])
 def test_rows_are_not_hidden(
-    con: icesql.Connection, tmp_path: Path, version: int, flipped: tuple[int, ...], deletes: bool
+    con: icesql.Connection, tmp_path, version: int, flipped: tuple[int, ...], deletes: bool
 ) -> None:
     filled(con, version, deletes=deletes)
 
@@ -81,9 +81,7 @@ def test_rows_are_not_hidden(
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_deleted_rows_do_not_come_back(
-    con: icesql.Connection, tmp_path: Path, version: int
-) -> None:
+def test_deleted_rows_do_not_come_back(con: icesql.Connection, tmp_path, version: int) -> None:
     filled(con, version, deletes=True)
 
     def reveal(rows: list[dict[str, Any]]) -> None:
@@ -101,7 +99,7 @@ def test_deleted_rows_do_not_come_back(
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_healthy_tables_are_read_as_ever(
-    con: icesql.Connection, tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
+    con: icesql.Connection, tmp_path, version: int, monkeypatch
 ) -> None:
     def unasked(*_: Any) -> None:
         raise AssertionError("a manifest is looked at for its content")
@@ -120,7 +118,7 @@ def test_healthy_tables_are_read_as_ever(
             assert fresh.execute("SELECT * FROM s.t").fetchall() is not None
 
 
-def test_deletes_that_are_left_alone_are_no_fault(con: icesql.Connection, tmp_path: Path) -> None:
+def test_deletes_that_are_left_alone_are_no_fault(con: icesql.Connection, tmp_path) -> None:
     """Of a snapshot whose summary has no totals, too: then the manifest is looked at."""
     filled(con, 2, deletes=True)
 

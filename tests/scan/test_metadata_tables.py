@@ -139,7 +139,7 @@ def test_duckdbs_functions_are_understood(warehouse: Path, connection: Any) -> N
     )
 
 
-def test_a_table_of_such_a_name_wins(tmp_path: Path) -> None:
+def test_a_table_of_such_a_name_wins(tmp_path) -> None:
     catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
     catalog.create_namespace("a")
     catalog.create_namespace("a.t")
@@ -164,7 +164,7 @@ def test_explain_names_the_metadata_table(connection: Any) -> None:
 
 
 def test_rows_are_made_while_they_are_read_and_no_more_of_them_than_a_limit(
-    warehouse: Path, monkeypatch: pytest.MonkeyPatch
+    warehouse: Path, monkeypatch
 ) -> None:
     opened: list[str] = []
     decoded = ManifestReader._decoded
@@ -184,9 +184,7 @@ def test_rows_are_made_while_they_are_read_and_no_more_of_them_than_a_limit(
         assert len(rows) > len(opened) > 1
 
 
-def test_more_rows_than_a_batch_are_all_there(
-    warehouse: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_rows_than_a_batch_are_all_there(warehouse: Path, monkeypatch) -> None:
     sql = "SELECT * FROM shop.orders.entries ORDER BY data_file.file_path, status, snapshot_id"
     with icesql.connect(warehouse=str(warehouse)) as connection:
         expected = connection.execute(sql).fetchall()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from icesql.config import Settings
@@ -22,7 +20,7 @@ from tests.scan.metadata_only import (
 )
 
 
-def test_tasks_are_split_and_packed_by_the_tables_properties(tmp_path: Path) -> None:
+def test_tasks_are_split_and_packed_by_the_tables_properties(tmp_path) -> None:
     built = MetadataOnly(
         tmp_path, properties={TARGET_SIZE: "400", "read.split.open-file-cost": "0"}
     )
@@ -38,14 +36,14 @@ def test_tasks_are_split_and_packed_by_the_tables_properties(tmp_path: Path) -> 
     assert all(one.context is found.context for one in found.tasks)
 
 
-def test_settings_override_the_properties(tmp_path: Path) -> None:
+def test_settings_override_the_properties(tmp_path) -> None:
     built = MetadataOnly(tmp_path, properties={TARGET_SIZE: "400"})
     built.manifest(data_file("a"))
     query = QueryContext(settings=Settings(split_target_size=1 << 20))
     assert len(planned(built.table(), query=query).tasks) == 1
 
 
-def test_a_property_that_is_no_number_fails_where_tasks_are_made(tmp_path: Path) -> None:
+def test_a_property_that_is_no_number_fails_where_tasks_are_made(tmp_path) -> None:
     built = MetadataOnly(tmp_path, properties={TARGET_SIZE: "much"})
     built.manifest(data_file("a"))
     found = planned(built.table())
@@ -54,7 +52,7 @@ def test_a_property_that_is_no_number_fails_where_tasks_are_made(tmp_path: Path)
         found.tasks
 
 
-def test_rows_are_counted_only_when_the_manifests_know(tmp_path: Path) -> None:
+def test_rows_are_counted_only_when_the_manifests_know(tmp_path) -> None:
     for number, (entries, expected) in enumerate(
         [
             ([data_file("a"), data_file("b", record_count=3)], 13),
@@ -68,7 +66,7 @@ def test_rows_are_counted_only_when_the_manifests_know(tmp_path: Path) -> None:
     assert planned(built.table()).record_count is None
 
 
-def test_projected_bytes_are_those_of_the_projected_columns(tmp_path: Path) -> None:
+def test_projected_bytes_are_those_of_the_projected_columns(tmp_path) -> None:
     built = MetadataOnly(tmp_path, fields=[column(1, "id"), column(2, "region", "string")])
     built.manifest(
         data_file("a", column_sizes={1: 70, 2: 300}),
@@ -84,7 +82,7 @@ def test_projected_bytes_are_those_of_the_projected_columns(tmp_path: Path) -> N
     assert planned(table, projection=nothing_stored).projected_bytes == 0
 
 
-def test_the_leaves_of_nested_columns_are_what_is_stored(tmp_path: Path) -> None:
+def test_the_leaves_of_nested_columns_are_what_is_stored(tmp_path) -> None:
     nested = {
         "type": "struct",
         "fields": [

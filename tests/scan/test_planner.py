@@ -79,12 +79,12 @@ def remembering(table: Table) -> tuple[Table, list[str]]:
 
 
 @pytest.fixture
-def built(tmp_path: Path) -> MetadataOnly:
+def built(tmp_path) -> MetadataOnly:
     return MetadataOnly(tmp_path)
 
 
 @pytest.fixture
-def regions(tmp_path: Path) -> tuple[MetadataOnly, dict[str, str]]:
+def regions(tmp_path) -> tuple[MetadataOnly, dict[str, str]]:
     """Two manifests by region: eu and us, and only us."""
     built = MetadataOnly(tmp_path, specs={0: BY_REGION})
     mixed = built.manifest(
@@ -163,7 +163,7 @@ def test_pruning_can_be_switched_off(regions: tuple[MetadataOnly, dict[str, str]
         assert {task.residual for task in found.files} == {ALWAYS_TRUE}
 
 
-def test_a_table_without_a_snapshot_has_no_files(tmp_path: Path) -> None:
+def test_a_table_without_a_snapshot_has_no_files(tmp_path) -> None:
     table = MetadataOnly(tmp_path).table(**{"current-snapshot-id": -1, "snapshots": []})
     found = planned(table)
     assert (found.files, found.tasks, found.report.snapshot_id) == ((), (), None)
@@ -180,7 +180,7 @@ def test_manifests_without_live_files_are_not_opened(built: MetadataOnly) -> Non
 # ------------------------------------------------------------------ specs and schemas
 
 
-def test_each_manifest_is_pruned_by_its_own_spec(tmp_path: Path) -> None:
+def test_each_manifest_is_pruned_by_its_own_spec(tmp_path) -> None:
     bucket = [{"source-id": 1, "field-id": 1001, "transform": "bucket[4]", "name": "id_bucket"}]
     built = MetadataOnly(tmp_path, specs={0: [], 1: BY_REGION, 2: bucket})
     built.manifest(data_file("plain"))
@@ -192,7 +192,7 @@ def test_each_manifest_is_pruned_by_its_own_spec(tmp_path: Path) -> None:
     assert paths(planned(table, id_is(34))) == ["plain", "eu", "us", "b3"]
 
 
-def test_a_spec_whose_column_was_dropped_still_opens(tmp_path: Path) -> None:
+def test_a_spec_whose_column_was_dropped_still_opens(tmp_path) -> None:
     built = MetadataOnly(tmp_path, specs={0: BY_REGION})
     built.manifest(data_file("eu", region("eu"), **id_bounds(1, 9)), data_file("n", region(None)))
     built.fields = [column(1, "id")]
@@ -241,7 +241,7 @@ def test_delete_manifests_are_read_only_when_a_data_file_is_left(built: Metadata
     assert deletes in read
 
 
-def test_deletes_are_counted_as_java_counts_them(tmp_path: Path) -> None:
+def test_deletes_are_counted_as_java_counts_them(tmp_path) -> None:
     built = MetadataOnly(tmp_path, version=3)
     built.manifest(data_file("a"), data_file("b"))
     built.manifest(
@@ -264,7 +264,7 @@ def test_deletes_are_counted_as_java_counts_them(tmp_path: Path) -> None:
     assert found.record_count is None
 
 
-def test_deletes_of_pruned_partitions_are_skipped(tmp_path: Path) -> None:
+def test_deletes_of_pruned_partitions_are_skipped(tmp_path) -> None:
     built = MetadataOnly(tmp_path, specs={0: BY_REGION})
     built.manifest(data_file("eu", region("eu")), data_file("us", region("us")))
     built.manifest(
@@ -309,7 +309,7 @@ def test_an_equality_delete_is_skipped_by_its_keys_but_not_by_other_columns(
     assert deletes(id_is(5) | region_is("eu")) == ["e"]
 
 
-def test_deletes_of_void_specs_reach_every_partition(tmp_path: Path) -> None:
+def test_deletes_of_void_specs_reach_every_partition(tmp_path) -> None:
     void = [{"source-id": 2, "field-id": 1000, "transform": "void", "name": "region"}]
     built = MetadataOnly(tmp_path, specs={0: BY_REGION, 1: void})
     built.manifest(data_file("eu", region("eu")))
@@ -439,7 +439,7 @@ class OnDisk(Remote):
 
 @pytest.mark.parametrize("evicted", [(), ("-m1.avro", "-m4.avro")])
 def test_manifests_on_disk_are_read_without_a_request_or_a_thread(
-    built: MetadataOnly, monkeypatch: pytest.MonkeyPatch, evicted: tuple[str, ...]
+    built: MetadataOnly, monkeypatch, evicted: tuple[str, ...]
 ) -> None:
     for number in range(6):
         built.manifest(data_file(f"f{number}"))
@@ -544,7 +544,7 @@ def test_the_deletes_of_a_plan_are_without_metrics(built: MetadataOnly) -> None:
     assert (delete.equality_ids, delete.record_count) == ((1,), 10)
 
 
-def test_small_plans_import_nothing_slow(tmp_path: Path) -> None:
+def test_small_plans_import_nothing_slow(tmp_path) -> None:
     built = MetadataOnly(tmp_path, specs={0: BY_REGION})
     built.manifest(data_file("eu", region("eu"), **id_bounds(1, 9)))
     built.manifest(position_deletes("p", partition=region("eu")), sequence_number=2)

@@ -16,7 +16,7 @@ from tests.scan.metadata_only import (
 )
 
 
-def test_a_report_is_json_under_javas_keys(tmp_path: Path) -> None:
+def test_a_report_is_json_under_javas_keys(tmp_path) -> None:
     built = MetadataOnly(tmp_path)
     built.manifest(data_file("a", **id_bounds(1, 9)), data_file("b", **id_bounds(11, 19)))
     built.manifest(position_deletes("p"), sequence_number=2)
@@ -30,7 +30,7 @@ def test_a_report_is_json_under_javas_keys(tmp_path: Path) -> None:
     assert written == json.loads(Path(__file__).with_name("java_report.json").read_text())
 
 
-def test_reports_travel(tmp_path: Path) -> None:
+def test_reports_travel(tmp_path) -> None:
     built = MetadataOnly(tmp_path)
     built.manifest(data_file("a"))
     report = planned(built.table()).report
@@ -38,7 +38,7 @@ def test_reports_travel(tmp_path: Path) -> None:
     assert report.filter == "true"
 
 
-def test_files_count_as_often_as_they_are_read_and_once_as_a_path(tmp_path: Path) -> None:
+def test_files_count_as_often_as_they_are_read_and_once_as_a_path(tmp_path) -> None:
     built = MetadataOnly(tmp_path)
     built.manifest(data_file("a"), data_file("b"))
     report = planned(built.table()).report

@@ -55,7 +55,7 @@ def test_the_page_has_every_type() -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_a_column_is_what_the_page_says(tmp_path: Path, name: str) -> None:
+def test_a_column_is_what_the_page_says(tmp_path, name: str) -> None:
     physical, logical, limits, *_ = page()[name]
     (file,) = written(metadata(tmp_path, f"1 c {name}"), table_of(name))
     found = cells(file.path)
@@ -78,7 +78,7 @@ def test_a_column_is_what_the_page_says(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_copy_differs_where_the_page_says(tmp_path: Path, name: str) -> None:
+def test_copy_differs_where_the_page_says(tmp_path, name: str) -> None:
     own_physical, own_logical, _, physical, logical, limits = page()[name]
     path = str(tmp_path / "x.parquet")
     with duckdb.connect() as con:
@@ -93,7 +93,7 @@ def test_copy_differs_where_the_page_says(tmp_path: Path, name: str) -> None:
     assert chunk.statistics.has_min_max is (limits == "=")
 
 
-def test_what_is_nested_has_counts_unless_it_repeats(tmp_path: Path) -> None:
+def test_what_is_nested_has_counts_unless_it_repeats(tmp_path) -> None:
     table = metadata(
         tmp_path,
         "1 s struct<2 d double!, 3 t string>, 4 l list<5 double!>, 6 m map<7 string, 8 long>, "
@@ -121,7 +121,7 @@ def test_what_is_nested_has_counts_unless_it_repeats(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_geometries_and_variants_are_what_the_page_says(tmp_path: Path) -> None:
+def test_geometries_and_variants_are_what_the_page_says(tmp_path) -> None:
     fields = "1 g geometry, 2 v variant"
     point = struct.pack("<BIdd", 1, 1, 3.0, -4.0)
     rows = pa.table(

@@ -16,7 +16,7 @@ from icesql.storage.open import Storage
 from icesql.write.position_deletes import write_position_deletes
 
 
-def test_a_delete_file(tmp_path: Path) -> None:
+def test_a_delete_file(tmp_path) -> None:
     specs = {
         0: PartitionSpec(),
         3: PartitionSpec(3, (PartitionField((1,), 1000, "identity", "p"),)),

@@ -108,7 +108,7 @@ def all_files(tmp_path: Path) -> list[Path]:
 # ------------------------------------------------------------------ files
 
 
-def test_the_schema_of_a_file(tmp_path: Path) -> None:
+def test_the_schema_of_a_file(tmp_path) -> None:
     struct = t.StructType((column(20, "in side", t.STRING), column(21, "gone", t.UNKNOWN)))
     table = metadata(
         tmp_path,
@@ -150,13 +150,13 @@ def test_the_schema_of_a_file(tmp_path: Path) -> None:
     assert set(file.column_sizes or ()) == {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 31, 32}
 
 
-def test_types_that_are_not_written(tmp_path: Path) -> None:
+def test_types_that_are_not_written(tmp_path) -> None:
     table = metadata(tmp_path, "1 x list<2 unknown>")
     with pytest.raises(UnsupportedTableError, match="writing column x"):
         write_task(task_of(table), [])
 
 
-def test_files_roll_at_the_target_size(tmp_path: Path) -> None:
+def test_files_roll_at_the_target_size(tmp_path) -> None:
     draw = random.Random(1)
     rows = pa.table({"i": [draw.randrange(2**62) for _ in range(60_000)]})
     table = metadata(
@@ -180,7 +180,7 @@ def test_files_roll_at_the_target_size(tmp_path: Path) -> None:
     assert sorted(r["i"] for r in rows_of(several)) == sorted(rows["i"].to_pylist())
 
 
-def test_small_writes_make_one_file(tmp_path: Path) -> None:
+def test_small_writes_make_one_file(tmp_path) -> None:
     table = metadata(tmp_path, "1 i long")
     (file,) = written(table, pa.table({"i": range(10)}), size=1, threads=4)
     assert file.path.startswith(f"{table.location}/data/00000-0-")
@@ -189,7 +189,7 @@ def test_small_writes_make_one_file(tmp_path: Path) -> None:
     assert written(table, pa.table({"i": pa.array([], pa.int64())})) == []
 
 
-def test_properties_are_kept(tmp_path: Path) -> None:
+def test_properties_are_kept(tmp_path) -> None:
     properties = {
         "write.parquet.compression-codec": "SNAPPY",
         "write.parquet.bloom-filter-enabled.column.s": "true",
@@ -219,7 +219,7 @@ def test_properties_are_kept(tmp_path: Path) -> None:
         ("write.parquet.compression-level", "best"),
     ],
 )
-def test_properties_that_cannot_be_kept(tmp_path: Path, key: str, value: str) -> None:
+def test_properties_that_cannot_be_kept(tmp_path, key: str, value: str) -> None:
     with pytest.raises(UnsupportedTableError):
         task_of(metadata(tmp_path, "1 s string", **{key: value}))
 
@@ -238,7 +238,7 @@ def metrics_of(file: DataFile, field_id: int, type: t.IcebergType) -> str:
     ("schema", "mode", "values", "field_id", "metrics"), read_table(__file__, "metrics.tsv")
 )
 def test_metrics_are_those_of_the_rows(
-    tmp_path: Path, schema: str, mode: str, values: str, field_id: str, metrics: str
+    tmp_path, schema: str, mode: str, values: str, field_id: str, metrics: str
 ) -> None:
     kind, number = schema.partition(" c ")[2], int(field_id)
     rows = pa.table({"c": array(kind, literal_eval(values))})
@@ -250,7 +250,7 @@ def test_metrics_are_those_of_the_rows(
         assert (number in file.column_sizes) is (mode != "none")
 
 
-def test_metrics_of_random_rows(tmp_path: Path) -> None:
+def test_metrics_of_random_rows(tmp_path) -> None:
     draw = random.Random(3)
     nan = math.nan
     struct = t.StructType((column(20, "d", t.DOUBLE), column(21, "s", t.STRING)))
@@ -338,7 +338,7 @@ def _internal(value: Any) -> Any:
             return value
 
 
-def test_bounds_of_several_row_groups(tmp_path: Path) -> None:
+def test_bounds_of_several_row_groups(tmp_path) -> None:
     """Neither the last group's alone, nor those of decimals compared as bytes."""
     wide = t.DecimalType(38, 0)
     table = metadata(
@@ -365,7 +365,7 @@ def test_bounds_of_several_row_groups(tmp_path: Path) -> None:
     assert file.nan_value_counts == {3: 3000}
 
 
-def test_values_too_long_for_the_footer_have_counts_alone(tmp_path: Path) -> None:
+def test_values_too_long_for_the_footer_have_counts_alone(tmp_path) -> None:
     table = metadata(tmp_path, "1 s string")
     (file,) = written(table, pa.table({"s": ["x" * 10_000, "a", None]}))
     assert file.null_value_counts == {1: 1}
@@ -376,7 +376,7 @@ def test_values_too_long_for_the_footer_have_counts_alone(tmp_path: Path) -> Non
 # ------------------------------------------------------------------ partitions
 
 
-def test_partitions(tmp_path: Path) -> None:
+def test_partitions(tmp_path) -> None:
     fields = "1 ts timestamptz, 2 s string, 3 i long, 4 st struct<5 d date>"
     spec = "1 day ts_day, 2 identity data#1, 3 bucket[4] i_bucket, 5 month d_month"
     table = metadata(tmp_path, fields, spec=spec)
@@ -424,7 +424,7 @@ def test_partitions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["z" * 400, "\u00e9" * 60, "\u4f60" * 200, "a%" * 150])
-def test_a_partition_of_a_text_longer_than_names_of_folders(tmp_path: Path, text: str) -> None:
+def test_a_partition_of_a_text_longer_than_names_of_folders(tmp_path, text: str) -> None:
     table = metadata(tmp_path, "1 s string", spec="1 identity s")
     other = text + "!"
     files = written(table, pa.table({"s": [text, other, text]}))
@@ -436,7 +436,7 @@ def test_a_partition_of_a_text_longer_than_names_of_folders(tmp_path: Path, text
         assert quote_plus(text).startswith(folder)
 
 
-def test_partitions_of_odd_values(tmp_path: Path) -> None:
+def test_partitions_of_odd_values(tmp_path) -> None:
     fields = "1 d double, 2 x binary, 3 b boolean"
     spec = "1 identity d, 2 identity x, 3 void b"
     table = metadata(tmp_path, fields, spec=spec)
@@ -450,7 +450,7 @@ def test_partitions_of_odd_values(tmp_path: Path) -> None:
     assert any(f"/x={text}/b=null/" in each.path for each in files)
 
 
-def test_partitions_of_both_zeros(tmp_path: Path) -> None:
+def test_partitions_of_both_zeros(tmp_path) -> None:
     """Java reads a column of an identity partition from the tuple, so the signs stay apart."""
     table = metadata(tmp_path, "1 d double", spec="1 identity d")
     rows = pa.table({"d": [0.0, -0.0, 0.0, math.nan, -0.0, math.nan]})
@@ -462,7 +462,7 @@ def test_partitions_of_both_zeros(tmp_path: Path) -> None:
             assert {str(row["d"]) for row in rows_of([each])} == {str(each.partition[0])}
 
 
-def test_more_partitions_than_memory(tmp_path: Path) -> None:
+def test_more_partitions_than_memory(tmp_path) -> None:
     """What does not fit waits on disk, and nothing of that is left."""
     draw = random.Random(9)
     table = metadata(tmp_path, "1 p int, 2 s string", spec="1 identity p")
@@ -484,7 +484,7 @@ def test_more_partitions_than_memory(tmp_path: Path) -> None:
         assert [row["s"] for row in rows_of([each])] == by_partition[each.partition[0]]
 
 
-def test_sorted_rows(tmp_path: Path) -> None:
+def test_sorted_rows(tmp_path) -> None:
     nan = math.nan
     order = "1 truncate[2] asc nulls-last, 2 identity desc nulls-last"
     table = metadata(tmp_path, "1 s string, 2 d double", order=order)
@@ -501,7 +501,7 @@ def test_sorted_rows(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_each_sorted_file_is_sorted_whole(tmp_path: Path) -> None:
+def test_each_sorted_file_is_sorted_whole(tmp_path) -> None:
     draw = random.Random(2)
     order = "1 identity asc nulls-first"
     table = metadata(tmp_path, "1 i long, 2 s string", order=order)
@@ -517,14 +517,14 @@ def test_each_sorted_file_is_sorted_whole(tmp_path: Path) -> None:
     assert kept == sorted(-1 if v is None else v for v in rows["i"].to_pylist())
 
 
-def test_an_order_by_an_unknown_transform_is_not_claimed(tmp_path: Path) -> None:
+def test_an_order_by_an_unknown_transform_is_not_claimed(tmp_path) -> None:
     order = "1 zorder asc nulls-first"
     table = metadata(tmp_path, "1 i long", order=order)
     (file,) = written(table, pa.table({"i": [2, 1]}))
     assert file.sort_order_id == 0
 
 
-def test_object_storage_folders(tmp_path: Path) -> None:
+def test_object_storage_folders(tmp_path) -> None:
     import re
 
     properties = {"write.object-storage.enabled": "true"}
@@ -549,7 +549,7 @@ def test_object_storage_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spec", ["", "1 truncate[10000] p"], ids=["plain", "partitioned"])
-def test_a_failure_leaves_no_file(tmp_path: Path, spec: Any) -> None:
+def test_a_failure_leaves_no_file(tmp_path, spec: Any) -> None:
     table = metadata(tmp_path, "1 i int", spec=spec, **{"write.target-file-size-bytes": "5000"})
     good = pa.table({"i": range(50_000)}).to_batches(max_chunksize=5000)
 
@@ -562,7 +562,7 @@ def test_a_failure_leaves_no_file(tmp_path: Path, spec: Any) -> None:
     assert all_files(tmp_path) == []
 
 
-def test_a_cancelled_write_leaves_no_file(tmp_path: Path) -> None:
+def test_a_cancelled_write_leaves_no_file(tmp_path) -> None:
     table = metadata(tmp_path, "1 i long", **{"write.target-file-size-bytes": "5000"})
     query = QueryContext()
 
@@ -577,7 +577,7 @@ def test_a_cancelled_write_leaves_no_file(tmp_path: Path) -> None:
     assert all_files(tmp_path) == []
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written(tmp_path) -> None:
     table = metadata(tmp_path, "1 i long")
     Path(table.location).parent.mkdir(parents=True)
     Path(table.location).write_text("a file, no folder")
@@ -585,7 +585,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         write_task(task_of(table), [pa.record_batch({"i": [1]})])
 
 
-def test_a_task_crosses_to_other_processes(tmp_path: Path) -> None:
+def test_a_task_crosses_to_other_processes(tmp_path) -> None:
     table = metadata(tmp_path, "1 i long", spec="1 bucket[3] b")
     task = pickle.loads(pickle.dumps(task_of(table)))
     result = pickle.loads(pickle.dumps(write_task(task, [pa.record_batch({"i": range(100)})])))

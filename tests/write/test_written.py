@@ -85,7 +85,7 @@ class Touch:
         return os.system, (f"touch {self.path}",)
 
 
-def test_a_pickle_is_not_unpickled(tmp_path: Path) -> None:
+def test_a_pickle_is_not_unpickled(tmp_path) -> None:
     payload = pickle.dumps(Touch(tmp_path / "canary"))
     with pytest.raises(InternalError):
         decoded(payload)

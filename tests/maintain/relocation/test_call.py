@@ -18,11 +18,11 @@ from tests.warm import icesql as command
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Any:
+def table(tmp_path) -> Any:
     return with_deletes(tmp_path, 2)
 
 
-def test_a_copy_is_verified_and_restored_without_its_source(table: Any, tmp_path: Path) -> None:
+def test_a_copy_is_verified_and_restored_without_its_source(table: Any, tmp_path) -> None:
     target, warehouse = str(tmp_path / "copy"), str(tmp_path / "wh")
     with icesql.connect(warehouse=warehouse) as con:
         (done,) = con.execute(
@@ -55,7 +55,7 @@ def test_a_copy_is_verified_and_restored_without_its_source(table: Any, tmp_path
 
 
 @pytest.mark.parametrize("cut", ["data", "metadata"])
-def test_a_damaged_copy_is_told(cut: str, table: Any, tmp_path: Path) -> None:
+def test_a_damaged_copy_is_told(cut: str, table: Any, tmp_path) -> None:
     target = tmp_path / "copy"
     with icesql.connect() as con:
         con.execute("CALL system.copy_table(?, ?)", [table.folder, str(target)])
@@ -72,7 +72,7 @@ def test_a_damaged_copy_is_told(cut: str, table: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("access", "argument"), read_table(__file__, "access.tsv"))
-def test_access_is_asked(access: str, argument: str, table: Any, tmp_path: Path) -> None:
+def test_access_is_asked(access: str, argument: str, table: Any, tmp_path) -> None:
     warehouse = str(tmp_path / "wh")
     given = literal_eval(access.replace("{wh}", warehouse))
     with icesql.connect(warehouse=warehouse, **given) as con:
@@ -87,7 +87,7 @@ def test_access_is_asked(access: str, argument: str, table: Any, tmp_path: Path)
     assert not (tmp_path / "copy").exists()
 
 
-def test_a_copy_within_the_roots_is_made(table: Any, tmp_path: Path) -> None:
+def test_a_copy_within_the_roots_is_made(table: Any, tmp_path) -> None:
     warehouse = str(tmp_path / "wh")
     with icesql.connect(warehouse=warehouse, confine=[tmp_path], read_only=False) as con:
         con.execute(f"CALL system.copy_table('ns.t', '{tmp_path}/copy', verify => true)")
@@ -95,7 +95,7 @@ def test_a_copy_within_the_roots_is_made(table: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("sql", "problem"), read_table(__file__, "refused.tsv"))
-def test_what_cannot_be_is_refused(sql: str, problem: str, table: Any, tmp_path: Path) -> None:
+def test_what_cannot_be_is_refused(sql: str, problem: str, table: Any, tmp_path) -> None:
     with (
         icesql.connect(warehouse=str(tmp_path / "wh")) as con,
         pytest.raises(errors.Error, match=problem),
@@ -104,7 +104,7 @@ def test_what_cannot_be_is_refused(sql: str, problem: str, table: Any, tmp_path:
     assert not (tmp_path / "copy").exists()
 
 
-def test_the_commands(table: Any, tmp_path: Path) -> None:
+def test_the_commands(table: Any, tmp_path) -> None:
     target, where = tmp_path / "it's a copy", ("--warehouse", tmp_path / "wh")
     done = command("copy", "ns.t", "TO", target, *where, "--verify", "--format", "json")
     assert done.returncode == 0, done.stderr

@@ -16,7 +16,7 @@ from tests.maintain.relocation.test_copy import history
 
 
 @pytest.fixture(params=["none", "gzip"])
-def con(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[icesql.Connection]:
+def con(request, tmp_path) -> Iterator[icesql.Connection]:
     (tmp_path / "lake").mkdir()
     with icesql.connect(
         uri=f"sqlite:///{tmp_path}/lake/c.db",
@@ -42,7 +42,7 @@ def current(tmp_path: Path) -> str:
     return SqliteCatalog(str(tmp_path / "lake" / "c.db")).load(("s", "t")).metadata_location
 
 
-def test_all_of_it_comes_along(con: icesql.Connection, tmp_path: Path) -> None:
+def test_all_of_it_comes_along(con: icesql.Connection, tmp_path) -> None:
     target = tmp_path / "copy"
     for round_ in range(2):
         (done,) = con.execute(
@@ -74,7 +74,7 @@ def test_all_of_it_comes_along(con: icesql.Connection, tmp_path: Path) -> None:
         assert (100,) in other.execute("SELECT id FROM t VERSION AS OF 'side'").fetchall()
 
 
-def test_a_restored_table_is_written_to_and_copied(con: icesql.Connection, tmp_path: Path) -> None:
+def test_a_restored_table_is_written_to_and_copied(con: icesql.Connection, tmp_path) -> None:
     first, second = str(tmp_path / "copy"), str(tmp_path / "copy2")
     con.execute("CALL system.copy_table('s.t', ?)", [first])
     con.execute("DROP TABLE s.t PURGE")

@@ -69,7 +69,7 @@ def metadata_rows(path: Path | str, location: str) -> dict[str, list[str]]:
 
 
 @pytest.fixture(params=[(1, False), (2, False), (2, True), (3, False), (3, True)])
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+def table(request, tmp_path) -> Any:
     version, partitioned = request.param
     made = with_deletes(tmp_path, version, partitioned=partitioned)
     made.tag("first", made.snapshots[0]["snapshot-id"])
@@ -77,7 +77,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return made
 
 
-def test_every_snapshot_reads_the_same_when_the_source_is_gone(table: Any, tmp_path: Path) -> None:
+def test_every_snapshot_reads_the_same_when_the_source_is_gone(table: Any, tmp_path) -> None:
     target = tmp_path / "copy"
     before, told = history(table.folder), metadata_rows(table.folder, table.folder)
     done = copied(table.folder, target)
@@ -110,7 +110,7 @@ def deletes(folder: Path) -> list[Path]:
     ]
 
 
-def test_the_copy_is_read_by_others_and_written_to(table: Any, tmp_path: Path) -> None:
+def test_the_copy_is_read_by_others_and_written_to(table: Any, tmp_path) -> None:
     from pyiceberg.table import StaticTable
 
     target = tmp_path / "warehouse" / "ns" / "t"
@@ -133,7 +133,7 @@ def test_the_copy_is_read_by_others_and_written_to(table: Any, tmp_path: Path) -
         assert count[0] > 0
 
 
-def test_again_only_what_is_new_is_copied(table: Any, tmp_path: Path) -> None:
+def test_again_only_what_is_new_is_copied(table: Any, tmp_path) -> None:
     target = tmp_path / "copy"
     first = copied(table.folder, target)
     again = copied(table.folder, target)
@@ -172,7 +172,7 @@ def _sums(folder: Path | str) -> dict[int, tuple[dict[str, str], int, int, int]]
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_summaries_have_the_sizes_of_the_copys_files(tmp_path: Path, version: int) -> None:
+def test_summaries_have_the_sizes_of_the_copys_files(tmp_path, version: int) -> None:
     source, target = tmp_path / "wh", tmp_path / "a much longer place than that of the table" / "t"
     source.mkdir()
     with icesql.connect(warehouse=str(source)) as con:
@@ -208,7 +208,7 @@ def test_summaries_have_the_sizes_of_the_copys_files(tmp_path: Path, version: in
                 }
 
 
-def test_a_file_that_went_away_in_the_copy_comes_back(tmp_path: Path) -> None:
+def test_a_file_that_went_away_in_the_copy_comes_back(tmp_path) -> None:
     table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
     copied(table.folder, target)
     gone = list((target / "data").iterdir())
@@ -220,7 +220,7 @@ def test_a_file_that_went_away_in_the_copy_comes_back(tmp_path: Path) -> None:
     assert history(target) == history(table.folder)
 
 
-def test_since_a_snapshot_that_the_copy_has_not_is_refused(tmp_path: Path) -> None:
+def test_since_a_snapshot_that_the_copy_has_not_is_refused(tmp_path) -> None:
     table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
     for since in ("latest", 5):
         with pytest.raises(errors.SnapshotNotFoundError, match="leave SINCE out"):
@@ -232,7 +232,7 @@ def test_since_a_snapshot_that_the_copy_has_not_is_refused(tmp_path: Path) -> No
     assert (done.copied, done.rewritten, done.present) == (0, 0, 0)
 
 
-def test_the_target_is_empty_or_a_copy_of_this_table(tmp_path: Path) -> None:
+def test_the_target_is_empty_or_a_copy_of_this_table(tmp_path) -> None:
     one, target = with_deletes(tmp_path / "one", 2), tmp_path / "copy"
     other = with_deletes(tmp_path / "other", 2)
     (tmp_path / "full").mkdir()
@@ -251,7 +251,7 @@ def test_the_target_is_empty_or_a_copy_of_this_table(tmp_path: Path) -> None:
     assert history(target) == before
 
 
-def test_a_copy_that_was_written_to_stays(tmp_path: Path) -> None:
+def test_a_copy_that_was_written_to_stays(tmp_path) -> None:
     table, target = with_deletes(tmp_path, 2), tmp_path / "wh2" / "ns" / "t"
     copied(table.folder, target)
     with icesql.connect(warehouse=str(tmp_path / "wh2")) as con:
@@ -264,7 +264,7 @@ def test_a_copy_that_was_written_to_stays(tmp_path: Path) -> None:
         assert con.execute("SELECT count(*) FROM ns.t WHERE p = 'mine'").fetchone() == (1,)
 
 
-def test_a_table_that_was_set_back_needs_a_place_of_its_own(tmp_path: Path) -> None:
+def test_a_table_that_was_set_back_needs_a_place_of_its_own(tmp_path) -> None:
     table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
     copied(table.folder, target)
     before = history(target)
@@ -273,7 +273,7 @@ def test_a_table_that_was_set_back_needs_a_place_of_its_own(tmp_path: Path) -> N
     assert history(target) == before
 
 
-def test_later_versions_in_a_log_are_left_out(tmp_path: Path) -> None:
+def test_later_versions_in_a_log_are_left_out(tmp_path) -> None:
     table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
     later = Path(table.folder) / "metadata" / "v99.metadata.json"
     shutil.copy(Path(table.folder) / "metadata" / "v2.metadata.json", later)
@@ -295,7 +295,7 @@ def change_metadata(table: Any, change: Any) -> None:
     path.write_text(json.dumps(document))
 
 
-def test_files_of_other_folders_meet_in_no_name(tmp_path: Path) -> None:
+def test_files_of_other_folders_meet_in_no_name(tmp_path) -> None:
     table = new_table(tmp_path, 3)
     made = [table.data_file(rows(10 * n, 10)) for n in range(4)]
     names = ("x/1.parquet", "y/1.parquet", "x/y/1.parquet")
@@ -316,7 +316,7 @@ def test_files_of_other_folders_meet_in_no_name(tmp_path: Path) -> None:
     assert len({*(target / "outside").rglob("1.parquet")}) == 3
 
 
-def test_places_of_new_files_are_the_copys_own(tmp_path: Path) -> None:
+def test_places_of_new_files_are_the_copys_own(tmp_path) -> None:
     table = new_table(tmp_path, 2)
     table.append(rows(0, 3))
     inside, elsewhere = f"{table.folder}/somewhere", str(tmp_path / "elsewhere")
@@ -334,7 +334,7 @@ def test_places_of_new_files_are_the_copys_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", [place for (place,) in read_table(__file__, "hostile.tsv")])
-def test_nothing_is_written_outside_of_the_target(named: str, tmp_path: Path) -> None:
+def test_nothing_is_written_outside_of_the_target(named: str, tmp_path) -> None:
     table = new_table(tmp_path, 2)
     file = table.data_file(rows(0, 3))
     first = table.append(rows(10, 3))
@@ -360,7 +360,7 @@ def test_nothing_is_written_outside_of_the_target(named: str, tmp_path: Path) ->
     assert first
 
 
-def test_a_link_in_the_target_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_in_the_target_is_not_followed(tmp_path) -> None:
     table, target, victim = with_deletes(tmp_path, 2), tmp_path / "copy", tmp_path / "victim"
     victim.mkdir()
     target.mkdir()
@@ -370,7 +370,7 @@ def test_a_link_in_the_target_is_not_followed(tmp_path: Path) -> None:
     assert not [*victim.iterdir()]
 
 
-def test_a_path_to_something_else_is_not_copied(tmp_path: Path) -> None:
+def test_a_path_to_something_else_is_not_copied(tmp_path) -> None:
     table, secret = new_table(tmp_path, 2), tmp_path / "secret.txt"
     secret.write_text("a secret of this machine")
     file = table.data_file(rows(0, 3))
@@ -384,7 +384,7 @@ def test_a_path_to_something_else_is_not_copied(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ what stops a copy
 
 
-def test_a_vanished_file_is_named_and_the_next_copy_goes_on(tmp_path: Path) -> None:
+def test_a_vanished_file_is_named_and_the_next_copy_goes_on(tmp_path) -> None:
     table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
     files = sorted(Path(table.folder, "data").iterdir(), key=lambda each: each.stat().st_mtime_ns)
     kept = files[-1].read_bytes()
@@ -399,7 +399,7 @@ def test_a_vanished_file_is_named_and_the_next_copy_goes_on(tmp_path: Path) -> N
     assert history(target) == history(table.folder)
 
 
-def test_encryption_and_orc_deletes_are_refused_by_name(tmp_path: Path) -> None:
+def test_encryption_and_orc_deletes_are_refused_by_name(tmp_path) -> None:
     table = new_table(tmp_path, 3)
     table.append(rows(0, 3))
     change_metadata(
@@ -416,7 +416,7 @@ def test_encryption_and_orc_deletes_are_refused_by_name(tmp_path: Path) -> None:
         copied(other.folder, tmp_path / "copy2")
 
 
-def test_two_copies_at_once_leave_one_whole_table(tmp_path: Path) -> None:
+def test_two_copies_at_once_leave_one_whole_table(tmp_path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
@@ -428,7 +428,7 @@ def test_two_copies_at_once_leave_one_whole_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_a_file_that_a_listing_leaves_out_is_looked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_gone: bool
+    tmp_path, monkeypatch, is_gone: bool
 ) -> None:
     table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
     real = module.CopyFolder.list
@@ -450,9 +450,7 @@ def test_a_file_that_a_listing_leaves_out_is_looked_for(
         assert history(target) == history(table.folder)
 
 
-def test_a_manifest_in_the_copy_has_its_files_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_manifest_in_the_copy_has_its_files_there(tmp_path, monkeypatch) -> None:
     table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
     copied(table.folder, target)
     table.commit([table.data_file(rows(500 + n, 1)) for n in range(9)])
@@ -492,7 +490,7 @@ copy_table(open_table(sys.argv[1]), CopyRequest(sys.argv[2]), QueryContext())
 """
 
 
-def test_a_first_copy_that_was_killed_goes_on(tmp_path: Path) -> None:
+def test_a_first_copy_that_was_killed_goes_on(tmp_path) -> None:
     table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
     for after in (1, 2, 5, 9):
         arguments = [sys.executable, "-c", CHILD, table.folder, str(target), str(after)]
@@ -503,7 +501,7 @@ def test_a_first_copy_that_was_killed_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("after", [1, 2, 5, 9, 15, 18, 20, 21])
-def test_a_copy_that_was_killed_goes_on(after: int, tmp_path: Path) -> None:
+def test_a_copy_that_was_killed_goes_on(after: int, tmp_path) -> None:
     table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
     copied(table.folder, target)
     old = history(target)
@@ -521,7 +519,7 @@ def test_a_copy_that_was_killed_goes_on(after: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("since", [None, "latest"])
 def test_deletes_that_spell_their_files_otherwise_stay(
-    version: int, since: str | None, tmp_path: Path
+    version: int, since: str | None, tmp_path
 ) -> None:
     table, target = new_table(tmp_path, version), tmp_path / "copy"
     table.location = "/lake/ns/t"

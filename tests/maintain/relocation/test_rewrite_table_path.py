@@ -59,7 +59,7 @@ def with_log(table: Any) -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("partitioned", [False, True])
-def test_the_listed_files_are_the_table(version: int, partitioned: bool, tmp_path: Path) -> None:
+def test_the_listed_files_are_the_table(version: int, partitioned: bool, tmp_path) -> None:
     table = with_deletes(tmp_path, version, partitioned=partitioned)
     with_log(table)
     target = str(tmp_path / "target")
@@ -78,7 +78,7 @@ def test_the_listed_files_are_the_table(version: int, partitioned: bool, tmp_pat
     assert metadata_rows(current, target) == told
 
 
-def test_what_came_after_a_version_is_listed_alone(tmp_path: Path) -> None:
+def test_what_came_after_a_version_is_listed_alone(tmp_path) -> None:
     table, target = with_deletes(tmp_path, 2), str(tmp_path / "target")
     with_log(table)
     latest, listed, *_ = call(table.folder, table.folder, target)
@@ -101,7 +101,7 @@ def test_what_came_after_a_version_is_listed_alone(tmp_path: Path) -> None:
     assert history(f"{target}/metadata/{then}") == before
 
 
-def test_an_end_version_leaves_out_what_came_later(tmp_path: Path) -> None:
+def test_an_end_version_leaves_out_what_came_later(tmp_path) -> None:
     table, target = with_deletes(tmp_path, 2), str(tmp_path / "target")
     before = history(table.folder)
     end = Path(table.metadata_path).name
@@ -114,7 +114,7 @@ def test_an_end_version_leaves_out_what_came_later(tmp_path: Path) -> None:
     assert history(f"{target}/metadata/{end}") == before
 
 
-def test_a_table_that_was_moved_is_listed_where_it_lies(tmp_path: Path) -> None:
+def test_a_table_that_was_moved_is_listed_where_it_lies(tmp_path) -> None:
     table = new_table(tmp_path, 3)
     table.location = "s3://bucket/t"
     (data,) = table.append(rows(0, 5))
@@ -136,7 +136,7 @@ def test_a_table_that_was_moved_is_listed_where_it_lies(tmp_path: Path) -> None:
         ("{folder}/%2e%2e/x.parquet", "several readings"),
     ],
 )
-def test_paths_that_lead_elsewhere_are_refused(named: str, problem: str, tmp_path: Path) -> None:
+def test_paths_that_lead_elsewhere_are_refused(named: str, problem: str, tmp_path) -> None:
     table = new_table(tmp_path, 2)
     file = table.data_file(rows(0, 3))
     file.record["file_path"] = named.format(folder=table.folder, elsewhere=tmp_path / "elsewhere")
@@ -145,7 +145,7 @@ def test_paths_that_lead_elsewhere_are_refused(named: str, problem: str, tmp_pat
         call(table.folder, table.folder, str(tmp_path / "target"))
 
 
-def test_wrong_arguments_are_told(tmp_path: Path) -> None:
+def test_wrong_arguments_are_told(tmp_path) -> None:
     table = new_table(tmp_path, 2)
     table.append(rows(0, 3))
     target = str(tmp_path / "target")

@@ -19,7 +19,7 @@ from tests.maintain.rewrite.test_run import with_deletes
 
 
 @pytest.fixture
-def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def bucket(tmp_path, monkeypatch) -> Path:
     """The folder of ``s3://bucket``, which makes folders as they are needed, as stores do."""
     local = pytest.importorskip("fsspec.implementations.local")
     handler = fs.FSSpecHandler(local.LocalFileSystem(auto_mkdir=True))
@@ -32,7 +32,7 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_to_a_store_and_back(version: int, bucket: Path, tmp_path: Path) -> None:
+def test_to_a_store_and_back(version: int, bucket: Path, tmp_path) -> None:
     table, target = with_deletes(tmp_path, version), "s3://bucket/backup/t"
     done = copied(table.folder, target)
     assert done.metadata_location == f"{target}/metadata/{Path(table.metadata_path).name}"
@@ -52,9 +52,7 @@ def test_to_a_store_and_back(version: int, bucket: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_half_a_file_in_the_copy_is_copied_again(
-    version: int, bucket: Path, tmp_path: Path
-) -> None:
+def test_half_a_file_in_the_copy_is_copied_again(version: int, bucket: Path, tmp_path) -> None:
     table, target = with_deletes(tmp_path, version), "s3://bucket/t"
     copied(table.folder, target)
     files = list((bucket / "t" / "data").iterdir())
@@ -70,14 +68,14 @@ def test_half_a_file_in_the_copy_is_copied_again(
 @pytest.mark.parametrize(
     "target", ["s3://bucket/wh/ns/t/copy", "s3a://bucket/wh", "s3://bucket/wh/ns/t/"]
 )
-def test_a_place_in_the_table_itself_is_refused(target: str, bucket: Path, tmp_path: Path) -> None:
+def test_a_place_in_the_table_itself_is_refused(target: str, bucket: Path, tmp_path) -> None:
     table = with_deletes(tmp_path, 2)
     copied(table.folder, "s3://bucket/wh/ns/t")
     with pytest.raises(errors.CatalogError, match="lies in the other"):
         copied("s3://bucket/wh/ns/t", target)
 
 
-def test_two_stores_have_properties_of_their_own(bucket: Path, tmp_path: Path) -> None:
+def test_two_stores_have_properties_of_their_own(bucket: Path, tmp_path) -> None:
     table = with_deletes(tmp_path, 2)
     seen: list[Any] = []
     real = ArrowFiles.__init__

@@ -77,7 +77,7 @@ def set_merge_on_read(catalog: Any) -> None:
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("version", [2, 3])
 def test_rows_that_others_delete_meanwhile_stay_deleted(
-    tmp_path: Path, version: int, partitioned: bool, strategy: str
+    tmp_path, version: int, partitioned: bool, strategy: str
 ) -> None:
     table = with_deletes(tmp_path, version, partitioned=partitioned)
     catalog = catalog_of(table)
@@ -117,9 +117,7 @@ def everything_without_caches(catalog: Any, version: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_each_attempt_follows_what_came_before_it(
-    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_attempt_follows_what_came_before_it(tmp_path, version: int, monkeypatch) -> None:
     table = new_table(tmp_path, version, **MERGE_ON_READ)
     table.commit([table.data_file(rows(10 * n, 10)) for n in range(3)])
     catalog = catalog_of(table)
@@ -154,7 +152,7 @@ def files(table: Any) -> set[str]:
     return {str(each) for each in Path(table.folder, "data").rglob("*") if each.is_file()}
 
 
-def test_a_group_that_cannot_follow_is_left_out_alone(tmp_path: Path) -> None:
+def test_a_group_that_cannot_follow_is_left_out_alone(tmp_path) -> None:
     table = new_table(tmp_path, partitioned=True, **MERGE_ON_READ)
     table.commit([table.data_file(rows(0, 5, p), partition=(p,)) for p in "abc" for _ in "12"])
     catalog = catalog_of(table)
@@ -186,7 +184,7 @@ def test_a_group_that_cannot_follow_is_left_out_alone(tmp_path: Path) -> None:
     assert new <= {Path(each).name for each in named}
 
 
-def test_deletes_that_are_taken_back_conflict(tmp_path: Path) -> None:
+def test_deletes_that_are_taken_back_conflict(tmp_path) -> None:
     table = new_table(tmp_path, 3, **MERGE_ON_READ)
     (file,) = table.append(rows(0, 10))
     vectors = table.deletion_vectors([(file, [1, 2, 3])])
@@ -205,7 +203,7 @@ def test_deletes_that_are_taken_back_conflict(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_equality_deletes_that_became_positions_are_followed(tmp_path: Path, known: bool) -> None:
+def test_equality_deletes_that_became_positions_are_followed(tmp_path, known: bool) -> None:
     table = new_table(tmp_path, 2)
     (file,) = table.append(rows(0, 10))
     deletes = [table.equality_deletes([{"id": 4}, {"id": 6}], [1])]
@@ -226,7 +224,7 @@ def test_equality_deletes_that_became_positions_are_followed(tmp_path: Path, kno
     assert len(read(catalog)) == (8 if known else 9)
 
 
-def test_an_equality_delete_that_new_files_are_too_young_for_conflicts(tmp_path: Path) -> None:
+def test_an_equality_delete_that_new_files_are_too_young_for_conflicts(tmp_path) -> None:
     table = new_table(tmp_path, 2)
     table.append(rows(0, 10))
     catalog = catalog_of(table)
@@ -241,7 +239,7 @@ def test_an_equality_delete_that_new_files_are_too_young_for_conflicts(tmp_path:
         assert len(read(catalog)) == count
 
 
-def test_rows_that_are_nowhere_in_the_new_files_are_noticed(tmp_path: Path) -> None:
+def test_rows_that_are_nowhere_in_the_new_files_are_noticed(tmp_path) -> None:
     table = new_table(tmp_path, 2, **MERGE_ON_READ)
     table.append(rows(0, 10))
     catalog = catalog_of(table)
@@ -259,7 +257,7 @@ def test_rows_that_are_nowhere_in_the_new_files_are_noticed(tmp_path: Path) -> N
     assert len(read(catalog)) == 8
 
 
-def test_columns_with_the_names_of_metadata_columns(tmp_path: Path) -> None:
+def test_columns_with_the_names_of_metadata_columns(tmp_path) -> None:
     from tests.writer.table import TableWriter
 
     target = tmp_path / "wh" / "ns" / "t"
@@ -286,7 +284,7 @@ def test_columns_with_the_names_of_metadata_columns(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ origins
 
 
-def test_origins_come_back_as_they_were(tmp_path: Path) -> None:
+def test_origins_come_back_as_they_were(tmp_path) -> None:
     chance = random.Random(5)
     for _ in range(200):
         count = chance.randrange(60)
@@ -314,7 +312,7 @@ def test_origins_come_back_as_they_were(tmp_path: Path) -> None:
             ]
 
 
-def test_rows_that_go_to_other_partitions_take_their_origins_along(tmp_path: Path) -> None:
+def test_rows_that_go_to_other_partitions_take_their_origins_along(tmp_path) -> None:
     table = new_table(tmp_path, **MERGE_ON_READ)
     places = ["a", "b", "c"]
     table.commit(
@@ -344,7 +342,7 @@ def test_rows_that_go_to_other_partitions_take_their_origins_along(tmp_path: Pat
 @pytest.mark.parametrize("most", [1 << 20, 1])
 @pytest.mark.parametrize("strategy", ["binpack", "sort"])
 def test_tasks_of_spark_say_where_rows_went(
-    tmp_path: Path, strategy: str, most: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path, strategy: str, most: int, monkeypatch
 ) -> None:
     pytest.importorskip("pyspark", reason="a worker asks PySpark for the number of its task")
     monkeypatch.setattr("icesql.engine.spark.writing.job.task_numbers", lambda: (0, 0))
@@ -383,7 +381,7 @@ def test_other_bytes_are_no_origins() -> None:
             decode_origins((each,))
 
 
-def test_origins_that_are_many_wait_on_disk(tmp_path: Path) -> None:
+def test_origins_that_are_many_wait_on_disk(tmp_path) -> None:
     made = [RowOrigins(*(np.array(values) for values in ([n], [n * 5], [7]))) for n in range(4)]
     with_file = Origins(str(tmp_path / "temp"), most_in_memory=1)
     for n, each in enumerate(made):
@@ -399,9 +397,7 @@ def test_origins_that_are_many_wait_on_disk(tmp_path: Path) -> None:
     with_file.close()
 
 
-def test_the_statement_says_what_was_carried_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_statement_says_what_was_carried_over(tmp_path, monkeypatch) -> None:
     table = new_table(tmp_path, 2, **MERGE_ON_READ)
     table.append(rows(0, 10), rows(10, 10))
     catalog = catalog_of(table)
@@ -424,7 +420,7 @@ def test_the_statement_says_what_was_carried_over(
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_parts_of_large_files_are_followed(tmp_path: Path, version: int) -> None:
+def test_parts_of_large_files_are_followed(tmp_path, version: int) -> None:
     table = new_table(tmp_path, version, **MERGE_ON_READ)
     made = [table.data_file(rows(5000 * n, 5000), row_group_size=400) for n in range(2)]
     table.commit(made)
@@ -452,7 +448,7 @@ def test_parts_of_large_files_are_followed(tmp_path: Path, version: int) -> None
 
 
 @pytest.mark.parametrize("format", ["orc", "avro"])
-def test_files_of_other_formats_are_followed(tmp_path: Path, format: str) -> None:
+def test_files_of_other_formats_are_followed(tmp_path, format: str) -> None:
     table = new_table(tmp_path, 2, **MERGE_ON_READ)
     table.commit([table.data_file(rows(10 * n, 10), format=format) for n in range(3)])
     catalog = catalog_of(table)
@@ -469,7 +465,7 @@ def test_files_of_other_formats_are_followed(tmp_path: Path, format: str) -> Non
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("conflicts", [0, 2])
 def test_a_lost_reply_deletes_nothing_that_the_table_has(
-    tmp_path: Path, version: int, conflicts: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path, version: int, conflicts: int, monkeypatch
 ) -> None:
     table = new_table(tmp_path, version, partitioned=True, **MERGE_ON_READ)
     table.commit([table.data_file(rows(0, 9, p), partition=(p,)) for p in "abc" for _ in "12"])

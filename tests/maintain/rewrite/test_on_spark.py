@@ -66,7 +66,7 @@ class Workers:
 
 
 @pytest.fixture(autouse=True)
-def attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+def attempts(monkeypatch) -> None:
     """Each run of a job is another attempt, as in Spark."""
     pytest.importorskip("pyspark", reason="a worker asks PySpark for the number of its task")
     numbers = iter(range(1000))
@@ -78,7 +78,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     [(1, False, "binpack"), (2, True, "sort"), (3, True, "binpack"), (3, False, "zorder")],
 )
 def test_rows_and_their_lineage_stay(
-    tmp_path: Path, version: int, partitioned: bool, strategy: str
+    tmp_path, version: int, partitioned: bool, strategy: str
 ) -> None:
     table = with_deletes(tmp_path, version, partitioned=partitioned)
     catalog = catalog_of(table)
@@ -91,7 +91,7 @@ def test_rows_and_their_lineage_stay(
     assert workers.chunks == ([2, 1] if partitioned else [1])
 
 
-def test_what_lost_tries_wrote_is_removed(tmp_path: Path) -> None:
+def test_what_lost_tries_wrote_is_removed(tmp_path) -> None:
     table = with_deletes(tmp_path, 2, partitioned=True)
     catalog, old = catalog_of(table), files_below(table)
     before = everything(catalog, 2)
@@ -103,9 +103,7 @@ def test_what_lost_tries_wrote_is_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("partial", [False, True])
-def test_a_task_that_fails_fails_its_group(
-    tmp_path: Path, partial: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_that_fails_fails_its_group(tmp_path, partial: bool, monkeypatch) -> None:
     real = RewriteTask.run
 
     def failing(task: Any, *given: Any) -> Any:
@@ -129,7 +127,7 @@ def test_a_task_that_fails_fails_its_group(
     assert everything(catalog, 2) == before
 
 
-def test_what_nobody_was_told_of_is_removed(tmp_path: Path) -> None:
+def test_what_nobody_was_told_of_is_removed(tmp_path) -> None:
     table = with_deletes(tmp_path, 2, partitioned=True)
     catalog, old = catalog_of(table), files_below(table)
 
@@ -146,9 +144,7 @@ def test_what_nobody_was_told_of_is_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ["lost", "elsewhere", "bytes", "full"])
-def test_long_descriptions_leave_no_file(
-    tmp_path: Path, broken: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_descriptions_leave_no_file(tmp_path, broken: str, monkeypatch) -> None:
     monkeypatch.setattr(machine, "_MOST_BYTES", 1)
     real, encode = NewFile.write, machine.encode_written
 
@@ -182,7 +178,7 @@ def test_long_descriptions_leave_no_file(
     assert everything(catalog, 2) == before
 
 
-def test_nothing_to_rewrite_starts_no_spark(tmp_path: Path) -> None:
+def test_nothing_to_rewrite_starts_no_spark(tmp_path) -> None:
     table = new_table(tmp_path)
     table.append([{"id": 1}])
     catalog = catalog_of(table)

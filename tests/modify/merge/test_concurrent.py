@@ -11,7 +11,7 @@ from icesql import errors
 
 
 @pytest.fixture
-def parts(request: Any, con: icesql.Connection) -> icesql.Connection:
+def parts(request, con: icesql.Connection) -> icesql.Connection:
     """A table of four files, by key."""
     con.execute(
         "CREATE TABLE s.t (k INT, a INT) TBLPROPERTIES ('format-version' = '3', "
@@ -40,7 +40,7 @@ UPDATE = "WHEN MATCHED THEN UPDATE SET a = n "
     ],
 )  # fmt: skip
 def test_keys_of_the_source_choose_the_files(
-    parts: icesql.Connection, monkeypatch: Any, source: str, files: int
+    parts: icesql.Connection, monkeypatch, source: str, files: int
 ) -> None:
     """A row for each key in each way; files are left out where no row of them can match."""
     import icesql.scan.planner as planner
@@ -72,7 +72,7 @@ def test_keys_of_the_source_choose_the_files(
     ],
 )
 def test_columns_that_change_meanwhile(
-    parts: icesql.Connection, catalog: dict[str, Any], monkeypatch: Any, late: tuple[str, ...]
+    parts: icesql.Connection, catalog: dict[str, Any], monkeypatch, late: tuple[str, ...]
 ) -> None:
     """Values were found for columns that are other ones now."""
     import icesql.modify.merge.merge as module

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -57,9 +56,7 @@ def test_a_frame_is_merged(con: icesql.Connection) -> None:
     assert con.execute("SELECT * FROM s.t ORDER BY k").fetchall() == [(2, 1, "b"), (9, 2, None)]
 
 
-def test_a_large_source_waits_on_disk(
-    con: icesql.Connection, tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_a_large_source_waits_on_disk(con: icesql.Connection, tmp_path, monkeypatch) -> None:
     """Beyond its share of memory it lies in a mapped file, of which no name is left."""
     import icesql.modify.merge.source as module
 

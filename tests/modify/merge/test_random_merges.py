@@ -56,6 +56,6 @@ def run(warehouse: Path, seed: int, count: int, version: int, mode: str) -> dict
 
 
 @pytest.mark.parametrize(("version", "mode"), WAYS)
-def test_random_merges(tmp_path: Path, version: int, mode: str) -> None:
+def test_random_merges(tmp_path, version: int, mode: str) -> None:
     told = run(tmp_path, 10 * version + len(mode), 14, version, mode)
     assert told["changed"] > 4

@@ -6,7 +6,6 @@ A position is the ordinal of a row: one that no row has deletes nothing, whoever
 from __future__ import annotations
 
 from contextlib import nullcontext, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,7 +87,7 @@ def _live(folder: str) -> set[int]:
 
 
 @pytest.mark.parametrize("kind", ["file", "referenced", "two files", "vector", "upgraded"])
-def test_positions_beyond_the_end_delete_nothing(tmp_path: Path, kind: str) -> None:
+def test_positions_beyond_the_end_delete_nothing(tmp_path, kind: str) -> None:
     for number, (statement, left) in enumerate(STATEMENTS.items()):
         beyond = (1000,) if number % 3 else (*range(10, 18), 1 << 33)
         mode = MODES[number % 4 > 0]
@@ -110,7 +109,7 @@ def test_positions_beyond_the_end_delete_nothing(tmp_path: Path, kind: str) -> N
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_deletes_of_no_row_at_all(tmp_path: Path, version: int) -> None:
+def test_deletes_of_no_row_at_all(tmp_path, version: int) -> None:
     for number, statement in enumerate(STATEMENTS):
         table = new_table(tmp_path / str(number), version)
         file = table.data_file(rows(0, 10))
@@ -128,7 +127,7 @@ def test_deletes_of_no_row_at_all(tmp_path: Path, version: int) -> None:
 
 @pytest.mark.parametrize("count", [5, 8, 12, 2000, -1])
 @pytest.mark.parametrize("format", ["parquet", "avro", "orc"])
-def test_a_false_row_count_loses_and_brings_no_row(tmp_path: Path, format: str, count: int) -> None:
+def test_a_false_row_count_loses_and_brings_no_row(tmp_path, format: str, count: int) -> None:
     """Either the file is refused, or the rows are right."""
     for number, statement in enumerate(OF_FALSE_COUNTS):
         left, upgraded, mode = STATEMENTS[statement], number % 2 == 1, MODES[number % 3 > 0]

@@ -25,7 +25,7 @@ def table(con: icesql.Connection, version: int) -> None:
 
 
 def test_a_write_that_fails_leaves_no_file(
-    con: icesql.Connection, catalog: dict[str, Any], monkeypatch: Any
+    con: icesql.Connection, catalog: dict[str, Any], monkeypatch
 ) -> None:
     from pathlib import Path
 

@@ -95,7 +95,7 @@ CHANGES = pytest.mark.parametrize(
 def test_a_file_is_not_written_anew_over_a_delete_of_another_of_its_rows(
     con: icesql.Connection,
     catalog: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
     version: int,
     statement: str,
 ) -> None:
@@ -114,7 +114,7 @@ def test_a_file_is_not_written_anew_over_a_delete_of_another_of_its_rows(
 def test_a_delete_of_keys_that_the_file_cannot_have_is_no_conflict(
     con: icesql.Connection,
     catalog: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
     version: int,
     statement: str,
 ) -> None:
@@ -137,7 +137,7 @@ NEW_AGE = ", 'use-starting-sequence-number', 'false'"
 def test_compaction_and_a_delete_by_key_that_comes_meanwhile(
     con: icesql.Connection,
     catalog: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
     version: int,
     where: str,
     keeps_age: bool,
@@ -155,7 +155,7 @@ def test_compaction_and_a_delete_by_key_that_comes_meanwhile(
 
 @pytest.mark.parametrize("where", ["", "where => 'id < 5',"])
 def test_compaction_of_a_table_that_becomes_one_with_deletes(
-    con: icesql.Connection, catalog: dict[str, Any], monkeypatch: pytest.MonkeyPatch, where: str
+    con: icesql.Connection, catalog: dict[str, Any], monkeypatch, where: str
 ) -> None:
     table(con, 1)
 
@@ -176,7 +176,7 @@ def test_compaction_of_a_table_that_becomes_one_with_deletes(
 def test_compaction_into_another_spec_and_a_delete_of_a_partition(
     con: icesql.Connection,
     catalog: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
     version: int,
     of_old_spec: bool,
 ) -> None:
@@ -217,7 +217,7 @@ def test_compaction_into_another_spec_and_a_delete_of_a_partition(
 def test_a_delete_of_all_rows_of_a_file(
     con: icesql.Connection,
     catalog: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
     version: int,
     isolation: str,
     meanwhile: str,
@@ -251,7 +251,7 @@ def test_a_delete_of_all_rows_of_a_file(
 
 @CATALOGS
 def test_position_delete_files_are_not_rewritten_over_a_rollback(
-    con: icesql.Connection, catalog: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    con: icesql.Connection, catalog: dict[str, Any], monkeypatch
 ) -> None:
     """Positions in a data file that is gone are left out, and a rollback brings the file back."""
     con.execute(

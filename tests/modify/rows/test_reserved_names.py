@@ -43,9 +43,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", ["_pos", "_POS", "_file", "_row_id"])
 @pytest.mark.parametrize("version", [2, 3])
-def test_rows_are_not_changed_by_the_place_of_others(
-    tmp_path: Path, name: str, version: int
-) -> None:
+def test_rows_are_not_changed_by_the_place_of_others(tmp_path, name: str, version: int) -> None:
     table_with(tmp_path, name, version)
     with icesql.connect(warehouse=str(tmp_path / "wh")) as con:
         for each in ("delete", "update", "merge"):
@@ -62,7 +60,7 @@ def test_rows_are_not_changed_by_the_place_of_others(
 @pytest.mark.parametrize("name", ["_pos", "_file"])
 @pytest.mark.parametrize("version", [2, 3])
 def test_what_a_commit_deleted_is_found_beside_such_a_column(
-    tmp_path: Path, name: str, version: int
+    tmp_path, name: str, version: int
 ) -> None:
     table_with(tmp_path, name, version)
     with icesql.connect(warehouse=str(tmp_path / "wh")) as con:

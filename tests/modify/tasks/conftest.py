@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ Connect = Callable[[str], icesql.Connection]
 
 
 @pytest.fixture
-def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
+def workers(monkeypatch) -> Workers:
     """What runs the jobs of the statements of a connection whose engine is ``auto``."""
     pytest.importorskip("pyspark", reason="a worker asks PySpark for the number of its task")
     made = Workers()
@@ -35,7 +34,7 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
 
 
 @pytest.fixture
-def connect(tmp_path: Path) -> Iterator[Connect]:
+def connect(tmp_path) -> Iterator[Connect]:
     """Connections by their engines, each with a warehouse of its own."""
     made: list[Any] = []
 

@@ -75,7 +75,7 @@ def left_over(con: icesql.Connection, folder: Path, *others: str) -> set[str]:
     [(1, "copy-on-write"), (3, "merge-on-read")],
 )
 def test_the_tables_become_the_same(
-    connect: Connect, workers: Workers, tmp_path: Path, version: int, mode: str
+    connect: Connect, workers: Workers, tmp_path, version: int, mode: str
 ) -> None:
     one, other = connect("local"), connect("auto")
     for con in (one, other):
@@ -118,8 +118,8 @@ INSERTS = [
 def test_rows_that_match_nothing_are_written_in_tasks_too(
     connect: Connect,
     workers: Workers,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path,
+    monkeypatch,
     mode: str,
 ) -> None:
     monkeypatch.setattr(division, "_TASK_BYTES", 700)
@@ -149,7 +149,7 @@ def test_rows_that_match_nothing_are_written_in_tasks_too(
 
 
 def test_a_lost_try_inserts_nothing_twice(
-    connect: Connect, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    connect: Connect, workers: Workers, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setattr(division, "_TASK_BYTES", 700)
     monkeypatch.setattr(broadcast, "_MOST_INLINE", 0)
@@ -165,7 +165,7 @@ def test_a_lost_try_inserts_nothing_twice(
 
 
 def test_a_large_source_lies_in_a_file_that_goes(
-    connect: Connect, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    connect: Connect, workers: Workers, tmp_path, monkeypatch
 ) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError("the folder of the table was listed")
@@ -188,7 +188,7 @@ def test_a_large_source_lies_in_a_file_that_goes(
 
 
 def test_the_types_of_a_source_of_spark_are_known(
-    connect: Connect, workers: Workers, monkeypatch: pytest.MonkeyPatch
+    connect: Connect, workers: Workers, monkeypatch
 ) -> None:
     con = connect("auto")
     made(con, 2, "copy-on-write")
@@ -237,7 +237,7 @@ def test_the_types_of_a_source_of_spark_are_known(
     ],
 )
 def test_what_fails_leaves_the_table_and_no_file(
-    connect: Connect, workers: Workers, tmp_path: Path, sql: str, error: Any, told: str
+    connect: Connect, workers: Workers, tmp_path, sql: str, error: Any, told: str
 ) -> None:
     con = connect("auto")
     made(con, 2, "merge-on-read")
@@ -249,7 +249,7 @@ def test_what_fails_leaves_the_table_and_no_file(
     assert left_over(con, tmp_path / "auto") == set()
 
 
-def test_a_lost_try_leaves_no_file(connect: Connect, workers: Workers, tmp_path: Path) -> None:
+def test_a_lost_try_leaves_no_file(connect: Connect, workers: Workers, tmp_path) -> None:
     workers._loses = lambda number: True
     con = connect("auto")
     made(con, 3, "merge-on-read")
@@ -310,8 +310,8 @@ def test_a_condition_that_tasks_cannot_read_is_refused(connect: Connect, workers
 def test_a_table_is_planned_once_with_all_deletes_of_what_is_left(
     connect: Connect,
     workers: Workers,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path,
+    monkeypatch,
     sql: str,
     walks: int,
 ) -> None:

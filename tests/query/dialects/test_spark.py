@@ -36,7 +36,7 @@ def values() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Connection]:
+def spark(tmp_path_factory) -> Iterator[icesql.Connection]:
     folder = tmp_path_factory.mktemp("spark")
     write(folder)
     with icesql.connect(warehouse=str(folder), dialect="spark", timezone="UTC") as connection:
@@ -44,9 +44,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Connectio
         yield connection
 
 
-def test_no_row_differs_from_what_pyspark_gave(
-    spark: icesql.Connection, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_no_row_differs_from_what_pyspark_gave(spark: icesql.Connection, capfd) -> None:
     known = values()
     drawn = [
         sql
@@ -63,7 +61,7 @@ def test_no_row_differs_from_what_pyspark_gave(
     assert capfd.readouterr() == ("", "")
 
 
-def test_no_row_differs_in_a_zone_with_repeated_hours(tmp_path: Path) -> None:
+def test_no_row_differs_in_a_zone_with_repeated_hours(tmp_path) -> None:
     write(tmp_path)
     lines = random.Random(10).sample(IN_BERLIN.read_text(encoding="utf-8").splitlines(), DRAWN)
     found: dict[str, list[Any]] = {}
@@ -138,7 +136,7 @@ def test_the_kin_mean_the_same(dialect: str) -> None:
         assert connection.execute(sql).fetchall() == [(1, 2, 2, 3.5)]
 
 
-def test_conditions_on_clocks_keep_their_rows(tmp_path: Path) -> None:
+def test_conditions_on_clocks_keep_their_rows(tmp_path) -> None:
     moments = [f"2024-10-{day} {hour:02}:{minute}:00" for day in (26, 27, 28)
                for hour in range(5) for minute in ("00", "30")]  # fmt: skip
     with icesql.connect(
@@ -170,7 +168,7 @@ def test_conditions_on_clocks_keep_their_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo", "Europe/Warsaw", "UTC"])
-def test_the_first_and_the_last_day_are_constants_in_every_zone(tmp_path: Path, zone: str) -> None:
+def test_the_first_and_the_last_day_are_constants_in_every_zone(tmp_path, zone: str) -> None:
     """They stand for "no date" and "until now"; the instants are of the years 0 and 10000."""
     with icesql.connect(warehouse=str(tmp_path), dialect="spark", timezone=zone) as connection:
         connection.execute("CREATE SCHEMA n").close()
@@ -209,7 +207,7 @@ def of_version_3(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def version_3(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def version_3(tmp_path_factory) -> Path:
     return of_version_3(tmp_path_factory.mktemp("version_3"))
 
 
@@ -219,7 +217,7 @@ def test_columns_of_nanoseconds_are_times(version_3: Path, sql: str, expected: A
         assert connection.execute(sql).fetchall() == expected
 
 
-def test_rows_are_deleted_by_nanoseconds(tmp_path: Path) -> None:
+def test_rows_are_deleted_by_nanoseconds(tmp_path) -> None:
     folder = of_version_3(tmp_path)
     for zone in ("America/New_York", "UTC"):
         with icesql.connect(warehouse=str(folder), dialect="spark", timezone=zone) as connection:
@@ -251,7 +249,7 @@ def test_a_type_of_a_struct_is_no_path(spark: icesql.Connection) -> None:
     assert spark.execute("SELECT :a, abs(:a)", {"a": 1}).fetchall() == [(1, 1)]
 
 
-def test_conditions_of_spark_prune(tmp_path: Path) -> None:
+def test_conditions_of_spark_prune(tmp_path) -> None:
     write(tmp_path)
     with icesql.connect(warehouse=str(tmp_path), dialect="spark") as connection:
         for condition in (

@@ -26,7 +26,7 @@ CONSTANTS = 12
 ZONE = "America/New_York"
 
 
-def test_texts_are_cast_as_pyspark_casts_them(tmp_path: Path) -> None:
+def test_texts_are_cast_as_pyspark_casts_them(tmp_path) -> None:
     """All of a type as one column; some as constants. CAST fails where TRY_CAST is NULL."""
     lines = read_table(__file__, ANSWERS.name)
     known = {(kind, json.loads(text)): json.loads(value) for kind, text, value in lines}
@@ -169,7 +169,7 @@ def test_a_time_of_day_with_a_zone_is_one_of_today_there(text: str, zone: str) -
     assert found == there.replace(hour=12, minute=30, second=0, microsecond=0)
 
 
-def test_names_of_zones_are_read_as_java_writes_them(tmp_path: Path) -> None:
+def test_names_of_zones_are_read_as_java_writes_them(tmp_path) -> None:
     # What DuckDB knows and Java does not, as of Java 17.0.15.
     unknown = {"ROC", "Factory", "US/Pacific-New", "Canada/East-Saskatchewan"}
     listed = duckdb.sql("SELECT name FROM pg_timezone_names()").fetchall()

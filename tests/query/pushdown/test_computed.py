@@ -23,7 +23,7 @@ FIELDS = fields("i int, d date, s string")
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Iterator[icesql.Connection]:
+def connection(tmp_path) -> Iterator[icesql.Connection]:
     """``t``: two files, of i = 1 and of i = 1,000."""
     writer = TableWriter(tmp_path / "t", FIELDS)
     writer.commit([writer.data_file([{"i": i, "d": None, "s": str(i)}]) for i in (1, 1_000)])
@@ -123,7 +123,7 @@ def test_a_regular_expression_demands_no_more_than_its_first_plain_characters(
     ],
 )
 def test_nothing_else_is_asked_of_the_engine(
-    connection: icesql.Connection, condition: str, monkeypatch: pytest.MonkeyPatch
+    connection: icesql.Connection, condition: str, monkeypatch
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
@@ -154,7 +154,7 @@ def test_constants_are_those_of_the_session_and_of_this_statement(
 
 @pytest.mark.parametrize(("condition", "rows"), read_cases(__file__, "infinities.tsv", 1))
 def test_between_infinities_is_what_no_end_of_a_range_shows(
-    condition: str, rows: list[tuple[int]], tmp_path: Path
+    condition: str, rows: list[tuple[int]], tmp_path
 ) -> None:
     writer = TableWriter(tmp_path / "t", fields("i int, x double"))
     writer.commit([writer.data_file([{"i": i, "x": 4.0 * i} for i in (-5, 0, 5)])])
@@ -176,9 +176,7 @@ def test_a_cancelled_query_leaves_nothing_to_the_same_text(connection: icesql.Co
 
 
 @pytest.mark.parametrize("condition", ["lower(s) = 'new'", "length(s) = 3", "s ILIKE 'NEW'"])
-def test_versions_of_a_row_are_paired_before_a_condition_is_asked(
-    tmp_path: Path, condition: str
-) -> None:
+def test_versions_of_a_row_are_paired_before_a_condition_is_asked(tmp_path, condition: str) -> None:
     writer = TableWriter(tmp_path / "t", FIELDS)
     old = writer.data_file([{"i": 1, "d": None, "s": "earlier"}])
     first = writer.commit([old])
@@ -191,7 +189,7 @@ def test_versions_of_a_row_are_paired_before_a_condition_is_asked(
 
 
 @pytest.fixture
-def months(tmp_path: Path) -> Path:
+def months(tmp_path) -> Path:
     """``s.t``: nine files, one for each month from January to August 2026, and one of 20000."""
     with icesql.connect(warehouse=str(tmp_path)) as connection:
         connection.execute("CREATE SCHEMA s")

@@ -102,7 +102,7 @@ OUTPUTS = ["count(*)", "count(id)", "count(v), count(*)", "count(f)", "max(id), 
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_random_tables_count_as_they_read(tmp_path: Path, seed: int) -> None:
+def test_random_tables_count_as_they_read(tmp_path, seed: int) -> None:
     random = Random(seed)
     table = random_table(tmp_path, random, 2 + seed % 2)
     with icesql.connect() as opened:

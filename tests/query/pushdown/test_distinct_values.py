@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ def _identity(*names: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Connection]:
+def connection(tmp_path_factory) -> Iterator[icesql.Connection]:
     """``t``: 6 files by day and city, one of them with a deleted row; one by day alone; two by f."""
     table = TableWriter(
         tmp_path_factory.mktemp("values") / "t", FIELDS, spec=_identity("day", "city")
@@ -78,7 +77,7 @@ def test_partitions_count(connection: icesql.Connection, sql: str, files: int) -
     assert _both(connection, sql)[1] <= files
 
 
-def test_rows_come_as_often_as_they_are_there(tmp_path: Path) -> None:
+def test_rows_come_as_often_as_they_are_there(tmp_path) -> None:
     """Also where only bounds know the value, with a deletion vector, and for any number of rows."""
     table = TableWriter(tmp_path / "t", FIELDS, spec=_identity("city"), version=3)
     counts = {"a": 1, "b": 6, "c": 37, "d": 1025}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from datetime import datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,7 +106,7 @@ WEAKER = [
 ]
 
 
-def test_files_are_not_trusted_for_more_than_the_whole_condition(tmp_path: Path) -> None:
+def test_files_are_not_trusted_for_more_than_the_whole_condition(tmp_path) -> None:
     """Row filters may be weaker than the condition: rows that pass them alone do not count."""
     columns = fields("id long, ts timestamp, r float, f double, dec decimal(9, 1), s string, n int")
     writer = TableWriter(tmp_path / "t", columns)
@@ -130,7 +129,7 @@ def test_files_are_not_trusted_for_more_than_the_whole_condition(tmp_path: Path)
                 _both(opened, f"SELECT max(id), min(id) FROM t WHERE {form.format(operator)}")
 
 
-def test_deleted_rows_are_not_counted_on(tmp_path: Path) -> None:
+def test_deleted_rows_are_not_counted_on(tmp_path) -> None:
     writer = TableWriter(tmp_path / "t", fields("id long"))
     files = [writer.data_file([{"id": k * 10 + i} for i in range(10)]) for k in range(3)]
     writer.commit(files)

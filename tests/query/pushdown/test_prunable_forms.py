@@ -86,7 +86,7 @@ class _Clock(datetime):
 
 
 @pytest.fixture(scope="module")
-def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Connection]:
+def connection(tmp_path_factory) -> Iterator[icesql.Connection]:
     """``t``: a file for each month of 2026 up to August, 20 days each, with all bounds.
 
     ``p``: the same, partitioned, each file in a manifest of its own.

@@ -17,7 +17,7 @@ FIELDS = fields("k long, s string, f double, n int")
 
 
 @pytest.fixture(scope="module")
-def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Connection]:
+def connection(tmp_path_factory) -> Iterator[icesql.Connection]:
     """``a``, ``b`` and ``c``: 8 files each, in the order of their columns, with NULL and gaps."""
     with icesql.connect() as opened:
         for name, step in (("a", 1), ("b", 2), ("c", 3)):

@@ -76,7 +76,7 @@ def test_a_parameter_inside_is_not_counted_before_one_in_front(
 )
 def test_only_what_the_filter_allows_is_listed_and_loaded(
     connection: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
     condition: str,
     listed: list[Any],
     loaded: list[str],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +28,7 @@ PROPERTIES = {
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Any]:
+def connection(tmp_path) -> Iterator[Any]:
     writer = TableWriter(tmp_path / "t", FIELDS, SPEC, properties=PROPERTIES)
     writer.commit([])
     first = writer.snapshots[0]["snapshot-id"]
@@ -93,7 +92,7 @@ def test_branches_and_tags_are_told_apart(connection: Any) -> None:
     assert [row[0] for row in tags] == ["may"]
 
 
-def test_partitions_are_spelled_as_in_paths(tmp_path: Path) -> None:
+def test_partitions_are_spelled_as_in_paths(tmp_path) -> None:
     writer = TableWriter(
         tmp_path / "t", fields("d date, c string"), spec("1 month d_month, 2 identity c")
     )

@@ -27,7 +27,7 @@ ID = {"id": "long"}
 
 
 @pytest.fixture(scope="module")
-def folder(warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(warehouse: Path, tmp_path_factory) -> Path:
     """The warehouse with views: of several dialects, over each other, and broken ones."""
     place = tmp_path_factory.mktemp("views") / "w"
     shutil.copytree(warehouse, place)

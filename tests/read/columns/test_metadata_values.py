@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from icesql.iceberg.metadata_columns import (
     FILE,
     LAST_UPDATED_SEQUENCE_NUMBER,
@@ -29,14 +27,14 @@ A = "1 a long"
 LINEAGE = [ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER]
 
 
-def test_file_spec_and_snapshot_are_those_of_the_manifest_entry(tmp_path: Path) -> None:
+def test_file_spec_and_snapshot_are_those_of_the_manifest_entry(tmp_path) -> None:
     path = write_parquet(tmp_path, A, [[1]])
     file = data_file(path, snapshot_id=77)
     scan = context(A, projection=[FILE, POS, SPEC_ID, SNAPSHOT_ID])
     assert rows(scan, file) == [{"_file": path, "_pos": 0, "_spec_id": 0, "_snapshot_id": 77}]
 
 
-def test_row_ids_count_from_the_first_and_skip_deleted_rows(tmp_path: Path) -> None:
+def test_row_ids_count_from_the_first_and_skip_deleted_rows(tmp_path) -> None:
     path = write_parquet(tmp_path, A, [[1, 2, 3]])
     file = data_file(path, first_row_id=100, sequence_number=9)
     deletes = position_deletes(tmp_path, [(path, 1)])
@@ -47,7 +45,7 @@ def test_row_ids_count_from_the_first_and_skip_deleted_rows(tmp_path: Path) -> N
     ]
 
 
-def test_stored_lineage_wins_row_by_row(tmp_path: Path) -> None:
+def test_stored_lineage_wins_row_by_row(tmp_path) -> None:
     ids = (each.field_id for each in LINEAGE)
     fields = "1 a long, {} _row_id long, {} _seq long".format(*ids)
     path = write_parquet(tmp_path, fields, [[1, 2], [5, None], [None, 3]])
@@ -58,7 +56,7 @@ def test_stored_lineage_wins_row_by_row(tmp_path: Path) -> None:
     assert [tuple(row.values()) for row in rows(scan, without)] == [(None, None)] * 2
 
 
-def test_partition_unites_the_fields_of_all_specs(tmp_path: Path) -> None:
+def test_partition_unites_the_fields_of_all_specs(tmp_path) -> None:
     specs = {
         0: PartitionSpec(0, (PartitionField((1,), 1000, "identity", "a"),)),
         1: PartitionSpec(1, (PartitionField((1,), 1001, "truncate[1]", "b"),)),
@@ -74,7 +72,7 @@ def test_partition_unites_the_fields_of_all_specs(tmp_path: Path) -> None:
     ]
 
 
-def test_partition_of_an_unpartitioned_table_is_null(tmp_path: Path) -> None:
+def test_partition_of_an_unpartitioned_table_is_null(tmp_path) -> None:
     path = write_parquet(tmp_path, A, [[1]])
     scan = context(A, projection=[partition_column(StructType())])
     assert rows(scan, path) == [{"_partition": None}]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -54,7 +53,7 @@ assert "pandas" not in sys.modules
 """
 
 
-def test_writing_imports_no_pandas(tmp_path: Path) -> None:
+def test_writing_imports_no_pandas(tmp_path) -> None:
     pytest.importorskip("pandas")
     done = ran([sys.executable, "-c", WRITES, str(tmp_path)], timeout=600)
     assert done.returncode == 0, done.stderr

@@ -53,7 +53,7 @@ def shown(found: object) -> str:
     ("stored", "values", "wanted", "expected"), read_table(__file__, "types.tsv")
 )
 def test_stored_types_become_the_tables(
-    tmp_path: Path, stored: str, values: str, wanted: str, expected: str
+    tmp_path, stored: str, values: str, wanted: str, expected: str
 ) -> None:
     made = array(stored, literal_eval(values))
     field = arrow_field("c", made.type, 1)
@@ -65,7 +65,7 @@ def test_stored_types_become_the_tables(
     [pytest.param(*each, id=name) for name, *each in read_table(__file__, "columns.tsv")],
 )
 def test_columns_of_a_file_become_the_tables(
-    tmp_path: Path, stored: str, values: str, partition: str, wanted: str, expected: str
+    tmp_path, stored: str, values: str, partition: str, wanted: str, expected: str
 ) -> None:
     path = write_parquet(tmp_path, stored, literal_eval(values))
     source, _, value = partition.partition(" ")
@@ -75,7 +75,7 @@ def test_columns_of_a_file_become_the_tables(
     assert shown([tuple(row.values()) for row in rows(scan, file)]) == expected
 
 
-def test_a_missing_required_column_without_default_names_file_and_column(tmp_path: Path) -> None:
+def test_a_missing_required_column_without_default_names_file_and_column(tmp_path) -> None:
     path = write_parquet(tmp_path, "1 a long", [[7]])
     scan = context("1 a long, 2 must long!")
     with pytest.raises(CorruptFileError, match='required column "must"') as raised:
@@ -83,7 +83,7 @@ def test_a_missing_required_column_without_default_names_file_and_column(tmp_pat
     assert raised.value.path == path
 
 
-def test_uuid_reads_with_and_without_annotation(tmp_path: Path) -> None:
+def test_uuid_reads_with_and_without_annotation(tmp_path) -> None:
     raw = bytes(range(16))
     plain = read_one(tmp_path, arrow_field("c", pa.binary(16), 1), [raw], column(1, "c", UUID))
     storage = pa.array([raw], pa.binary(16))
@@ -97,7 +97,7 @@ def test_uuid_reads_with_and_without_annotation(tmp_path: Path) -> None:
     assert plain[0].bytes == raw
 
 
-def test_int96_keeps_years_that_nanoseconds_cannot_hold(tmp_path: Path) -> None:
+def test_int96_keeps_years_that_nanoseconds_cannot_hold(tmp_path) -> None:
     moments = [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), None]
     stored = arrow_field("c", pa.timestamp("us"), 1)
     options = {"use_deprecated_int96_timestamps": True}
@@ -107,7 +107,7 @@ def test_int96_keeps_years_that_nanoseconds_cannot_hold(tmp_path: Path) -> None:
     assert zoned == [each and each.replace(tzinfo=UTC) for each in moments]
 
 
-def test_int96_keeps_nanoseconds_for_a_nanosecond_column(tmp_path: Path) -> None:
+def test_int96_keeps_nanoseconds_for_a_nanosecond_column(tmp_path) -> None:
     path = write_parquet(
         tmp_path,
         "1 c timestamp_ns",
@@ -117,18 +117,18 @@ def test_int96_keeps_nanoseconds_for_a_nanosecond_column(tmp_path: Path) -> None
     assert numbers("1 c timestamp_ns", path) == [[1_000_000_001]]
 
 
-def test_a_type_that_cannot_be_the_tables_is_an_error(tmp_path: Path) -> None:
+def test_a_type_that_cannot_be_the_tables_is_an_error(tmp_path) -> None:
     with pytest.raises(CorruptFileError, match="stored as string, which cannot be read as long"):
         read_one(tmp_path, arrow_field("c", pa.string(), 1), ["1"], column(1, "c", LONG))
 
 
-def test_text_that_is_not_utf8_is_an_error_of_the_file(tmp_path: Path) -> None:
+def test_text_that_is_not_utf8_is_an_error_of_the_file(tmp_path) -> None:
     bad = pa.array([b"\xff"], pa.binary()).view(pa.string())
     with pytest.raises(CorruptFileError, match='column "c"'):
         read_one(tmp_path, arrow_field("c", pa.string(), 1), bad, column(1, "c", STRING))
 
 
-def test_nested_columns_survive_many_batches_and_row_groups(tmp_path: Path) -> None:
+def test_nested_columns_survive_many_batches_and_row_groups(tmp_path) -> None:
     count = 150_000
     stored = "1 l list<2 int>, 3 s struct<4 a int>, 5 m map<6 int, 7 int>"
     lists = [None if i % 7 == 0 else list(range(i % 4)) for i in range(count)]
@@ -159,7 +159,7 @@ def without_ids(folder: Path) -> str:
     )
 
 
-def test_a_name_mapping_gives_ids_at_every_depth(tmp_path: Path) -> None:
+def test_a_name_mapping_gives_ids_at_every_depth(tmp_path) -> None:
     mapping = NameMapping(
         (
             MappedField(10, ("a", "A")),
@@ -177,7 +177,7 @@ def test_a_name_mapping_gives_ids_at_every_depth(tmp_path: Path) -> None:
     ]
 
 
-def test_any_id_in_the_file_switches_the_name_mapping_off(tmp_path: Path) -> None:
+def test_any_id_in_the_file_switches_the_name_mapping_off(tmp_path) -> None:
     path = write_parquet(
         tmp_path, [arrow_field("a", pa.int64(), 1), pa.field("b", pa.int64())], [[1], [2]]
     )
@@ -186,7 +186,7 @@ def test_any_id_in_the_file_switches_the_name_mapping_off(tmp_path: Path) -> Non
     assert rows(scan, path) == [{"a": 1, "b": None}]
 
 
-def test_without_ids_and_mapping_names_decide_where_positions_agree(tmp_path: Path) -> None:
+def test_without_ids_and_mapping_names_decide_where_positions_agree(tmp_path) -> None:
     scan = context(
         "1 a long, 2 s struct<5 x long>, 3 l list<6 struct<7 x long>>, 4 m map<8 string, 9 long>, 10 later long"
     )
@@ -195,7 +195,7 @@ def test_without_ids_and_mapping_names_decide_where_positions_agree(tmp_path: Pa
     ]
 
 
-def test_names_and_positions_that_disagree_are_refused_with_both_readings(tmp_path: Path) -> None:
+def test_names_and_positions_that_disagree_are_refused_with_both_readings(tmp_path) -> None:
     path = write_parquet(
         tmp_path, [pa.field("b", pa.int64()), pa.field("a", pa.int64())], [[1], [2]]
     )
@@ -204,7 +204,7 @@ def test_names_and_positions_that_disagree_are_refused_with_both_readings(tmp_pa
         rows(scan, path)
 
 
-def test_two_columns_of_one_id_are_an_error(tmp_path: Path) -> None:
+def test_two_columns_of_one_id_are_an_error(tmp_path) -> None:
     path = write_parquet(tmp_path, "1 a long, 1 b long", [[1], [2]])
     with pytest.raises(CorruptFileError, match="field id 1 is used twice"):
         rows("1 a long", path)

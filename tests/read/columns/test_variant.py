@@ -78,13 +78,13 @@ def group(typed: pa.DataType, *, metadata: bool = False) -> pa.DataType:
     return pa.struct([("metadata", pa.binary()), *parts] if metadata else parts)
 
 
-def test_unshredded_variants_keep_null_apart_from_a_missing_variant(tmp_path: Path) -> None:
+def test_unshredded_variants_keep_null_apart_from_a_missing_variant(tmp_path) -> None:
     type = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
     stored = [{"metadata": EMPTY, "value": b"\x00"}, None, {"metadata": EMPTY, "value": b"\x04"}]
     assert shredded(tmp_path, type, stored) == ["null", None, "true"]
 
 
-def test_shredded_leaves_fall_back_to_the_value(tmp_path: Path) -> None:
+def test_shredded_leaves_fall_back_to_the_value(tmp_path) -> None:
     stored = [
         {"metadata": EMPTY, "value": None, "typed_value": 5},
         {"metadata": EMPTY, "value": b"\x05a", "typed_value": None},
@@ -99,7 +99,7 @@ def test_shredded_leaves_fall_back_to_the_value(tmp_path: Path) -> None:
     ]
 
 
-def test_shredded_objects_merge_with_the_rest_of_the_value(tmp_path: Path) -> None:
+def test_shredded_objects_merge_with_the_rest_of_the_value(tmp_path) -> None:
     names = b"\x11\x02\x00\x01\x02az"
     rest = b"\x02\x01\x01\x00\x05\x14\x07\x00\x00\x00"  # {"z": 7}
     inner = pa.struct([("b", group(pa.string())), ("c", group(pa.float64()))])
@@ -121,7 +121,7 @@ def test_shredded_objects_merge_with_the_rest_of_the_value(tmp_path: Path) -> No
     assert found == ['{"b":"x","z":7}', '{"b":null}', "true"]
 
 
-def test_shredded_arrays_are_put_together(tmp_path: Path) -> None:
+def test_shredded_arrays_are_put_together(tmp_path) -> None:
     stored = [
         {
             "metadata": EMPTY,
@@ -138,7 +138,7 @@ def test_shredded_arrays_are_put_together(tmp_path: Path) -> None:
     assert found == ["[1,true]", "[]", "false"]
 
 
-def test_a_value_beside_a_shredded_leaf_is_an_error_of_the_file(tmp_path: Path) -> None:
+def test_a_value_beside_a_shredded_leaf_is_an_error_of_the_file(tmp_path) -> None:
     stored = [{"metadata": EMPTY, "value": b"\x04", "typed_value": 5}]
     with pytest.raises(CorruptFileError, match='column "v": bad variant'):
         shredded(tmp_path, group(pa.int32(), metadata=True), stored)

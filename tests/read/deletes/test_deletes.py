@@ -44,7 +44,7 @@ def numbers(folder: Path, count: int = 10, *, rows_per_group: int = 3, **more: A
     return data_file(path, **more)
 
 
-def test_position_deletes_remove_rows_by_their_place_in_the_file(tmp_path: Path) -> None:
+def test_position_deletes_remove_rows_by_their_place_in_the_file(tmp_path) -> None:
     file = numbers(tmp_path)
     # Neither sorted nor distinct, and rows of another file beside them.
     deletes = position_deletes(
@@ -53,19 +53,19 @@ def test_position_deletes_remove_rows_by_their_place_in_the_file(tmp_path: Path)
     assert values(A, whole(file, [deletes])) == [*range(1, 9)]
 
 
-def test_several_position_delete_files_add_up(tmp_path: Path) -> None:
+def test_several_position_delete_files_add_up(tmp_path) -> None:
     file = numbers(tmp_path)
     deletes = [position_deletes(tmp_path, [(file.path, place)]) for place in (1, 3, 5)]
     assert values(A, whole(file, deletes)) == [0, 2, 4, 6, 7, 8, 9]
 
 
-def test_a_position_delete_counts_only_where_its_file_is_attached(tmp_path: Path) -> None:
+def test_a_position_delete_counts_only_where_its_file_is_attached(tmp_path) -> None:
     one, two = numbers(tmp_path), numbers(tmp_path)
     deletes = position_deletes(tmp_path, [(one.path, 0), (two.path, 0)])
     assert values(A, whole(one, [deletes]), two) == [*range(1, 10), *range(10)]
 
 
-def test_position_deletes_find_data_files_of_a_moved_table(tmp_path: Path) -> None:
+def test_position_deletes_find_data_files_of_a_moved_table(tmp_path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "metadata").mkdir()
     file = numbers(tmp_path / "data")
@@ -77,7 +77,7 @@ def test_position_deletes_find_data_files_of_a_moved_table(tmp_path: Path) -> No
     assert values(scan, task) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
 
 
-def test_two_deletion_vectors_for_one_file_are_an_error(tmp_path: Path) -> None:
+def test_two_deletion_vectors_for_one_file_are_an_error(tmp_path) -> None:
     file = numbers(tmp_path)
     vectors = [
         replace(file, content=FileContent.POSITION_DELETES, file_format="PUFFIN", path=name)
@@ -102,7 +102,7 @@ def deletion_vector(folder: Path, file: DataFile, positions: list[int]) -> DataF
     )
 
 
-def test_a_deletion_vector_replaces_position_deletes(tmp_path: Path) -> None:
+def test_a_deletion_vector_replaces_position_deletes(tmp_path) -> None:
     file = numbers(tmp_path)
     vector = deletion_vector(tmp_path, file, [2, 9])
     ignored = position_deletes(tmp_path, [(file.path, 0)])
@@ -110,7 +110,7 @@ def test_a_deletion_vector_replaces_position_deletes(tmp_path: Path) -> None:
     assert found == [0, 1, 3, 4, 5, 6, 7, 8]
 
 
-def test_deleted_rows_are_marked_when_the_mark_is_asked_for(tmp_path: Path) -> None:
+def test_deleted_rows_are_marked_when_the_mark_is_asked_for(tmp_path) -> None:
     file = numbers(tmp_path, 4)
     deletes = [
         position_deletes(tmp_path, [(file.path, 1)]),
@@ -128,14 +128,14 @@ def test_deleted_rows_are_marked_when_the_mark_is_asked_for(tmp_path: Path) -> N
 # ------------------------------------------------------------------ equality deletes
 
 
-def test_equality_deletes_need_a_strictly_greater_sequence_number(tmp_path: Path) -> None:
+def test_equality_deletes_need_a_strictly_greater_sequence_number(tmp_path) -> None:
     file = numbers(tmp_path, 3, sequence_number=5)
     same = equality_deletes(tmp_path, A, [[0]], sequence_number=5)
     later = equality_deletes(tmp_path, A, [[1]], sequence_number=6)
     assert values(A, whole(file, [same, later])) == [0, 2]
 
 
-def test_the_greatest_sequence_number_of_a_key_decides(tmp_path: Path) -> None:
+def test_the_greatest_sequence_number_of_a_key_decides(tmp_path) -> None:
     early = equality_deletes(tmp_path, A, [[1, 2]], sequence_number=2)
     late = equality_deletes(tmp_path, A, [[1]], sequence_number=9)
     old = numbers(tmp_path, 3, sequence_number=1)
@@ -149,7 +149,7 @@ def test_the_greatest_sequence_number_of_a_key_decides(tmp_path: Path) -> None:
     [pytest.param(*each, id=name) for name, *each in read_table(__file__, "equality.tsv")],
 )
 def test_rows_with_the_keys_are_gone(
-    tmp_path: Path, stored: str, values: str, deletes: str, known: str, wanted: str, left: str
+    tmp_path, stored: str, values: str, deletes: str, known: str, wanted: str, left: str
 ) -> None:
     def file_of(fields: str, texts: str) -> tuple[str, list[pa.Array]]:
         kinds = [each.type for each in schema_of(fields).fields]
@@ -176,7 +176,7 @@ PARTITIONED = {
 }
 
 
-def test_partitioned_equality_deletes_stay_in_their_partition(tmp_path: Path) -> None:
+def test_partitioned_equality_deletes_stay_in_their_partition(tmp_path) -> None:
     scan = context("1 a long, 2 p long", projection=A, specs=PARTITIONED)
     one = numbers(tmp_path, 3, partition=(1,))
     two = numbers(tmp_path, 3, partition=(2,))
@@ -186,7 +186,7 @@ def test_partitioned_equality_deletes_stay_in_their_partition(tmp_path: Path) ->
     assert found == [1, 2, 0, 1]
 
 
-def test_unpartitioned_equality_deletes_are_global(tmp_path: Path) -> None:
+def test_unpartitioned_equality_deletes_are_global(tmp_path) -> None:
     scan = context("1 a long, 2 p long", projection=A, specs=PARTITIONED)
     file = numbers(tmp_path, 3, partition=(1,))
     everywhere = equality_deletes(tmp_path, A, [[0]], spec_id=1)
@@ -194,7 +194,7 @@ def test_unpartitioned_equality_deletes_are_global(tmp_path: Path) -> None:
     assert values(scan, whole(file, [everywhere, inside])) == [1]
 
 
-def test_a_key_in_no_schema_and_a_key_of_a_list_are_refused(tmp_path: Path) -> None:
+def test_a_key_in_no_schema_and_a_key_of_a_list_are_refused(tmp_path) -> None:
     file = numbers(tmp_path)
     unknown = equality_deletes(tmp_path, A, [[1]], [77])
     with pytest.raises(CorruptFileError, match="equality field id 77"):
@@ -204,7 +204,7 @@ def test_a_key_in_no_schema_and_a_key_of_a_list_are_refused(tmp_path: Path) -> N
         values("1 s struct<2 x long>", whole(file, [struct_key]))
 
 
-def test_groups_offer_relations_for_an_engine(tmp_path: Path) -> None:
+def test_groups_offer_relations_for_an_engine(tmp_path) -> None:
     scan = context("1 a long, 2 p long", specs=PARTITIONED)
     file = numbers(tmp_path, 3, partition=(1,))
     deletes = [
@@ -227,7 +227,7 @@ def test_groups_offer_relations_for_an_engine(tmp_path: Path) -> None:
     assert (scoped.field_ids, scoped.row_count) == ((1,), 3)
 
 
-def test_spilled_keys_delete_the_same_rows(tmp_path: Path) -> None:
+def test_spilled_keys_delete_the_same_rows(tmp_path) -> None:
     fields = "1 a long, 2 b string"
     random = np.random.default_rng(1)
     a = random.integers(0, 1000, 20_000)
@@ -251,20 +251,20 @@ def test_spilled_keys_delete_the_same_rows(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ delete files that are not right
 
 
-def test_a_position_behind_the_last_row_deletes_nothing(tmp_path: Path) -> None:
+def test_a_position_behind_the_last_row_deletes_nothing(tmp_path) -> None:
     file = numbers(tmp_path, 3)
     deletes = position_deletes(tmp_path, [(file.path, 1), (file.path, 3), (file.path, 1 << 40)])
     assert values(A, whole(file, [deletes])) == [0, 2]
 
 
-def test_a_delete_file_bound_to_one_data_file_names_no_other(tmp_path: Path) -> None:
+def test_a_delete_file_bound_to_one_data_file_names_no_other(tmp_path) -> None:
     file = numbers(tmp_path, 3)
     deletes = position_deletes(tmp_path, [("elsewhere", 0)], referenced_data_file=file.path)
     with pytest.raises(CorruptFileError, match="'elsewhere'"):
         values(A, whole(file, [deletes]))
 
 
-def test_an_equality_delete_file_without_its_key_column_is_an_error(tmp_path: Path) -> None:
+def test_an_equality_delete_file_without_its_key_column_is_an_error(tmp_path) -> None:
     file = numbers(tmp_path, 3)
     deletes = equality_deletes(tmp_path, "2 b long", [[1]], [1])
     with pytest.raises(CorruptFileError, match='equality column "a"') as raised:
@@ -273,7 +273,7 @@ def test_an_equality_delete_file_without_its_key_column_is_an_error(tmp_path: Pa
 
 
 def test_a_delete_file_of_fewer_rows_than_counted_is_an_error_but_of_more_is_not(
-    tmp_path: Path,
+    tmp_path,
 ) -> None:
     file = numbers(tmp_path, 3)
     more = equality_deletes(tmp_path, A, [[0, 1]], record_count=1)
@@ -283,9 +283,7 @@ def test_a_delete_file_of_fewer_rows_than_counted_is_an_error_but_of_more_is_not
         values(A, whole(file, [fewer]))
 
 
-def test_an_upsert_stream_reads_each_delete_file_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upsert_stream_reads_each_delete_file_once(tmp_path, monkeypatch) -> None:
     import icesql.read.deletes.equality_keys as equality_keys
 
     opened: list[str] = []

@@ -66,9 +66,7 @@ def key_sets(draw: st.DrawFn) -> tuple[list[pa.DataType], list[Any], list[tuple[
 
 @settings(max_examples=200)
 @given(case=key_sets(), limit=st.sampled_from([0, 1 << 30]))
-def test_the_index_answers_like_a_dictionary(
-    tmp_path_factory: pytest.TempPathFactory, case: Any, limit: int
-) -> None:
+def test_the_index_answers_like_a_dictionary(tmp_path_factory, case: Any, limit: int) -> None:
     types, batches, probes = case
     expected: dict[tuple[Any, ...], int] = {}
     for keys, number in batches:
@@ -83,7 +81,7 @@ def test_the_index_answers_like_a_dictionary(
     assert list(folder.iterdir()) == []
 
 
-def test_many_keys_in_several_partitions(tmp_path: Path) -> None:
+def test_many_keys_in_several_partitions(tmp_path) -> None:
     keys = np.arange(0, 3_000_000, 3, dtype=np.int64)
     for limit in (1 << 30, 1 << 20):
         index = build_key_index(
@@ -100,9 +98,7 @@ def test_many_keys_in_several_partitions(tmp_path: Path) -> None:
         assert len(index) == 1_000_000
 
 
-def test_keys_that_share_a_hash_are_hashed_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_that_share_a_hash_are_hashed_anew(tmp_path, monkeypatch) -> None:
     genuine = key_index.row_hash
     attempts = []
 
@@ -120,9 +116,7 @@ def test_keys_that_share_a_hash_are_hashed_anew(
     assert index.sequence_numbers(columns(types, [("7", 7), ("7", 8)])).tolist() == [1, -1]
 
 
-def test_hashes_that_never_differ_are_an_internal_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hashes_that_never_differ_are_an_internal_error(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(
         key_index, "row_hash", lambda encoded, count, seed: np.zeros(count, np.uint64)
     )
@@ -130,7 +124,7 @@ def test_hashes_that_never_differ_are_an_internal_error(
         build([pa.string()], [([("a",), ("b",)], 1)], tmp_path)
 
 
-def test_a_shared_hash_is_not_a_match(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shared_hash_is_not_a_match(tmp_path, monkeypatch) -> None:
     index = build([pa.string()], [([("a",)], 1)], tmp_path)
     genuine = key_index.row_hash
 

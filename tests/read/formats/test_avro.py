@@ -53,7 +53,7 @@ def field(field_id: int | None, name: str, type: Any) -> dict[str, Any]:
 A = field(1, "a", ["null", "long"])
 
 
-def test_every_type_is_read_from_its_avro_form(tmp_path: Path) -> None:
+def test_every_type_is_read_from_its_avro_form(tmp_path) -> None:
     """Each is a column of one file, with a row of values and one of NULLs."""
     cases = list(enumerate(read_table(__file__, "avro_types.tsv"), 1))
     fields, record = [], {}
@@ -68,7 +68,7 @@ def test_every_type_is_read_from_its_avro_form(tmp_path: Path) -> None:
     assert set(nulls.values()) == {None}
 
 
-def test_uuids_are_read_from_fixed_and_from_text(tmp_path: Path) -> None:
+def test_uuids_are_read_from_fixed_and_from_text(tmp_path) -> None:
     raw = bytes(range(16))
     fixed = {"type": "fixed", "name": "u", "size": 16, "logicalType": "uuid"}
     text = {"type": "string", "logicalType": "uuid"}
@@ -85,7 +85,7 @@ def test_uuids_are_read_from_fixed_and_from_text(tmp_path: Path) -> None:
     assert rows(scan, file) == [{"a": value, "b": value, "c": value}]
 
 
-def test_nanoseconds_and_years_beyond_python_survive(tmp_path: Path) -> None:
+def test_nanoseconds_and_years_beyond_python_survive(tmp_path) -> None:
     far = 10**18
     kinds = [{"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("nanos", "micros")]
     # fastavro takes plain integers for timestamps as they are.
@@ -95,7 +95,7 @@ def test_nanoseconds_and_years_beyond_python_survive(tmp_path: Path) -> None:
     assert numbers("1 a timestamp_ns, 2 b timestamp", file) == [[1], [far]]
 
 
-def test_unions_hold_null_in_any_place(tmp_path: Path) -> None:
+def test_unions_hold_null_in_any_place(tmp_path) -> None:
     file = write_avro(
         tmp_path,
         [field(1, "a", ["long", "null"]), field(2, "b", ["null", "string"])],
@@ -105,7 +105,7 @@ def test_unions_hold_null_in_any_place(tmp_path: Path) -> None:
     assert rows(scan, file) == [{"b": None, "a": 1}, {"b": "x", "a": None}]
 
 
-def test_a_union_of_several_types_is_refused_only_when_it_is_read(tmp_path: Path) -> None:
+def test_a_union_of_several_types_is_refused_only_when_it_is_read(tmp_path) -> None:
     file = write_avro(
         tmp_path, [A, field(2, "b", ["null", "long", "string"])], [{"a": 1, "b": "x"}]
     )
@@ -114,7 +114,7 @@ def test_a_union_of_several_types_is_refused_only_when_it_is_read(tmp_path: Path
         rows("2 b string", file)
 
 
-def test_nested_types_carry_their_ids(tmp_path: Path) -> None:
+def test_nested_types_carry_their_ids(tmp_path) -> None:
     inner = {"type": "record", "name": "r", "fields": [field(3, "old", "int")]}
     fields = [
         field(1, "l", ["null", {"type": "array", "items": ["null", inner], "element-id": 2}]),
@@ -153,7 +153,7 @@ def test_nested_types_carry_their_ids(tmp_path: Path) -> None:
     ]
 
 
-def test_defaults_and_a_name_mapping_work_as_in_parquet(tmp_path: Path) -> None:
+def test_defaults_and_a_name_mapping_work_as_in_parquet(tmp_path) -> None:
     file = write_avro(tmp_path, [field(None, "old_a", "long")], [{"old_a": 1}])
     mapping = NameMapping((MappedField(1, ("a", "old_a")),))
     scan = context(
@@ -163,12 +163,12 @@ def test_defaults_and_a_name_mapping_work_as_in_parquet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
-def test_codecs(tmp_path: Path, codec: str) -> None:
+def test_codecs(tmp_path, codec: str) -> None:
     file = write_avro(tmp_path, [A], [{"a": n} for n in range(50)], codec=codec)
     assert values("1 a long", file) == [*range(50)]
 
 
-def test_every_row_belongs_to_exactly_one_split_and_keeps_its_position(tmp_path: Path) -> None:
+def test_every_row_belongs_to_exactly_one_split_and_keeps_its_position(tmp_path) -> None:
     records = [{"a": n} for n in range(3000)]
     file = write_avro(tmp_path, [A], records, sync_interval=200)
     size = file.file_size_in_bytes
@@ -182,13 +182,13 @@ def test_every_row_belongs_to_exactly_one_split_and_keeps_its_position(tmp_path:
         assert all(row["a"] == row["_pos"] for row in found)
 
 
-def test_position_deletes_apply_to_avro_rows(tmp_path: Path) -> None:
+def test_position_deletes_apply_to_avro_rows(tmp_path) -> None:
     file = write_avro(tmp_path, [A], [{"a": n} for n in range(5)], sync_interval=1)
     deletes = position_deletes(tmp_path, [(file.path, 3)])
     assert values("1 a long", whole(file, [deletes])) == [0, 1, 2, 4]
 
 
-def test_delete_files_may_be_avro(tmp_path: Path) -> None:
+def test_delete_files_may_be_avro(tmp_path) -> None:
     file = write_avro(tmp_path, [A], [{"a": n} for n in range(5)])
     positions = write_avro(
         tmp_path,
@@ -205,7 +205,7 @@ def test_delete_files_may_be_avro(tmp_path: Path) -> None:
     assert values("1 a long", whole(file, deletes)) == [1, 2, 3]
 
 
-def test_damage_is_a_corrupt_file_error_that_names_the_file(tmp_path: Path) -> None:
+def test_damage_is_a_corrupt_file_error_that_names_the_file(tmp_path) -> None:
     fields = [A, field(2, "b", "string"), field(3, "c", ["null", "double"])]
     records = [{"a": n, "b": "x" * (n % 9), "c": math.pi} for n in range(300)]
     file = write_avro(tmp_path, fields, records, sync_interval=300)

@@ -53,7 +53,7 @@ def write_orc(
 A = orc_field("a", pa.int64(), 1)
 
 
-def test_types_become_the_tables(tmp_path: Path) -> None:
+def test_types_become_the_tables(tmp_path) -> None:
     moment = datetime(2020, 1, 2, 3, 4, 5, 6)
     file = write_orc(
         tmp_path,
@@ -87,7 +87,7 @@ def test_types_become_the_tables(tmp_path: Path) -> None:
 
 
 def test_nanoseconds_are_cut_down_to_microseconds_but_kept_for_nanosecond_columns(
-    tmp_path: Path,
+    tmp_path,
 ) -> None:
     stamps = pa.array([1999, -1, -1000], pa.timestamp("ns"))
     file = write_orc(tmp_path, [orc_field("a", pa.timestamp("ns"), 1)], [stamps])
@@ -95,7 +95,7 @@ def test_nanoseconds_are_cut_down_to_microseconds_but_kept_for_nanosecond_column
     assert numbers("1 a timestamp_ns", file) == [[1999, -1, -1000]]
 
 
-def test_nested_fields_are_found_by_id(tmp_path: Path) -> None:
+def test_nested_fields_are_found_by_id(tmp_path) -> None:
     inner = pa.struct([orc_field("old", pa.int32(), 3)])
     file = write_orc(
         tmp_path,
@@ -110,7 +110,7 @@ def test_nested_fields_are_found_by_id(tmp_path: Path) -> None:
     ]
 
 
-def test_defaults_and_name_mapping(tmp_path: Path) -> None:
+def test_defaults_and_name_mapping(tmp_path) -> None:
     file = write_orc(tmp_path, [orc_field("a", pa.int64())], [[1]])
     scan = context(
         [column(5, "b"), column(6, "c", initial_default=7)],
@@ -119,7 +119,7 @@ def test_defaults_and_name_mapping(tmp_path: Path) -> None:
     assert rows(scan, file) == [{"b": 1, "c": 7}]
 
 
-def test_splits_take_stripes_by_their_first_byte_and_keep_positions(tmp_path: Path) -> None:
+def test_splits_take_stripes_by_their_first_byte_and_keep_positions(tmp_path) -> None:
     count = 200_000
     file = write_orc(
         tmp_path,
@@ -138,7 +138,7 @@ def test_splits_take_stripes_by_their_first_byte_and_keep_positions(tmp_path: Pa
         assert all(row["a"] == (row["_pos"] * 7919) % 1_000_003 for row in found)
 
 
-def test_residuals_and_deletes_apply(tmp_path: Path) -> None:
+def test_residuals_and_deletes_apply(tmp_path) -> None:
     from icesql.iceberg.expressions.predicate import Operation
 
     file = write_orc(tmp_path, [A], [[0, 1, 2, 3]])
@@ -147,7 +147,7 @@ def test_residuals_and_deletes_apply(tmp_path: Path) -> None:
     assert values("1 a long", task) == [1, 2]
 
 
-def test_delete_files_may_be_orc(tmp_path: Path) -> None:
+def test_delete_files_may_be_orc(tmp_path) -> None:
     file = write_orc(tmp_path, [A], [[0, 1, 2]])
     positions = write_orc(
         tmp_path,
@@ -162,7 +162,7 @@ def test_delete_files_may_be_orc(tmp_path: Path) -> None:
     assert values("1 a long", whole(file, deletes)) == [1]
 
 
-def test_a_damaged_tail_is_a_corrupt_file(tmp_path: Path) -> None:
+def test_a_damaged_tail_is_a_corrupt_file(tmp_path) -> None:
     file = write_orc(tmp_path, [A], [[0, 1, 2]])
     path = Path(file.path)
     path.write_bytes(path.read_bytes()[:-5])
@@ -171,7 +171,7 @@ def test_a_damaged_tail_is_a_corrupt_file(tmp_path: Path) -> None:
     assert raised.value.path == file.path
 
 
-def test_a_file_of_another_length_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_another_length_is_refused(tmp_path) -> None:
     file = write_orc(tmp_path, [A], [[1, 2]])
     wrong = replace(file, file_size_in_bytes=file.file_size_in_bytes + 1)
     assert rows("1 a long", file)

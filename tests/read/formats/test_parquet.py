@@ -54,7 +54,7 @@ from tests.read.read_tables import (
 A = "1 a long"
 
 
-def test_every_row_belongs_to_exactly_one_split_however_the_file_is_cut(tmp_path: Path) -> None:
+def test_every_row_belongs_to_exactly_one_split_however_the_file_is_cut(tmp_path) -> None:
     path = write_parquet(tmp_path, A, [list(range(1000))], rows_per_group=90)
     file = data_file(path)
     size = file.file_size_in_bytes
@@ -65,14 +65,14 @@ def test_every_row_belongs_to_exactly_one_split_however_the_file_is_cut(tmp_path
         assert sorted(values(scan, *tasks)) == [*range(1000)], step
 
 
-def test_a_wrong_file_size_in_the_manifest_loses_no_rows(tmp_path: Path) -> None:
+def test_a_wrong_file_size_in_the_manifest_loses_no_rows(tmp_path) -> None:
     path = write_parquet(tmp_path, A, [list(range(1000))], rows_per_group=90)
     file = data_file(path, file_size_in_bytes=1000)
     halves = [FileScanTask(file, 0, 500), FileScanTask(file, 500, 500)]
     assert values(A, *halves) == [*range(1000)]
 
 
-def test_positions_count_row_groups_that_are_skipped(tmp_path: Path) -> None:
+def test_positions_count_row_groups_that_are_skipped(tmp_path) -> None:
     path = write_parquet(tmp_path, A, [list(range(1000))], rows_per_group=100)
     file = data_file(path)
     scan = context(A, projection=[POS])
@@ -82,7 +82,7 @@ def test_positions_count_row_groups_that_are_skipped(tmp_path: Path) -> None:
     assert values(scan, whole(file, [deletes], residual)) == [999]
 
 
-def test_row_groups_outside_the_residual_are_not_read(tmp_path: Path) -> None:
+def test_row_groups_outside_the_residual_are_not_read(tmp_path) -> None:
     path = write_parquet(tmp_path, A, [list(range(1000))], rows_per_group=100)
     scan = context(A)
     source = open_reader(data_file(path), scan)
@@ -93,14 +93,14 @@ def test_row_groups_outside_the_residual_are_not_read(tmp_path: Path) -> None:
     source.close()
 
 
-def test_batches_hold_at_most_65536_rows(tmp_path: Path) -> None:
+def test_batches_hold_at_most_65536_rows(tmp_path) -> None:
     path = write_parquet(tmp_path, A, [list(range(200_000))])
     sizes = [batch.num_rows for batch in read_task(task_of(A, path))]
     assert max(sizes) <= 65_536
     assert sum(sizes) == 200_000
 
 
-def test_no_columns_still_give_the_number_of_live_rows(tmp_path: Path) -> None:
+def test_no_columns_still_give_the_number_of_live_rows(tmp_path) -> None:
     path = write_parquet(tmp_path, A, [list(range(100_000))])
     deletes = position_deletes(tmp_path, [(path, 5)])
     scan = context(A, projection=[])
@@ -108,7 +108,7 @@ def test_no_columns_still_give_the_number_of_live_rows(tmp_path: Path) -> None:
     assert sum(batch.num_rows for batch in read_task(task)) == 99_999
 
 
-def test_two_level_lists_are_read(tmp_path: Path) -> None:
+def test_two_level_lists_are_read(tmp_path) -> None:
     path = write_parquet(
         tmp_path,
         "1 l list<2 int>",
@@ -121,7 +121,7 @@ def test_two_level_lists_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "brotli", "zstd", "lz4"])
-def test_codecs(tmp_path: Path, codec: str) -> None:
+def test_codecs(tmp_path, codec: str) -> None:
     path = write_parquet(tmp_path, A, [[1, 2]], compression=codec)
     assert values(A, path) == [1, 2]
 
@@ -215,7 +215,7 @@ predicates = st.recursive(
 @settings(max_examples=150)
 @given(groups=row_groups, predicate=predicates)
 def test_residuals_keep_exactly_the_rows_that_satisfy_them(
-    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path_factory,
     groups: list[list[tuple[Any, ...]]],
     predicate: Predicate,
 ) -> None:
@@ -240,7 +240,7 @@ def test_residuals_keep_exactly_the_rows_that_satisfy_them(
     assert values(scan, whole(data_file(path), residual=predicate)) == expected
 
 
-def test_a_residual_on_a_column_the_file_lacks_sees_the_default(tmp_path: Path) -> None:
+def test_a_residual_on_a_column_the_file_lacks_sees_the_default(tmp_path) -> None:
     path = write_parquet(tmp_path, A, [[1, 2]])
     scan = context(
         [column(1, "a"), column(2, "b", initial_default=5), column(3, "c")],
@@ -253,7 +253,7 @@ def test_a_residual_on_a_column_the_file_lacks_sees_the_default(tmp_path: Path) 
     assert values(scan, whole(file, residual=leaf(Operation.GT, 3, 0))) == []
 
 
-def test_a_residual_reaches_into_a_struct(tmp_path: Path) -> None:
+def test_a_residual_reaches_into_a_struct(tmp_path) -> None:
     stored = "1 s struct<2 x long>"
     path = write_parquet(tmp_path, stored, [[{"x": 1}, None, {"x": 5}]], rows_per_group=1)
     scan = context("1 s struct<2 x long>")
@@ -262,7 +262,7 @@ def test_a_residual_reaches_into_a_struct(tmp_path: Path) -> None:
     assert values(scan, whole(file, residual=leaf(Operation.IS_NULL, 2))) == [None]
 
 
-def test_a_transformed_term_filters_nothing_here(tmp_path: Path) -> None:
+def test_a_transformed_term_filters_nothing_here(tmp_path) -> None:
     from icesql.iceberg.expressions.predicate import Leaf, Term
 
     path = write_parquet(tmp_path, A, [[1, 2]])
@@ -273,7 +273,7 @@ def test_a_transformed_term_filters_nothing_here(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ trouble
 
 
-def test_a_missing_file_is_a_storage_error_that_names_it(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_storage_error_that_names_it(tmp_path) -> None:
     path = write_parquet(tmp_path, A, [[1]])
     file = data_file(path)
     Path(path).unlink()
@@ -282,19 +282,19 @@ def test_a_missing_file_is_a_storage_error_that_names_it(tmp_path: Path) -> None
     assert raised.value.path == path
 
 
-def test_an_encrypted_file_is_refused(tmp_path: Path) -> None:
+def test_an_encrypted_file_is_refused(tmp_path) -> None:
     file = data_file(write_parquet(tmp_path, A, [[1]]), key_metadata=b"k")
     with pytest.raises(UnsupportedTableError, match="encryption"):
         rows(A, file)
 
 
-def test_a_file_with_other_rows_than_the_manifest_counts_is_corrupt(tmp_path: Path) -> None:
+def test_a_file_with_other_rows_than_the_manifest_counts_is_corrupt(tmp_path) -> None:
     file = data_file(write_parquet(tmp_path, A, [[1]]), record_count=2)
     with pytest.raises(CorruptFileError, match="holds 1 rows, the manifest counts 2"):
         rows(A, file)
 
 
-def test_damage_is_a_corrupt_file_or_the_same_rows(tmp_path: Path) -> None:
+def test_damage_is_a_corrupt_file_or_the_same_rows(tmp_path) -> None:
     import random
 
     fields = "1 a long, 2 b string"
@@ -331,9 +331,7 @@ def test_damage_is_a_corrupt_file_or_the_same_rows(tmp_path: Path) -> None:
     assert refused > 100
 
 
-def test_a_bug_in_projection_surfaces_as_a_bug(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bug_in_projection_surfaces_as_a_bug(tmp_path, monkeypatch) -> None:
     import icesql.read.columns.projection as projection
 
     def broken(*_: Any, **__: Any) -> Any:
@@ -345,7 +343,7 @@ def test_a_bug_in_projection_surfaces_as_a_bug(
         rows(A, path)
 
 
-def test_a_cancelled_query_stops_between_batches(tmp_path: Path) -> None:
+def test_a_cancelled_query_stops_between_batches(tmp_path) -> None:
     path = write_parquet(tmp_path, A, [list(range(200_000))])
     query = QueryContext(settings=Settings())
     scan = context(A)
@@ -356,7 +354,7 @@ def test_a_cancelled_query_stops_between_batches(tmp_path: Path) -> None:
         next(batches)
 
 
-def test_closing_the_iterator_releases_the_file(tmp_path: Path) -> None:
+def test_closing_the_iterator_releases_the_file(tmp_path) -> None:
     import os
 
     path = write_parquet(tmp_path, A, [list(range(200_000))])
@@ -374,7 +372,7 @@ def test_closing_the_iterator_releases_the_file(tmp_path: Path) -> None:
     assert open_files() == 0
 
 
-def test_tasks_survive_pickling(tmp_path: Path) -> None:
+def test_tasks_survive_pickling(tmp_path) -> None:
     import pickle
 
     path = write_parquet(tmp_path, A, [[1, 2]])

@@ -74,7 +74,7 @@ def one_chunk_fewer(tree: Any) -> None:
     "sql", ["SELECT a, b FROM t", "SELECT c FROM t", "SELECT a FROM t WHERE a > 3"]
 )
 def test_row_groups_of_fewer_columns_are_no_foreign_error(
-    tmp_path: Path, change: Callable[[Any], None], reader: str, sql: str
+    tmp_path, change: Callable[[Any], None], reader: str, sql: str
 ) -> None:
     """Whatever the length of the file is: by another one it is compared with the manifest."""
     for grow in (0, 100):
@@ -99,7 +99,7 @@ def fewer_values(tree: Any) -> None:
 @pytest.mark.parametrize("reader", ["auto", "arrow"])
 @pytest.mark.parametrize("change", [fewer_rows, repeated_groups])
 def test_row_groups_that_contradict_the_file_are_refused(
-    tmp_path: Path, change: Callable[[Any], None], reader: str
+    tmp_path, change: Callable[[Any], None], reader: str
 ) -> None:
     table, path = table_of(tmp_path)
     assert len(ask(table, reader=reader)) == 30
@@ -109,7 +109,7 @@ def test_row_groups_that_contradict_the_file_are_refused(
 
 
 @pytest.mark.parametrize("reader", ["auto", "arrow"])
-def test_a_chunk_of_other_values_than_its_pages_keeps_its_rows(tmp_path: Path, reader: str) -> None:
+def test_a_chunk_of_other_values_than_its_pages_keeps_its_rows(tmp_path, reader: str) -> None:
     table, path = table_of(tmp_path)
     change_footer(path, fewer_values)
     assert sorted(ask(table, "SELECT a FROM t WHERE a >= 0", reader)) == [(n,) for n in range(30)]
@@ -118,7 +118,7 @@ def test_a_chunk_of_other_values_than_its_pages_keeps_its_rows(tmp_path: Path, r
 @pytest.mark.parametrize("reader", ["auto", "arrow"])
 @pytest.mark.parametrize("column", ["a", "b"])
 def test_values_are_not_invented_for_a_page_that_counts_too_few(
-    tmp_path: Path, column: str, reader: str
+    tmp_path, column: str, reader: str
 ) -> None:
     table, path = table_of(tmp_path)
     data = path.read_bytes()
@@ -136,7 +136,7 @@ def test_values_are_not_invented_for_a_page_that_counts_too_few(
     assert len(ask(table, f"SELECT {other} FROM t", reader)) == 30
 
 
-def test_a_chunk_called_null_throughout_keeps_its_values(tmp_path: Path) -> None:
+def test_a_chunk_called_null_throughout_keeps_its_values(tmp_path) -> None:
     table, path = table_of(tmp_path)
 
     def no_values(tree: Any) -> None:
@@ -148,7 +148,7 @@ def test_a_chunk_called_null_throughout_keeps_its_values(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("reader", ["auto", "arrow"])
-def test_another_file_of_as_many_rows_in_its_place_is_refused(tmp_path: Path, reader: str) -> None:
+def test_another_file_of_as_many_rows_in_its_place_is_refused(tmp_path, reader: str) -> None:
     table = TableWriter(tmp_path, FIELDS[:1])
     files = [
         table.data_file([{"a": n * 7 + first} for n in range(30)], compression=codec)
@@ -165,7 +165,7 @@ def test_another_file_of_as_many_rows_in_its_place_is_refused(tmp_path: Path, re
 
 
 @pytest.mark.parametrize("reader", ["auto", "arrow"])
-def test_a_wrong_length_alone_is_a_careless_writer(tmp_path: Path, reader: str) -> None:
+def test_a_wrong_length_alone_is_a_careless_writer(tmp_path, reader: str) -> None:
     table = TableWriter(tmp_path, FIELDS[:1])
     file = table.data_file([{"a": 1}])
     file.record["file_size_in_bytes"] += 40
@@ -238,9 +238,7 @@ def test_damaged_footers_give_counts_or_an_error_of_ours() -> None:
             continue
 
 
-def test_a_schema_is_asked_of_the_engine_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_schema_is_asked_of_the_engine_once(tmp_path, monkeypatch) -> None:
     table = TableWriter(tmp_path, FIELDS)
     files = [table.data_file(ROWS) for _ in range(5)]
 
@@ -279,7 +277,7 @@ def test_a_schema_is_asked_of_the_engine_once(
     ],
 )
 def test_usual_structures_are_read_as_integer_by_integer(
-    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    options: dict[str, Any], monkeypatch
 ) -> None:
     table = pa.table(
         {
@@ -328,7 +326,7 @@ def test_usual_structures_are_read_as_integer_by_integer(
 
 
 @pytest.mark.parametrize("place", [-58, 1 << 62])
-def test_a_page_outside_of_its_file_is_a_problem(tmp_path: Path, place: int) -> None:
+def test_a_page_outside_of_its_file_is_a_problem(tmp_path, place: int) -> None:
     table, path = table_of(tmp_path)
 
     def moved(tree: Any) -> None:

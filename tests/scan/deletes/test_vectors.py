@@ -21,7 +21,7 @@ def _table(folder: Path, count: int = 2, positions: int = 1) -> tuple[Any, list[
 
 
 @pytest.mark.parametrize("statement", ["SELECT id FROM ns.t", "DELETE FROM ns.t WHERE id = 5"])
-def test_the_blob_of_another_data_file_is_refused(tmp_path: Path, statement: str) -> None:
+def test_the_blob_of_another_data_file_is_refused(tmp_path, statement: str) -> None:
     table, (one, two) = _table(tmp_path)
     places = [
         {name: each.record[name] for name in ("content_offset", "content_size_in_bytes")}
@@ -37,7 +37,7 @@ def test_the_blob_of_another_data_file_is_refused(tmp_path: Path, statement: str
                 con.execute(statement).fetchall()
 
 
-def test_one_blob_for_two_data_files_is_refused(tmp_path: Path) -> None:
+def test_one_blob_for_two_data_files_is_refused(tmp_path) -> None:
     table, (one, two) = _table(tmp_path)
     for name in ("content_offset", "content_size_in_bytes"):
         two.record[name] = one.record[name]
@@ -50,7 +50,7 @@ def test_one_blob_for_two_data_files_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 700])
-def test_vectors_of_one_puffin_are_read_however_large_it_is(tmp_path: Path, count: int) -> None:
+def test_vectors_of_one_puffin_are_read_however_large_it_is(tmp_path, count: int) -> None:
     table, vectors = _table(tmp_path, 2)
     if count > 2:
         # The footer of many blobs is read by itself.
@@ -66,7 +66,7 @@ def test_vectors_of_one_puffin_are_read_however_large_it_is(tmp_path: Path, coun
 
 
 @pytest.mark.parametrize("damage", ["none", "footer", "names"])
-def test_a_footer_that_says_nothing_refuses_nothing(tmp_path: Path, damage: str) -> None:
+def test_a_footer_that_says_nothing_refuses_nothing(tmp_path, damage: str) -> None:
     table, vectors = _table(tmp_path)
     table.commit(vectors)
     path = Path(vectors[0].record["file_path"])
@@ -81,7 +81,7 @@ def test_a_footer_that_says_nothing_refuses_nothing(tmp_path: Path, damage: str)
         )
 
 
-def test_the_puffins_of_a_table_that_was_moved_as_it_is(tmp_path: Path) -> None:
+def test_the_puffins_of_a_table_that_was_moved_as_it_is(tmp_path) -> None:
     table, vectors = _table(tmp_path / "old")
     table.commit(vectors)
     (tmp_path / "old").rename(tmp_path / "new")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
@@ -25,7 +23,7 @@ def counted(built: MetadataOnly) -> int | None:
     return count_rows(scan_of(built.table()), QueryContext())
 
 
-def test_the_manifest_list_is_enough(tmp_path: Path) -> None:
+def test_the_manifest_list_is_enough(tmp_path) -> None:
     built = MetadataOnly(tmp_path)
     built.manifest(
         data_file("a", record_count=3),
@@ -38,7 +36,7 @@ def test_the_manifest_list_is_enough(tmp_path: Path) -> None:
     assert len(read) == 1
 
 
-def test_files_are_asked_where_the_list_does_not_know(tmp_path: Path) -> None:
+def test_files_are_asked_where_the_list_does_not_know(tmp_path) -> None:
     for number, listed in enumerate(
         [{"added_rows_count": -1}, {"added_rows_count": 0}, {"existing_rows_count": -1}]
     ):
@@ -52,7 +50,7 @@ def test_files_are_asked_where_the_list_does_not_know(tmp_path: Path) -> None:
         assert counted(built) == 8
 
 
-def test_v1_lists_without_counts_are_no_obstacle(tmp_path: Path) -> None:
+def test_v1_lists_without_counts_are_no_obstacle(tmp_path) -> None:
     built = MetadataOnly(tmp_path, version=1)
     unknown = {
         f"{kind}_{what}_count": None
@@ -63,7 +61,7 @@ def test_v1_lists_without_counts_are_no_obstacle(tmp_path: Path) -> None:
     assert counted(built) == 7
 
 
-def test_an_unknown_row_count_of_a_file_gives_no_answer(tmp_path: Path) -> None:
+def test_an_unknown_row_count_of_a_file_gives_no_answer(tmp_path) -> None:
     for version in (1, 2):
         built = MetadataOnly(tmp_path / str(version), version=version)
         # In the list's sum the unknown of the one hides behind the rows of the other.
@@ -75,7 +73,7 @@ def test_an_unknown_row_count_of_a_file_gives_no_answer(tmp_path: Path) -> None:
         assert counted(built) is None
 
 
-def test_live_deletes_give_no_answer_and_removed_ones_do(tmp_path: Path) -> None:
+def test_live_deletes_give_no_answer_and_removed_ones_do(tmp_path) -> None:
     built = MetadataOnly(tmp_path)
     built.manifest(data_file("a"))
     built.manifest(position_deletes("p", status=DELETED, sequence_number=1), sequence_number=2)
@@ -84,7 +82,7 @@ def test_live_deletes_give_no_answer_and_removed_ones_do(tmp_path: Path) -> None
     assert counted(built) is None
 
 
-def test_filters_and_limits_give_no_answer(tmp_path: Path) -> None:
+def test_filters_and_limits_give_no_answer(tmp_path) -> None:
     built = MetadataOnly(tmp_path)
     built.manifest(data_file("a"))
     table = built.table()
@@ -93,13 +91,13 @@ def test_filters_and_limits_give_no_answer(tmp_path: Path) -> None:
     assert count_rows(scan_of(table, ALWAYS_FALSE), QueryContext()) == 0
 
 
-def test_a_table_without_a_snapshot_has_no_rows(tmp_path: Path) -> None:
+def test_a_table_without_a_snapshot_has_no_rows(tmp_path) -> None:
     built = MetadataOnly(tmp_path)
     built.manifest(data_file("a"))
     assert count_rows(replace(scan_of(built.table()), snapshot=None), QueryContext()) == 0
 
 
-def test_a_file_that_is_listed_twice_is_left_to_planning(tmp_path: Path) -> None:
+def test_a_file_that_is_listed_twice_is_left_to_planning(tmp_path) -> None:
     built = MetadataOnly(tmp_path, version=1)
     built.manifest(data_file("a", record_count=3), added_rows_count=None)
     built.manifest(data_file("a", record_count=3), added_rows_count=None)

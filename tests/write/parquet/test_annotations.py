@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -57,7 +56,7 @@ def test_releases_of_pyarrow_write_one_footer(
     assert annotated(end_of_file(written), types) == end_of_file(expected)
 
 
-def test_another_reader_finds_the_types_of_the_specification(tmp_path: Path) -> None:
+def test_another_reader_finds_the_types_of_the_specification(tmp_path) -> None:
     inner = type_of("struct<4 u time>")
     fields = (
         t.NestedField(1, "t", t.TIME), t.NestedField(2, "s", inner), t.NestedField(3, "v", t.UUID),
@@ -76,7 +75,7 @@ def test_another_reader_finds_the_types_of_the_specification(tmp_path: Path) -> 
     assert str(schema.column(2).logical_type) == "UUID"
 
 
-def test_a_variant_needs_a_newer_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variant_needs_a_newer_pyarrow(monkeypatch) -> None:
     monkeypatch.setattr(pa, "__version__", "21.0.0")
     inner = type_of("struct<2 v variant>")
     with pytest.raises(UnsupportedTableError, match=r"variant v with pyarrow 21.*'pyarrow>=22'"):

@@ -3,7 +3,6 @@
 import io
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -80,9 +79,7 @@ def by_one_writer(shape: FileShape, tables: list[pa.Table]) -> bytes:
 
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("counts", [(), (1,), (3000,), (3000, 1600), (1,) * 20, (500,) * 3])
-def test_a_file_is_what_one_writer_makes(
-    tmp_path: Path, name: str, counts: tuple[int, ...]
-) -> None:
+def test_a_file_is_what_one_writer_makes(tmp_path, name: str, counts: tuple[int, ...]) -> None:
     shape = shape_of(SHAPES[name], {"told": "1"} if len(counts) == 3 else None)
     tables = [rows(sum(counts[:n]), count, shape) for n, count in enumerate(counts)]
     path = tmp_path / "x.parquet"
@@ -100,7 +97,7 @@ def test_a_file_is_what_one_writer_makes(
     )
 
 
-def test_rows_keep_their_order_and_files_their_size(tmp_path: Path) -> None:
+def test_rows_keep_their_order_and_files_their_size(tmp_path) -> None:
     """As many threads as there are row groups, and files that end in the middle of them."""
     shape = shape_of(WriteOptions(codec="zstd", target_file_size=150_000))
     names = (f"{tmp_path}/{number}.parquet" for number in range(1000))
@@ -117,7 +114,7 @@ def test_rows_keep_their_order_and_files_their_size(tmp_path: Path) -> None:
     assert max(pq.read_metadata(each.path).num_row_groups for each in files.written) > 1
 
 
-def test_what_fails_while_it_is_encoded_leaves_no_file(tmp_path: Path) -> None:
+def test_what_fails_while_it_is_encoded_leaves_no_file(tmp_path) -> None:
     shape = shape_of(WriteOptions(codec="zstd"))
     with ThreadPoolExecutor(2) as threads:
         files = RollingFiles(

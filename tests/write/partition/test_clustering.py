@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -34,9 +33,7 @@ def batches(keys: Sequence[int], size: int) -> Iterator[pa.RecordBatch]:
 
 @pytest.mark.parametrize("budget", [1, 4_000, 1 << 30])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_rows_keep_their_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: int, threads: int
-) -> None:
+def test_rows_keep_their_order(tmp_path, monkeypatch, budget: int, threads: int) -> None:
     chance = random.Random(5)
     keys = [chance.randrange(7) for _ in range(2_000)]
 
@@ -60,7 +57,7 @@ def test_rows_keep_their_order(
     assert [*found] == [*dict.fromkeys(keys)]
 
 
-def test_an_error_of_a_thread_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_a_thread_is_raised(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(clustering, "_CHUNK_BYTES", 1)
     with ThreadPoolExecutor(2) as pool:
         clusters = Clusters(TRUNCATED, SCHEMA, 1 << 20, str(tmp_path), pool)
