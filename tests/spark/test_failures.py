@@ -275,13 +275,13 @@ SECRETS = """
     context = replace(plan.context, storage=storage)
     file = plan.files[0]
     file = replace(file, data_file=replace(file.data_file, path="s3://bucket/a.parquet"))
-    job = ScanJob(CombinedScanTask((file,), context))
+    job, task = ScanJob(CombinedScanTask((), context)), CombinedScanTask((file,), context)
     with icesql.connect(engine="spark", master="local[1]") as connection:
         cursor = connection.execute("SELECT 1 + 1 AS x WHERE 1 = 1")
         session = cursor._result._frame.sparkSession
         session.sparkContext.setLogLevel("DEBUG")
         mark = new_mark()
-        frame = job_frame(session, [job], spark_schema(context.projection), mark)
+        frame = job_frame(session, job, [task], spark_schema(context.projection), mark)
         frame.explain("extended")
         frame.explain("formatted")
         try:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 import icesql.errors
+from icesql.config import parse_bytes
 from icesql.context import QueryContext
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.sql.adapted import adapter_of
@@ -22,7 +24,11 @@ from icesql.engine.spark.fragments.job import FragmentJob
 from icesql.engine.spark.fragments.row_fragments import filtered
 from icesql.engine.spark.reader import ReaderFrames, is_spark_readable
 from icesql.engine.spark.releases import frame_of_rows
-from icesql.engine.spark.session.required import LEAF_TASKS, without_warnings
+from icesql.engine.spark.session.required import (
+    BROADCAST_LIMIT_OF_RUN,
+    LEAF_TASKS,
+    without_warnings,
+)
 from icesql.engine.spark.sql.dialect import check_functions, spark_sql
 from icesql.engine.spark.sql.grand_total import row_questions
 from icesql.engine.spark.sql.kinds import refuse
@@ -121,7 +127,8 @@ class Scans:
                 raise refuse("ROLLUP, CUBE and GROUPING SETS with a grand total in a DataFrame")
             self._plan_lazily(tasks)
         for each in fragments:
-            self._view(names[each.name], self._fragment_frame(each, tasks, cursor))
+            small = each.is_one_row or (not each.whole and self._is_small(self._plans[each.scan]))
+            self._view(names[each.name], self._fragment_frame(each, tasks, cursor), small=small)
             self._use(each)
         for index, plan in enumerate(self._plans):
             self._query.check()
@@ -129,7 +136,7 @@ class Scans:
             if not any(name in text for text in (sql, *self._row_questions)):
                 continue
             way, frame = self._scan_frame(index, tasks, tree, choice, cursor)
-            self._view(name, frame)
+            self._view(name, frame, small=self._is_small(plan))
             self.groups += (way,) * len(plan.files)
         return self._session.sql(sql).toDF(*(f"c{i}" for i in range(len(columns))))
 
@@ -155,7 +162,7 @@ class Scans:
                 way, frame = SPARK_READER, self._frames.frame(self._session, plan)
             else:
                 way, frame = TASKS, self._task_frame(plan, tasks[index])
-            self._view(name, frame)
+            self._view(name, frame, small=self._is_small(plan))
             self.groups += (way,) * len(plan.files)
         sql, original = text.final(names)
         with placed(sql, original):
@@ -222,34 +229,52 @@ class Scans:
         adapter = adapter_of(fragment.tree, schemas, cursor)
         if adapter is not None:
             sql = adapter.adapted(sql, names, {})
-        whole = tuple((tables[i], tasks.whole(i)) for i in fragment.whole)
-        jobs = [
-            FragmentJob(
-                sql,
-                ((tables[fragment.scan], task), *whole),
-                self._query.settings.timezone,
-                fragment.columns,
-                task_memory(self._session),
-            )
-            for task in tasks.merged(fragment.scan, fragment.division.tasks)
-        ]
-        self._count(len(jobs), self._plans[fragment.scan])
+        plan, parts = (
+            self._plans[fragment.scan],
+            tasks.merged(fragment.scan, fragment.division.tasks),
+        )
+        divided = CombinedScanTask((), plan.context)
+        job = FragmentJob(
+            sql,
+            (
+                (tables[fragment.scan], divided),
+                *((tables[i], tasks.whole(i)) for i in fragment.whole),
+            ),
+            self._query.settings.timezone,
+            fragment.columns,
+            task_memory(self._session),
+        )
+        self._count(len(parts), plan)
         for i in fragment.whole:
-            self.own_bytes += len(jobs) * self._plans[i].report.projected_bytes
+            self.own_bytes += len(parts) * self._plans[i].report.projected_bytes
         ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in fragment.columns)
-        return job_frame(self._session, jobs, ddl, self._mark)
+        return job_frame(self._session, job, parts, ddl, self._mark)
 
-    def _view(self, name: str, frame: Any) -> None:
+    def _view(self, name: str, frame: Any, *, small: bool) -> None:
+        if small and len(self._plans) > 1:
+            frame = frame.hint("broadcast")
         frame.createOrReplaceTempView(name)
         self._views.append(name)
+
+    def _is_small(self, plan: ScanPlan) -> bool:
+        """Whether all rows of a scan may be sent to every task of a join, as metadata says."""
+        rows = sum(max(0, task.data_file.record_count) for task in plan.files)
+        size = max(plan.projected_bytes, rows * len(plan.scan.projection.fields))
+        return plan.metadata is None and size <= self._broadcast_limit
+
+    @cached_property
+    def _broadcast_limit(self) -> int:
+        """The bytes up to which Spark would broadcast a file; below 0 for no file."""
+        text = str(self._session.conf.get(BROADCAST_LIMIT_OF_RUN))
+        return -1 if text.startswith("-") else parse_bytes(text)
 
     def _task_frame(self, plan: ScanPlan, tasks: Sequence[CombinedScanTask]) -> Any:
         context = plan.context
         if not context.projection.fields:
             context = replace(context, projection=Schema((POS,)))
-        jobs = [ScanJob(CombinedScanTask(task.tasks, context)) for task in tasks]
-        self._count(len(jobs), plan)
-        return job_frame(self._session, jobs, spark_schema(context.projection), self._mark)
+        job = ScanJob(CombinedScanTask((), context))
+        self._count(len(tasks), plan)
+        return job_frame(self._session, job, tasks, spark_schema(context.projection), self._mark)
 
     def _metadata_frame(self, plan: ScanPlan, rows: MetadataRows) -> Any:
         import pyarrow as pa
@@ -289,20 +314,27 @@ class Scans:
             return
 
 
-def job_frame(session: Any, jobs: Sequence[Any], schema: str, mark: str) -> Any:
-    """A DataFrame of the rows that ``jobs`` give, one Spark task for each job.
+def job_frame(
+    session: Any,
+    job: ScanJob | FragmentJob,
+    tasks: Sequence[CombinedScanTask],
+    schema: str,
+    mark: str,
+) -> Any:
+    """A DataFrame of the rows that ``job`` gives over the files of ``tasks``, one Spark task each.
 
-    Jobs travel as rows, so that each task gets its own and nothing of them shows in a plan; their
-    errors cross behind ``mark``.
+    What all share goes once to each machine, with the function. Files travel as rows, so that each
+    task gets its own. Nothing of both shows in a plan; errors cross behind ``mark``.
     """
     import pyarrow as pa
 
-    packed = pa.table({"job": pa.array([pack((mark, job)) for job in jobs], pa.binary())})
+    rows = pa.table({"files": pa.array([pack(each.tasks) for each in tasks], pa.binary())})
     with without_warnings():
-        return frame_of_rows(session, packed, "job BINARY").mapInArrow(_reader(), schema)
+        frame = frame_of_rows(session, rows, "files BINARY")
+        return frame.mapInArrow(_reader(pack((mark, job))), schema)
 
 
-def _reader() -> Callable[[Any], Iterator[Any]]:
+def _reader(packed: bytes) -> Callable[[Any], Iterator[Any]]:
     """``read_batches`` for workers that do not have icesql on their path, as a checkout's have not.
 
     A nested function travels by value, so it can look for the package before it imports it.
@@ -316,6 +348,6 @@ def _reader() -> Callable[[Any], Iterator[Any]]:
             sys.path.append(folder)
         from icesql.engine.spark.worker import read_batches
 
-        yield from read_batches(batches)
+        yield from read_batches(packed, batches)
 
     return read

@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from icesql.engine.spark.error_transport import encode_error
 from icesql.errors import Error
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icesql.iceberg.schema import Schema
-    from icesql.scan.tasks.task import CombinedScanTask
+    from icesql.scan.tasks.task import CombinedScanTask, FileScanTask
 
 
 def pack(value: Any) -> bytes:
@@ -40,12 +42,12 @@ def worker_error(error: Error, mark: str) -> WorkerError:
     return WorkerError(f"{said}\n{encode_error(error, mark)}")
 
 
-def read_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For ``mapInArrow``: each input row holds a packed (mark, job), whose batches come out."""
+def read_batches(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For ``mapInArrow``: ``packed`` is (mark, job), each input row packed files to run it over."""
+    mark, job = unpack(packed)
     for batch in batches:
         for blob in batch.column(0).to_pylist():
-            mark, job = unpack(blob)
-            yield from run(job, mark)
+            yield from run(job.over(unpack(blob)), mark)
 
 
 def run(job: Callable[[], Iterator[pa.RecordBatch]], mark: str) -> Iterator[pa.RecordBatch]:
@@ -64,6 +66,10 @@ class ScanJob:
 
     def __init__(self, task: CombinedScanTask) -> None:
         self.task = task
+
+    def over(self, files: tuple[FileScanTask, ...]) -> ScanJob:
+        """The same of other files."""
+        return ScanJob(replace(self.task, tasks=files))
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
         """The live rows of the task."""

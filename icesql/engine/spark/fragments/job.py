@@ -24,7 +24,7 @@ from icesql.engine.duckdb.sql.splice import filled
 from icesql.engine.duckdb.tasks.task_relation import task_relation
 from icesql.engine.spark.task_memory import TaskMemory
 from icesql.errors import Error
-from icesql.scan.tasks.task import CombinedScanTask
+from icesql.scan.tasks.task import CombinedScanTask, FileScanTask
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,8 +46,9 @@ def _footers() -> FooterCache:
 class FragmentJob(Struct, frozen=True):
     """``sql`` over the rows of ``tables``, in the session zone ``timezone``.
 
-    ``tables`` maps names in it to their tasks; ``columns`` are the names of what comes
-    out and its types, as Spark calls them. ``memory`` is that of its Spark task.
+    ``tables`` maps names in it to their tasks, first that of which each Spark task has other files;
+    ``columns`` are the names of what comes out and its types, as Spark calls them. ``memory`` is
+    that of its Spark task.
     """
 
     sql: str
@@ -55,6 +56,11 @@ class FragmentJob(Struct, frozen=True):
     timezone: str
     columns: tuple[tuple[str, str], ...]
     memory: TaskMemory = TaskMemory()
+
+    def over(self, files: tuple[FileScanTask, ...]) -> FragmentJob:
+        """The same with other files of the first table."""
+        (name, task), *whole = self.tables
+        return replace(self, tables=((name, replace(task, tasks=files)), *whole))
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
         """The rows of the fragment. Raises icesql errors.

@@ -18,6 +18,9 @@ from icesql.errors import MissingExtraError
 # Settings of Spark that are pinned: what SQL means must not depend on somebody's session.
 
 LEAF_TASKS: Final = "spark.sql.leafNodeDefaultParallelism"
+BROADCAST_LIMIT: Final = "spark.sql.autoBroadcastJoinThreshold"
+# Of sides that have run, whose size is known.
+BROADCAST_LIMIT_OF_RUN: Final = "spark.sql.adaptive.autoBroadcastJoinThreshold"
 PINNED: Final[dict[str, str]] = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
@@ -42,6 +45,11 @@ PINNED: Final[dict[str, str]] = {
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     # A row of a scan is a task: each gets a Spark task of its own.
     LEAF_TASKS: "100000",
+    # Above it PySpark would send all rows as one partition.
+    "spark.sql.execution.arrow.localRelationThreshold": str(2**31 - 1),
+    # Spark takes any scan of icesql's tasks to be as small as the list of these tasks, and would
+    # broadcast it: what is small is known from metadata, and gets a hint.
+    BROADCAST_LIMIT: "-1",
 }
 
 # Where the text is in Spark's spelling, it means what it means to Spark 4 as it comes.

@@ -11,6 +11,8 @@ from icesql.engine.spark.errors import spark_exceptions
 from icesql.engine.spark.releases import context_module
 from icesql.engine.spark.session.clients import beside, connect, is_connect, leave
 from icesql.engine.spark.session.required import (
+    BROADCAST_LIMIT,
+    BROADCAST_LIMIT_OF_RUN,
     PINNED,
     PINNED_FOR_TEXT,
     TIME_ZONE,
@@ -90,8 +92,11 @@ class SparkSessions:
 
     def _pinned(self, settings: Mapping[str, str]) -> Any:
         root = self._root
+        # As the user has it: also where the server gives icesql no session of its own.
+        known = (root.conf.get(name, None) for name in (BROADCAST_LIMIT_OF_RUN, BROADCAST_LIMIT))
+        limit = next(filter(None, known), "10m")
         session = beside(root, self._opened) if is_connect(root) else root.newSession()
-        for name, value in settings.items():
+        for name, value in {**settings, BROADCAST_LIMIT_OF_RUN: limit}.items():
             session.conf.set(name, value)
         return session
 
