@@ -101,7 +101,7 @@ class Session(Stage):
 
     def __init__(self, connection: Any) -> None:
         super().__init__()
-        self.con, self.answer = connection, list[Any]()
+        self.con, self.answer, self.noted = connection, list[Any](), list[str]()
 
     def close(self) -> None:
         self.con.close()
@@ -110,10 +110,22 @@ class Session(Stage):
         """Run statements; the rows of the last one are the answer."""
         for cursor in self.con.execute_script(text):
             self.answer = cursor.fetchall() if cursor.description else []
+            self.noted = [*cursor.notes]
 
     def cells(self, *texts: str) -> None:
         """The cells of the answer, row by row."""
         assert [str(each) for row in self.answer for each in row] == [*texts]
+
+    def firsts(self, *texts: str) -> None:
+        """The first cell of each row of the answer."""
+        assert [str(row[0]) for row in self.answer] == [*texts]
+
+    def shows(self, text: str) -> None:
+        """What is part of the answer, whose cells are separated by ``|``."""
+        assert text in "\n".join(" | ".join(map(str, row)) for row in self.answer)
+
+    def notes(self, text: str) -> None:
+        assert text in "\n".join(self.noted)
 
     def let(self, name: str, text: str) -> None:
         """The value of a name is the one that a query gives."""

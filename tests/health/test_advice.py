@@ -18,12 +18,15 @@ from icesql.commit.create import create_table, stage_table
 from icesql.context import QueryContext
 from icesql.health import live_files as live_files_module
 from icesql.health import metadata as metadata_module
+from icesql.health.bounds import share_read
 from icesql.health.finding import Diagnosis, Finding
 from icesql.health.live_files import live_files
 from icesql.health.statement import call, set_properties
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from tests.commit.tables import fake
+from tests.health.stage import Doctored
+from tests.scenes import Scene, scenes
 
 NEAR = 0.1
 
@@ -36,176 +39,81 @@ def sick(tmp_path: Path) -> Iterator[Any]:
         yield connection
 
 
-def insert(connection: Any, times: int, rows: str, start: int = 0) -> None:
-    for i in range(start, start + times):
-        connection.execute(f"INSERT INTO ns.t SELECT {rows.replace('$i', str(i))}")
+class Patient(Doctored):
+    """The table ns.t, and the finding that was looked for last."""
+
+    def insert(self, times: str, rows: str) -> None:
+        """Commits of these rows, in which ``$i`` is the number of the commit."""
+        for number in range(int(times)):
+            self.con.execute(f"INSERT INTO ns.t SELECT {rows.replace('$i', str(number))}")
+
+    def finds(self, now: str, name: str) -> None:
+        """The first finding of a name, and its number now; ``-`` is any."""
+        self.found = [each for each in self.findings() if each.name == name]
+        assert self.found, name
+        assert now == "-" or self.found[0].now == float(now)
+
+    def above(self, number: str) -> None:
+        assert (self.found[0].now or 0) > float(number)
+
+    def report(self, text: str) -> None:
+        """What is part of the doctor's text."""
+        assert text in str(self.con.doctor("ns.t"))
+
+    def doctor(self, table: str) -> None:
+        self.con.doctor(table)
+
+    def follow_all(self) -> None:
+        """The advice of each finding; as many files go as the gain says."""
+        diagnosis, before = self.con.doctor("ns.t"), self.number("SELECT count(*) FROM ns.t.files")
+        for each in diagnosis.findings:
+            self.sql(each.statement)
+        gone = before - self.number("SELECT count(*) FROM ns.t.files")
+        assert gone == diagnosis.gain.files
+
+    def number(self, text: str) -> int:
+        self.sql(text)
+        return int(self.answer[0][0])
+
+    def near(self, text: str) -> None:
+        """A query gives about the number that was promised."""
+        self._is_promised(self.number(text))
+
+    def reads_share(self, column: str) -> None:
+        """The share of the files that a value of a column is in is the promised one."""
+        files = live_files(self.con.catalog.load(("ns", "t")), [column], QueryContext())
+        self._is_promised(share_read(files, column))
+
+    def spread(self, files: str) -> None:
+        """The manifests that hold the files of a partition are as many as promised."""
+        found = live_files(self.con.catalog.load(("ns", "t")), [], QueryContext())
+        self._is_promised(sum(found.spread) / int(files))
+
+    def _is_promised(self, value: float | None) -> None:
+        now, after = self.found[0].now, self.found[0].after
+        assert value is not None
+        assert now is not None
+        assert after is not None
+        assert abs(value - after) <= NEAR * max(now, 1e-9)
+
+    def leave(self, name: str, age: str) -> None:
+        """A file beside the data files that no snapshot names, old or young."""
+        (data,) = {each.parent for each in Path(self.con.catalog.folder).rglob("*.parquet")}
+        (data / name).write_bytes(b"x" * 1000)
+        if age == "old":
+            os.utime(data / name, (0, 0))
+
+    def files(self, count: str, pattern: str) -> None:
+        assert len(list(Path(self.con.catalog.folder).rglob(pattern))) == int(count)
 
 
-def found(connection: Any, name: str) -> Finding:
-    findings = connection.doctor("ns.t").findings
-    by_name = {each.name: each for each in reversed(findings)}  # the first of a name
-    assert name in by_name, by_name.keys()
-    return by_name[name]
-
-
-def follow(connection: Any, finding: Finding) -> None:
-    for cursor in connection.execute_script(finding.statement):
-        cursor.fetchall() if cursor.description else None
-
-
-def number(connection: Any, sql: str) -> int:
-    return int(connection.execute(sql).fetchone()[0])
-
-
-def near(value: float, finding: Finding) -> bool:
-    assert finding.now is not None
-    assert finding.after is not None
-    return abs(value - finding.after) <= NEAR * max(finding.now, 1e-9)
-
-
-def test_small_files_become_as_few_as_promised(sick: Any) -> None:
-    sick.execute("CREATE TABLE ns.t (id BIGINT, v VARCHAR)")
-    insert(sick, 12, "range, 'x' || range FROM range(100)")
-    finding = found(sick, "small files")
-    assert finding.now == 12
-    follow(sick, finding)
-    assert near(number(sick, "SELECT count(*) FROM ns.t.data_files"), finding)
-    assert "small files" not in [each.name for each in sick.doctor("ns.t").findings]
-
-
-def test_files_whose_rows_are_all_deleted_become_none(sick: Any) -> None:
-    sick.execute(
-        "CREATE TABLE ns.t (id BIGINT, p INT) PARTITIONED BY (p) "
-        "TBLPROPERTIES ('write.delete.mode' = 'merge-on-read', 'format-version' = '2')"
-    )
-    for p in (0, 1):
-        insert(sick, 5, f"range, {p} FROM range(2)")
-    for deleted in (0, 1):
-        sick.execute(f"DELETE FROM ns.t WHERE p = 0 AND id = {deleted}")
-    gain = sick.doctor("ns.t").gain
-    before = number_of_files(sick)
-    for finding in sick.doctor("ns.t").findings:
-        follow(sick, finding)
-    assert before - number_of_files(sick) == gain.files
-    assert number(sick, "SELECT count(*) FROM ns.t.data_files") == 1
-
-
-def number_of_files(connection: Any) -> int:
-    return number(connection, "SELECT count(*) FROM ns.t.files")
-
-
-def test_deletes_go_as_promised(sick: Any) -> None:
-    sick.execute(
-        "CREATE TABLE ns.t (id BIGINT) TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')"
-    )
-    insert(sick, 3, "range + 100 * $i FROM range(100)")
-    sick.execute("DELETE FROM ns.t WHERE id % 10 = 3")
-    finding = found(sick, "deletes")
-    assert finding.now == 3
-    follow(sick, finding)
-    assert number(sick, "SELECT count(*) FROM ns.t.delete_files") == finding.after
-    assert number(sick, "SELECT count(*) FROM ns.t") == 270
-
-
-def test_sorting_prunes_as_much_as_promised(sick: Any) -> None:
-    from icesql.health.bounds import share_read
-
-    sick.execute(
-        "CREATE TABLE ns.t (customer_id BIGINT, v VARCHAR) TBLPROPERTIES "
-        "('write.target-file-size-bytes' = '40000', 'write.parquet.row-group-size-bytes' = '20000')"
-    )
-    insert(sick, 8, "hash(range * 31 + $i) % 1000000, md5(range::VARCHAR) FROM range(4000)")
-    finding = found(sick, "overlap")
-    assert finding.now is not None
-    assert finding.now > 0.9
-    follow(sick, finding)
-    table = sick.catalog.load(("ns", "t"))
-    share = share_read(live_files(table, ["customer_id"], QueryContext()), "customer_id")
-    assert share is not None
-    assert near(share, finding)
-
-
-def test_manifests_become_as_few_as_promised(sick: Any) -> None:
-    sick.execute(
-        "CREATE TABLE ns.t (id BIGINT) TBLPROPERTIES ('commit.manifest-merge.enabled' = 'false')"
-    )
-    insert(sick, 12, "range FROM range(3)")
-    finding = found(sick, "manifests")
-    assert finding.now == 12
-    follow(sick, finding)
-    assert near(number(sick, "SELECT count(*) FROM ns.t.manifests"), finding)
-
-
-def test_old_snapshots_go_as_promised(sick: Any) -> None:
-    sick.execute(
-        "CREATE TABLE ns.t (id BIGINT) TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '1')"
-    )
-    insert(sick, 8, "$i")
-    finding = found(sick, "old snapshots")
-    assert finding.now == 8
-    follow(sick, finding)
-    assert near(number(sick, "SELECT count(*) FROM ns.t.snapshots"), finding)
-    assert number(sick, "SELECT count(*) FROM ns.t") == 8
-
-
-def test_orphans_go_as_promised(sick: Any, tmp_path: Path) -> None:
-    sick.execute("CREATE TABLE ns.t (id BIGINT)")
-    insert(sick, 2, "$i")
-    assert "orphans" not in [each.name for each in sick.doctor("ns.t").findings]
-    kept = next(tmp_path.rglob("*.parquet"))
-    for number in range(4):
-        left = kept.with_name(f"left-{number}.parquet")
-        left.write_bytes(b"x" * 1000)
-        if number:
-            os.utime(left, (0, 0))
-    finding = found(sick, "orphans")
-    assert finding.now == 3
-    assert "1 more are younger" in finding.told
-    follow(sick, finding)
-    assert len(list(tmp_path.rglob("left-*"))) == 1
-    assert "orphans" not in [each.name for each in sick.doctor("ns.t").findings]
-
-
-def test_bounds_are_there_afterwards(sick: Any) -> None:
-    sick.execute(
-        "CREATE TABLE ns.t (id BIGINT, v VARCHAR) "
-        "TBLPROPERTIES ('write.metadata.metrics.column.v' = 'none')"
-    )
-    insert(sick, 2, "range, 'x' || range FROM range(10)")
-    finding = found(sick, "no bounds")
-    assert finding.now == 2
-    follow(sick, finding)
-    assert "no bounds" not in [each.name for each in sick.doctor("ns.t").findings]
-
-
-def test_columns_of_nan_and_null_lack_no_bounds(sick: Any) -> None:
-    sick.execute("CREATE TABLE ns.t (f DOUBLE, g DOUBLE, v VARCHAR)")
-    insert(sick, 2, "'nan'::DOUBLE, if(range = 0, NULL, 'nan'::DOUBLE), NULL FROM range(3)")
-    assert "no bounds" not in [each.name for each in sick.doctor("ns.t").findings]
-
-
-def test_many_columns_without_bounds_are_one_finding(sick: Any) -> None:
-    names = [f"c{i}" for i in range(9)]
-    sick.execute(
-        f"CREATE TABLE ns.t ({', '.join(f'{each} BIGINT' for each in names)}) "
-        "TBLPROPERTIES ('write.metadata.metrics.default' = 'counts')"
-    )
-    insert(
-        sick,
-        1,
-        ", ".join(f"range + {i} AS {each}" for i, each in enumerate(names)) + " FROM range(9)",
-    )
-    (finding,) = [each for each in sick.doctor("ns.t").findings if each.name == "no bounds"]
-    assert "c0, c1, c2 and 6 more columns" in finding.told
-    assert finding.weight == "low"
-    follow(sick, finding)
-    assert sick.doctor("ns.t").findings == ()
-
-
-def test_a_partition_with_an_odd_value_is_no_obstacle(sick: Any) -> None:
-    sick.execute("CREATE TABLE ns.t (id BIGINT, s VARCHAR) PARTITIONED BY (s)")
-    insert(sick, 1, "range, chr(range::INT) || '%00/\x1b' FROM range(3)")
-    assert sick.doctor("ns.t").findings == ()
+@scenes(__file__, "advice.scenes")
+def test_advice_brings_what_it_promises(
+    scene: Scene, sick: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "large metadata" in scene.name:
+        monkeypatch.setattr(metadata_module, "_LARGE_METADATA", 1000)
+    Patient(sick).play(scene)
 
 
 def test_young_snapshots_are_expired_by_a_constant_time(
@@ -215,7 +123,7 @@ def test_young_snapshots_are_expired_by_a_constant_time(
     from icesql.health.facts import Answer, facts_of
 
     sick.execute("CREATE TABLE ns.t (id BIGINT)")
-    insert(sick, 3, "$i")
+    Patient(sick).insert(3, "$i")
     table = sick.catalog.load(("ns", "t"))
     facts = facts_of(("ns", "t"), table, QueryContext(), lambda need: Answer(()))
     monkeypatch.setattr(metadata, "_MANY_SNAPSHOTS", 3)
@@ -257,39 +165,14 @@ def test_every_name_is_quoted_where_it_needs_it(sick: Any, name: str) -> None:
         each.name for each in diagnosis.findings
     }
     for finding in diagnosis.findings:
-        follow(sick, finding)
+        Patient(sick).sql(finding.statement)
     for line in f"{diagnosis}\n{diagnosis._repr_html_()}".splitlines():
         assert line.isprintable()
 
 
-def test_a_table_that_icesql_does_not_write_is_left_to_spark(sick: Any) -> None:
-    sick.execute("CREATE TABLE ns.t (id BIGINT)")
-    insert(sick, 6, "$i")
-    sick.execute("ALTER TABLE ns.t SET TBLPROPERTIES ('write.format.default' = 'orc')")
-    finding = found(sick, "small files")
-    assert finding.statement == ""
-    assert finding.spark_statement == "CALL catalog.system.rewrite_data_files('ns.t')"
-    told = str(sick.doctor("ns.t"))
-    assert "icesql cannot mend it: not supported: writing orc files" in told
-    assert "   in Spark: CALL catalog.system.rewrite_data_files('ns.t');" in told
-
-
-def test_partitions_are_brought_together_as_promised(sick: Any) -> None:
-    sick.execute("CREATE TABLE ns.t (id BIGINT, p BIGINT) PARTITIONED BY (p) TBLPROPERTIES "
-                 "('commit.manifest.target-size-bytes' = '5000', 'commit.manifest-merge.enabled' = 'false')")  # fmt: skip
-    insert(sick, 12, "range, range FROM range(20)")
-    finding = found(sick, "manifest clustering")
-    assert finding.now == 12
-    follow(sick, finding)
-    table = sick.catalog.load(("ns", "t"))
-    files = live_files(table, [], QueryContext())
-    assert near(sum(files.spread) / 20, finding)
-    assert "manifest clustering" not in [each.name for each in sick.doctor("ns.t").findings]
-
-
 def test_a_sample_stands_for_very_many_files(sick: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sick.execute("CREATE TABLE ns.t (id BIGINT, p BIGINT) PARTITIONED BY (p)")
-    insert(sick, 8, "hash(range + $i) % 9999, range % 3 FROM range(99)")
+    Patient(sick).insert(8, "hash(range + $i) % 9999, range % 3 FROM range(99)")
     table = sick.catalog.load(("ns", "t"))
     whole = live_files(table, ["id"], QueryContext())
     monkeypatch.setattr(live_files_module, "_MOST_SAMPLED", 8)
@@ -303,15 +186,6 @@ def test_a_sample_stands_for_very_many_files(sick: Any, monkeypatch: pytest.Monk
     assert part.whole(8) == 24
 
 
-def test_a_large_metadata_file_is_told(sick: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    sick.execute("CREATE TABLE ns.t (id BIGINT)")
-    insert(sick, 2, "$i")
-    monkeypatch.setattr(metadata_module, "_LARGE_METADATA", 1000)
-    finding = found(sick, "metadata size")
-    assert "with 2 snapshots and 1 schema" in finding.told
-    follow(sick, finding)
-
-
 def test_files_that_do_not_count_nan_are_told(sick: Any) -> None:
     schema = Schema((t.NestedField(1, "x", t.DOUBLE),))
     table = create_table(sick.catalog, stage_table(sick.catalog, ("ns", "t"), schema)).table
@@ -322,24 +196,15 @@ def test_files_that_do_not_count_nan_are_told(sick: Any) -> None:
         for i in range(6)
     ]  # fmt: skip
     commit_append(sick.catalog, table, files)
-    finding = found(sick, "no NaN counts")
-    assert (finding.now, finding.after) == (5, 0)
-
-
-def test_a_healthy_table_has_no_findings(sick: Any) -> None:
-    sick.execute('CREATE TABLE ns.t (id BIGINT, "Odd name" VARCHAR)')
-    assert sick.doctor("ns.t").findings == ()
-    insert(sick, 1, "range, 'x' FROM range(10)")
-    assert str(sick.doctor("ns.t")) == "ns.t: nothing found"
-    with pytest.raises(icesql.TableNotFoundError):
-        sick.doctor("ns.nothing")
+    found = {each.name: (each.now, each.after) for each in sick.doctor("ns.t").findings}
+    assert found["no NaN counts"] == (5, 0)
 
 
 def test_the_command_tells_it_in_three_forms(
     sick: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sick.execute("CREATE TABLE ns.t (id BIGINT)")
-    insert(sick, 6, "range FROM range(10)")
+    Patient(sick).insert(6, "range FROM range(10)")
     words = ["doctor", "ns.t", "--warehouse", str(tmp_path / "w")]
     assert main(words) == 0
     told = capsys.readouterr().out
@@ -367,7 +232,7 @@ def test_the_exit_code_tells_of_findings_of_a_weight(
     sick.execute("CREATE TABLE ns.t (id BIGINT)")
     words = ["doctor", "ns.t", "--warehouse", str(tmp_path / "w"), "--fail-on"]
     assert main([*words, "low"]) == 0, "there is none at all"
-    insert(sick, 6, "range FROM range(10)")
+    Patient(sick).insert(6, "range FROM range(10)")
     assert {each.weight for each in sick.doctor("ns.t").findings} == {"high"}
     for weight in ("high", "medium", "low"):
         assert main([*words, weight]) == 1

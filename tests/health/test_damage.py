@@ -15,7 +15,6 @@ from icesql.commit.manifests.store import ManifestStore, OwnFiles
 from icesql.commit.rows import commit_row_delta
 from icesql.commit.snapshots.branches import moved_ref, new_snapshot_id
 from icesql.context import QueryContext
-from icesql.health.finding import Finding
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.manifest.writing.list_writer import ListHeader
@@ -23,6 +22,7 @@ from icesql.iceberg.manifest.writing.manifest_writer import added_entry, existin
 from icesql.iceberg.metadata.changes.updates import AddSnapshot, SetSnapshotRef
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.scan.manifest_reader import ManifestReader
+from tests.health.stage import Doctored
 from tests.read.read_tables import (
     data_file,
     equality_deletes,
@@ -30,29 +30,29 @@ from tests.read.read_tables import (
     position_deletes,
     write_parquet,
 )
-from tests.scenes import Scene, Session, scenes
+from tests.scenes import Scene, scenes
 from tests.sessions import answer
 
 KINDS = {"data": FileContent.DATA, "deletes": FileContent.POSITION_DELETES}
 KINDS["keys"] = FileContent.EQUALITY_DELETES
-NAMES = (
-    "rows changed", "deletes dropped", "file twice", "row ids twice", "missing files",
-    "broken snapshots",
-)  # fmt: skip
 
 
-class Ward(Session):
+class Ward(Doctored):
     """A connection and the table ns.t, whose snapshots may also be written by hand.
 
     ``${good}`` is the last snapshot before the damage, ``${bad}`` the one that did it.
     """
+
+    looked_for = (
+        "rows changed", "deletes dropped", "file twice", "row ids twice", "missing files",
+        "broken snapshots",
+    )  # fmt: skip
 
     def __init__(self, folder: str) -> None:
         super().__init__(icesql.connect(warehouse=folder))
         self.folder = folder
         self.files: dict[str, list[DataFile]] = {}
         self.there: set[Path] = set()
-        self.found: list[Finding] = []
         self.sql("CREATE SCHEMA ns")
 
     def create(self, *properties: str) -> None:
@@ -196,44 +196,20 @@ class Ward(Session):
         found = answer("SELECT id FROM ns.t ORDER BY id", warehouse=self.folder)
         assert [str(each) for (each,) in found] == [*wanted]
 
-    def findings(self) -> list[Finding]:
-        return [each for each in self.con.doctor("ns.t").findings if each.name in NAMES]
-
-    def names(self, wanted: str) -> None:
-        """The kinds of damage, separated by commas."""
-        self.found = self.findings()
-        assert ", ".join(each.name for each in self.found) == wanted
-
     def finds(self, wanted: str) -> None:
-        """As ``names``; each finding says where to go back to."""
+        """As ``names``; each finding says what did it and where to go back to."""
         self.names(wanted)
         for each in self.found:
             assert f"the last good snapshot is {self.values['good']}," in each.cost
         assert len(self.found) > 1 or f"snapshot {self.values['bad']} " in self.found[0].told
-
-    def says(self, attribute: str, text: str) -> None:
-        """What is part of an attribute of the first finding."""
-        assert text in str(getattr(self.found[0], attribute))
-
-    def omits(self, attribute: str, text: str) -> None:
-        assert text not in str(getattr(self.found[0], attribute))
-
-    def advises(self, statement: str) -> None:
-        assert self.found[0].statement == statement
 
     def cherrypicks(self, count: str) -> None:
         assert self.found[0].statement.count("cherrypick_snapshot") == int(count)
 
     def mend(self) -> None:
         """Follow the advice; nothing is found then."""
-        self.sql(self.found[0].statement)
-        self.healthy()
-
-    def healthy(self) -> None:
-        assert self.findings() == []
-
-    def never_finds(self, name: str) -> None:
-        assert name not in [each.name for each in self.con.doctor("ns.t").findings]
+        self.follow()
+        self.names()
 
 
 @scenes(__file__, "damage.scenes")

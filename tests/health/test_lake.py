@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from tests.health.lake import (
     leave_orphan,
     upserts,
 )
+from tests.scenes import Scene, Session, scenes
 
 
 @pytest.fixture
@@ -110,55 +112,102 @@ def test_a_dry_run_changes_no_file(lake: Path, tmp_path: Path) -> None:
         assert con.maintain("ns.small").tables[0].status == "nothing"
 
 
-def test_snapshots_say_which_run_made_them(one: Any) -> None:
-    done = one.maintain("ns.t")
-    summary = dict(
-        one.execute(
-            "SELECT summary FROM ns.t.snapshots ORDER BY committed_at DESC LIMIT 1"
-        ).fetchone()[0]
-    )
-    assert summary["icesql.maintain.run"] == done.run
-    assert summary["icesql.maintain.action"] == "compact"
-    one.execute("CALL system.rewrite_manifests('ns.t')")
-    latest = one.execute("SELECT summary FROM ns.t.snapshots ORDER BY committed_at DESC LIMIT 1")
-    assert "icesql.maintain.run" not in dict(latest.fetchone()[0])
+class Keeper(Session):
+    """A warehouse in ``${folder}``, and what the last maintenance says."""
+
+    done: MaintenanceReport
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(None)
+        self.folder, self.values["folder"] = folder / "wh", folder
+
+    def lake(self) -> None:
+        self.con = connect(build(self.folder))
+
+    def six(self) -> None:
+        """The table ns.t of six rows, each in a file of its own."""
+        self.folder.mkdir()
+        self.con = connect(self.folder)
+        self.sql("CREATE SCHEMA ns; CREATE TABLE ns.t (id BIGINT)")
+        self.sql(";".join(f"INSERT INTO ns.t VALUES ({n})" for n in range(6)))
+
+    def upserts(self, version: str) -> None:
+        upserts(self.folder / "ns" / "t", int(version), commits=3)
+        self.con = connect(self.folder)
+
+    def catalog(self) -> None:
+        """A catalog in a file, which has views and names for tables that are there."""
+        place = {"uri": f"sqlite:///{self.folder}.db", "warehouse": str(self.folder)}
+        self.con = icesql.connect(**place, properties={"init_catalog_tables": "true"})
+
+    def policy(self, line: str) -> None:
+        """One more line of ``${folder}/policy.toml``."""
+        with (self.folder.parent / "policy.toml").open("a") as file:
+            file.write(f"{line}\n")
+
+    def orphan(self, table: str, days: str) -> None:
+        leave_orphan(self.folder, table, float(days))
+
+    def files(self, count: str, pattern: str) -> None:
+        assert len([*self.folder.rglob(pattern)]) == int(count)
+
+    def remember(self) -> None:
+        self.before = contents(self.folder)
+
+    def remembered(self) -> None:
+        """The rows are those of then."""
+        assert contents(self.folder) == self.before
+
+    def maintain(self, *words: str) -> None:
+        """Maintain tables, all where none is named, by options; actions are cut at commas."""
+        tables = [each for each in words if "=" not in each]
+        options: dict[str, Any] = dict(each.split("=", 1) for each in words if "=" in each)
+        if "actions" in options:
+            options["actions"] = options["actions"].split(",")
+        self.done = self.con.maintain(tables or None, **options)
+        self.values["run"] = self.done.run
+
+    def tables(self, wanted: str) -> None:
+        """The tables of the report, each with its status."""
+        assert ", ".join(f"{each.table} {each.status}" for each in self.done.tables) == wanted
+
+    def acts(self, wanted: str) -> None:
+        """The actions for the only table, each with its status."""
+        (table,) = self.done.tables
+        assert ", ".join(f"{each.action} {each.status}" for each in table.actions) == wanted
+
+    def reached(self, name: str, number: str) -> None:
+        assert self.done.tables[0].reached[name] == int(number)
+
+    def promised(self, name: str, number: str) -> None:
+        """What the only action for the only table promised and reached."""
+        ((action,),) = (each.actions for each in self.done.tables)
+        assert action.predicted == action.reached == {name: int(number)}
+
+    def mentions(self, text: str = "") -> None:
+        assert text in str(self.done)
+
+    def ends_a_line(self, text: str) -> None:
+        self.mentions(f"{text}\n")
+
+    def omits(self, text: str) -> None:
+        assert text not in str(self.done)
+
+    def warns(self, text: str = "") -> None:
+        assert "; ".join(self.done.warnings) == text
+
+    def exits(self, code: str) -> None:
+        assert self.done.exit_code == int(code)
+
+    def lacks(self, name: str) -> None:
+        """The doctor has no finding of this name."""
+        assert name not in {each.name for each in self.con.doctor("ns.t").findings}
 
 
-def test_orphans_go_only_if_asked_for_and_never_young_ones(lake: Path) -> None:
-    old, young = leave_orphan(lake, "fine", 4), leave_orphan(lake, "fine", 2.9)
-    with connect(lake) as con:
-        assert con.maintain("ns.fine").tables[0].status == "nothing"
-        assert old.exists()
-        done = con.maintain("ns.fine", actions=["orphans"]).tables[0]
-        assert (done.status, old.exists(), young.exists()) == ("done", False, True)
-        (action,) = done.actions
-        assert (action.predicted, action.reached) == ({"removed_orphans": 1},) * 2
-        assert con.maintain("ns.fine", actions=["orphans"]).tables[0].status == "nothing"
-        refused = con.maintain("ns.kept", actions=["orphans", "expire"])
-    assert [each.status for each in refused.tables[0].actions] == ["refused", "refused"]
-    assert refused.exit_code == 0
-
-
-def test_a_past_that_nobody_gave_up_stays(one: Any) -> None:
-    one.execute("CALL system.rewrite_data_files('ns.t')")
-    count = "SELECT count(*) FROM ns.t.snapshots"
-    kept = one.execute(count).fetchone()
-    assert one.maintain("ns.t").tables[0].status == "nothing"
-    assert one.execute(count).fetchone() == kept == (7,)
-    assert one.maintain("ns.t", actions=["expire"]).tables[0].status == "nothing"  # 5 days
-
-
-def test_of_policy_and_table_the_longer_time_counts(one: Any, tmp_path: Path) -> None:
-    policy = tmp_path / "policy.toml"
-    policy.write_text('retention = "0s"\nshort_retention = true\nmin_snapshots = 2\n')
-    one.execute("ALTER TABLE ns.t SET TBLPROPERTIES ('history.expire.min-snapshots-to-keep' = '4')")
-    done = one.maintain("ns.t", policy=policy, actions=["expire"]).tables[0]
-    assert done.reached["snapshots"] == 4
-    one.execute(
-        "ALTER TABLE ns.t SET TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '86400000', "
-        "'history.expire.min-snapshots-to-keep' = '1')"
-    )
-    assert one.maintain("ns.t", policy=policy, actions=["expire"]).tables[0].status == "nothing"
+@scenes(__file__, "lake.scenes")
+def test_a_lake_is_kept(scene: Scene, tmp_path: Path) -> None:
+    with closing(Keeper(tmp_path)) as keeper:
+        keeper.play(scene)
 
 
 def test_a_budget_ends_the_beginning_of_actions(lake: Path, tmp_path: Path) -> None:
@@ -332,34 +381,6 @@ def test_a_table_that_is_dropped_meanwhile_is_gone(
     assert statuses(named) == {"ns.upserts_v2": "failed", "ns.fine": "nothing"}
 
 
-def test_a_view_is_no_table_and_is_passed_over(tmp_path: Path) -> None:
-    place = {"uri": f"sqlite:///{tmp_path}/c.db", "warehouse": str(tmp_path / "w")}
-    with icesql.connect(**place, properties={"init_catalog_tables": "true"}) as con:
-        con.execute("CREATE SCHEMA ns")
-        con.execute("CREATE TABLE ns.t AS SELECT 1 AS a")
-        con.execute("CREATE VIEW ns.v AS SELECT * FROM ns.t")
-        assert statuses(con.maintain()) == {"ns.t": "nothing"}
-        assert statuses(con.maintain("ns.v")) == {"ns.v": "failed"}
-
-
-def test_tables_are_listed_by_pattern_and_a_rule_of_none_is_told(
-    lake: Path, tmp_path: Path
-) -> None:
-    policy = tmp_path / "lake.toml"
-    policy.write_text(
-        'actions = ["compact"]\n'
-        '[[tables]]\nmatch = "ns.*"\nskip = true\n'
-        '[[tables]]\nmatch = ["ns.odd [1]", "ns.none*"]\nskip = false\n'
-        '[[tables]]\nmatch = "nowhere.*"\nretention = "3 days"\n'
-    )
-    with connect(lake) as con:
-        done = con.maintain(policy=policy)
-        one = con.maintain("ns.small", policy=policy)
-    assert {name for name, each in statuses(done).items() if each != "skipped"} == {'ns."odd [1]"'}
-    assert done.warnings == (f"{policy}: [[tables]] 3: no table is like 'nowhere.*'",)
-    assert one.warnings == ()
-
-
 def test_what_may_not_write_is_refused_at_once(lake: Path, tmp_path: Path) -> None:
     history = tmp_path / "h.jsonl"
     with icesql.connect(warehouse=str(lake), read_only=True) as con:
@@ -377,90 +398,6 @@ def test_what_may_not_write_is_refused_at_once(lake: Path, tmp_path: Path) -> No
         con.execute("ROLLBACK")
         with pytest.raises(ProgrammingError, match="budget"):
             con.maintain(budget="soon")
-
-
-def test_partition_of_several_specs_converges(one: Any) -> None:
-    one.execute("ALTER TABLE ns.t ADD PARTITION FIELD bucket(2, id)")
-    for n in range(6):
-        one.execute(f"INSERT INTO ns.t VALUES ({n})")
-    before = sorted(one.execute("SELECT * FROM ns.t").fetchall())
-    assert one.maintain("ns.t").tables[0].status == "done"
-    assert one.maintain("ns.t").tables[0].status == "nothing"
-    assert sorted(one.execute("SELECT * FROM ns.t").fetchall()) == before
-
-
-@pytest.mark.parametrize("version", [2, 3])
-def test_a_stream_without_small_files_is_converted(tmp_path: Path, version: int) -> None:
-    (tmp_path / "wh").mkdir()
-    upserts(tmp_path / "wh" / "ns" / "t", version, commits=3)
-    before = contents(tmp_path / "wh")
-    with connect(tmp_path / "wh") as con:
-        done = con.maintain("ns.t").tables[0]
-        assert [each.action for each in done.actions][:1] == ["convert"]
-        assert done.reached["equality_delete_files"] == 0
-        assert con.maintain("ns.t").tables[0].status == "nothing"
-    assert contents(tmp_path / "wh") == before
-
-
-def test_statistics_are_of_the_rows_of_now(one: Any) -> None:
-    asked = ["compact", "statistics", "partition_statistics"]
-    done = one.maintain("ns.t", actions=asked).tables[0]
-    assert [each.action for each in done.actions] == ["compact", "statistics"]
-    assert one.maintain("ns.t", actions=asked).tables[0].status == "nothing"
-    one.execute("CALL system.rewrite_manifests('ns.t')")
-    assert one.maintain("ns.t", actions=asked).tables[0].status == "nothing"
-    one.execute("INSERT INTO ns.t VALUES (99)")
-    assert one.maintain("ns.t", actions=asked).tables[0].status == "done"
-
-
-def test_call_maintains_one_table(lake: Path) -> None:
-    with connect(lake) as con:
-        steps = con.execute("EXPLAIN CALL system.maintain('ns.upserts_v3')").fetchall()
-        assert {each[0] for each in steps} == {"call"}
-        dry = con.execute("CALL system.maintain(table => 'ns.small', dry_run => true)").fetchall()
-        assert [each[:3] for each in dry] == [("compact", "planned", "data files 7 → 1")]
-        rows = con.execute("CALL system.maintain('ns.small')").fetchall()
-        assert [each[:4] for each in rows] == [
-            ("compact", "done", "data files 7 → 1", "data files 7 → 1")
-        ]
-        cursor = con.execute("CALL system.maintain('ns.small')")
-        assert (cursor.fetchall(), list(cursor.notes)) == ([], ["nothing is to be done"])
-        cursor = con.execute(f"CALL system.maintain('{DAMAGED}')")
-        assert cursor.fetchall() == []
-        assert "damaged" in cursor.notes[0]
-        chosen = con.execute(
-            "CALL system.maintain('ns.partitioned', actions => array('expire', 'compact'), "
-            "policy => map('retention', '0s', 'short_retention', 'true', 'min_snapshots', '2'))"
-        ).fetchall()
-        assert [each[0] for each in chosen] == ["compact", "expire"]
-        with pytest.raises(ProgrammingError, match="did you mean retention"):
-            con.execute("CALL system.maintain('ns.small', policy => map('retension', '1 day'))")
-        with pytest.raises(ProgrammingError, match="3 days"):
-            con.execute("CALL system.maintain('ns.small', policy => map('orphan_age', '1h'))")
-
-
-@pytest.mark.parametrize(
-    ("actions", "planned", "said"),
-    [
-        (["compact", "expire"], "snapshots 6 → those made now", "snapshots 6 → 1 (1 made now)"),
-        (["expire"], "snapshots 6 → 1", "snapshots 6 → 1"),
-        (["compact"], "", "snapshots 6 → 7 (1 made now)"),
-    ],
-)
-def test_the_report_counts_the_snapshots_that_are_left(
-    one: Any, tmp_path: Path, actions: list[str], planned: str, said: str
-) -> None:
-    one.execute(
-        "ALTER TABLE ns.t SET TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '0', "
-        "'history.expire.min-snapshots-to-keep' = '1')"
-    )
-    dry = str(one.maintain(["ns.t"], actions=actions, dry_run=True))
-    assert planned in dry
-    text = str(one.maintain(["ns.t"], actions=actions))
-    assert f"{said}\n" in text
-    assert "made snapshots" not in text
-    count = one.execute("SELECT count(*) FROM ns.t.snapshots").fetchone()[0]
-    assert said.partition("→ ")[2].startswith(str(count))
 
 
 def test_windows_are_kept(one: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -502,35 +439,3 @@ def test_a_table_that_takes_too_long_stops_no_other(lake: Path) -> None:
 def test_a_cancelled_run_ends(lake: Path) -> None:
     with connect(lake) as con, pytest.raises(QueryCancelledError):
         con.maintain(tell=lambda table, number, count: con.cancel())
-
-
-@pytest.mark.parametrize("version", [2, 3])
-def test_a_conversion_is_no_damage_to_the_doctor(tmp_path: Path, version: int) -> None:
-    (tmp_path / "wh").mkdir()
-    upserts(tmp_path / "wh" / "ns" / "t", version, commits=3)
-    with connect(tmp_path / "wh") as con:
-        con.execute("CALL system.convert_equality_deletes('ns.t')")
-        assert "deletes dropped" not in {each.name for each in con.doctor("ns.t").findings}
-
-
-def test_what_an_action_refuses_stops_no_other(tmp_path: Path) -> None:
-    """Two names of one table: no expiry, and the rest is done."""
-    place = str(tmp_path)
-    with icesql.connect(
-        uri=f"sqlite:///{place}/c.db", warehouse=place, properties={"init_catalog_tables": "true"}
-    ) as con:
-        con.execute("CREATE SCHEMA ns")
-        con.execute(
-            "CREATE TABLE ns.t (id BIGINT) TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '1')"
-        )
-        for n in range(6):
-            con.execute(f"INSERT INTO ns.t VALUES ({n})")
-        (metadata,) = con.execute(
-            "SELECT file FROM ns.t.metadata_log_entries ORDER BY timestamp DESC, file DESC LIMIT 1"
-        ).fetchone()
-        con.execute(f"CALL system.register_table('ns.u', '{metadata}')")
-        (found,) = con.maintain(["ns.t"], actions=["expire", "compact"]).tables
-    assert found.status == "done"
-    assert {each.action: each.status for each in found.actions} == {
-        "compact": "done", "expire": "refused",
-    }  # fmt: skip

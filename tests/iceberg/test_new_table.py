@@ -115,7 +115,7 @@ def test_a_sort_order_puts_nulls_where_java_does() -> None:
     ("described", "identifiers", "told"), read_table(__file__, "refused_schemas.tsv")
 )
 def test_a_schema_that_no_table_can_have_is_refused(described, identifiers, told) -> None:
-    fields = columns(*described.split("; ")).fields
+    fields = columns(described).fields
     with pytest.raises(ProgrammingError, match=told):
         check_schema(Schema(fields, 0, tuple(json.loads(identifiers))), 3)
 

@@ -28,12 +28,14 @@ from icesql.iceberg.expressions.predicate import (
     Predicate,
     Term,
 )
-from icesql.iceberg.metadata.schema_json import parse_type
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.single_value import parse_single_value
 from icesql.iceberg.transforms import parse_transform
-from icesql.iceberg.types import IcebergType, NestedField, is_floating
+from icesql.iceberg.types import IcebergType, is_floating
+from tests.columns import columns as columns_of
+from tests.columns import type_of as read_type
 
+__all__ = ["columns", "read_predicate", "read_python", "read_type", "read_value"]
 CONSTANTS = {"true": ALWAYS_TRUE, "false": ALWAYS_FALSE}
 # Longer spellings come first: "<=" before "<".
 OPERATIONS = "|".join(sorted((each.value for each in Operation), key=len, reverse=True))
@@ -54,11 +56,6 @@ KINDS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def read_type(text: str) -> IcebergType:
-    """A type; one with children is the JSON of metadata."""
-    return parse_type(json.loads(text) if text.startswith("{") else text)
-
-
 def read_value(kind: IcebergType, text: str) -> Any:
     """A value in the internal form of its type."""
     return _internal(kind, json.loads(text))
@@ -70,12 +67,8 @@ def _internal(kind: IcebergType, value: Any) -> Any:
 
 
 def columns(*described: str) -> Schema:
-    """A schema of columns like ``id long`` and ``d date required``, with ids from 1 on."""
-    fields = []
-    for number, text in enumerate(described, start=1):
-        name, kind, required = re.fullmatch(r"(\S*) (.+?)( required)?", text, re.S).groups()  # type: ignore[union-attr]
-        fields.append(NestedField(number, name, read_type(kind), required is not None))
-    return Schema(tuple(fields))
+    """A schema of columns like ``id long`` and ``d date!``, with ids from 1 on."""
+    return Schema(columns_of(",".join(described)))
 
 
 def read_python(text: str) -> Any:
