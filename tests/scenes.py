@@ -58,7 +58,9 @@ def read_scenes(test_file: str, name: str) -> Iterator[Scene]:
 
 
 class Stage:
-    """What the words of scenes act on; ``values`` are those of ``${name}``."""
+    """What the words of scenes act on; ``values`` are those of ``${name}``, ``error`` came last."""
+
+    error: BaseException
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -72,9 +74,9 @@ class Stage:
                 if text.startswith("fails "):
                     expected = re.fullmatch(r"fails (\w+): (.+)", self.filled(text))
                 elif expected:
-                    with pytest.raises(getattr(errors, expected[1]), match=expected[2]):
+                    with pytest.raises(getattr(errors, expected[1]), match=expected[2]) as caught:
                         self.step(text)
-                    expected = None
+                    self.error, expected = caught.value, None
                 else:
                     self.step(text)
             except BaseException as error:

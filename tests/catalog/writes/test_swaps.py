@@ -11,18 +11,17 @@ import pytest
 
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.catalog.sqlite import SqliteCatalog
-from icesql.catalog.writes.change import Conflict, Done, TableChange
+from icesql.catalog.writes.change import Conflict, Done
 from icesql.commit.create import create_table, stage_table
 from icesql.errors import (
     CatalogError,
-    CommitConflictError,
     NotSupportedError,
-    StorageError,
     TableNotFoundError,
 )
-from icesql.iceberg.metadata.changes import updates as u
 from tests.catalog.writes.swaps import TABLE, swapped, value_of
+from tests.catalog.writes.writers import Writers
 from tests.commit.tables import CATALOGS, SCHEMA, create, directory, sqlite
+from tests.scenes import Scene, scenes
 
 
 @pytest.fixture(params=CATALOGS)
@@ -30,119 +29,18 @@ def catalog(request, tmp_path: Path):
     return CATALOGS[request.param](tmp_path)
 
 
-def test_the_second_of_two_swaps_is_a_conflict_and_changes_nothing(catalog) -> None:
-    table = create(catalog)
-    won = swapped(catalog, table, "1")
-    assert isinstance(won, Done)
-    lost = swapped(catalog, table, "2")
-    assert isinstance(lost, Conflict)
-    assert "no longer at" in lost.reason
-    assert value_of(catalog) == "1"
-    folder = Path(table.metadata.location) / "metadata"
-    left = {each.name for each in folder.iterdir() if each.name != "version-hint.text"}
-    assert len(left) == 2, "what lost is not left behind"
-    assert not [name for name in left if name.startswith(".")]
-
-
-def test_a_table_is_created_once(catalog) -> None:
-    first, second = (stage_table(catalog, TABLE, SCHEMA) for _ in range(2))
-    made = create_table(catalog, first).table
-    with pytest.raises(CommitConflictError, match=r"cannot create ns\.t.* created meanwhile"):
-        create_table(catalog, second)
-    assert catalog.load(TABLE).metadata.table_uuid == made.metadata.table_uuid
-    with pytest.raises(CatalogError, match="already"):
-        stage_table(catalog, TABLE, SCHEMA)
-
-
-def test_a_staged_table_is_seen_by_nobody(catalog, tmp_path) -> None:
-    staged = stage_table(catalog, TABLE, SCHEMA)
-    assert catalog.tables() == []
-    assert not list(tmp_path.rglob("*.metadata.json"))
-    assert staged.table.metadata.schema.fields == SCHEMA.fields
-
-
-def test_metadata_may_be_gzip(catalog) -> None:
-    codec = {"write.metadata.compression-codec": "gzip"}
-    table = create(catalog, **codec)
-    after = swapped(catalog, table, "1")
-    assert after.location.endswith(".gz.metadata.json")
-    assert Path(after.location).read_bytes().startswith(b"\x1f\x8b")
-    assert value_of(catalog) == "1"
-    plain = TableChange(
-        (u.SetProperties({"write.metadata.compression-codec": "none"}),), (), table.storage, 1
-    )
-    found = catalog.swap(table.identifier, after.location, plain)
-    found = swapped(catalog, table, "2", found.location)
-    assert not found.location.endswith(".gz.metadata.json")
-    assert value_of(catalog) == "2"
+@pytest.mark.parametrize("kind", CATALOGS)
+@scenes(__file__, "swaps.scenes")
+def test_one_writer_wins(scene: Scene, kind: str, tmp_path, monkeypatch) -> None:
+    Writers(kind, tmp_path, monkeypatch).play(scene)
 
 
 # ------------------------------------------------------------------ directories
 
 
-def test_versions_follow_each_other_and_the_hint_follows_them(tmp_path) -> None:
-    catalog = directory(tmp_path)
-    table = create(catalog)
-    folder = Path(table.metadata.location) / "metadata"
-    assert table.metadata_location == str(folder / "v1.metadata.json")
-    made = swapped(catalog, table, "1")
-    assert made == Done(str(folder / "v2.metadata.json"))
-    assert (folder / "version-hint.text").read_text() == "2"
-
-
-def test_a_hint_that_lags_does_not_bring_back_an_old_version(tmp_path) -> None:
-    catalog = directory(tmp_path)
-    table = create(catalog)
-    made = swapped(catalog, table, "1")
-    (Path(made.location).parent / "version-hint.text").write_text("1")
-    assert isinstance(swapped(catalog, table, "2"), Conflict)
-    assert isinstance(swapped(catalog, table, "2", made.location), Done)
-
-
-@pytest.mark.parametrize("other", ["v2.metadata.json", "v2.gz.metadata.json"])
-def test_a_version_that_appears_in_the_last_moment_is_not_replaced(
-    tmp_path, monkeypatch, other
-) -> None:
-    catalog = directory(tmp_path)
-    table = create(catalog)
-    place = Path(table.metadata_location).parent / other
-    theirs = Path(table.metadata_location).read_bytes()
-
-    def late(*arguments):
-        place.write_bytes(theirs)
-        return table.metadata_location
-
-    monkeypatch.setattr("icesql.catalog.writes.directory.hinted_last", late)
-    assert isinstance(swapped(catalog, table, "1"), Conflict)
-    assert place.read_bytes() == theirs
-
-
-def test_a_file_system_without_links_is_refused(tmp_path, monkeypatch) -> None:
-    catalog = directory(tmp_path)
-    table = create(catalog)
-
-    def refuse(*arguments, **options):
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refuse)
-    with pytest.raises(StorageError, match="hard link"):
-        swapped(catalog, table, "1")
-    assert catalog.load(table.identifier).metadata_location == table.metadata_location
-
-
-def test_a_link_whose_answer_was_lost_counts(tmp_path, monkeypatch) -> None:
-    catalog = directory(tmp_path)
-    table = create(catalog)
-    link = os.link
-
-    def lost(source, target):
-        link(source, target)
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(os, "link", lost)
-    found = swapped(catalog, table, "1")
-    assert isinstance(found, Done)
-    assert value_of(catalog) == "1"
+@scenes(__file__, "swaps_of_folders.scenes")
+def test_one_writer_wins_in_a_folder(scene: Scene, tmp_path, monkeypatch) -> None:
+    Writers("directory", tmp_path, monkeypatch).play(scene)
 
 
 def test_files_that_a_catalog_named_are_for_that_catalog(tmp_path) -> None:
@@ -154,18 +52,6 @@ def test_files_that_a_catalog_named_are_for_that_catalog(tmp_path) -> None:
         swapped(folder, found, "1")
 
 
-def test_a_table_of_a_folder_stays_in_it(tmp_path) -> None:
-    catalog = directory(tmp_path)
-    table = create(catalog)
-    for update, told in (
-        (u.SetLocation("/elsewhere"), "at another location"),
-        (u.SetProperties({"write.metadata.path": "/m"}), "write.metadata.path"),
-    ):
-        change = TableChange((update,), (), table.storage, 1)
-        with pytest.raises(NotSupportedError, match=told):
-            catalog.swap(table.identifier, table.metadata_location, change)
-
-
 @pytest.mark.parametrize("part", ["..", "", "a/b", ".hidden", "_private", "a\0b"])
 def test_a_new_name_stays_in_the_warehouse(tmp_path, part) -> None:
     catalog = directory(tmp_path)
@@ -175,13 +61,6 @@ def test_a_new_name_stays_in_the_warehouse(tmp_path, part) -> None:
     ):
         with pytest.raises(CatalogError, match="cannot be a name"):
             make()
-
-
-def test_a_table_of_a_folder_is_dropped_with_its_files(tmp_path) -> None:
-    catalog = directory(tmp_path)
-    table = create(catalog)
-    catalog.drop(TABLE, purge=True)
-    assert not os.path.exists(table.metadata.location)
 
 
 def test_no_table_is_made_where_files_lie(catalog, tmp_path) -> None:
