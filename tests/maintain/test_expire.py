@@ -34,8 +34,8 @@ from tests.commit.tables import (
     manifests,
     written,
 )
-from tests.iceberg.metadata.changes.test_apply import appended as next_version
-from tests.iceberg.metadata.changes.test_apply import created
+from tests.iceberg.metadata.changes.documents import appended as next_version
+from tests.iceberg.metadata.changes.documents import created
 from tests.tables import read_table
 
 

@@ -12,7 +12,7 @@ from icesql.iceberg.metadata.changes.apply import apply_updates
 from icesql.iceberg.metadata.changes.columns import schema_updates
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import parse_metadata
-from tests.iceberg.metadata.changes.test_apply import created
+from tests.iceberg.metadata.changes.documents import created
 
 
 def changed(document, make):

@@ -14,7 +14,7 @@ from icesql.iceberg.metadata.sort_order import SortField, SortOrder
 from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
-from tests.iceberg.metadata.changes.test_apply import ONE, TWO, UUID, appended, created
+from tests.iceberg.metadata.changes.documents import ONE, TWO, UUID, appended, created
 
 STATISTICS = {
     "snapshot-id": 3, "statistics-path": "p", "file-size-in-bytes": 9,
