@@ -67,7 +67,7 @@ class Stage:
 
     def play(self, scene: Scene) -> None:
         """Raises what a step raises, with the place of the step as a note."""
-        self.values |= scene.values
+        self.values |= {name: self.filled(text) for name, text in scene.values.items()}
         expected = None
         for place, text in scene.steps:
             try:

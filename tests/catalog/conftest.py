@@ -24,3 +24,11 @@ def server(warehouse: Path) -> Iterator[Server]:
     }
     yield made
     made.close()
+
+
+@pytest.fixture
+def other() -> Iterator[Server]:
+    """Another server: what it is asked is what leaked."""
+    made = Server()
+    yield made
+    made.close()

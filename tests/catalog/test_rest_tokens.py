@@ -53,23 +53,6 @@ def proofs(server: Server) -> list[tuple[str, str | None]]:
     ]
 
 
-def test_the_table_is_loaded_with_the_catalogs_token_and_asked_about_with_its_own(
-    giving: Server,
-) -> None:
-    giving.tables["shop", "other"] = {**giving.tables[ORDERS], "config": {}}
-    catalog = loaded(giving)
-    catalog.load(("shop", "other"))
-    ask(catalog)
-    with pytest.raises(Refusal):
-        ask(catalog, ("shop", "other"))
-    catalog.load(ORDERS)
-    catalog.tables(("shop",))
-    assert proofs(giving) == [
-        ("orders", OWN), ("other", OWN), ("metrics", TABLES), ("metrics", OWN), ("orders", OWN),
-        ("tables", OWN),
-    ]  # fmt: skip
-
-
 def test_a_commit_and_credentials_are_asked_for_with_it(giving: Server) -> None:
     giving.config["endpoints"] = [
         CREDENTIALS, "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}",
@@ -100,35 +83,6 @@ def test_one_that_has_expired_is_followed_by_the_catalogs_own(
     monkeypatch.setattr(giving, "answer", strict)
     ask(catalog)
     assert proofs(giving)[-2:] == [("metrics", TABLES), ("metrics", OWN)]
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "proof"),
-    [
-        ({"etag": '"1"'}, {}, TABLES),  # one that did not change
-        ({}, {"config": {}}, OWN),
-        *[({"config": {"token": token}}, {}, OWN) for token in (None, "", 7, ["x"])],
-    ],
-)
-def test_which_token_proves_who_asks(
-    giving: Server, first: dict[str, Any], second: dict[str, Any], proof: str
-) -> None:
-    giving.tables[ORDERS] |= first
-    catalog = loaded(giving)
-    giving.tables[ORDERS] |= second
-    catalog.load(ORDERS)
-    ask(catalog)
-    assert proofs(giving)[-1] == ("metrics", proof)
-
-
-@pytest.mark.parametrize(
-    "auth", [{}, {"auth": {"type": "basic", "basic": {"username": "u", "password": "p"}}}]
-)
-def test_a_catalog_that_knows_no_tokens_gets_none(giving: Server, auth: dict[str, Any]) -> None:
-    catalog = rest(giving, **auth)
-    catalog.load(ORDERS)
-    ask(catalog)
-    assert TABLES not in [proof for _, proof in proofs(giving)]
 
 
 def test_no_error_shows_it(giving: Server) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,114 +17,6 @@ from icesql.errors import AccessDeniedError, CatalogError
 from tests.catalog.rest_server import ORDERS, Server, rest
 from tests.rows import rows_of
 from tests.sessions import answer
-
-PROOFS: list[dict[str, str]] = [
-    {"credential": "me:s3cret!"},
-    {"token": "t0ken-of-mine"},
-    {"header.X-Api-Key": "of-a-header"},
-]
-
-
-@pytest.fixture
-def other() -> Iterator[Server]:
-    """Another server: what it is asked is what leaked."""
-    made = Server()
-    yield made
-    made.close()
-
-
-# ------------------------------------------------------------------ other servers
-
-
-@pytest.mark.parametrize("proof", PROOFS)
-@pytest.mark.parametrize("key", ["uri", "oauth2-server-uri"])
-@pytest.mark.parametrize("part", ["defaults", "overrides"])
-def test_credentials_do_not_follow_an_address_of_the_server(
-    server: Server, other: Server, proof: dict[str, str], key: str, part: str
-) -> None:
-    server.config = {"defaults": {}, "overrides": {}, part: {key: other.uri, "scope": "all"}}
-    catalog = rest(server, **proof)
-    if (part, key) == ("defaults", "uri"):
-        catalog.load(ORDERS)  # the user's own address counts
-    else:
-        with pytest.raises(CatalogError, match=f"its server sets {key} to .* another server"):
-            catalog.load(ORDERS)
-    assert other.asked == []
-
-
-def test_an_address_that_the_user_gave_is_used_for_tokens(server: Server, other: Server) -> None:
-    server.config["overrides"] = {"oauth2-server-uri": f"{other.uri}/v1/oauth/tokens"}
-    given = {"credential": "me:s3cret!", "oauth2-server-uri": f"{other.uri}/v1/oauth/tokens"}
-    rest(server, **given).load(ORDERS)
-    assert other.tokens == ["token1"]
-
-
-@pytest.mark.parametrize("place", ["v1/oauth/tokens", "/v1/oauth/tokens"])
-def test_a_path_for_tokens_is_below_the_catalog(server: Server, place: str) -> None:
-    server.config["defaults"] = {"oauth2-server-uri": place}
-    rest(server, credential="me:s3cret!").load(ORDERS)
-    given = {"credential": "me:s3cret!", "oauth2-server-uri": place}
-    rest(server, **given).load(ORDERS)
-    assert server.paths().count("/v1/oauth/tokens") >= 2
-
-
-@pytest.mark.parametrize("place", ["//evil.example/x", "\\\\evil/x"])
-def test_a_path_that_is_an_address_is_none(server: Server, place: str) -> None:
-    server.config["overrides"] = {"oauth2-server-uri": place}
-    with pytest.raises(CatalogError):
-        rest(server, credential="me:s3cret!").load(ORDERS)
-
-
-@pytest.mark.parametrize(
-    "given", [{}, {"header.X-Iceberg-Access-Delegation": "vended-credentials"}]
-)
-def test_without_credentials_another_address_is_followed(
-    server: Server, other: Server, given: dict[str, str]
-) -> None:
-    """A header of the protocol proves nobody."""
-    other.tables = server.tables
-    server.config["overrides"] = {"uri": other.uri}
-    rest(server, **given).load(ORDERS)
-    assert other.paths() == ["/v1/namespaces/shop/tables/orders"]
-
-
-@pytest.mark.parametrize("place", ["file:///etc/passwd", "ftp://a/b", "//", "x y", "http://a\\b"])
-def test_an_address_that_is_none_is_told(server: Server, place: str) -> None:
-    server.config["overrides"] = {"uri": place}
-    with pytest.raises(CatalogError, match="no http address"):
-        rest(server).load(ORDERS)
-
-
-@pytest.mark.parametrize("proof", [{}, *PROOFS])
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_nothing_goes_to_another_server_by_a_redirect(
-    server: Server, other: Server, proof: dict[str, str], status: int
-) -> None:
-    server.redirects["/v1/namespaces/shop/tables/orders"] = (status, f"{other.uri}/x")
-    with pytest.raises(CatalogError, match="redirects to another server"):
-        rest(server, **proof).load(ORDERS)
-    assert other.asked == []
-
-
-def test_a_redirect_on_the_same_server_is_followed_with_its_headers(server: Server) -> None:
-    server.redirects["/v1/namespaces/shop/tables/old"] = (302, "../tables/orders")
-    catalog = rest(server, token="t0ken-of-mine")
-    assert catalog.load(("shop", "old")).metadata.snapshots
-    assert server.asked[-1][3]["authorization"] == "Bearer t0ken-of-mine"
-
-
-def test_redirects_in_a_circle_end(server: Server) -> None:
-    server.redirects["/v1/namespaces/shop/tables/orders"] = (302, "orders")
-    with pytest.raises(CatalogError, match="status 302, which is no answer"):
-        rest(server).load(ORDERS)
-    assert len(server.asked) < 8
-
-
-def test_a_token_request_follows_no_redirect(server: Server, other: Server) -> None:
-    server.redirects["/v1/oauth/tokens"] = (307, f"{other.uri}/v1/oauth/tokens")
-    with pytest.raises(CatalogError, match="the token request was refused: status 307"):
-        rest(server, credential="me:s3cret!").load(ORDERS)
-    assert other.asked == []
 
 
 @rows_of(__file__, "same_servers.tsv", "one", "two", "same")
@@ -148,13 +40,6 @@ def test_a_secret_of_the_user_goes_to_no_store_of_the_server(
         return
     with pytest.raises(CatalogError, match="your own are not sent there"):
         rest(server, **json.loads(given)).load(ORDERS)
-
-
-def test_what_opens_the_catalog_stays_with_it(server: Server) -> None:
-    """Storage goes to workers and into plans; it needs no more than opens the files."""
-    given = {**PROOFS[1], **PROOFS[2], "oauth2-server-uri": server.uri, "rest.signing-region": "x"}
-    found = rest(server, **given, **{"s3.region": "eu"}).load(ORDERS).storage
-    assert dict(found.properties) == {"s3.region": "eu"}
 
 
 @pytest.mark.parametrize("name", ["2130706433#", "localhost?", "evil/", "a.b", "a:80", ""])
