@@ -13,6 +13,7 @@ import pytest
 
 import icesql
 from icesql import errors
+from tests.tables import read_table
 
 
 def parquet(path: Path, schema: pa.Schema | None = None, **columns: list[Any]) -> Path:
@@ -25,79 +26,14 @@ def add(con: icesql.Connection, source: Path, more: str = "") -> list[Any]:
     return con.execute(f"CALL system.add_files('s.t', '`parquet`.`{source}`'{more})").fetchall()
 
 
-NOON = datetime(2026, 1, 1, 12)
-# What a file may hold, with a value.
-STORED: dict[str, tuple[pa.DataType, Any, dict[str, Any]]] = {
-    "bool": (pa.bool_(), True, {}),
-    "int8": (pa.int8(), -5, {}),
-    "int16": (pa.int16(), -5, {}),
-    "int32": (pa.int32(), -5, {}),
-    "int64": (pa.int64(), -5, {}),
-    "uint8": (pa.uint8(), 5, {}),
-    "uint16": (pa.uint16(), 5, {}),
-    "uint32": (pa.uint32(), 5, {}),
-    "uint64": (pa.uint64(), 5, {}),
-    "half": (pa.float16(), None, {}),
-    "float": (pa.float32(), 0.5, {}),
-    "double": (pa.float64(), 0.5, {}),
-    "decimal(5, 2)": (pa.decimal128(5, 2), Decimal("1.25"), {}),
-    "decimal(5, 2) in int32": (
-        pa.decimal128(5, 2), Decimal("1.25"), {"store_decimal_as_integer": True},
-    ),
-    "decimal(9, 2)": (pa.decimal128(9, 2), Decimal("1.25"), {}),
-    "decimal(18, 2)": (pa.decimal128(18, 2), Decimal("1.25"), {}),
-    "decimal(9, 3)": (pa.decimal128(9, 3), Decimal("1.255"), {}),
-    "decimal(9, 1)": (pa.decimal128(9, 1), Decimal("1.2"), {}),
-    "decimal(50, 2)": (pa.decimal256(50, 2), Decimal("1.25"), {}),
-    "date": (pa.date32(), date(2026, 1, 1), {}),
-    "time[ms]": (pa.time32("ms"), time(1), {}),
-    "time[us]": (pa.time64("us"), time(1), {}),
-    "time[ns]": (pa.time64("ns"), time(1), {}),
-    "timestamp[ms]": (pa.timestamp("ms"), NOON, {}),
-    "timestamp[us]": (pa.timestamp("us"), NOON, {}),
-    "timestamp[ns]": (pa.timestamp("ns"), NOON, {}),
-    "timestamp[ms, UTC]": (pa.timestamp("ms", "UTC"), NOON, {}),
-    "timestamp[us, UTC]": (pa.timestamp("us", "Europe/Berlin"), NOON, {}),
-    "timestamp[ns, UTC]": (pa.timestamp("ns", "UTC"), NOON, {}),
-    "INT96": (pa.timestamp("ns"), NOON, {"use_deprecated_int96_timestamps": True}),
-    "duration": (pa.duration("us"), 5, {}),
-    "string": (pa.string(), "a", {}),
-    "large_string": (pa.large_string(), "a", {}),
-    "dictionary": (pa.dictionary(pa.int32(), pa.string()), "a", {}),
-    "json": (pa.json_(), "1", {}),
-    "binary": (pa.binary(), b"a", {}),
-    "fixed[3]": (pa.binary(3), b"abc", {}),
-    "fixed[16]": (pa.binary(16), b"a" * 16, {}),
-    "uuid": (pa.uuid(), b"a" * 16, {}),
-    "null": (pa.null(), None, {}),
-    "struct": (pa.struct([("a", pa.int32())]), {"a": 1}, {}),
-    "list": (pa.list_(pa.int32()), [1], {}),
-    "map": (pa.map_(pa.string(), pa.int32()), [("a", 1)], {}),
-}  # fmt: skip
-# The types of a table, and what they take.
-TAKEN = {
-    "BOOLEAN": {"bool"},
-    "INT": {"int8", "int16", "int32"},
-    "BIGINT": {"int8", "int16", "int32", "int64"},
-    "FLOAT": {"float"},
-    "DOUBLE": {"float", "double"},
-    "DECIMAL(9, 2)": {"decimal(5, 2)", "decimal(5, 2) in int32", "decimal(9, 2)"},
-    "DECIMAL(38, 2)": {
-        "decimal(5, 2)", "decimal(5, 2) in int32", "decimal(9, 2)", "decimal(18, 2)",
-    },
-    "DATE": {"date"},
-    "TIME": {"time[us]"},
-    "TIMESTAMP": {"timestamp[us]"},
-    "TIMESTAMPTZ": {"timestamp[us, UTC]", "INT96"},
-    "TIMESTAMP_NS": {"timestamp[ns]"},
-    "VARCHAR": {"string", "large_string", "dictionary", "json"},
-    "BLOB": {"binary"},
-    "UUID": {"uuid"},
-    "STRUCT(a INT)": {"struct"},
-    "INT[]": {"list"},
-    "MAP(VARCHAR, INT)": {"map"},
-    "STRUCT(b INT)[]": set[str](),
-}  # fmt: skip
+NAMES = {**vars(pa), "Decimal": Decimal, "date": date, "time": time, "datetime": datetime}
+# What a file may hold: its type, a value, options of its writer; and which columns take it.
+STORED: dict[str, Any] = {}
+TAKEN: dict[str, set[str]] = {"STRUCT(b INT)[]": set()}
+for name, *cells, columns in read_table(__file__, "stored_types.tsv"):
+    STORED[name] = [eval(each, NAMES) for each in cells]
+    for kind in filter(None, columns.split("; ")):
+        TAKEN.setdefault(kind, set()).add(name)
 
 
 @pytest.mark.parametrize("kind", TAKEN)
