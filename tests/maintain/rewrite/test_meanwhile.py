@@ -18,11 +18,9 @@ from icesql.errors import (
     CommitConflictError,
     InternalError,
 )
-from icesql.maintain.rewrite import meanwhile
 from icesql.maintain.rewrite.origins import Origins
 from icesql.maintain.rewrite.row_order import RowOrder
 from icesql.maintain.rewrite.task import tasks_of
-from icesql.modify.procedures.call import Call
 from icesql.storage.new_file import NewFile
 from icesql.work import run as machine
 from icesql.work.run import Results, Work, run_here, run_in_spark
@@ -30,7 +28,6 @@ from icesql.write.partition.sorting import SortKey
 from icesql.write.row_origins import OriginsInOrder, RowOrigins, decode_origins, encode_origins
 from icesql.write.written import Written
 from tests.maintain.rewrite.tables import (
-    BY_P,
     catalog_of,
     everything,
     new_table,
@@ -150,38 +147,6 @@ def test_each_attempt_follows_what_came_before_it(tmp_path, version: int, monkey
 
 def files(table: Any) -> set[str]:
     return {str(each) for each in Path(table.folder, "data").rglob("*") if each.is_file()}
-
-
-def test_a_group_that_cannot_follow_is_left_out_alone(tmp_path) -> None:
-    table = new_table(tmp_path, partitioned=True, **MERGE_ON_READ)
-    table.commit([table.data_file(rows(0, 5, p), partition=(p,)) for p in "abc" for _ in "12"])
-    catalog = catalog_of(table)
-    plan = planned(catalog, rewrite_all=True)
-    before = files(table)
-    done = rewrite(
-        catalog,
-        plan,
-        run=after_reading(
-            lambda: execute(
-                catalog,
-                "ALTER TABLE ns.t SET TBLPROPERTIES ('write.delete.mode' = 'copy-on-write')",
-                "DELETE FROM ns.t WHERE p = 'b' AND id = 2",
-                "ALTER TABLE ns.t SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')",
-                "DELETE FROM ns.t WHERE p = 'c' AND id = 3",
-            )
-        ),
-    )
-    assert (done.rewritten_data_files_count, done.added_data_files_count) == (4, 2)
-    assert done.failed_data_files_count == 2
-    assert "is no longer part of the table" in done.failures[0]
-    assert done.carried_rows == 2
-    with icesql.connect(warehouse=catalog.folder) as con:
-        found = con.execute("SELECT p, count(*) FROM ns.t GROUP BY p ORDER BY p").fetchall()
-        named = {r[0] for r in con.execute("SELECT file_path FROM ns.t.all_files").fetchall()}
-    assert found == [("a", 10), ("b", 8), ("c", 8)]
-    # The new file of the group that was left out is gone.
-    new = {Path(each).name for each in files(table) - before}
-    assert new <= {Path(each).name for each in named}
 
 
 def test_deletes_that_are_taken_back_conflict(tmp_path) -> None:
@@ -312,33 +277,6 @@ def test_origins_come_back_as_they_were(tmp_path) -> None:
             ]
 
 
-def test_rows_that_go_to_other_partitions_take_their_origins_along(tmp_path) -> None:
-    table = new_table(tmp_path, **MERGE_ON_READ)
-    places = ["a", "b", "c"]
-    table.commit(
-        [table.data_file([each for p in places for each in rows(10 * n, 5, p)]) for n in range(3)]
-    )
-    table.set_spec(BY_P)
-    catalog = catalog_of(table)
-    plan = planned(catalog, rewrite_all=True)
-    expected: list[Any] = []
-    done = rewrite(
-        catalog,
-        plan,
-        run=after_reading(
-            lambda: execute(
-                catalog,
-                "DELETE FROM ns.t WHERE id IN (3, 14) AND p <> 'c'",
-                "DELETE FROM ns.t WHERE id = 20",
-            ),
-            lambda: expected.extend(read(catalog)),
-        ),
-    )
-    assert (done.added_data_files_count, done.carried_rows) == (3, 7)
-    assert read(catalog) == expected
-    assert len(expected) == 45 - 7
-
-
 @pytest.mark.parametrize("most", [1 << 20, 1])
 @pytest.mark.parametrize("strategy", ["binpack", "sort"])
 def test_tasks_of_spark_say_where_rows_went(
@@ -395,28 +333,6 @@ def test_origins_that_are_many_wait_on_disk(tmp_path) -> None:
     assert [*(tmp_path / "temp").iterdir()] == []
     with_file.close()
     with_file.close()
-
-
-def test_the_statement_says_what_was_carried_over(tmp_path, monkeypatch) -> None:
-    table = new_table(tmp_path, 2, **MERGE_ON_READ)
-    table.append(rows(0, 10), rows(10, 10))
-    catalog = catalog_of(table)
-    monkeypatch.setattr(
-        Call,
-        "runner",
-        lambda *_: after_reading(lambda: execute(catalog, "DELETE FROM ns.t WHERE id IN (3, 14)")),
-    )
-    with icesql.connect(warehouse=catalog.folder) as con:
-        cursor = con.execute(
-            "CALL system.rewrite_data_files('ns.t', options => map('rewrite-all', 'true'))"
-        )
-        cursor.fetchall()
-        assert any("2 rows that others deleted meanwhile" in each for each in cursor.notes)
-        (summary,) = con.execute(
-            "SELECT summary FROM ns.t.snapshots ORDER BY committed_at DESC LIMIT 1"
-        ).fetchone()
-    assert dict(summary)[meanwhile.CARRIED_ROWS] == "2"
-    assert len(read(catalog)) == 18
 
 
 @pytest.mark.parametrize("version", [2, 3])

@@ -9,14 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 import icesql
-from icesql.catalog.directory import DirectoryCatalog
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.duckdb.tasks import rows as task_reader
 from icesql.engine.duckdb.tasks.rows import task_rows
 from icesql.errors import CommitConflictError, InternalError, QueryCancelledError
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.maintain.rewrite.row_order import RowOrder, check_z_columns
+from icesql.maintain.rewrite.row_order import RowOrder
 from icesql.maintain.rewrite.task import tasks_of
 from icesql.write.partition.sorting import SortKey
 from tests.columns import json_columns
@@ -178,46 +176,6 @@ def tasks_files(catalog):
     return [each.data_file for each in [*planned(catalog, rewrite_all=True).groups[0].files]]
 
 
-def test_old_schemas_and_specs_are_evolved(tmp_path):
-    table = new_table(tmp_path, partitioned=True)
-    table.append(rows(0, 5, "a"), partition=("a",))
-    wider = [
-        {**field, "name": {"x": "y"}.get(field["name"], field["name"])} for field in table.fields
-    ]
-    table.set_fields([*wider, {"id": 9, "name": "new", "required": False, "type": "int"}])
-    table.set_spec([{"name": "b", "transform": "bucket[4]", "source-id": 1, "field-id": 1001}])
-    table.append([{"id": 77, "p": "b", "y": 1.0, "new": 3}], partition=(2,))
-    catalog = catalog_of(table)
-    before = read(catalog)
-    plan = planned(catalog, rewrite_all=True)
-    assert [each.partition for each in plan.groups] == [None, (2,)]
-    done = rewrite(catalog, plan)
-    assert read(catalog) == before
-    specs = {
-        task.data_file.spec_id
-        for group in planned(catalog, rewrite_all=True).groups
-        for task in group.files
-    }
-    assert specs == {1}
-    assert done.rewritten_data_files_count == 2
-
-
-def test_an_older_spec_may_be_written(tmp_path):
-    table = new_table(tmp_path, partitioned=True)
-    table.append(rows(0, 5, "a"), partition=("a",))
-    table.set_spec([])
-    table.append(rows(9, 5, "b"))
-    catalog = catalog_of(table)
-    before = read(catalog)
-    rewrite(catalog, planned(catalog, rewrite_all=True, output_spec_id=0))
-    assert read(catalog) == before
-    found = planned(catalog, rewrite_all=True).groups[0].files
-    assert {(each.data_file.spec_id, each.data_file.partition) for each in found} == {
-        (0, ("a",)),
-        (0, ("b",)),
-    }
-
-
 # ------------------------------------------------------------------ conflicts and failures
 
 
@@ -319,30 +277,6 @@ def test_rows_that_are_lost_are_noticed(tmp_path):
     assert (read(catalog), files_below(table)) == (before, known)
 
 
-def test_nothing_to_rewrite_commits_nothing(tmp_path):
-    table = new_table(tmp_path)
-    table.append(rows(0, 10))
-    catalog = catalog_of(table)
-    done = rewrite(catalog, planned(catalog))
-    assert (done.rewritten_data_files_count, done.snapshot_ids) == (0, ())
-    assert done_version(catalog) == table.metadata_version
-
-
-def test_a_branch_is_rewritten_alone(tmp_path):
-    table = new_table(tmp_path)
-    table.append(rows(0, 5))
-    table.tag("audit", kind="branch")
-    table.commit([table.data_file(rows(5, 5))], branch="audit")
-    catalog = catalog_of(table)
-    main = table.current
-    plan = planned(catalog, rewrite_all=True, branch="audit", row_filter=ALWAYS_TRUE)
-    done = rewrite(catalog, plan)
-    metadata = done.table.metadata
-    assert metadata.refs["main"].snapshot_id == main
-    assert metadata.refs["audit"].snapshot_id == done.snapshot_ids[0]
-    assert done.rewritten_data_files_count == 2
-
-
 def test_small_memory_and_one_thread(tmp_path):
     table = with_deletes(tmp_path, 2)
     catalog = catalog_of(table)
@@ -350,42 +284,6 @@ def test_small_memory_and_one_thread(tmp_path):
     query = QueryContext(settings=Settings(memory_limit=64 << 20, threads=1))
     rewrite(catalog, planned(catalog, "sort", ORDERS["sort"], rewrite_all=True), query)
     assert read(catalog) == before
-
-
-def test_z_order_takes_columns_that_have_an_order(tmp_path):
-    table = new_table(tmp_path)
-    schema = catalog_of(table).load(("ns", "t")).metadata.schema
-    assert check_z_columns(["ID", "x"], schema) == (1, 3)
-    with pytest.raises(icesql.ProgrammingError, match="twice"):
-        check_z_columns(["id", "ID"], schema)
-    with pytest.raises(icesql.ProgrammingError, match='column "q" not found'):
-        check_z_columns(["q"], schema)
-
-
-@pytest.mark.parametrize("order", [None, RowOrder((SortKey(1, "identity", True, True),))])
-def test_every_type_comes_back_as_it_was(tmp_path, order):
-    with icesql.connect(warehouse=str(tmp_path), files=True) as con:
-        con.execute("CREATE SCHEMA ns")
-        con.execute(
-            "CREATE TABLE ns.t (i INT, b BOOLEAN, s STRUCT(b BOOLEAN, l BOOLEAN[]), u UUID, "
-            "m MAP(VARCHAR, BOOLEAN), y BLOB, d DECIMAL(30, 4), t TIME, z TIMESTAMPTZ, f REAL, "
-            "n TIMESTAMP_NS) TBLPROPERTIES ('format-version' = '3')"
-        )
-        for number in range(3):
-            con.execute(
-                f"INSERT INTO ns.t SELECT i, i % 2 = 0, {{'b': i % 3 = 0, 'l': [true, NULL]}}, "
-                f"uuid(), MAP {{'k': i = 1}}, 'x'::BLOB, i, TIME '10:11:12.131415', "
-                f"TIMESTAMPTZ '2026-01-01 00:00:00Z' + to_seconds(i), 'nan'::REAL, "
-                f"TIMESTAMP_NS '2026-01-01 00:00:00.123456789' FROM range({number}, 5) r(i)"
-            )
-            con.execute("INSERT INTO ns.t (i) VALUES (7)")
-        before = con.execute("SELECT * FROM ns.t").fetchall()
-    catalog = DirectoryCatalog(str(tmp_path))
-    strategy = "sort" if order else "binpack"
-    rewrite(catalog, planned(catalog, strategy, order, rewrite_all=True))
-    # As texts, for a NaN is not equal to itself.
-    assert [*map(repr, read(catalog))] == sorted(map(repr, before))
-    assert [*map(repr, read(catalog, local_reader="arrow"))] == sorted(map(repr, before))
 
 
 def test_columns_that_no_file_holds_move_no_other(tmp_path):
