@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.campaigns.spark_dialect import is_ordered
 from tests.query.dialects.canonical import lines
 from tests.query.dialects.spark_rows import rows
 from tests.query.dialects.test_spark import values
@@ -37,5 +36,5 @@ def test_a_sample_of_the_values_is_what_pyspark_gives(connect: Any) -> None:
         if rows is not None and "tz" not in sql and "TIMESTAMP" not in sql.upper()
     }
     for sql in random.Random(4).sample(sorted(known), DRAWN):
-        found = lines(spark.sql(sql).collect(), ordered=is_ordered(sql))
+        found = lines(spark.sql(sql).collect(), sql)
         assert found == known[sql], sql

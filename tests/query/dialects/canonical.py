@@ -7,6 +7,8 @@ import math
 from decimal import Decimal
 from typing import Any
 
+import icesql
+
 
 def canonical(value: Any) -> str:
     """One value: its kind counts (1, 1.0 and Decimal 1 differ), its class does not."""
@@ -63,7 +65,16 @@ def _double(value: float) -> str:
     return f"{value:.13g}" + ("" if "." in f"{value:.13g}" or "e" in f"{value:.13g}" else ".0")
 
 
-def lines(rows: list[Any], *, ordered: bool) -> list[str]:
+def lines(rows: list[Any], sql: str) -> list[str]:
     """The rows of a result, sorted unless the statement orders them."""
     made = ["(" + ", ".join(canonical(each) for each in row) + ")" for row in rows]
-    return made if ordered else sorted(made)
+    return made if "ORDER BY" in sql.rpartition(")")[2] else sorted(made)
+
+
+def answer(connection: icesql.Connection, sql: str, expected: list[str] | None) -> tuple[str, Any]:
+    """Whether a statement gives these rows, or an error where there are none, and what it gives."""
+    try:
+        got = lines(connection.execute(sql).fetchall(), sql)
+    except icesql.Error as error:
+        return ("refused" if expected is not None else "both refuse"), str(error)
+    return ("lax" if expected is None else "same" if got == expected else "wrong"), got
