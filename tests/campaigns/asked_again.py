@@ -1,6 +1,6 @@
 """Queries asked five times, with other statements between: what is kept changes no row.
 
-    python tests/campaigns asked_again [how many] [seed]
+    python tests/campaigns asked_again [--histories 334] [--first 0] [--length 150]
 
 A world has two schemas of three tables each, of the same names and of other rows, in a folder of
 its own. Its queries come in rounds, each time in another order. Between the rounds this session and
@@ -17,17 +17,20 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import icesql
 from tests.campaigns.histories.catalogs import Warehouse
+from tests.campaigns.histories.command import run, world
 from tests.campaigns.histories.drawing import Drawing, Shape
+from tests.campaigns.histories.judge import run_texts
 from tests.campaigns.histories.model import TableModel
-from tests.campaigns.random_conditions import KINDS, SQL_TYPES, ZONES, Texts, Values, ask_worlds
+from tests.campaigns.random_conditions import KINDS, SQL_TYPES, ZONES, Texts, Values
+from tests.tables import read_table
 
 TIMES = 5
-QUERIES_OF_A_WORLD = 150
 SCHEMAS = ("one", "two")
 TABLES = ("t", "u", "p")
 FILES = 5
@@ -38,6 +41,11 @@ DEFINITION = f"({COLUMNS}, o STRUCT(f DOUBLE, s VARCHAR))"
 RAISED = ["raised"]
 # How often statements of rows are drawn; DuckDB runs the same texts.
 ROWS = {"insert": 3, "insert_select": 1, "delete": 2, "update": 3, "merge": 2, "truncate": 0.1}
+EVENTS = read_table(__file__, "asked_again.tsv")
+FIRST = (
+    "USE one", "SET VARIABLE low = 5", "CREATE OR REPLACE TEMP MACRO m(x) AS x + 1",
+    "CREATE OR REPLACE TEMP VIEW v AS SELECT i, k, s FROM one.t WHERE k > 2",
+)  # fmt: skip
 # How the tables are laid out.
 LAYOUTS = {"t": "", "u": " PARTITIONED BY (bucket(3, i))", "p": " PARTITIONED BY (k, w)"}
 
@@ -93,16 +101,14 @@ class World:
         self.maker = Values(self.chance)
         self.known: dict[str, list[Any]] = {name: [] for name in KINDS}
         self.texts = Texts(self.chance, self.known)
-        self.zone, self.schema, self.made = "UTC", "one", 0
         for schema in SCHEMAS:
             for one in (self.asking, self.duckdb):
                 one.execute(f"CREATE SCHEMA {schema}")
             for table in TABLES:
                 self.make(schema, table)
-        self.everywhere("USE one")
-        self.everywhere("SET VARIABLE low = 5")
-        self.everywhere("CREATE OR REPLACE TEMP VIEW v AS SELECT i, k, s FROM one.t WHERE k > 2")
-        self.everywhere("CREATE OR REPLACE TEMP MACRO m(x) AS x + 1")
+        for sql in FIRST:
+            for one in (self.asking, self.plain, self.duckdb):
+                one.execute(sql)
 
     def close(self) -> None:
         for each in (self.asking, self.plain, self.other, self.warehouse):
@@ -111,21 +117,13 @@ class World:
 
     # ------------------------------------------------------------ changes
 
-    def write(self, sql: str, *, by: Any = None) -> None:
-        """The same change to the tables of both."""
-        (by or self.asking).execute(sql)
-        self.duckdb.execute(sql)
-
-    def everywhere(self, sql: str) -> None:
-        """A statement of each session that is asked."""
-        for one in (self.asking, self.plain, self.duckdb):
-            one.execute(sql)
-
     def make(self, schema: str, table: str) -> None:
         self.asking.execute(f"CREATE TABLE {schema}.{table} {DEFINITION}{LAYOUTS[table]}")
-        self.duckdb.execute(f"CREATE TABLE {schema}.{table} {DEFINITION}")
+        self.duckdb.execute(f"CREATE OR REPLACE TABLE {schema}.{table} {DEFINITION}")
         for _ in range(FILES):
-            self.write(self.insertion(f"{schema}.{table}", table == "p"))
+            sql = self.insertion(f"{schema}.{table}", table == "p")
+            self.asking.execute(sql)
+            self.duckdb.execute(sql)
 
     def insertion(self, name: str, constant: bool) -> str:
         rows = self.maker.file(constant)[: self.chance.randint(1, 6)]
@@ -163,62 +161,41 @@ class World:
         pick = self.chance
         self.found["events"] += 1
         schema = self.schema if pick.random() < 0.7 else pick.choice(SCHEMAS)
-        table = pick.choice(TABLES)
-        name, by = f"{schema}.{table}", pick.choice((self.asking, self.other))
-        number = pick.choice((0, 3, 5, 100, self.chance.randint(-50, 50)))
-        match pick.choice(
-            ("rows", "rows", "rows", "rows", "rows", "zone", "use", "view", "macro",
-             "variable", "anew", "replace", "compact", "rollback", "column", "reader", "drop view")
-        ):  # fmt: skip
-            case "rows":
-                self.change_rows(schema, table, by)
-            case "zone":
-                self.zone = pick.choice(ZONES)
-                for one in (self.asking, self.plain):
-                    one.execute(f"SET timezone = '{self.zone}'")
-                self.duckdb.execute(f"SET TimeZone = '{self.zone}'")
-            case "use":
-                self.schema = pick.choice(SCHEMAS)
-                self.everywhere(f"USE {self.schema}")
-            case "view":
-                text = f"SELECT i, k, s FROM {name} WHERE k <> {number}"
-                self.everywhere(f"CREATE OR REPLACE TEMP VIEW v AS {text}")
-            case "drop view":
-                # A name that meant a table before, and does again.
-                self.everywhere(
-                    f"CREATE TEMP VIEW u AS SELECT * FROM {schema}.t WHERE k > {number}"
-                )
+        table, by = pick.choice(TABLES), pick.choice((self.asking, self.other))
+        given = {
+            "schema": schema, "name": f"{schema}.{table}", "other": pick.choice(TABLES),
+            "other_schema": pick.choice(SCHEMAS), "zone": pick.choice(ZONES),
+            "number": pick.choice((0, 3, 5, 100, pick.randint(-50, 50))),
+            "reader": pick.choice(("auto", "arrow")), "made": self.found["events"],
+        }  # fmt: skip
+        ((_, who, texts),) = pick.choices(EVENTS, [float(often) for often, *_ in EVENTS])
+        if who == "rows":
+            self.change_rows(schema, table, by)
+            return
+        if "{insertion}" in texts:
+            given["insertion"] = self.insertion(given["name"], table == "p")
+        sessions = {
+            "everywhere": (self.asking, self.plain, self.duckdb), "both": (by, self.duckdb),
+            "icesql": (by,), "asking": (self.asking,),
+        }  # fmt: skip
+        for text in texts.format(**given).split("; "):
+            if text == "ASK":
                 for query in self.queries[:3]:
                     self.ask_one(query)
-                self.everywhere("DROP VIEW u")
-            case "macro":
-                self.everywhere(f"CREATE OR REPLACE TEMP MACRO m(x) AS x + {number}")
-            case "variable":
-                self.everywhere(f"SET VARIABLE low = {number}")
-            case "anew":
-                by.execute(f"DROP TABLE {name} PURGE")
-                self.duckdb.execute(f"DROP TABLE {name}")
+                continue
+            if text == "ANEW":
                 self.make(schema, table)
-            case "replace":
-                source = f"SELECT * FROM {schema}.{pick.choice(TABLES)} WHERE k > {number}"
-                try:
-                    self.write(f"CREATE OR REPLACE TABLE {name} AS {source}", by=by)
-                except icesql.NotSupportedError:
-                    return
-            case "compact":
-                by.execute(f"CALL system.rewrite_data_files(table => '{name}')")
-            case "rollback":
-                self.asking.execute("BEGIN")
-                self.asking.execute(self.insertion(name, table == "p"))
-                self.asking.execute(f"SELECT k, count(*) FROM {name} GROUP BY k").fetchall()
-                self.asking.execute("ROLLBACK")
-            case "column":
-                self.made += 1
-                self.write(f"ALTER TABLE {name} ADD COLUMN x{self.made} INTEGER", by=by)
-            case "reader":
-                self.asking.execute(f"SET local_reader = {pick.choice(('auto', 'arrow'))}")
-                if pick.random() < 0.7:
-                    self.asking.execute("RESET local_reader")
+                continue
+            try:
+                for each in sessions[who]:
+                    run_texts(each, (text,))
+            except icesql.NotSupportedError:
+                return
+
+    @property
+    def schema(self) -> str:
+        """The current one of every session."""
+        return str(self.duckdb.execute("SELECT current_schema()").fetchone()[0])
 
     # ------------------------------------------------------------ queries
 
@@ -286,7 +263,8 @@ class World:
         self, query: Query, values: Any, rows: Any, other: list[str] | None, whose: str
     ) -> None:
         few = [None if each is None else each[:6] for each in (rows, other)]
-        text = f"{query.sql} {values or ''} ({self.schema}, {self.zone})"
+        (zone,) = self.duckdb.execute("SELECT current_setting('TimeZone')").fetchone()
+        text = f"{query.sql} {values or ''} ({self.schema}, {zone})"
         self.wrong.append(f"{text}:\n  {few[0]}\n  {whose}: {few[1]}")
 
     @staticmethod
@@ -300,6 +278,4 @@ class World:
             return None
 
 
-def main(count: int = 50_000, seed: int = 1) -> bool:
-    """Ask queries, of new tables after each 150."""
-    return ask_worlds(World, count, QUERIES_OF_A_WORLD, seed)
+main = partial(run, partial(world, World), histories=334, length=150)

@@ -2,8 +2,9 @@
 
     python tests/campaigns java FOLDER [NAME …] --jars A.jar:B.jar [--seed 1]
 
-The Python has icesql and PySpark 4.1 (``pip install --target``); the jars are named in
-``java_session.py``. The names are those of files in ``java/``, all by default. Each statement is run
+The Python has icesql and PySpark 4.1 (``pip install --target``); the jars are those of
+``org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0`` and ``org.xerial:sqlite-jdbc:3.47.1.0``
+(``mvn dependency:copy -Dartifact=…``). The names are those of files in ``java/``, all by default. Each statement is run
 by one side, the lake is put back, and the other side runs it; its lake stays, so that both go on
 with what the other wrote. Both read the tables that the statement names after each of the two, and
 all metadata tables at the end. Prints what differs, and ends with code 1 if anything does.
@@ -23,8 +24,6 @@ Statements end with a semicolon at the end of a line. Lines before one that begi
 
 from __future__ import annotations
 
-import gzip
-import json
 import logging
 import os
 import random
@@ -39,16 +38,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.campaigns.java_session import java_session
+import icesql
+from tests.campaigns.histories.catalogs import Warehouse
 from tests.scan.test_java_metadata_tables import canonical, differences
 
 FILES = Path(__file__).with_suffix("")
+EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 TABLES = (
     "history", "snapshots", "refs", "metadata_log_entries", "manifests", "all_manifests",
     "files", "data_files", "delete_files", "all_files", "all_data_files", "all_delete_files",
     "entries", "all_entries", "partitions", "position_deletes",
 )  # fmt: skip
-NINE_DAYS = 9 * 86_400
 # Smaller numbers are no ids of snapshots and no times.
 LEAST_ID = 10**12
 KEPT = (
@@ -98,12 +98,9 @@ class Own:
     name = "icesql"
 
     def __init__(self, lake: Lake) -> None:
-        import icesql
-
         self._connect = lambda dialect="spark": icesql.connect(
-            "c", uri=f"sqlite:///{lake.database}", warehouse=str(lake.warehouse), dialect=dialect,
-            timezone="UTC", files=True, properties={"init_catalog_tables": "true"},
-        )  # fmt: skip
+            **lake.arguments(), dialect=dialect, timezone="UTC", files=True
+        )
 
     def rows(self, text: str, dialect: str = "spark") -> list[Row]:
         with self._connect(dialect) as connection:
@@ -126,13 +123,25 @@ class Java:
     name = "Java"
 
     def __init__(self, lake: Lake, jars: str) -> None:
-        self._spark = java_session(
-            jars, lake.warehouse, lake.database,
-            settings={
-                "spark.master": "local[1]", "spark.sql.shuffle.partitions": "1",
-                "spark.sql.catalog.c.cache-enabled": "false",
-            },
-        )  # fmt: skip
+        from pyspark.sql import SparkSession
+
+        given = {
+            "type": "jdbc", "uri": f"jdbc:sqlite:{lake.database}", "clients": "1",
+            "warehouse": str(lake.warehouse), "jdbc.schema-version": "V1", "cache-enabled": "false",
+        }  # fmt: skip
+        builder = (
+            SparkSession.builder.master("local[1]")
+            .config("spark.driver.extraClassPath", jars)
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.shuffle.partitions", "1")
+            .config("spark.sql.extensions", EXTENSIONS)
+            .config("spark.sql.catalog.c", "org.apache.iceberg.spark.SparkCatalog")
+        )
+        for key, value in given.items():
+            builder = builder.config(f"spark.sql.catalog.c.{key}", value)
+        self._spark = builder.getOrCreate()
         self._spark.sparkContext.setLogLevel("OFF")
         self._spark.sql("USE c")
 
@@ -158,29 +167,25 @@ class Java:
         self._spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ({key})")
 
 
-class Lake:
+class Lake(Warehouse):
     """The warehouse and its catalog, which are kept and put back."""
 
     def __init__(self, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
-        self._folder, self.database = folder, folder / "c.db"
-        self.warehouse = folder / "wh"
-        self.warehouse.mkdir(parents=True)
+        super().__init__("sqlite", folder)
 
     def keep(self, name: str) -> None:
         """Keep what is there now by a name."""
-        shutil.rmtree(self._folder / name, ignore_errors=True)
-        shutil.copytree(self.warehouse, self._folder / name)
-        self._copy(self.database, self._folder / f"{name}.db")
+        shutil.rmtree(self.folder / name, ignore_errors=True)
+        shutil.copytree(self.warehouse, self.folder / name)
+        self._copy(self.database, self.folder / f"{name}.db")
 
     def put_back(self, name: str) -> None:
         """Put back what was kept; its files are old enough to be taken for orphans."""
         shutil.rmtree(self.warehouse)
-        shutil.copytree(self._folder / name, self.warehouse)
-        self._copy(self._folder / f"{name}.db", self.database)
-        then = time.time() - NINE_DAYS
-        for each in self.warehouse.rglob("*"):
-            os.utime(each, (then, then))
+        shutil.copytree(self.folder / name, self.warehouse)
+        self._copy(self.folder / f"{name}.db", self.database)
+        self.make_old("", 9)
 
     def _copy(self, source: Path, target: Path) -> None:
         """The rows alone: others have the file open."""
@@ -195,15 +200,11 @@ class Lake:
     def tables(self) -> dict[str, dict[str, Any]]:
         """The metadata of each table."""
         asked = (
-            "SELECT table_name, metadata_location FROM iceberg_tables WHERE iceberg_type = 'TABLE'"
+            "SELECT table_namespace, table_name FROM iceberg_tables WHERE iceberg_type = 'TABLE'"
         )
         with closing(sqlite3.connect(self.database)) as database:
-            found = dict(database.execute(asked).fetchall())
-        return {name: self._metadata(Path(path)) for name, path in found.items()}
-
-    def _metadata(self, path: Path) -> dict[str, Any]:
-        data = path.read_bytes()
-        return json.loads(gzip.decompress(data) if ".gz." in path.name else data)
+            found = database.execute(asked).fetchall()
+        return {each[1]: document[1] for each in found if (document := self.document(*each))}
 
 
 # ------------------------------------------------------------------ what came of a statement

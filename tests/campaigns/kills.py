@@ -21,16 +21,15 @@ are killed: what was committed is there once. Exits with 1 if anything was wrong
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from tests.campaigns.histories.command import Writers, run
+from tests.campaigns.histories.judge import Outcome
+from tests.campaigns.histories.killed import KilledHistory, crowd
 
 
-def history(seed: int, writers: Writers, length: int, kind: str) -> Any:
+def history(seed: int, writers: Writers, length: int, kind: str) -> Outcome:
     """The outcome of one history."""
-    from tests.campaigns.histories.killed import KilledHistory, crowd
-
-    warehouse, _, _ = writers.of(kind)
+    warehouse, _ = writers.of(kind)
     found = KilledHistory(seed, warehouse).run(length)
     found.faults += crowd(warehouse.arguments(), writers=8, commits=5, kills=2)
     if not found.faults:

@@ -1,31 +1,31 @@
 """Random conditions: a file that holds a matching row is never left out.
 
-    python tests/campaigns random_conditions [how many] [seed]
+    python tests/campaigns random_conditions [--histories 20] [--first 0] [--length 1000]
 
 Two tables of many small files, one of them partitioned by the values themselves, hold what makes
 pruning go wrong: NULL, NaN, both zeros, infinities, the ends of types, hours that clocks repeat,
 years of three digits, texts that differ in case or are longer than a bound. DuckDB evaluates each
 condition over the same rows in a table of its own and says which files hold rows that match; icesql
-finds the rows of these files and of no others. Ends with code 1 where it does not.
+finds the rows of these files and of no others. A history is two new tables and so many conditions.
+Ends with code 1 where files differ.
 """
 
 from __future__ import annotations
 
 import random
-import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import icesql
 from tests.campaigns.grammar import Grammar
-from tests.campaigns.histories.spelling import Spelling
+from tests.campaigns.histories.command import run, world
+from tests.campaigns.histories.spelling import sql_type
+from tests.tables import read_cases
 from tests.writer.fields import fields
 from tests.writer.partition_values import apply
 from tests.writer.table import TableWriter
@@ -37,23 +37,10 @@ FIELDS = fields(
     "s string, b boolean, k int, w string, g date"
 )
 KINDS = {each["name"]: each["type"] for each in FIELDS}
-SQL_TYPES = {name: Spelling().type(kind) for name, kind in KINDS.items()}
-_MOMENTS = [
-    datetime.fromisoformat(text)
-    for text in (
-        "0950-05-05 10:00:00", "1899-12-31 23:59:59", "1969-12-31 23:59:59.999999",
-        "1970-01-01 00:00:00", "2020-01-31 08:00:00", "2020-02-28 10:00:00", "2020-02-29 23:59:59",
-        "2020-03-29 00:30:00", "2020-03-29 01:30:00", "2020-10-24 22:30:00", "2020-10-25 00:30:00",
-        "2020-10-25 01:30:00", "2020-11-01 05:30:00", "2020-11-01 06:30:00", "2020-12-31 23:30:00",
-        "2021-01-01 00:30:00", "2021-05-17 12:34:56.789", "2021-12-27 00:00:00",
-        "2024-02-29 12:00:00",
-    )
-]  # fmt: skip
-_TEXTS = [
-    "", " ", "a", "A", "ab", "aB", "Ab", "abc", "abd", "abcdefghijklmnopq", "abcdefghijklmnopz", "b",
-    "b%", "a_c", "a*c", "kelvin", "\u212aelvin", "Kelvin", "ISLE", "\u0131sle", "\u0130sle", "\u017fea",
-    "Sea", "2020-02-29", "2020-2-9", "2021-01-01", "10", "9", "é", "ébc", "\U0001f600x", "~", "null",
-]  # fmt: skip
+SQL_TYPES = {name: sql_type(kind) for name, kind in KINDS.items()}
+_HELD = read_cases(__file__, "random_conditions.tsv", 1)
+_MOMENTS = [datetime.fromisoformat(value) for kind, value in _HELD if kind == "moment"]
+_TEXTS = [value for kind, value in _HELD if kind == "text"]
 
 
 @dataclass
@@ -192,29 +179,6 @@ def literal(value: Any, chance: random.Random) -> str:
 # ------------------------------------------------------------ asking
 
 
-def ask_worlds(make: Callable[[Path, int], Any], count: int, of_one: int, seed: int) -> bool:
-    """Ask ``count`` questions, so many of each world; print what is wrong, and what came of them.
-
-    A world asks by its ``ask``, and counts in ``found``; after a fatal error of DuckDB its tables
-    are gone, and the next world comes.
-    """
-    import duckdb
-
-    found, wrong, start = Counter[str](), 0, time.monotonic()
-    for number in range(-(-count // of_one)):
-        with tempfile.TemporaryDirectory() as folder, closing(
-            make(Path(folder), seed + number)
-        ) as world:  # fmt: skip
-            with suppress(duckdb.FatalException):
-                world.ask(min(of_one, count - number * of_one))
-            found, wrong = found + world.found, wrong + len(world.wrong)
-            for each in world.wrong:
-                print(f"seed {seed + number}: {each}", flush=True)
-        if not number % 10 or found["questions"] == count:
-            print(f"{dict(found)}, {wrong} wrong; {time.monotonic() - start:.0f} s", flush=True)
-    return wrong > 0
-
-
 class Campaign:
     """Two tables, and DuckDB's own tables of the same rows."""
 
@@ -308,6 +272,4 @@ class Campaign:
             self.wrong.append(f"{zone}, {table}: {condition}: {lost} files lost, {more} more")
 
 
-def main(count: int = 20_000, seed: int = 1) -> bool:
-    """Ask conditions, of new tables after each thousand."""
-    return ask_worlds(Campaign, count, 1_000, seed)
+main = partial(run, partial(world, Campaign), histories=20, length=1000)

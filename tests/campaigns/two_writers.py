@@ -2,21 +2,19 @@
 
     python tests/campaigns two_writers [--histories 2000] [--first 0] [--length 6]
         [--kinds folder,sqlite,rest] [--lanes 2] [--out F] [--only N …]
-        [--java PYTHON --jars A.jar:B.jar]
 
 A history is a table (of two over REST) with random properties, and statements of icesql: rows,
 transactions, maintenance, branches, columns. Inside of each, at random moments (planning, files
 written, before an attempt, between an attempt and the look at its outcome, clean-up …), another
 writer commits: icesql in another connection, equality and position deletes or vectors as Flink
-writes them, PyIceberg (no folders, no version 3; where there are equality deletes it appends only,
-for it writes the rows that they delete anew), and Java where ``--java`` names a Python with
-PySpark. REST is behind a gateway that loses, repeats and delays what is sent.
+writes them, and PyIceberg (no folders, no version 3; where there are equality deletes it appends
+only, for it writes the rows that they delete anew). REST is behind a gateway that loses, repeats and delays what is sent.
 
 A model applies what was committed, in its order, by what the statement's isolation allows (the
 table in the manual's chapter Write). A statement that is planned again has to be what it is after
 the commits before that. After each commit and each step the table has the model's rows, and in
 version 3 row ids that are unique and stay; at the end so has every snapshot that is retained, by
-PyIceberg and Java too. What was refused has changed nothing. One seed gives one history. Exits with
+PyIceberg too. What was refused has changed nothing. One seed gives one history. Exits with
 1 if anything was wrong.
 """
 
@@ -24,7 +22,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from tests.campaigns.histories.beside import TwoWriters
 from tests.campaigns.histories.command import one, run
 
-history = partial(one, "beside:TwoWriters")
+history = partial(one, TwoWriters)
 main = partial(run, history, histories=2000, length=6)

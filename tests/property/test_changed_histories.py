@@ -29,6 +29,6 @@ def writers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_icesql_leaves_is_what_the_model_leaves(writers: Any, seed: int) -> None:
-    warehouse, pyiceberg, _ = writers.of("folder" if seed % 4 == 3 else "sqlite")
+    warehouse, pyiceberg = writers.of("folder" if seed % 4 == 3 else "sqlite")
     found = Alone(seed, warehouse, pyiceberg=pyiceberg).run(LENGTH)
     assert not found.faults, "\n".join([*found.told, *found.faults])

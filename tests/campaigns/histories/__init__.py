@@ -5,9 +5,9 @@
 comes with what it does to the rows of ``model``: plain values by field id. ``judge`` runs a history,
 takes what was committed into the model, commit by commit, and compares it with what is read: main,
 branches, tags, every snapshot, row ids, needed files (``files``), promises of maintenance
-(``upkeep``), and what PyIceberg and Java read.
+(``upkeep``), and what PyIceberg reads.
 
 Three histories are drawn: ``beside`` another writer that comes in at ``moments`` inside of
-statements, by ``others`` and through a gateway; ``killed`` at these moments; and
-``alone``, with every kind of statement, of which Java does half. ``command`` runs many of them.
+statements, by ``others`` and through a gateway; ``killed`` at these moments; and ``alone``, with
+every kind of statement. ``command`` runs many of them.
 """

@@ -5,37 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import icesql
 from tests.campaigns.histories import files
-from tests.campaigns.histories.drawing import ALONE, TOGETHER, Statement
+from tests.campaigns.histories.drawing import ALONE, Statement
 from tests.campaigns.histories.judge import History
 from tests.campaigns.histories.model import Fault, Row, TableModel, difference, told
-from tests.campaigns.histories.others import in_java
-from tests.campaigns.histories.spelling import Spelling
 from tests.writer.history import History as Files
 from tests.writer.model import shown
 
 
 class Alone(History):
-    """Nobody comes in. A table begins as SQL makes it, or as files of another writer, in all formats.
-
-    With Java statements are Spark's, of those that both take, and each is done by one of the two.
-    """
+    """Nobody comes in. A table begins as SQL makes it, or as files of another writer, in all formats."""
 
     def __init__(self, seed: int, warehouse: Any, **others: Any) -> None:
         super().__init__(seed, warehouse, **others)
         self.tables.pop("u", None)
-        self._weights, self._dropped = ALONE, False
+        self._dropped = False
         self.draw.reuses_names = True
-        if self.java is not None:
-            self._weights, self.draw.spelling = TOGETHER, Spelling(spark=True)
 
     def _begin(self) -> None:
-        if self.java is not None:
-            self.own.close()
-            given = self.warehouse.arguments(through_gateway=True)
-            self.own = icesql.connect(**given, dialect="spark", timezone="UTC")
-        elif self.warehouse.kind == "sqlite" and self.chance.random() < 0.5:
+        if self.warehouse.kind == "sqlite" and self.chance.random() < 0.5:
             self._begin_with_files()
             return
         super()._begin()
@@ -55,7 +43,7 @@ class Alone(History):
         self._look(table)
         self._named(table)
         table.ids = {}
-        # PyIceberg and Java do not read all of these.
+        # PyIceberg does not read all of these.
         table.keyed = table.respecced = True
         for number in made.writer.live_at:
             own = made.fields_of(number)
@@ -69,20 +57,7 @@ class Alone(History):
         table.heads, table.rows = heads, {n: table.snapshots[each] for n, each in heads.items()}
 
     def _drawn_own(self) -> Statement:
-        return self.draw.draw(self._weights, self.tables["t"])
-
-    def _perform(self, statement: Statement) -> BaseException | None:
-        if self.java is None or self.chance.random() < 0.5:
-            return super()._perform(statement)
-        self._tell(f"JAVA {statement.text}")
-        try:
-            for text in statement.texts:
-                self.java.run(in_java(text, self.draw.name("t")))
-        except RuntimeError as error:
-            if statement.kind == "publish":
-                self.java.run("RESET spark.wap.id")
-            return icesql.NotSupportedError(str(error))
-        return None
+        return self.draw.draw(ALONE, self.tables["t"])
 
     def _check_all(self) -> None:
         super()._check_all()
@@ -91,14 +66,10 @@ class Alone(History):
             con.execute("SET local_reader = 'arrow'")
             self._check(con, table)
         self._check_condition(table)
-        if len(self.outcome.told) % 7 == 0:
-            self._check_java(table)
 
     def _check_condition(self, table: TableModel) -> None:
         """The rows of a condition, by both readers, and without pruning."""
         text, test = self.draw.condition(table)
-        if self.draw.spelling.spark:
-            return
         wanted = table.shown(each for each in table.at("main") if test(each) is True)
         for setting in ("local_reader = 'auto'", "local_reader = 'arrow'", "prune = off"):
             self.reader.execute(f"SET {setting}")
@@ -111,11 +82,10 @@ class Alone(History):
     def _end(self) -> None:
         table = self.tables["t"]
         self._check_totals(table)
-        if self.java is None:
-            self._plant(table)
-            self._remove_orphans(table, Statement("nothing"))
-            if not self._dropped:
-                self._look_after(table)
+        self._plant(table)
+        self._remove_orphans(table, Statement("nothing"))
+        if not self._dropped:
+            self._look_after(table)
         super()._end()
 
     def _plant(self, table: TableModel) -> None:

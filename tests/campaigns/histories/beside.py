@@ -19,7 +19,6 @@ from tests.campaigns.histories.model import (
     inserted,
 )
 from tests.campaigns.histories.model import deleted as rows_deleted
-from tests.campaigns.histories.spelling import Spelling
 from tests.catalog.writes.gateways import HANGS_UP, Relay
 
 
@@ -96,8 +95,6 @@ class TwoWriters(History):
         # It does not see equality deletes, and would write the rows that they delete anew.
         if self.pyiceberg is not None and table.version < 3:
             weights["by_pyiceberg"] = 4
-        if self.java is not None:
-            weights["by_java"] = 10
         return self.draw.draw(weights, table, self)
 
     # ------------------------------------------------------------------ other writers
@@ -192,23 +189,6 @@ class TwoWriters(History):
             f"pyiceberg overwrite {text}", (), (gone, new),
             run=lambda: writer.overwrite(*place, by_name(cells), text), table=table.name,
         )  # fmt: skip
-
-    def by_java(self, table: TableModel) -> Statement | None:
-        assert self.java is not None
-        draw, java, name = self.draw, self.java, self.draw.name(table.name)
-        draw.spelling, own = Spelling(spark=True), draw.spelling
-        try:
-            drawn = draw.draw({"insert": 1, "delete": 1, "update": 1, "compaction": 1}, table)
-        finally:
-            draw.spelling = own
-
-        def run() -> None:
-            for text in drawn.texts:
-                java.run(others.in_java(text, name))
-
-        return Statement(
-            f"java {drawn.kind} {drawn.text}", (), drawn.parts, run=run, table=table.name
-        )
 
     @staticmethod
     def _first(table: TableModel, cells: list[dict[int, Any]]) -> list[dict[int, Any]]:

@@ -1,4 +1,4 @@
-"""What runs a campaign of histories: seeds in lanes, what each has shown, and the total."""
+"""What runs a campaign: seeds in lanes, what each has shown, and the total."""
 
 from __future__ import annotations
 
@@ -7,38 +7,35 @@ import multiprocessing
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
-from importlib import import_module
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
-KINDS = ("folder", "sqlite", "rest")
+import duckdb
+
+from tests.campaigns.histories.catalogs import KINDS, Warehouse
+from tests.campaigns.histories.judge import Outcome
+from tests.campaigns.histories.others import PyIceberg
 
 
 class Writers:
-    """The catalogs, and the other writers of each, as histories need them."""
+    """The catalogs, and the other writer of each, as histories need them."""
 
-    def __init__(self, folder: Path, java: tuple[str, str] | None = None) -> None:
-        self.folder, self._java = folder, java
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._stack = ExitStack()
-        self._known: dict[str, tuple[Any, Any, Any]] = {}
+        self._known: dict[str, tuple[Warehouse, PyIceberg | None]] = {}
 
-    def of(self, kind: str) -> tuple[Any, Any, Any]:
-        """A warehouse, PyIceberg and Java."""
-        from tests.campaigns.histories.catalogs import Warehouse
-        from tests.campaigns.histories.others import Java, PyIceberg
-
+    def of(self, kind: str) -> tuple[Warehouse, PyIceberg | None]:
+        """A warehouse, and PyIceberg, which has none for folders."""
         if kind not in self._known:
             made = self._stack.enter_context(closing(Warehouse(kind, self.folder / kind)))
             made.connect().close()  # which makes the catalog
-            theirs = java = None
+            theirs = None
             if kind != "folder":
                 theirs = self._stack.enter_context(closing(PyIceberg(made)))
-            if self._java is not None:
-                java = self._stack.enter_context(closing(Java(*self._java, made)))
-            self._known[kind] = made, theirs, java
+            self._known[kind] = made, theirs
         return self._known[kind]
 
     def close(self) -> None:
@@ -46,19 +43,28 @@ class Writers:
         self._stack.close()
 
 
-# The outcome of a history of a seed and a length, in a catalog of a kind.
-History = Callable[[int, Writers, int, str], Any]
+# What a seed shows, in a length, in a catalog of a kind.
+History = Callable[[int, Writers, int, str], Outcome]
 
 
-def one(made: str, seed: int, writers: Writers, length: int, kind: str) -> Any:
-    """The outcome of one history of a class, ``module:Class`` of this folder."""
-    module, _, name = made.partition(":")
-    warehouse, theirs, java = writers.of(kind)
-    history = getattr(import_module(f"tests.campaigns.histories.{module}"), name)
-    found = history(seed, warehouse, pyiceberg=theirs, java=java).run(length)
+def one(made: Any, seed: int, writers: Writers, length: int, kind: str) -> Outcome:
+    """What one history of a class has shown, after so many statements."""
+    warehouse, theirs = writers.of(kind)
+    found: Outcome = made(seed, warehouse, pyiceberg=theirs).run(length)
     if not found.faults:
         warehouse.forget(f"h{seed}")
     return found
+
+
+def world(made: Any, seed: int, writers: Writers, length: int, kind: str) -> Outcome:
+    """What so many questions to a world of a class have shown.
+
+    After a fatal error of DuckDB its tables are gone, and the next world comes.
+    """
+    with tempfile.TemporaryDirectory(dir=writers.folder) as folder:
+        with closing(made(Path(folder), seed)) as asked, suppress(duckdb.FatalException):
+            asked.ask(length)
+        return Outcome(seed, kind, 2, asked.wrong, kinds=asked.found)
 
 
 def run(
@@ -72,28 +78,22 @@ def run(
     folder: str = "",
     out: str = "",
     only: tuple[int, ...] = (),
-    java: str = "",
-    jars: str = "",
 ) -> bool:
     """Run histories, print what they have shown, and tell whether anything was wrong.
 
     What is done in the file ``out`` is not run again; seeds of ``only`` are told step by step.
-    ``java`` is a Python with PySpark, for Java as a writer and reader, ``jars`` Iceberg's and SQLite's.
     """
     place = Path(folder or tempfile.mkdtemp(prefix="icesql-histories-"))
     place.mkdir(parents=True, exist_ok=True)
-    chosen = tuple(kinds.split(","))
-    lane = Lane(history, length, chosen, (java, jars) if java else None)
-    if only:
-        return any([*lane.told(place, only)])
     file = Path(out) if out else place / "histories.jsonl"
     file.touch()
     done = {each["seed"] for each in _lines(file)}
-    seeds = [each for each in range(first, first + histories) if each not in done]
+    seeds = only or [each for each in range(first, first + histories) if each not in done]
     start = time.perf_counter()
+    chosen = length, kinds.split(","), bool(only), file
     processes = [
         multiprocessing.get_context("spawn").Process(
-            target=lane.run, args=(place / f"lane{number}", seeds[number::lanes], file)
+            target=_lane, args=(history, *chosen, place / f"lane{number}", seeds[number::lanes])
         )
         for number in range(lanes)
     ]
@@ -105,42 +105,24 @@ def run(
     return _report(_lines(file)) or any(each.exitcode for each in processes)
 
 
-@dataclass
-class Lane:
-    """Histories one after another, in a process of its own."""
-
-    history: History
-    length: int
-    kinds: tuple[str, ...]
-    java: tuple[str, str] | None
-
-    def run(self, folder: Path, seeds: Sequence[int], out: Path) -> None:
-        """Note what they have shown."""
-        with out.open("a", encoding="utf-8") as file:
-            for wrong in self.told(folder, seeds, file):
-                if wrong:
-                    print(wrong, flush=True)
-
-    def told(self, folder: Path, seeds: Sequence[int], file: Any = None) -> Iterator[str]:
-        """What is wrong with each history, or nothing; told in full, or noted in a file."""
-        with closing(Writers(folder, self.java)) as writers:
-            for seed in seeds:
-                start = time.perf_counter()
-                found = self.history(seed, writers, self.length, kind_of(seed, self.kinds))
-                told = vars(found) | {"seconds": round(time.perf_counter() - start, 2)}
-                if file is None:
-                    print("\n".join([*found.told, *found.foreign, *found.faults]), flush=True)
-                else:
-                    shown = told | {"told": found.told if found.faults else []}
-                    file.write(json.dumps(shown) + "\n")
-                    file.flush()
-                place = f"seed {seed} ({found.kind}, v{found.version})"
-                yield f"WRONG {place}: {found.faults[0][:600]}" if found.faults else ""
-
-
-def kind_of(seed: int, kinds: tuple[str, ...] = KINDS) -> str:
-    """The catalog of a history."""
-    return kinds[seed % len(kinds)]
+def _lane(
+    history: History, length: int, kinds: Sequence[str], shown: bool, out: Path, folder: Path,
+    seeds: Sequence[int],
+) -> None:  # fmt: skip
+    """Histories one after another, in a process of its own, which notes what they have shown."""
+    folder.mkdir(exist_ok=True)
+    with closing(Writers(folder)) as writers, out.open("a", encoding="utf-8") as file:
+        for seed in seeds:
+            start = time.perf_counter()
+            found = history(seed, writers, length, kinds[seed % len(kinds)])
+            if shown:
+                print("\n".join([*found.told, *found.foreign]), flush=True)
+            for fault in found.faults:
+                print(f"WRONG seed {seed} ({found.kind}, v{found.version}): {fault}", flush=True)
+            told = {"told": found.told * bool(found.faults)}
+            seconds = {"seconds": round(time.perf_counter() - start, 2)}
+            file.write(json.dumps(vars(found) | told | seconds) + "\n")
+            file.flush()
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:
@@ -150,7 +132,8 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 def _report(found: list[dict[str, Any]]) -> bool:
     for what in ("kinds", "others", "moments", "gateway"):
         counted: Counter[str] = sum((Counter(each[what]) for each in found), Counter())
-        print(f"{what}: {dict(counted.most_common())}")
+        if counted:
+            print(f"{what}: {dict(counted.most_common())}")
     foreign = Counter(text[:100] for each in found for text in each["foreign"])
     for text, count in foreign.most_common(10):
         print(f"{count} x {text}")

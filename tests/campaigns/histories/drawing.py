@@ -33,7 +33,14 @@ from tests.campaigns.histories.model import (
     updated,
     value_at,
 )
-from tests.campaigns.histories.spelling import KINDS, Spelling, is_spelled, transform, values
+from tests.campaigns.histories.spelling import (
+    KINDS,
+    is_spelled,
+    literal,
+    sql_type,
+    transform,
+    values,
+)
 from tests.tables import read_table
 from tests.writer.columns import Columns, primitive_paths
 from tests.writer.model import key_form
@@ -50,8 +57,6 @@ def _weights(who: str) -> Mapping[str, float]:
 
 
 OWN, OTHER, ALONE = map(_weights, ("own", "other", "alone"))
-# What another engine does otherwise, or has no word for.
-TOGETHER = ALONE | dict.fromkeys(["transaction", "convert", "orphans", "replace", "create_as"], 0)
 _PROPERTIES = [(key, values.split()) for key, values in read_table(__file__, "properties.tsv")]
 
 
@@ -120,20 +125,17 @@ class Shape:
         """Whether p alone is what partitions are by."""
         return self.spec == [("identity", "p")]
 
-    def create(
-        self, name: str, spelling: Spelling, *, replace: bool = False, text_x: bool = False
-    ) -> str:
+    def create(self, name: str, *, replace: bool = False, text_x: bool = False) -> str:
         """The statement that makes a table."""
         columns = ", ".join(
             f"{each['name']} "
-            f"{spelling.type('string' if text_x and each['name'] == 'x' else each['type'])}"
+            f"{sql_type('string' if text_x and each['name'] == 'x' else each['type'])}"
             for each in self.fields
         )
         spec = ", ".join(transform(*each) for each in self.spec)
         told = ", ".join(f"'{key}' = '{value}'" for key, value in self.properties.items())
         return (
             f"CREATE {'OR REPLACE ' * replace}TABLE {name} ({columns})"
-            f"{' USING iceberg' * spelling.spark}"
             f"{f' PARTITIONED BY ({spec})' * bool(spec)} TBLPROPERTIES ({told})"
         )
 
@@ -141,14 +143,13 @@ class Shape:
 def _transform(columns: Columns, fields: list[dict[str, Any]]) -> tuple[str, str] | None:
     """A transform and the name of its source, of those that statements spell."""
     path, form = columns.transform(fields)
-    # Where no other part of a struct is in a file, Java loses its NULLs.
     if form == "void" or not is_spelled(path[-1]["type"]) or (form == "identity" and path[1:]):
         return None
     return form, ".".join(each["name"] for each in path)
 
 
 class Drawing:
-    """Draws statements on the tables of a model; in Spark's spelling those that Java does alike."""
+    """Draws statements on the tables of a model."""
 
     def __init__(
         self,
@@ -156,10 +157,8 @@ class Drawing:
         shape: Shape,
         namespace: str,
         tables: dict[str, TableModel],
-        spelling: Spelling | None = None,
     ) -> None:
         self.chance, self.shape, self.namespace = chance, shape, namespace
-        self.spelling = spelling or Spelling()
         self._tables, self._last, self._columns = tables, 0, Columns(chance, shape.version, KINDS)
         # Whether a new column may have the name of one that is gone.
         self.reuses_names = False
@@ -235,7 +234,7 @@ class Drawing:
 
     def literal(self, table: TableModel, number: int, value: Any) -> str:
         """A value of a column as SQL."""
-        return self.spelling.literal(table.field(number)["type"], value)
+        return literal(table.field(number)["type"], value)
 
     def columns(self, table: TableModel, row: Cells) -> str:
         """The names of a row's columns."""
@@ -282,11 +281,9 @@ class Drawing:
         elif table.own_name(last) == "p":
             given = [*PARTITIONS]
         else:
-            # Java skips files of a zero where -0.0 is.
-            given = [each for each in values(last["type"]) if not self.spelling.spark or each != 0]
-            given = chance.choices(given, k=3)
+            given = chance.choices(values(last["type"]), k=3)
         wanted = [key_of(each) for each in given]
-        texts = [str(each) if plain else self.spelling.literal(last["type"], each)
+        texts = [str(each) if plain else literal(last["type"], each)
                  for each in given]  # fmt: skip
 
         def tested(test: Callable[[Any], bool]) -> Test:
@@ -312,19 +309,14 @@ class Drawing:
         if not plain and last["type"] == "string":
             start = chance.choice("abv")
             forms.append((f"{name} LIKE '{start}%'", tested(lambda v: v[1].startswith(start))))
-        is_source = any(each["id"] in table.sources() for each in path)
-        if not plain and not (self.spelling.spark and is_source):
+        if not plain:
             forms += [
                 (f"NOT ({name} = {texts[0]})", tested(lambda value: value != one)),
                 (f"{name} IS DISTINCT FROM {texts[0]}",
                  lambda row: key_of(value_at(row, path)) != one),
                 (f"{name} IS NOT NULL", lambda row: value_at(row, path) is not None),
             ]  # fmt: skip
-        text, test = chance.choice(forms)
-        if self.spelling.spark and is_source and "NULL" not in text:
-            # Java's DELETE takes a comparison of NULL, where partitions are by it, for true.
-            text = f"({text} AND {name} IS NOT NULL)"
-        return text, test
+        return chance.choice(forms)
 
     # ------------------------------------------------------------------ rows
 
@@ -377,8 +369,6 @@ class Drawing:
             f"{each['name']} + {add}" if each["id"] == x and is_number else each["name"]
             for each in columns
         ]
-        if is_number and self.spelling.spark:
-            texts = [text.replace(f" + {add}", f" + CAST({add} AS INT)") for text in texts]
 
         def change(row: Row) -> Cells:
             made = {each["id"]: value_at(row, [each]) for each in columns}
@@ -400,11 +390,6 @@ class Drawing:
         effect = deleted(
             test, as_seen=self._as_seen, vectors=self._as_seen and table.version > 2
         )  # fmt: skip
-        if self.spelling.spark and branch == "main" and self.chance.random() < 0.1:
-            key = table.ids["id"]
-            id_ = table.field(key)["name"]
-            condition = f"{id_} IN (SELECT {id_} FROM {self.name(table.name)} WHERE {condition})"
-            effect = _deleted_by_key(key, test)
         text = f"DELETE FROM {self.name(table.name, branch)} WHERE {condition}"
         return self._rows("delete", table, branch, text, effect, reads=True)
 
@@ -436,7 +421,7 @@ class Drawing:
             inner = chance.choice(kind["fields"])
             if is_spelled(kind) and not any(each["required"] for each in kind["fields"]):
                 value = self._any(inner["type"])
-                text = f"{name}.{inner['name']} = {self.spelling.literal(inner['type'], value)}"
+                text = f"{name}.{inner['name']} = {literal(inner['type'], value)}"
                 return text, _set(number, _inside(column, inner["id"], value))
         if not is_spelled(kind):
             return f"{name} = {owner}{name}", _set(number, _of_column(column))
@@ -517,7 +502,7 @@ class Drawing:
         names = [table.field(each)["name"] for each in rows[0]]
         text = (
             f"MERGE INTO {self.name(table.name, branch)} t USING "
-            f"{self.spelling.source(self.values(table, rows), names, 'u')} "
+            f"(VALUES {self.values(table, rows)}) u({', '.join(names)}) "
             f"ON t.{id_} = u.{id_}{on} {' '.join(clauses)}"
         )
         effect = merged(key, source, test, matched, missing, alone, as_seen=self._as_seen)
@@ -533,7 +518,7 @@ class Drawing:
         if spec and not table.respecced and chance.random() < 0.7:
             fixed = [path[0] for path, form in spec if form == "identity" and not path[1:]]
             fixed = [each for each in fixed if each["type"] in ("int", "long", "string")]
-            if fixed and chance.random() < 0.4 and (len(spec) == 1 or self.spelling.spark):
+            if fixed and chance.random() < 0.4 and len(spec) == 1:
                 column = fixed[0]
                 value = self.value(table, column | {"required": True})
                 if value is None:
@@ -554,7 +539,7 @@ class Drawing:
             f"VALUES {self.values(table, rows)}"
         )
         made = self._rows(kind, table, "main", text, effect, refusals=whole * (mode == "static"))
-        made.texts = (self.spelling.mode(mode), *made.texts)
+        made.texts = (f"SET partition_overwrite_mode = '{mode}'", *made.texts)
         return made
 
     def overwrite_select(self, table: TableModel) -> Statement:
@@ -569,7 +554,7 @@ class Drawing:
             return tuple(Row(dict(each.cells)) for each in seen if test(each) is True)
 
         made = self._rows("overwrite select", table, "main", text, effect, reads=True)
-        made.texts = (self.spelling.mode("static"), *made.texts)
+        made.texts = ("SET partition_overwrite_mode = 'static'", *made.texts)
         return made
 
     # ------------------------------------------------------------------ several as one
@@ -657,9 +642,7 @@ class Drawing:
     def rewrite_manifests(self, table: TableModel) -> Statement:
         return self._call("rewrite_manifests", table)
 
-    def rewrite_deletes(self, table: TableModel) -> Statement | None:
-        if table.version < 2 and self.spelling.spark:
-            return None
+    def rewrite_deletes(self, table: TableModel) -> Statement:
         return self._call(
             "rewrite_position_delete_files", table, ", options => map('rewrite-all', 'true')",
             refusals=("new deletes are vectors",), reads=True,
@@ -669,9 +652,10 @@ class Drawing:
         return self._call("convert_equality_deletes", table, reads=True)
 
     def expire(self, table: TableModel) -> Statement:
-        more = f", older_than => now(){' + INTERVAL 1 HOUR' * (not self.spelling.spark)}"
-        more += f", retain_last => {self.chance.randint(1, 3)}"
-        if self.chance.random() < 0.3 and not self.spelling.spark:
+        more = (
+            f", older_than => now() + INTERVAL 1 HOUR, retain_last => {self.chance.randint(1, 3)}"
+        )
+        if self.chance.random() < 0.3:
             more += ", clean_expired_metadata => true"
         made = self._call("expire_snapshots", table, more)
         made.kind, made.parts = "expire", ()
@@ -698,16 +682,9 @@ class Drawing:
 
     # ------------------------------------------------------------------ history
 
-    def _snapshots(self, table: TableModel, *, ancestors: bool = False) -> list[int]:
-        """Those whose rows are known, the newest first; ``ancestors``: of main alone."""
-        assert table.document is not None
-        parents = table.parents()
-        found = [*parents][::-1]
-        if ancestors:
-            found, current = [], table.heads.get("main")
-            while current is not None and (current := parents.get(current)) in parents:
-                found.append(current)
-        return [each for each in found if table.snapshots.get(each) is not None]
+    def _snapshots(self, table: TableModel) -> list[int]:
+        """Those whose rows are known, the newest first."""
+        return [each for each in [*table.parents()][::-1] if table.snapshots.get(each) is not None]
 
     def _of_history(
         self, kind: str, procedure: str, table: TableModel, more: Any, *refusals: str, **given: Any
@@ -722,13 +699,15 @@ class Drawing:
         return Statement(kind, (sql,), refusals=refusals, table=table.name)
 
     def move_main(self, table: TableModel) -> Statement | None:
-        """Back to an ancestor of main, or to any snapshot."""
-        anywhere = self.spelling.spark and self.chance.random() < 0.3
-        found = self._snapshots(table, ancestors=not anywhere)
+        """Back to an ancestor of main."""
+        parents, found = table.parents(), list[int]()
+        current = table.heads.get("main")
+        while current is not None and (current := parents.get(current)) in parents:
+            found += [current] * (table.snapshots.get(current) is not None)
         if not found:
             return None
         chosen = found[min(self.chance.choice([0, 0, 1, 2]), len(found) - 1)]
-        kind = "set_current_snapshot" if anywhere else "rollback_to_snapshot"
+        kind = "rollback_to_snapshot"
         return self._of_history(kind, kind, table, chosen, "ancestor", "snapshot", head=chosen)
 
     def branch(self, table: TableModel) -> Statement:
@@ -783,21 +762,6 @@ class Drawing:
             "cherrypick", "cherrypick_snapshot", table, chosen, "ancestor", "already", parts=parts
         )
 
-    def publish(self, table: TableModel) -> Statement | None:
-        """An INSERT that is staged, and published."""
-        made, alter = self.insert(table), f"ALTER TABLE {self.name(table.name)}"
-        if made is None or not self.spelling.spark:
-            return None
-        word = f"w{self._next()}"
-        made.texts = (
-            f"{alter} SET TBLPROPERTIES ('write.wap.enabled' = 'true')",
-            f"SET spark.wap.id = {word}", *made.texts, "RESET spark.wap.id",
-            f"{alter} UNSET TBLPROPERTIES ('write.wap.enabled')",
-            f"CALL system.publish_changes('{self.name(table.name)}', '{word}')",
-        )  # fmt: skip
-        made.kind, made.appends = "publish", []
-        return made
-
     # ------------------------------------------------------------------ shape
 
     def change_columns(self, table: TableModel) -> Statement | None:
@@ -819,13 +783,11 @@ class Drawing:
                 given: Any = change.detail
                 default = ""
                 if "write-default" in given:
-                    if self.spelling.spark:
-                        at = ""  # Java's own interface takes defaults, at the end
                     text = repr(given["write-default"])
                     default = f" DEFAULT {text.lower() if text in ('True', 'False') else text}"
                 elif self.chance.random() < 0.6:
                     at = ""
-                text = f"ADD COLUMN {name} {self.spelling.type(given['type'])}{default}{at}"
+                text = f"ADD COLUMN {name} {sql_type(given['type'])}{default}{at}"
             case "drop":
                 text = f"DROP COLUMN {name}"
             case "rename":
@@ -839,7 +801,7 @@ class Drawing:
                 if change.after == change.name:
                     return None
             case "widen":
-                text = f"ALTER COLUMN {name} TYPE {self.spelling.type(change.detail)}"
+                text = f"ALTER COLUMN {name} TYPE {sql_type(change.detail)}"
             case _:
                 text = f"ALTER COLUMN {name} DROP NOT NULL"
         refusals = "no column", "not found", "there is", "exists", "column"
@@ -862,9 +824,7 @@ class Drawing:
 
     def replace(self, table: TableModel) -> Statement:
         text_x = self.chance.random() < 0.3
-        sql = self.shape.create(
-            self.name(table.name), self.spelling, replace=True, text_x=text_x
-        )  # fmt: skip
+        sql = self.shape.create(self.name(table.name), replace=True, text_x=text_x)
         if table.version > self.shape.version:
             sql = sql.replace(f"'format-version' = '{self.shape.version}'",
                               f"'format-version' = '{table.version}'")  # fmt: skip
@@ -964,16 +924,6 @@ def _either(one: Test, other: Test) -> Test:
         return True if True in found else None if None in found else False
 
     return test
-
-
-def _deleted_by_key(key: int, test: Test) -> Any:
-    """Rows of the keys of rows that a condition is true for."""
-
-    def by_key(now: Rows, seen: Rows) -> Rows:
-        gone = {each.cells.get(key) for each in seen if test(each) is True} - {None}
-        return deleted(lambda row: row.cells.get(key) in gone)(now, seen)
-
-    return by_key
 
 
 def _partition(spec: list[tuple[list[Any], str]], row: Row) -> tuple[Any, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import traceback
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,20 +12,8 @@ from typing import Any
 import icesql
 from tests.campaigns.histories import files, others, upkeep
 from tests.campaigns.histories.catalogs import Warehouse
-from tests.campaigns.histories.drawing import (
-    Drawing,
-    Shape,
-    Statement,
-)
-from tests.campaigns.histories.model import (
-    Fault,
-    Row,
-    Rows,
-    TableModel,
-    difference,
-    outcomes,
-    told,
-)
+from tests.campaigns.histories.drawing import Drawing, Shape, Statement
+from tests.campaigns.histories.model import Fault, Row, Rows, TableModel, difference, outcomes, told
 from tests.campaigns.histories.moments import Moments
 
 LENGTH = 6
@@ -75,12 +62,11 @@ class History:
         warehouse: Warehouse,
         *,
         pyiceberg: others.PyIceberg | None = None,
-        java: others.Java | None = None,
     ) -> None:
         self.chance = random.Random(f"two writers {seed}")
         self.shape = Shape(self.chance)
         self.warehouse, self.namespace = warehouse, f"h{seed}"
-        self.pyiceberg, self.java = pyiceberg, java
+        self.pyiceberg = pyiceberg
         self.tables = {"t": TableModel("t")}
         if warehouse.kind == "rest" and self.chance.random() < 0.5:
             self.tables["u"] = TableModel("u")
@@ -139,7 +125,7 @@ class History:
     def _begin(self) -> None:
         self.other.execute(f"CREATE SCHEMA {self.namespace}")
         for name, table in self.tables.items():
-            text = self.shape.create(f"{self.namespace}.{name}", self.draw.spelling)
+            text = self.shape.create(f"{self.namespace}.{name}")
             self._tell(text)
             self.own.execute(text)
             self._look(table)
@@ -197,9 +183,8 @@ class History:
         with self.warehouse.connect() as con:
             for table in self.tables.values():
                 self._check(con, table)
-                self._check_past(table, lambda sql: con.execute(sql).fetchall())
+                self._check_past(con, table)
                 self._check_pyiceberg(table)
-                self._check_java(table, past=True)
 
     def _act(self, moment: str) -> None:
         """Nobody comes in."""
@@ -517,7 +502,7 @@ class History:
                 )
             row.row_id = now
 
-    def _check_past(self, table: TableModel, read: Callable[[str], Any]) -> None:
+    def _check_past(self, con: icesql.Connection, table: TableModel) -> None:
         """Every snapshot that is retained, and every tag."""
         assert table.document is not None
         name, refs = self.draw.name(table.name), table.document.get("refs") or {}
@@ -530,16 +515,13 @@ class History:
             if number not in self._past:
                 self._past[number] = table.shown(rows, each.get("schema-id"))
             for version in (number, *(f"'{tag}'" for tag, at in tags.items() if at == number)):
+                sql = f"SELECT * FROM {name} FOR VERSION AS OF {version}"
                 try:
                     with self.moments.apart():
-                        found = told(read(f"SELECT * FROM {name} FOR VERSION AS OF {version}"))
+                        found = told(con.execute(sql).fetchall())
                 except Exception as error:
                     lost = f"{type(error).__name__}: {error}"
-                    if "ClassCastException" not in lost:
-                        raise Fault(f"version {version} cannot be read: {lost}") from None
-                    # Java reads no past of a column that partitions are by and that was widened.
-                    self.outcome.foreign.append(f"Java: {lost[-200:]}")
-                    continue
+                    raise Fault(f"version {version} cannot be read: {lost}") from None
                 self._check_known(table.name, number, found)
 
     def _check_known(self, where: str, number: int, found: list[Any]) -> None:
@@ -615,19 +597,6 @@ class History:
         wanted = map(others.emptied, table.shown(table.at("main")))
         if lost := difference(map(others.emptied, told(found)), wanted):
             raise Fault(f"by PyIceberg: {lost}")
-
-    def _check_java(self, table: TableModel, past: bool = False) -> None:
-        if self.java is None:
-            return
-        name, java = self.draw.name(table.name), self.java
-        try:
-            found = java.run(f"SELECT * FROM c.{name}")
-        except RuntimeError as error:
-            raise Fault(f"Java cannot read it: {error}") from None
-        if lost := difference(told(found), table.shown(table.at("main"))):
-            raise Fault(f"by Java: {lost}")
-        if past:
-            self._check_past(table, lambda sql: java.run(others.in_java(sql, name)))
 
     def _drop(self, name: str) -> None:
         """What CREATE TABLE AS made, or another one of its name."""

@@ -112,7 +112,7 @@ class KilledHistory(TwoWriters):
         with self.moments.apart(), self.warehouse.connect() as con:
             for table in self.tables.values():
                 if table.document is not None:
-                    self._check_past(table, lambda sql: con.execute(sql).fetchall())
+                    self._check_past(con, table)
         self._check_copy()
 
     def _end(self) -> None:

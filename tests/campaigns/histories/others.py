@@ -1,14 +1,10 @@
-"""Other writers: one as Flink's, PyIceberg, and Java in a process of its own."""
+"""Other writers: one as Flink's, and PyIceberg."""
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import struct
-import subprocess
 import uuid
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -174,53 +170,3 @@ def emptied(value: Any) -> Any:
         case list():
             return [emptied(each) for each in value] or None
     return value
-
-
-# ------------------------------------------------------------------ Java
-
-
-def in_java(text: str, name: str) -> str:
-    """A statement about a table as Java has it, in the catalog c."""
-    text = text.replace("CALL system", "CALL c.system")
-    return re.sub(rf"(?<![\w.]){re.escape(name)}(?!\w)", f"c.{name}", text)
-
-
-class Java:
-    """Iceberg's Java in a process of its own, which is asked line by line."""
-
-    def __init__(self, python: str, jars: str, warehouse: Any) -> None:
-        self._folder = warehouse.folder
-        given = {
-            "jars": jars, "kind": warehouse.kind, "warehouse": str(warehouse.warehouse),
-            "database": str(warehouse.database), "folder": str(self._folder),
-            "uri": warehouse.front.uri if warehouse.front else "",
-        }  # fmt: skip
-        self._process = subprocess.Popen(
-            [python, str(Path(__file__).with_name("java_side.py"))],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self._ask(given)
-
-    def run(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a statement. Raises RuntimeError with what Java says."""
-        with pa.ipc.open_file(self._ask({"sql": sql})) as found:
-            return [tuple(each.values()) for each in found.read_all().to_pylist()]
-
-    def _ask(self, given: dict[str, Any]) -> Any:
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps(given) + "\n")
-        self._process.stdin.flush()
-        while line := self._process.stdout.readline():
-            if line.startswith("{"):
-                found = json.loads(line)
-                if "error" in found:
-                    raise RuntimeError(found["error"])
-                return found["file"]
-        raise RuntimeError("Java has ended")
-
-    def close(self) -> None:
-        """End the process."""
-        if self._process.stdin:
-            self._process.stdin.close()
-        self._process.wait(30)
