@@ -12,6 +12,7 @@ from typing import Any
 from frame import Table, Taken, turns
 from process import Side
 from sides import opened, together
+from tables import CACHE
 
 ROWS = 10
 COLUMNS = "id BIGINT, seen TIMESTAMP, v DOUBLE, name VARCHAR"
@@ -78,7 +79,7 @@ def _commit(side: Side, numbers: Iterator[int]) -> Taken | None:
     return side("commit", next(numbers))
 
 
-def commits(cache: Path, commits: int = 3000, peers: str = "pyiceberg,ducklake") -> int:
+def commits(cache: Path = CACHE, commits: int = 3000, peers: str = "pyiceberg,ducklake") -> int:
     """Commits of ten rows: all, the first and the last tenth, a sum behind them, compaction."""
     table, names = Table(), ("icesql", *peers.split(","))
     with tempfile.TemporaryDirectory() as folder:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from frame import Table, turns
 from sides import fresh, opened
-from tables import deleted, described
+from tables import CACHE, deleted, described
 
 REWRITE = (
     "CALL {{system}}.rewrite_data_files(table => 's.{}', "
@@ -18,7 +18,7 @@ SUM = "SELECT count(*), sum(l_extendedprice), sum(l_orderkey * l_linenumber) FRO
 
 
 def compaction(
-    cache: Path,
+    cache: Path = CACHE,
     scale: float = 1.0,
     files: int = 2000,
     rounds: int = 3,
@@ -46,7 +46,11 @@ def compaction(
 
 
 def conversion(
-    cache: Path, scale: float = 0.2, files: int = 200, rounds: int = 3, only: str = "keys,keys_v3"
+    cache: Path = CACHE,
+    scale: float = 0.2,
+    files: int = 200,
+    rounds: int = 3,
+    only: str = "keys,keys_v3",
 ) -> int:
     """Equality deletes converted, beside compaction and the table as it is.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from frame import Table, command, turns
 from sides import parts, side_by_side
-from tables import FILES_OF_DAY, FIRST_DAY, MICROS_OF_DAY, ROWS_OF_FILE, described, large
+from tables import CACHE, FILES_OF_DAY, FIRST_DAY, MICROS_OF_DAY, ROWS_OF_FILE, described, large
 
 
 def icesql(metadata: str, disk: str = "", kept: bool = False) -> Callable[[str, int], object]:
@@ -72,7 +72,7 @@ def bounds(which: str, files: int) -> tuple[int, int]:
 
 
 def planning(
-    cache: Path,
+    cache: Path = CACHE,
     files: int = 50_000,
     columns: int = 20,
     rounds: int = 5,

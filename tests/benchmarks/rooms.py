@@ -13,6 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from tables import CACHE
+
 # ``{0}`` is another number each time.
 STATEMENTS: Final = {
     "SELECT": "SELECT b FROM s.t WHERE a = {0}",
@@ -43,7 +45,7 @@ def counted(connection: Any, sql: str, package: str) -> list[str]:
     return entered
 
 
-def rooms(cache: Path) -> int:
+def rooms(cache: Path = CACHE) -> int:
     """Modules that one statement enters / changes from one module to another."""
     import icesql
 

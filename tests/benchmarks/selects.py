@@ -5,20 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 from sides import side_by_side
-from tables import KINDS, deleted, described, raw, suite, user_statements, warehouse
+from tables import CACHE, KINDS, deleted, described, raw, suite, user_statements, warehouse
 
 from tests.tables import read_table
 
 
 def tpch(
-    cache: Path, scale: float = 1.0, rounds: int = 7, only: str = "", peers: str = "files,extension"
+    cache: Path = CACHE,
+    scale: float = 1.0,
+    rounds: int = 7,
+    only: str = "",
+    peers: str = "files,extension",
 ) -> int:
     """TPC-H, 22 queries, warm, beside DuckDB over the bare files and its extension."""
     return _suite(cache, "tpch", scale, rounds, only, peers)
 
 
 def tpcds(
-    cache: Path, scale: float = 1.0, rounds: int = 3, only: str = "", peers: str = "files"
+    cache: Path = CACHE, scale: float = 1.0, rounds: int = 3, only: str = "", peers: str = "files"
 ) -> int:
     """TPC-DS, 99 queries, warm; with ``--peers spark`` icesql on Spark gives the same rows."""
     return _suite(cache, "tpcds", scale, rounds, only, peers)
@@ -31,7 +35,7 @@ def _suite(cache: Path, name: str, scale: float, rounds: int, only: str, peers: 
 
 
 def spark(
-    cache: Path,
+    cache: Path = CACHE,
     scale: float = 10.0,
     rounds: int = 1,
     warm: int = 1,
@@ -52,7 +56,9 @@ def spark(
 USER_CASES = dict(read_table(__file__, "users.tsv"))
 
 
-def users(cache: Path, rounds: int = 7, only: str = "", peers: str = "files,extension") -> int:
+def users(
+    cache: Path = CACHE, rounds: int = 7, only: str = "", peers: str = "files,extension"
+) -> int:
     """28 cases of users: 800 small files, months, 500 columns, nested, strings, evolved."""
     lineitem = raw(cache, "tpch", 1) / "lineitem.parquet"
     given = described(warehouse(cache / "users", user_statements(lineitem)))
@@ -67,7 +73,7 @@ _BY_KEY = "f.l_orderkey IS NOT DISTINCT FROM d.l_orderkey"
 
 
 def deletes(
-    cache: Path,
+    cache: Path = CACHE,
     scale: float = 1.0,
     files: int = 4,
     rounds: int = 7,

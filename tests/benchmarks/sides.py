@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,66 +18,33 @@ from frame import Table, Taken, turns
 from process import ROOT, Side, environment
 from tables import DUCKDB, restored
 
+from tests.tables import read_table
+
 PYSPARK = "4.1.4"  # the newest that Comet has a jar for
-JARS = {
-    "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
-    "comet": "org.apache.datafusion:comet-spark-spark4.1_2.13:1.2.0",
-}
-SPARK = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "4",
-}
-ICEBERG = SPARK | {
-    "spark.sql.catalog.c": "org.apache.iceberg.spark.SparkCatalog",
-    "spark.sql.catalog.c.type": "hadoop",
-    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-}
-COMET = ICEBERG | {
-    "spark.plugins": "org.apache.spark.CometPlugin",
-    "spark.shuffle.manager": "org.apache.spark.sql.comet.execution.shuffle.CometShuffleManager",
-    "spark.memory.offHeap.enabled": "true",
-    "spark.comet.scan.icebergNative.enabled": "true",
-}
+ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+COMET = "org.apache.datafusion:comet-spark-spark4.1_2.13:1.2.0"
+JARS = {"iceberg": (ICEBERG,), "comet": (COMET, ICEBERG)}
+SETTINGS = read_table(__file__, "sides.tsv")
+# The extensions of DuckDB that sides need.
+EXTENSIONS = {"extension": ("avro", "iceberg", "httpfs"), "ducklake": ("ducklake",)}
 
 
-@dataclass(frozen=True)
-class Needs:
-    """The environment of a side, and its settings and jars for Spark."""
-
-    environment: str = ""
-    requirements: tuple[str, ...] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)
-    jars: tuple[str, ...] = ()
-
-
-def _spark(settings: Mapping[str, str], *jars: str) -> Needs:
-    wanted = (f"{ROOT}[spark]", f"pyspark=={PYSPARK}", "pandas")
-    return Needs(f"pyspark-{PYSPARK}", wanted, settings, jars)
-
-
-def _duckdb(*extensions: str) -> Needs:
-    named = ("duckdb", *(f"duckdb-extension-{each}" for each in extensions))
-    return Needs("-".join(("duckdb", *extensions)), tuple(f"{each}=={DUCKDB}" for each in named))
-
-
-NEEDS = {
-    "extension": _duckdb("avro", "iceberg", "httpfs"),
-    "ducklake": _duckdb("ducklake"),
-    "spark": _spark(SPARK),
-    "reader": _spark(SPARK),
-    "iceberg": _spark(ICEBERG, "iceberg"),
-    "comet": _spark(COMET, "comet", "iceberg"),
-}
+def settings(kind: str) -> dict[str, str]:
+    """Spark's, of a side that runs on it."""
+    return {key: value for sides, key, value in SETTINGS if kind in sides.split()}
 
 
 def parts(cache: Path, name: str) -> tuple[str, Path, Path]:
     """Split a name into the function that opens the side, its Python and the checkout of icesql."""
     kind, _, folder = name.partition("@")
-    needs, python = NEEDS.get(kind, Needs()), Path(sys.executable)
-    if needs.environment:
-        python = environment(cache / f"env-{needs.environment}", *needs.requirements)
+    python = Path(sys.executable)
+    if settings(kind):
+        wanted = (f"{ROOT}[spark]", f"pyspark=={PYSPARK}", "pandas")
+        python = environment(cache / f"env-pyspark-{PYSPARK}", *wanted)
+    elif extensions := EXTENSIONS.get(kind):
+        named = ("duckdb", *(f"duckdb-extension-{each}" for each in extensions))
+        place = cache / f"env-{'-'.join(('duckdb', *extensions))}"
+        python = environment(place, *(f"{each}=={DUCKDB}" for each in named))
     return kind, python, Path(folder).resolve() if folder else ROOT
 
 
@@ -86,21 +52,19 @@ def opened(
     cache: Path, name: str, given: Mapping[str, Any], module: str = "engines", memory: str = "3g"
 ) -> Side:
     kind, python, root = parts(cache, name)
-    needs = NEEDS.get(kind, Needs())
-    if needs.settings:
-        path = ":".join(_jar(cache, each) for each in needs.jars)
+    if known := settings(kind):
+        path = ":".join(_jar(cache, each) for each in JARS.get(kind, ()))
         sized = {"spark.driver.memory": memory, "spark.memory.offHeap.size": memory}
-        settings = {**needs.settings, **sized, "spark.driver.extraClassPath": path}
-        given = {**given, "settings": settings}
+        given = {**given, "settings": {**known, **sized, "spark.driver.extraClassPath": path}}
     return Side(f"{module}:{kind}", given, python=python, root=root)
 
 
 def _jar(cache: Path, name: str) -> str:
     """A jar of Maven's, fetched once."""
-    _, artifact, version = JARS[name].split(":")
+    _, artifact, version = name.split(":")
     path = cache / "jars" / f"{artifact}-{version}.jar"
     if not path.exists():
-        goal = ["mvn", "-q", "dependency:copy", f"-Dartifact={JARS[name]}"]
+        goal = ["mvn", "-q", "dependency:copy", f"-Dartifact={name}"]
         subprocess.run([*goal, f"-DoutputDirectory={path.parent}"], check=True)
     return str(path)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from frame import Table, command, turns
 from sides import parts
-from tables import NAMESPACE, described, suite
+from tables import CACHE, NAMESPACE, described, suite
 
 PEER = """
 import sys
@@ -28,7 +28,11 @@ CASES = {
 
 
 def cold(
-    cache: Path, scale: float = 1.0, rounds: int = 9, only: str = "", peers: str = "extension"
+    cache: Path = CACHE,
+    scale: float = 1.0,
+    rounds: int = 9,
+    only: str = "",
+    peers: str = "extension",
 ) -> int:
     """``icesql -c`` beside a script of Python with DuckDB, with its extension where it needs it."""
     folder, _ = suite(cache, "tpch", scale)

@@ -12,7 +12,7 @@ from engines import Run, with_extensions
 from frame import Table, Taken, attempted, turns
 from sides import opened
 from starts import CASES
-from tables import EVENTS, once, raw
+from tables import CACHE, EVENTS, once, raw
 
 QUERIES = {
     "q6": CASES["q6"],
@@ -51,7 +51,7 @@ def extension(properties: dict[str, str], metadata: dict[str, str], **_: Any) ->
 
 
 def stores(
-    cache: Path,
+    cache: Path = CACHE,
     latency: float = 0.03,
     bandwidth: float = 80e6,
     scale: float = 1.0,

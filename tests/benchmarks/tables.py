@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from process import Side, environment
 
 from tests.tables import read_table
 
+CACHE = Path(tempfile.gettempdir()) / "icesql-benchmarks"
 NAMESPACE = "s"
 DUCKDB = "1.5.5"  # the release whose extensions PyPI has
 

@@ -10,7 +10,7 @@ from typing import Any
 import engines
 from frame import Table, turns
 from sides import fresh, opened
-from tables import NAMESPACE, described, raw, warehouse
+from tables import CACHE, NAMESPACE, described, raw, warehouse
 
 icesql, files = engines.icesql, engines.files
 
@@ -37,7 +37,9 @@ def pyiceberg(warehouse: str, source: str = "", rows: int = 0, **_: Any) -> Call
     return run
 
 
-def insert(cache: Path, scale: float = 1.0, rounds: int = 3, peers: str = "files,pyiceberg") -> int:
+def insert(
+    cache: Path = CACHE, scale: float = 1.0, rounds: int = 3, peers: str = "files,pyiceberg"
+) -> int:
     """INSERT of lineitem, whole and by month, beside DuckDB's COPY and PyIceberg's append."""
     source, folder = raw(cache, "tpch", scale) / "lineitem.parquet", cache / "insert"
     given, table = {**described(warehouse(folder, [])), "source": str(source)}, Table()
@@ -87,7 +89,7 @@ def duckdb(warehouse: str, rows: int, **_: Any) -> Callable[[str], Any]:
 
 
 def merge(
-    cache: Path,
+    cache: Path = CACHE,
     rows: int = 6_000_000,
     keys: int = 60_000,
     version: int = 3,

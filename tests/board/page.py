@@ -44,7 +44,7 @@ def board() -> str:
         "specification differ, the specification's text decides. icesql's own tests use these tables.\n"
         "DuckDB's release is the last whose extension PyPI has.",
         f"Run on {run['date']}, {run['machine']}; {run['seconds']:.0f} seconds for a question at most.\nAgain, on your machine:",
-        "```sh\npython -m tests.board\n```",
+        "```sh\npython tests/campaigns board\n```",
         _table(
             ["engine", *VERDICTS],
             [[name, *(counts[name][verdict] for verdict in VERDICTS)] for name in engines],

@@ -254,7 +254,7 @@ RUN_ELSEWHERE = {
     "pip install . && icesql demo": "tests/house/test_plain_install.py",
     "pip install '.[test,spark]' && pytest": ".ci/run",
     "python tests/benchmarks all": "tests/benchmarks/__main__.py",
-    "python -m tests.board": "tests/board/test_board.py",
+    "python tests/campaigns board": "tests/board/test_board.py",
     "icesql copy sales.orders TO s3://": "tests/stores/test_catalog_store.py",
 }
 

@@ -1,24 +1,22 @@
-"""Ask engines the board's questions, write ``results.json`` and the page of the manual.
+"""Ask engines the board's questions, write ``tests/board/results.json`` and the page of the manual.
 
-    python -m tests.board [--engines NAMES] [--environments FOLDER] [--seconds N] [--only TEXT]
+    python tests/campaigns board [--engines NAME …] [--environments FOLDER] [--seconds N] [--only TEXT]
 
 Each engine gets a virtual environment of its own, which pip fills from PyPI at the first run. Spark
 needs Java and the environment variable BOARD_ICEBERG_JARS: the paths of Iceberg's runtime for Spark 4.1
-and of SQLite's JDBC driver, separated by a comma.
+and of SQLite's JDBC driver, separated by a comma. ``--only`` asks of tables whose name contains it.
 Tables are laid where their metadata says that they lie, and removed at the end. What an engine that
 is not asked this time, or not that question, answered before stays.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -31,6 +29,8 @@ from tests.board.engines import ENGINES, Engine, ask
 from tests.board.judge import SLOW, VERDICTS, verdict
 from tests.board.page import PAGE, RESULTS, board, results
 from tests.board.questions import Question, lay, load
+
+ENVIRONMENTS = Path(tempfile.gettempdir()) / "icesql-board"
 
 
 def judged(
@@ -66,60 +66,51 @@ def _without_local_paths(reason: str, metadata: Path) -> str:
     return reason if len(reason) <= 300 else reason[:297] + "…"
 
 
-def main() -> None:
-    """Run the board."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.board",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--engines", default="", help="names, separated by commas; default: all")
-    environments = Path(tempfile.gettempdir()) / "icesql-board"
-    parser.add_argument("--environments", type=Path, default=environments)
-    parser.add_argument("--seconds", type=float, default=20.0, help="for one question")
-    parser.add_argument("--only", default="", help="tables whose name contains this")
-    options = parser.parse_args()
+def main(
+    *, engines: tuple[str, ...] = (), environments: Path = ENVIRONMENTS, seconds: float = 20.0,
+    only: str = "",
+) -> bool:  # fmt: skip
+    """Ask engines, by default all; whether one could not be asked."""
     named = {each.name.lower(): each for each in ENGINES}
-    wanted = [each for each in options.engines.lower().split(",") if each] or list(named)
-    if unknown := sorted(set(wanted) - named.keys()):
-        parser.error(f"no such engine: {', '.join(unknown)}")
-
-    tables, questions = load()
-    every = {each.id for each in questions}
-    tables = {name: each for name, each in tables.items() if options.only in name}
-    questions = [each for each in questions if each.table in tables]
+    wanted = [named[each.lower()] for each in engines] or ENGINES
+    tables, every = load()
+    tables = {name: each for name, each in tables.items() if only in name}
+    questions = [each for each in every if each.table in tables]
     outcome = results()
-    outcome |= {"date": f"{datetime.now(UTC):%Y-%m-%d}", "seconds": options.seconds}
+    outcome |= {"date": f"{datetime.now(UTC):%Y-%m-%d}", "seconds": seconds}
     outcome["machine"] = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     # The topmost folders that are not there yet are ours to remove.
     places = (Path(each.location) for each in tables.values())
-    new = [[each for each in (place, *place.parents) if not each.exists()][-1] for place in places]
+    new = {[each for each in (place, *place.parents) if not each.exists()][-1] for place in places}
+    failed = False
     try:
         metadata = lay(tables.values())
-        for engine in (named[each] for each in wanted):
+        for engine in wanted:
+            name = engine.name
             try:
                 if engine.needs and engine.needs not in os.environ:
                     raise RuntimeError(f"{engine.needs} is not set")
-                place = options.environments / engine.name.lower()
-                python = environment(place, *engine.requirements)
-                found = judged(engine, python, questions, metadata, options.seconds)
+                python = environment(environments / name.lower(), *engine.requirements)
+                found = judged(engine, python, questions, metadata, seconds)
             except (subprocess.CalledProcessError, RuntimeError) as error:
-                outcome["not_asked"][engine.name] = str(error)
-                print(f"{engine.name}: {error}", file=sys.stderr)
+                outcome["not_asked"][name] = str(error)
+                print(f"{name}: {error}")
+                failed = True
                 continue
             verdicts = found["verdicts"]
             count = Counter(result for result, _ in verdicts.values())
-            print(f"{engine.name}: " + ", ".join(f"{count[name]} {name}" for name in VERDICTS))
-            for name, (result, reason) in verdicts.items() if options.only else ():
-                print(f"  {name}: {result} {reason}")
-            before = outcome["engines"].get(engine.name, {"verdicts": {}})["verdicts"]
-            outcome["engines"][engine.name] = found | {"verdicts": before | verdicts}
-            outcome["not_asked"].pop(engine.name, None)
-            if every <= (before | verdicts).keys():
+            print(f"{name}: " + ", ".join(f"{count[each]} {each}" for each in VERDICTS))
+            for asked, (result, reason) in verdicts.items() if only else ():
+                print(f"  {asked}: {result} {reason}")
+            known = outcome["engines"].get(name, {"verdicts": {}})["verdicts"] | verdicts
+            outcome["engines"][name] = found | {"verdicts": known}
+            outcome["not_asked"].pop(name, None)
+            if {each.id for each in every} <= known.keys():
                 _write(outcome)
     finally:
-        for each in set(new):
+        for each in new:
             shutil.rmtree(each, ignore_errors=True)
+    return failed
 
 
 def _write(outcome: dict[str, Any]) -> None:
@@ -130,7 +121,3 @@ def _write(outcome: dict[str, Any]) -> None:
     text = re.sub(r'\[\n +(".*"),\n +(".*")\n +\]', r"[\1, \2]", text)  # a verdict a line
     RESULTS.write_text(text + "\n", encoding="utf-8")
     PAGE.write_text(board(), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
