@@ -17,50 +17,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import icesql
+from tests.tables import read_cases
 from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 SECRET = "zebra-7731"
 LEAKS = (SECRET, "allow_community_extensions", "pg_attribute", "autoload_known_extensions")
 FIELDS = fields("a long, g string")
-QUERIES = (
-    "SELECT a, g FROM t WHERE g = 'x' AND a > 1",
-    "SELECT upper(g), count(*) FROM d.t AS q GROUP BY 1 ORDER BY 1",
-    "WITH c AS (SELECT a FROM t) SELECT * FROM c, t WHERE c.a = t.a",
-    "SELECT 'it''s', \"a\", $$x$$, E'\\n' FROM t -- the end",
-    "SELECT (SELECT max(a) FROM t) /* a note */, d.t.g.upper() FROM d.t",
-    "SELECT * FROM t UNION ALL SELECT 1, 'y' LIMIT 3",
-    "FROM t SELECT list_transform([a], lambda v: v + 1)",
+QUERIES, PIECES, PAYLOADS = (
+    tuple(text for kind, text in read_cases(__file__, "mutated_texts.tsv", 1) if kind == wanted)
+    for wanted in ("query", "piece", "payload")
 )
-PIECES = (
-    "'", "''", '"', '""', "$$", "$a$", "$", "--", "-- ", "\r", "\n", "\r\n", "/*", "*/", "/* /*",
-    "*/ */", "E'", "e'\\'", "U&'", "x'", "B'", ";", " ; ", "\u00a0", "\u2003", "\u200b", "\ufeff",
-    "\u2028", "\\", "\0", "`", "#", "(", ")", "[", "]", "{", "}", ",", ".", ":", "::", "?", "@",
-    "/* x */", "-- x\n", "/* ' /* \" */ */", " $$'$$ ", "\t", "é", "🦆", " AS ", " FROM ", " WHERE ", " FOR VERSION AS OF 1 ", "/*+ */", "@main", "%",
-)  # fmt: skip
-
-
-def payloads(file: str) -> tuple[str, ...]:
-    return (
-        "SELECT name FROM duckdb_settings()",
-        "(SELECT max(name) FROM duckdb_settings())",
-        " UNION ALL SELECT 1, name FROM duckdb_settings() ",
-        ", duckdb_settings()",
-        "duckdb_settings",
-        "current_setting('allow_community_extensions')",
-        "pg_catalog.pg_attribute",
-        "information_schema.tables",
-        "(SELECT string_agg(table_name, ',') FROM duckdb_views())",
-        "(FROM pg_class SELECT relname LIMIT 1)",
-        f"read_text('{file}')",
-        f"'{file}'",
-        "query('FROM duckdb_settings()')",
-        '" FROM duckdb_settings() --',
-        "' UNION ALL SELECT 1, name FROM duckdb_settings() --",
-        "*/ FROM duckdb_settings() /*",
-        "$$ FROM duckdb_settings() $$",
-        "\rUNION ALL SELECT 1, name FROM duckdb_settings()",
-    )
 
 
 def mutated(rng: random.Random, injected: tuple[str, ...]) -> str:
@@ -92,7 +59,7 @@ def run(count: int, seed: int) -> Counter[str]:
     rng = random.Random(seed)
     found: Counter[str] = Counter()
     with opened() as (connection, file):
-        injected = payloads(file)
+        injected = tuple(each.replace("{file}", file) for each in PAYLOADS)
         for _ in range(count):
             text = mutated(rng, injected)
             try:
