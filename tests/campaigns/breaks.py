@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -87,7 +88,7 @@ def main(numbers: tuple[int, ...] = ()) -> bool:
             found = "no such place"
             if text is not None:
                 path.write_text(text, encoding="utf-8")
-                found = outcome(tree, tests.split(" "))
+                found = outcome(tree, shlex.split(tests))
                 path.write_text(whole, encoding="utf-8")
             print(number, file, function, found, sep="\t", flush=True)
             lost += [number] * ("::" not in found)
