@@ -73,13 +73,15 @@ def test_other_catalogs(table: icesql.Connection, catalog: dict[str, Any]) -> No
     with pytest.raises(errors.ProgrammingError, match="has expired"):
         table.execute(FORMS[5].format(t="s.t"))
     assert ids(table) == [1, 2, 3, 4, 5]
+    table.execute("INSERT INTO s.t VALUES (6)")
+    table.execute(FORMS[0].format(t="s.t"))
     table.execute("CREATE OR REPLACE TABLE s.t (word VARCHAR)")
     with pytest.raises(errors.ProgrammingError, match="VERSION AS OF") as caught:
         table.execute(FORMS[-1].format(t="s.t"))
     remedy = re.search(r"CREATE OR REPLACE TABLE s\.t AS .* VERSION AS OF \d+", str(caught.value))
     assert remedy is not None
     table.execute(remedy[0])
-    assert ids(table) == [1, 2, 3, 4, 5]
+    assert ids(table) == [1, 2, 3, 4, 5], "main's rows of then, without the insert taken back"
 
 
 # ------------------------------------------------------------------ the command and the shell

@@ -124,17 +124,12 @@ def _live_rows(snapshot: Snapshot) -> int | None:
 
 
 def _replaced(table: Table, first: Snapshot | None) -> Snapshot | None:
-    """The last snapshot of the table that a CREATE OR REPLACE left behind."""
-    heads = [branch_head(table.metadata, each)[0] for each in table.metadata.refs if each != MAIN
-             and table.metadata.refs[each].kind == "branch"]  # fmt: skip
-    elsewhere = {each.snapshot_id for head in heads for each in ancestors(table, head)}
-    before = [
-        each
-        for each in table.metadata.snapshots.values()
-        if each.snapshot_id not in elsewhere and "wap.id" not in each.summary
-    ]
-    older = [each for each in before if first is None or _age(each) < _age(first)]
-    return max(older, key=_age, default=None)
+    """The snapshot that main was at when a CREATE OR REPLACE began anew with ``first``."""
+    log = [entry.snapshot_id for entry in table.metadata.snapshot_log]
+    if first is not None:
+        log = log[: log.index(first.snapshot_id)] if first.snapshot_id in log else []
+    known = filter(None, map(table.metadata.snapshot, reversed(log)))
+    return next(known, None)
 
 
 def _age(snapshot: Snapshot) -> tuple[int, int]:
