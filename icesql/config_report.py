@@ -156,8 +156,8 @@ def _of_access(given: Mapping[str, Any]) -> Iterator[Row]:
         if name == "service":
             continue  # it is told by what it sets
         option = f"--{name.replace('_', '-')}"
-        asked = given.get(name) is not None
-        origin = option if asked else "--service" if given.get("service") else "default"
+        is_given = given.get(name) is not None
+        origin = option if is_given else "--service" if given.get("service") else "default"
         yield f"access.{name}", _access_text(getattr(access, name)), origin
 
 
@@ -228,9 +228,9 @@ def _flat(properties: Mapping[str, Any], above: str = "") -> Iterator[tuple[str,
 def _pings(places: list[_Place], seconds: float) -> list[tuple[str, bool]]:
     """The answer of each catalog and whether it came; all requests run at once."""
     end = time.monotonic() + seconds
-    asked = [(place, BackgroundCall(partial(_ping, place))) for place in places]
+    is_given = [(place, BackgroundCall(partial(_ping, place))) for place in places]
     answers = []
-    for place, call in asked:
+    for place, call in is_given:
         # Each has a context of its own: one that is late ends no other.
         query = QueryContext(deadline=end)
         try:

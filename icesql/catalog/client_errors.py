@@ -71,7 +71,7 @@ def translated(error: BaseException, what: str, properties: Mapping[str, Any]) -
     if isinstance(error, ImportError) or "NotInstalledError" in _names(error):
         return _missing_extra(error, what, properties)
     # Secrets go first: a text that is cut might keep the half of one.
-    text = _told(error, redact(str(error), properties), properties)
+    text = _message(error, redact(str(error), properties), properties)
     if "pydantic" in type(error).__module__ and "Metadata" in str(getattr(error, "title", "")):
         return CorruptFileError(what, text)
     return CatalogError(f"{what}: {text}")
@@ -81,7 +81,7 @@ def _names(error: BaseException) -> set[str]:
     return {kind.__name__ for kind in type(error).__mro__}
 
 
-def _told(error: BaseException, text: str, properties: Mapping[str, Any]) -> str:
+def _message(error: BaseException, text: str, properties: Mapping[str, Any]) -> str:
     names, module = _names(error), type(error).__module__.partition(".")[0]
     if "pydantic" in module:
         return _malformed(error, properties)
@@ -104,12 +104,12 @@ def _malformed(error: Any, properties: Mapping[str, Any]) -> str:
         start = _short(redact(str(found.get("input", "")), properties), 60)
         page = " (an HTML page)" if start.lower().startswith("<") else ""
         uri = properties.get("uri")
-        asked = (
+        remedy = (
             f"; is {redact(str(uri), properties)} the address of an Iceberg REST catalog?"
             if uri
             else ""
         )
-        return f"its answer is not JSON{page}: {start}{asked}"
+        return f"its answer is not JSON{page}: {start}{remedy}"
     where = ".".join(str(part) for part in found["loc"])
     problem = redact(f"{where}: {found['msg']}", properties)
     return f"invalid response: {_short(problem)}"

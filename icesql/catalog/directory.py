@@ -140,11 +140,11 @@ class DirectoryCatalog:
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
         """As ``Catalog.place_new``: always the folder that its name says."""
         from icesql.catalog.writes.change import Place
-        from icesql.catalog.writes.new_places import asked_location, check_empty
+        from icesql.catalog.writes.new_places import check_empty, requested_location
 
         folder, name = self._folder_of(identifier), ".".join(identifier)
-        asked = asked_location(change)
-        if asked is not None and _real(asked) != _real(folder):
+        requested = requested_location(change)
+        if requested is not None and _real(requested) != _real(folder):
             raise NotSupportedError(
                 f"not supported: another LOCATION than {folder} for {name}; a table of a warehouse "
                 "folder is found by its folder"

@@ -300,12 +300,12 @@ class PyIcebergCatalog:
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
         """As ``Catalog.place_new``, in databases; NotSupportedError for other kinds."""
         from icesql.catalog.writes.change import Place
-        from icesql.catalog.writes.new_places import asked_location, free_location
+        from icesql.catalog.writes.new_places import free_location, requested_location
         from icesql.catalog.writes.pyiceberg import location_of_new
 
-        asked = asked_location(change)
+        requested = requested_location(change)
         with self._calling():
-            location = location_of_new(self._foreign, self.kind, identifier, asked)
+            location = location_of_new(self._foreign, self.kind, identifier, requested)
         storage = Storage(of_storage(self._foreign.properties), cache=self.cache)
         name = ".".join(identifier)
         return Place(free_location(change, location, storage, name), storage)

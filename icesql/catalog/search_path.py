@@ -210,18 +210,18 @@ class SearchPath:
         name = tuple(parts)
         used, namespace = self.place if place is None else (place.catalog, place.namespace)
         stored = place is not None and place.stored
-        asked: list[tuple[str | None, tuple[str, ...]]] = []
+        candidates: list[tuple[str | None, tuple[str, ...]]] = []
         if used is not None:
-            asked += [(used, each) for each in _meant(name, namespace, stored)]
+            candidates += [(used, each) for each in _meant(name, namespace, stored)]
             namespace = ()
         own = _reached(self.catalog, name, used, stored)
         if own is not None:
-            asked += [(None, each) for each in _meant(name, namespace, stored)]
+            candidates += [(None, each) for each in _meant(name, namespace, stored)]
             if len(name) > 1 and name[0].lower() == own.name.lower():
-                asked.append((None, name[1:]))
+                candidates.append((None, name[1:]))
         if len(name) > 2:
-            asked.append((name[0], name[1:]))
-        for catalog, identifier in asked:
+            candidates.append((name[0], name[1:]))
+        for catalog, identifier in candidates:
             held = with_views(own if catalog is None else self._others.named(catalog))
             found = None if held is None else held.load_view(identifier)
             if found is not None:

@@ -442,7 +442,7 @@ def _are_equal(one: str, other: str) -> bool:
 def place_of(catalog: SqliteCatalog, identifier: Sequence[str], change: TableChange) -> Place:
     """As ``SqliteCatalog.place_new``, and files may lie there: those of dropped views stay."""
     from icesql.catalog.writes.change import Place
-    from icesql.catalog.writes.new_places import asked_location, default_location
+    from icesql.catalog.writes.new_places import default_location, requested_location
 
     wanted, name = tuple(identifier), ".".join(identifier)
     with _opened(catalog.file) as database:
@@ -453,7 +453,7 @@ def place_of(catalog: SqliteCatalog, identifier: Sequence[str], change: TableCha
             f"namespace {'.'.join(wanted[:-1])} not found in catalog {catalog.name}; "
             "make it with CREATE SCHEMA"
         )
-    location = asked_location(change)
+    location = requested_location(change)
     if location is None:
         given = (
             catalog._jdbc().namespace_property(wanted[:-1], "location")

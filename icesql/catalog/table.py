@@ -45,7 +45,7 @@ class Planning(Protocol):
     """A catalog that plans the scans of a table itself."""
 
     def plan(
-        self, asked: Mapping[str, Any], rows_wanted: int | None, query: QueryContext
+        self, body: Mapping[str, Any], rows_wanted: int | None, query: QueryContext
     ) -> CatalogPlan:
         """The tasks for a PlanTableScanRequest; of them as many as have so many rows, if any do.
 

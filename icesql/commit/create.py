@@ -78,10 +78,10 @@ def stage_table(
         u.SetDefaultSortOrder(),
         u.SetProperties({_CODEC: "zstd", **own}),
     )
-    asked = made if location is None else (*made, u.SetLocation(location))
+    updates_sent = made if location is None else (*made, u.SetLocation(location))
     # A table that cannot be is told before anybody is asked.
     apply_updates(None, (*made, u.SetLocation(location or "x")), now_ms=0)
-    place = catalog.place_new(identifier, _change(asked, Storage()))
+    place = catalog.place_new(identifier, _change(updates_sent, Storage()))
     updates = (*made, u.SetLocation(place.location))
     return StagedTable(_staged(identifier, updates, place.storage), updates)
 

@@ -38,7 +38,8 @@ def register(connection: Connection, session: Session, name: str, rows: Any) -> 
             made.keep(before)
         raise
     columns = tuple(
-        (column, told, "") for (column, _, _), told in zip(table.columns, types, strict=True)
+        (column, type_text, "")
+        for (column, _, _), type_text in zip(table.columns, types, strict=True)
     )
     made.keep(replace(table, columns=columns))
 

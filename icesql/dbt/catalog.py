@@ -74,11 +74,13 @@ def changes_sql(
     if columns and not relation.is_view:
         there = {each.lower(): (each, comment) for each, _, comment in columns_of(rows, relation)}
         for key, column in columns.items():
-            asked = column.get("description")
+            description = column.get("description")
             found = there.get(column.get("name", key).lower())
-            if not asked or found is None or found[1] == asked:
+            if not description or found is None or found[1] == description:
                 continue
-            statements.append(f"COMMENT ON COLUMN {name}.{quoted(found[0])} IS {literal(asked)}")
+            statements.append(
+                f"COMMENT ON COLUMN {name}.{quoted(found[0])} IS {literal(description)}"
+            )
     if len(statements) < 2:
         return "".join(statements)
     return ";\n".join(["BEGIN", *statements, "COMMIT"])

@@ -90,7 +90,7 @@ def explain(
     bound: BoundQuery,
     plans: Sequence[ScanPlan],
     query: QueryContext,
-    asked: Explain,
+    statement: Explain,
     engine: EngineChoice,
     keys: Sequence[KeyEdge] = (),
     measured: Measured | None = None,
@@ -100,22 +100,22 @@ def explain(
     See ``describe``. Secrets in addresses are masked. Raises ProgrammingError for a file that no
     table of the query has.
     """
-    if asked.file is not None:
+    if statement.file is not None:
         from icesql.explain.one_file import one_file
 
-        return _lines_of(one_file(asked.file, plans, query))
-    if asked.format == "tree":
+        return _lines_of(one_file(statement.file, plans, query))
+    if statement.format == "tree":
         from icesql.explain.tree import tree
 
         return _lines_of(tree(bound, plans, query))
     described = describe(bound, plans, query, engine=engine, keys=keys, measured=measured)
-    if asked.format == "json":
+    if statement.format == "json":
         document = json_document(described, indent=2)
         return StaticResult([("plan", "json")], [(redact_urls(document),)])
-    if asked.format == "html":
+    if statement.format == "html":
         from icesql.explain.page import page
 
-        document = page(redact_urls(asked.query.text), described, plans, query)
+        document = page(redact_urls(statement.query.text), described, plans, query)
         return StaticResult([("plan", "html")], [(redact_urls(document),)])
     return _lines_of(as_text(described))
 

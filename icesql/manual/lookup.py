@@ -83,8 +83,8 @@ class _Word(Struct, frozen=True):
 def search(words: str) -> list[Section]:
     """The sections that hold the words, best first; where none holds all, those with the most."""
     wanted = re.findall(r"[\w$@.%-]+", words.lower())
-    asked = [_word(each) for each in wanted if each not in _EMPTY] or [*map(_word, wanted)]
-    scores = [(_score(each, asked, words), each) for each in sections()]
+    stems = [_word(each) for each in wanted if each not in _EMPTY] or [*map(_word, wanted)]
+    scores = [(_score(each, stems, words), each) for each in sections()]
     held = max((count for (count, _), _ in scores), default=0)
     if held == 0:
         return []

@@ -30,7 +30,7 @@ class ReadAhead:
         self._context, self._query = context, query
         self._remote = _remote_files(tasks, context)
         self._files = [task.data_file for task in tasks] if self._remote is not None else []
-        self._asked = 0
+        self._next = 0
         if self._remote is not None:
             self._deletes(self._remote, distinct_deletes(tasks))
 
@@ -38,15 +38,15 @@ class ReadAhead:
         """The reader comes to file ``index``: ask for those that follow. Waits for nothing."""
         if self._remote is None:
             return
-        self._asked = max(self._asked, index)
+        self._next = max(self._next, index)
         size = 0
-        while self._asked < min(len(self._files), index + _MOST_FILES):
-            file = self._files[self._asked]
+        while self._next < min(len(self._files), index + _MOST_FILES):
+            file = self._files[self._next]
             size += file.file_size_in_bytes
-            if self._asked > index and size > _MOST_BYTES:
+            if self._next > index and size > _MOST_BYTES:
                 return
             self._ask(self._remote, file)
-            self._asked += 1
+            self._next += 1
 
     def _deletes(self, remote: RemoteFiles, deletes: Sequence[DataFile]) -> None:
         size = 0
@@ -59,7 +59,7 @@ class ReadAhead:
 
     def _ask(self, remote: RemoteFiles, file: DataFile) -> None:
         location = self._context.storage.location(file.path)
-        remote.ask(location, file.file_size_in_bytes, self._query)
+        remote.prefetch(location, file.file_size_in_bytes, self._query)
 
     def close(self) -> None:
         """Nothing more is read: end what is under way."""

@@ -105,5 +105,5 @@ def _place(
         shelf = None if store is None or blocks.problem else store.shelf(_KIND)
     else:
         shelf = storage.remote_files().shelf(location)
-    asked = ",".join(f"{name}:{field_id}" for name, field_id in sorted(wanted))
-    return None if shelf is None else (shelf, shelf.name(f"{_KIND} {asked} {location}", None))
+    columns = ",".join(f"{name}:{field_id}" for name, field_id in sorted(wanted))
+    return None if shelf is None else (shelf, shelf.name(f"{_KIND} {columns} {location}", None))

@@ -196,33 +196,33 @@ class ManifestReader:
         from icesql.storage.stores.pool import request_pool
 
         pool = request_pool()
-        asked: deque[tuple[ManifestFile, Request[bytes] | None]] = deque()
+        pending: deque[tuple[ManifestFile, Request[bytes] | None]] = deque()
         left = iter(manifests)
 
         def submit(manifest: ManifestFile) -> Request[bytes]:
             size = max(manifest.manifest_length or 0, 0)
             return pool.submit(lambda _: self._read_file(manifest), size, self._query)
 
-        def ask(count: int) -> None:
+        def submit_next(count: int) -> None:
             for manifest in islice(left, count):
                 key, cache = self._manifest_key(manifest), self._storage.cache
                 known = cache is not None and cache.get(key) is not None
                 known = known or self._storage.is_kept(manifest.manifest_path)
-                asked.append((manifest, None if known else submit(manifest)))
+                pending.append((manifest, None if known else submit(manifest)))
 
         try:
-            ask(_AHEAD)
+            submit_next(_AHEAD)
             for done in range(len(manifests)):
-                manifest, request = asked.popleft()
+                manifest, request = pending.popleft()
                 # A walk that goes on looks further ahead; one that a limit ends asked for few.
-                ask(1 if done < _AHEAD else min(2, _MOST_AHEAD - len(asked)))
+                submit_next(1 if done < _AHEAD else min(2, _MOST_AHEAD - len(pending)))
                 if request is None:
                     yield manifest, partial(self._read, manifest)
                 else:
                     yield manifest, partial(request.result, self._query)
         finally:
             # A walk that stops early, or is cancelled, does not wait for what is under way.
-            for _, request in asked:
+            for _, request in pending:
                 if request is not None:
                     pool.leave(request)
 

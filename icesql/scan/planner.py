@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 # process 1.0, 1.2 to 1.3, 1.6 to 1.9.
 _MANY_ENTRIES: Final = 3_000
 _FEW_FIELDS: Final = 4
-_ASKED: Final = ("lower_bounds", "upper_bounds", "null_value_counts", "value_counts")
+_COMPARED: Final = ("lower_bounds", "upper_bounds", "null_value_counts", "value_counts")
 
 
 def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
@@ -231,7 +231,7 @@ class _Walk:
             return lambda: None
         if self.scan.explain or listed < _MANY_ENTRIES or not 0 < len(fields) <= _FEW_FIELDS:
             return lambda: None
-        wanted = frozenset((name, field_id) for name in _ASKED for field_id in fields)
+        wanted = frozenset((name, field_id) for name in _COMPARED for field_id in fields)
         counts = self.counts
         skipped, found = counts.skipped_data_files, counts.result_data_files
 

@@ -123,7 +123,7 @@ class _Totals:
         """Raises CorruptFileError where the summary has another total."""
         for name, found in self._counts.items():
             recorded = snapshot.summary.get(name, "")
-            if (told := whole_number(recorded)) is not None and told != found:
+            if (recorded_number := whole_number(recorded)) is not None and recorded_number != found:
                 raise CorruptFileError(
                     place,
                     f"{name} is {found}, the summary of snapshot {snapshot.snapshot_id} "

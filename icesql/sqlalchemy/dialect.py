@@ -22,7 +22,7 @@ from icesql.sqlalchemy.compiler import (
 from icesql.sqlalchemy.ddl import TABLE_OPTIONS, IcesqlDDLCompiler, is_left_out
 from icesql.sqlalchemy.reflected import IS_OLD, IcesqlReflection
 from icesql.sqlalchemy.types import COLSPECS
-from icesql.sqlalchemy.urls import MaskedURL, asked_by
+from icesql.sqlalchemy.urls import MaskedURL, options_of
 
 
 class IcesqlExecutionContext(default.DefaultExecutionContext):
@@ -114,10 +114,10 @@ class IcesqlDialect(IcesqlReflection):
         ``token:…@`` and ``credential:…@`` stand for the properties of these names, where others
         have user and password: SQLAlchemy hides them. Raises ArgumentError for what fits neither.
         """
-        asked = asked_by(url)
-        if asked.purge is not None:
-            self.purge = asked.purge
-        return (), asked.arguments
+        options = options_of(url)
+        if options.purge is not None:
+            self.purge = options.purge
+        return (), options.arguments
 
     def on_connect_url(self, url: URL) -> Any:
         """USE of the namespace that a URL names, on each new connection."""

@@ -108,7 +108,7 @@ class IcesqlReflection(default.DefaultDialect):
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> Any:
         """The property ``comment`` of the table. Raises NoSuchTableError."""
-        rows = self._told(connection, "SHOW TBLPROPERTIES", table_name, schema)
+        rows = self._rows_of(connection, "SHOW TBLPROPERTIES", table_name, schema)
         return {"text": {row["key"]: row["value"] for row in rows}.get("comment")}
 
     def _described(
@@ -124,12 +124,12 @@ class IcesqlReflection(default.DefaultDialect):
         if info_cache is not None and key in info_cache:
             found: Sequence[RowMapping] = info_cache[key]
             return found
-        found = self._told(connection, "DESCRIBE", table_name, schema)
+        found = self._rows_of(connection, "DESCRIBE", table_name, schema)
         if info_cache is not None:
             info_cache[key] = found
         return found
 
-    def _told(
+    def _rows_of(
         self, connection: Connection, command: str, table_name: str, schema: str | None
     ) -> Sequence[RowMapping]:
         name = self._name(table_name, schema)

@@ -142,8 +142,8 @@ class IcesqlEngineSpec(BaseEngineSpec):
         """
         from icesql.dbapi.planned import explain_only
 
-        with cursor.connection.cursor() as asked:
-            reports = explain_only(asked, statement).scan_reports
+        with cursor.connection.cursor() as explaining:
+            reports = explain_only(explaining, statement).scan_reports
         return {
             "tables": len(reports),
             "files": sum(report.distinct_data_files for report in reports),

@@ -28,14 +28,14 @@ _FLAGS: Final = frozenset({"read_only", "service"})
 _FLAG_OR_PLACES: Final = frozenset({"locked", "tables_by_path", "files", "copy_to", "confine"})
 
 
-class Asked(NamedTuple):
+class UrlOptions(NamedTuple):
     """The arguments of ``connect``, and whether DROP TABLE deletes files; None if not said."""
 
     arguments: dict[str, Any]
     purge: bool | None
 
 
-def asked_by(url: URL) -> Asked:
+def options_of(url: URL) -> UrlOptions:
     """Parse a URL. Raises ArgumentError for one without a meaning."""
     arguments: dict[str, Any] = {}
     properties: dict[str, str] = {}
@@ -65,7 +65,7 @@ def asked_by(url: URL) -> Asked:
         arguments["warehouse"] = url.database
     if properties:
         arguments["properties"] = properties
-    return Asked(arguments, purge)
+    return UrlOptions(arguments, purge)
 
 
 def _check_property(name: str) -> None:

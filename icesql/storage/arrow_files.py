@@ -149,8 +149,8 @@ class ArrowFiles:
 
             try:  # a listing below the name of a file: nothing, or the reason
                 system.get_file_info(FileSelector(authority + inner, allow_not_found=True))
-            except OSError as told:
-                text = str(told)
+            except OSError as failed:
+                text = str(failed)
         if "DefaultAzureCredential" in text:
             return (
                 "no credentials for Azure were found; set adls.account-key, adls.sas-token, "

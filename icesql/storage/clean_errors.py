@@ -67,29 +67,29 @@ def _clean(
 def _own(error: BaseException, properties: Mapping[str, Any]) -> BaseException:
     ours = isinstance(error, Error)
 
-    def tell(text: str) -> str:
+    def clean(text: str) -> str:
         return redact(text, properties, foreign=not ours)
 
     if ours:
-        error.args = tuple(_told(each, tell) for each in error.args)
+        error.args = tuple(_cleaned(each, clean) for each in error.args)
         for name, value in list(vars(error).items()):
-            vars(error)[name] = _told(value, tell)
+            vars(error)[name] = _cleaned(value, clean)
         return error
     for name in _REQUESTS:
         if name in getattr(error, "__dict__", {}):
             vars(error)[name] = None
     if (notes := getattr(error, "__notes__", None)) and _may_change(error):
-        error.__notes__ = _told(notes, tell)
-    kind, told = type(error), _text(str, error)
+        error.__notes__ = _cleaned(notes, clean)
+    kind, text = type(error), _text(str, error)
     if kind.__module__.startswith("pydantic"):
         # It shows the two ends of what it read, which may be the end of a secret.
-        told = told.partition("\n")[0]
+        text = text.partition("\n")[0]
     else:
-        shown = "\n".join([told, _text(repr, error), _text(repr, _attributes(error))])
-        if tell(shown) == shown and _may_change(error):
+        shown = "\n".join([text, _text(repr, error), _text(repr, _attributes(error))])
+        if clean(shown) == shown and _may_change(error):
             return error
     stand_in: type[Exception] = type(kind.__name__, (Exception,), {"__module__": kind.__module__})
-    return stand_in(tell(told)).with_traceback(error.__traceback__)
+    return stand_in(clean(text)).with_traceback(error.__traceback__)
 
 
 def _may_change(error: BaseException) -> bool:
@@ -105,15 +105,15 @@ def _attributes(error: BaseException) -> dict[str, Any]:
     return {name: value for name, value in vars(error).items() if name != "__notes__"}
 
 
-def _told(value: Any, tell: Callable[[str], str]) -> Any:
+def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:
     match value:
         case str():
-            return tell(value)
+            return clean(value)
         case tuple() | list():
-            told = [_told(each, tell) for each in value]
-            return tuple(told) if isinstance(value, tuple) else told
+            cleaned = [_cleaned(each, clean) for each in value]
+            return tuple(cleaned) if isinstance(value, tuple) else cleaned
         case dict():
-            return {key: _told(each, tell) for key, each in value.items()}
+            return {key: _cleaned(each, clean) for key, each in value.items()}
         case _:
             return value
 

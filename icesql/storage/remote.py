@@ -200,7 +200,7 @@ class RemoteFiles:
 
         file = self._ahead.pop((uri, length), None)
         if file is None:
-            file = self._asked(uri, length, None)
+            file = self._opened_file(uri, length, None)
         try:
             file.read_at(length - 8, 8)
         except OtherLength as other:
@@ -208,10 +208,10 @@ class RemoteFiles:
             file = StoredFile(self, uri, other.length)
         return cast(BinaryIO, StoredStream(file))
 
-    def ask(self, uri: str, length: int, query: QueryContext) -> None:
+    def prefetch(self, uri: str, length: int, query: QueryContext) -> None:
         """Ask for what ``stream`` will read first of a file; ``leave`` when it will not."""
         if (uri, length) not in self._ahead:
-            self._ahead[uri, length] = self._asked(uri, length, query)
+            self._ahead[uri, length] = self._opened_file(uri, length, query)
 
     def leave(self) -> None:
         """End what was asked for ahead and not opened."""
@@ -219,7 +219,7 @@ class RemoteFiles:
         for file in ahead.values():
             file.leave()
 
-    def _asked(self, uri: str, length: int, query: QueryContext | None) -> StoredFile:
+    def _opened_file(self, uri: str, length: int, query: QueryContext | None) -> StoredFile:
         from icesql.storage.stores.files import StoredFile
 
         file = StoredFile(self, uri, length, query=query, whole=length <= _WHOLE_BYTES)
@@ -271,11 +271,11 @@ class RemoteFiles:
             self._opened[prefix] = opened = _Opened(properties, self.signer, found)
         return opened
 
-    def _allowed(self, uri: str, ask: Callable[[_Opened], T]) -> T:
-        """Call ``ask``; if the store refuses it, once more with renewed credentials."""
+    def _allowed(self, uri: str, request: Callable[[_Opened], T]) -> T:
+        """Call ``request``; if the store refuses it, once more with renewed credentials."""
         opened = self._current(uri)
         try:
-            return ask(opened)
+            return request(opened)
         except RefusedError as error:
             if self.lease is None:
                 raise
@@ -286,7 +286,7 @@ class RemoteFiles:
                 raise StorageError(uri, problem) from error
             if not renewed:
                 raise
-        return ask(self._current(uri))
+        return request(self._current(uri))
 
 
 class _Opened:

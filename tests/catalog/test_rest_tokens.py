@@ -41,7 +41,7 @@ def loaded(server: Server) -> RestCatalog:
 
 
 def ask(catalog: RestCatalog, identifier: tuple[str, ...] = ORDERS) -> None:
-    catalog.ask("POST", identifier, "metrics", body={})
+    catalog.request("POST", identifier, "metrics", body={})
 
 
 def proofs(server: Server) -> list[tuple[str, str | None]]:

@@ -187,7 +187,7 @@ class RestCatalog(RestNames):
         self._kept.clear()  # a table that did not change would come with its old credentials
         if self.has_endpoint(_CREDENTIALS):
             query = None if plan_id is None else {"planId": plan_id}
-            answer = self.ask("GET", wanted, "credentials", query=query)
+            answer = self.request("GET", wanted, "credentials", query=query)
             vended: Vended = self._client.decoded(answer.body, Vended)
             loaded = LoadedTable(msgspec.Raw(b""), storage_credentials=vended.storage_credentials)
         else:
@@ -274,14 +274,14 @@ class RestCatalog(RestNames):
                 raise TableNotFoundError(".".join(wanted)) from error
             raise
 
-    def ask(self, method: str, identifier: Identifier, *below: str, **options: Any) -> Answer:
+    def request(self, method: str, identifier: Identifier, *below: str, **options: Any) -> Answer:
         """The answer to a request about a table. Raises CatalogError."""
         options.setdefault("headers", self._delegating())
         options.setdefault("token", self.token_of(identifier))
         return self._client.request(method, *self._path_of(identifier), *below, **options)
 
     def _post_report(self, identifier: Identifier, report: Mapping[str, Any]) -> None:
-        self.ask("POST", identifier, "metrics", body=report)
+        self.request("POST", identifier, "metrics", body=report)
 
     def _reports_of(self, identifier: Identifier) -> TableReports | None:
         switch = str(self.properties.get("rest-metrics-reporting-enabled") or "true").lower()

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn, Protocol
 
 from icesql.catalog.rest.answers import Answer, NoAnswer, Refusal
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
-from icesql.catalog.writes.new_places import asked_location
+from icesql.catalog.writes.new_places import requested_location
 from icesql.errors import (
     AccessDeniedError,
     CatalogError,
@@ -185,7 +185,7 @@ def create_request(name: str, change: TableChange, *, staged: bool) -> dict[str,
                 properties["format-version"] = str(version)
             case u.SetProperties(given):
                 properties |= given
-    location = asked_location(change)
+    location = requested_location(change)
     return body | {"properties": properties} | ({"location": location} if location else {})
 
 

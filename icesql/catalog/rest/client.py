@@ -211,7 +211,7 @@ class RestClient:
     def refusal(self, answer: Answer, auth: Auth | None = None) -> Refusal:
         """The error that an answer of status 400 and above stands for."""
         known = self._secrets(auth or self._auth)
-        message, kind = _told(answer.body)
+        message, kind = _message(answer.body)
         message = _short(redact(message, known))
         status, advice = _ADVICE.get(answer.status, ("", ""))
         if not status and answer.status >= 500:
@@ -283,7 +283,7 @@ def _wait(number: int, retry_after: str | None) -> float:
     return min(longest, _LONGEST_WAIT) * random.uniform(0.5, 1.0)
 
 
-def _told(body: bytes) -> tuple[str, str]:
+def _message(body: bytes) -> tuple[str, str]:
     """The message of a refusal and its kind; a page of HTML is its title."""
     try:
         found = msgspec.json.decode(body) if body else {}

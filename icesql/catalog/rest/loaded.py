@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.rest.origins import is_same_server
-from icesql.catalog.rest.planning import PLAN, Asked, RestPlanning
+from icesql.catalog.rest.planning import PLAN, PlanningServer, RestPlanning
 from icesql.catalog.rest.signing import SIGN, RemoteSigner, SigningConfig, signing_address
 from icesql.catalog.rest.storage_properties import (
     StorageCredential,
@@ -102,7 +102,7 @@ class Owner(Struct, frozen=True):
     confine: bool | Roots
     renewal: Callable[[str | None], Callable[[], Mapping[str, str]]]
     reports: Reports | None
-    catalog: Asked
+    catalog: PlanningServer
     path: tuple[str, ...]
 
 

@@ -168,13 +168,13 @@ class RestNames:
         self, path: tuple[str, ...], key: str, query: Mapping[str, str] | None = None
     ) -> Iterator[Any]:
         """The items of a list that comes in pages."""
-        asked = dict(query or {})
+        parameters = dict(query or {})
         if size := self.properties.get("rest-page-size"):
-            asked |= {"pageSize": str(size), "pageToken": ""}
+            parameters |= {"pageSize": str(size), "pageToken": ""}
         seen: set[str] = set()
         count = 0
         for _ in range(_MOST_PAGES):
-            page = self._client.json("GET", *path, query=asked or None)
+            page = self._client.json("GET", *path, query=parameters or None)
             items = page.get(key) if isinstance(page, dict) else None
             if not isinstance(items, list):
                 raise CatalogError(
@@ -188,7 +188,7 @@ class RestNames:
             if not isinstance(token, str) or token in seen or count > MOST_NAMES:
                 break
             seen.add(token)
-            asked["pageToken"] = token
+            parameters["pageToken"] = token
         raise CatalogError(f"catalog {self.name}: its list of {key} does not end")
 
 

@@ -45,7 +45,7 @@ class PlanAnswer(Struct, frozen=True, rename="kebab"):
     error: dict[str, Any] | None = None
 
 
-class Asked(Protocol):
+class PlanningServer(Protocol):
     """The part of a catalog that planning uses."""
 
     name: str
@@ -58,7 +58,7 @@ class Asked(Protocol):
     def has_endpoint(self, endpoint: str) -> bool | None:
         """Whether the server says that it has "METHOD /v1/…"; None when it lists nothing."""
 
-    def ask(self, method: str, identifier: Identifier, *below: str, **options: Any) -> Answer:
+    def request(self, method: str, identifier: Identifier, *below: str, **options: Any) -> Answer:
         """The answer to a request about a table."""
 
     @property
@@ -73,23 +73,25 @@ StorageOf = Callable[[list[StorageCredential], str | None], Storage]
 class RestPlanning:
     """Has the scans of one table planned; in a worker's copy of a table there is none."""
 
-    def __init__(self, catalog: Asked, identifier: Identifier, storage_of: StorageOf) -> None:
+    def __init__(
+        self, catalog: PlanningServer, identifier: Identifier, storage_of: StorageOf
+    ) -> None:
         self._catalog, self._identifier, self._storage_of = catalog, identifier, storage_of
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()
 
     def plan(
-        self, asked: Mapping[str, Any], rows_wanted: int | None, query: QueryContext
+        self, body: Mapping[str, Any], rows_wanted: int | None, query: QueryContext
     ) -> CatalogPlan:
         """As ``Planning.plan``. An abandoned plan is cancelled on the server."""
-        return query.wait_for(lambda: _Plan(self, asked, rows_wanted, query).made())
+        return query.wait_for(lambda: _Plan(self, body, rows_wanted, query).made())
 
     # What one plan needs.
 
-    def ask(self, kind: Any, method: str, *below: str, **options: Any) -> Any:
+    def request(self, kind: Any, method: str, *below: str, **options: Any) -> Any:
         """One answer, decoded, and its body."""
-        answer = self._catalog.ask(method, self._identifier, *below, **options)
+        answer = self._catalog.request(method, self._identifier, *below, **options)
         check_unrestricted(answer.body, ".".join(self._identifier))
         return self._catalog.client.decoded(answer.body, kind), answer.body
 
@@ -105,7 +107,7 @@ class RestPlanning:
         """Tell the server that the plan is abandoned; failures are ignored."""
         if self._catalog.has_endpoint(_CANCEL) is not False:
             with suppress(Error):
-                self._catalog.ask("DELETE", self._identifier, "plan", plan_id)
+                self._catalog.request("DELETE", self._identifier, "plan", plan_id)
 
     def seconds(self) -> float:
         """How long a plan may take."""
@@ -134,11 +136,11 @@ class _Plan:
     def __init__(
         self,
         planning: RestPlanning,
-        asked: Mapping[str, Any],
+        body: Mapping[str, Any],
         rows_wanted: int | None,
         query: QueryContext,
     ) -> None:
-        self._planning, self._asked, self._query = planning, asked, query
+        self._planning, self._request_body, self._query = planning, body, query
         self._rows_wanted = rows_wanted
         self._requests, self._is_cut = 0, False
         self._id: str | None = None
@@ -161,7 +163,9 @@ class _Plan:
             request_pool().submit(lambda _: self._planning.cancel(plan_id), 0)
 
     def _completed(self) -> CatalogPlan:
-        answer, body = self._request(PlanAnswer, "POST", "plan", body=self._asked, again=True)
+        answer, body = self._request(
+            PlanAnswer, "POST", "plan", body=self._request_body, again=True
+        )
         self._id = answer.plan_id or None
         was_submitted = answer.status == "submitted"
         credentials = answer.storage_credentials
@@ -182,7 +186,7 @@ class _Plan:
     def _request(self, kind: Any, method: str, *below: str, **options: Any) -> Any:
         self._query.check()
         self._requests += 1
-        return self._planning.ask(kind, method, *below, **options)
+        return self._planning.request(kind, method, *below, **options)
 
     def _polled(self) -> tuple[PlanAnswer, bytes]:
         """The response of a finished plan."""

@@ -27,7 +27,7 @@ _DROP: Final = "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}"
 _LOAD: Final = "GET /v1/{prefix}/namespaces/{namespace}/views/{view}"
 
 
-class Asked(Protocol):
+class ViewServer(Protocol):
     """The part of the catalog that views use."""
 
     @property
@@ -54,7 +54,7 @@ class LoadedView(Struct, frozen=True, rename="kebab"):
     metadata_location: str | None = None
 
 
-def list_views(catalog: Asked, namespace: Sequence[str]) -> list[Identifier]:
+def list_views(catalog: ViewServer, namespace: Sequence[str]) -> list[Identifier]:
     """The views directly in a namespace; none of a catalog that has no views."""
     if not namespace or catalog.has_endpoint(_LIST) is False:
         return []
@@ -66,7 +66,7 @@ def list_views(catalog: Asked, namespace: Sequence[str]) -> list[Identifier]:
         raise
 
 
-def load_view(catalog: Asked, identifier: Sequence[str]) -> StoredView | None:
+def load_view(catalog: ViewServer, identifier: Sequence[str]) -> StoredView | None:
     """A view; None without one."""
     wanted = tuple(identifier)
     if len(wanted) < 2 or catalog.has_endpoint(_LOAD) is False:

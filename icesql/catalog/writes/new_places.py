@@ -13,7 +13,7 @@ from icesql.iceberg.metadata.changes.updates import SetLocation
 from icesql.storage.open import Storage, is_local, local_spellings
 
 
-def asked_location(change: TableChange) -> str | None:
+def requested_location(change: TableChange) -> str | None:
     """The location that a change sets, None where it leaves that to the catalog."""
     found = [each.location for each in change.updates if isinstance(each, SetLocation)]
     return found[-1].rstrip("/") or found[-1] if found else None
@@ -32,7 +32,7 @@ def free_location(change: TableChange, location: str, storage: Storage, name: st
 
     Raises CatalogError where the change asks for this very one.
     """
-    if asked_location(change) is not None:
+    if requested_location(change) is not None:
         check_empty(location, storage, name)
         return location
     return f"{location}-{uuid4().hex[:8]}" if _is_taken(location, storage) else location

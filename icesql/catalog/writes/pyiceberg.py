@@ -204,8 +204,8 @@ def _committed(
     table = foreign.load_table(tuple(identifier))
     if not _is_same(table.metadata_location, base_location):
         return Conflict(f"the table {name} is no longer at {base_location}")
-    asked = [e.format_version for e in change.updates if isinstance(e, UpgradeFormatVersion)]
-    if max(table.metadata.format_version, *asked, 0) > 2:
+    requested = [e.format_version for e in change.updates if isinstance(e, UpgradeFormatVersion)]
+    if max(table.metadata.format_version, *requested, 0) > 2:
         raise NotSupportedError(
             f"not supported: writing format version 3 to {name} in a catalog of type glue"
         )
@@ -256,7 +256,9 @@ def _is_still(foreign: Any, identifier: Sequence[str], base_location: str) -> bo
 # ------------------------------------------------------------------ names
 
 
-def location_of_new(foreign: Any, kind: str, identifier: Sequence[str], asked: str | None) -> str:
+def location_of_new(
+    foreign: Any, kind: str, identifier: Sequence[str], requested: str | None
+) -> str:
     """Where a table goes. Raises CatalogError where it exists, or its namespace does not."""
     name = ".".join(identifier)
     refuse(kind, f"a new table {name}")
@@ -266,7 +268,9 @@ def location_of_new(foreign: Any, kind: str, identifier: Sequence[str], asked: s
         raise CatalogError(f"{name} already exists")
     if not foreign.namespace_exists(tuple(identifier[:-1])):
         raise CatalogError(f"namespace {'.'.join(identifier[:-1])} not found")
-    return str(foreign._resolve_table_location(asked, ".".join(identifier[:-1]), identifier[-1]))
+    return str(
+        foreign._resolve_table_location(requested, ".".join(identifier[:-1]), identifier[-1])
+    )
 
 
 def rename(foreign: Any, kind: str, identifier: Sequence[str], new: Sequence[str]) -> None:

@@ -141,13 +141,13 @@ class LiveRows:
         open_ = [each for each in self._removed if not self._has_successor(each)]
         if not open_:
             return None
-        asked = self._changes.removed_keys
-        by_age = [each for each in open_ if file_key(each) not in asked]
+        removed_keys = self._changes.removed_keys
+        by_age = [each for each in open_ if file_key(each) not in removed_keys]
         oldest = self._oldest() if by_age else 0
         for each in by_age:
             if each.sequence_number >= oldest:
                 return f"the deletes of {each.path} would be lost"
-        found = self._applied([each for each in open_ if file_key(each) in asked])
+        found = self._applied([each for each in open_ if file_key(each) in removed_keys])
         return None if found is None else f"the deletes of {found.path} would be lost"
 
     def _has_successor(self, delete: DataFile) -> bool:

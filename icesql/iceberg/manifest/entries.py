@@ -158,7 +158,16 @@ class EncodedMaps:
     fields that looking each up costs more, the places of all fields are noted once.
     """
 
-    __slots__ = ("_asked", "_data", "_irregular", "_items", "_kind", "_offsets", "_path", "_places")
+    __slots__ = (
+        "_data",
+        "_irregular",
+        "_items",
+        "_kind",
+        "_lookups",
+        "_offsets",
+        "_path",
+        "_places",
+    )
 
     def __init__(
         self,
@@ -170,12 +179,12 @@ class EncodedMaps:
     ) -> None:
         self._data, self._offsets, self._irregular = data, offsets, irregular
         self._kind, self._path = kind, path
-        self._asked, self._items = 0, -1
+        self._lookups, self._items = 0, -1
         self._places: Mapping[int, array[int]] | None = None
 
     def values_of(self, field_id: int) -> list[Any]:
         """The value of one field in every entry, None where there is none."""
-        self._asked += 1
+        self._lookups += 1
         if self._places is None and self._is_worth_noting():
             self._places = self._noted()
         if self._places is None:
@@ -188,13 +197,13 @@ class EncodedMaps:
         return [None if place < 0 else read(self._data, place)[0] for place in places]
 
     def _is_worth_noting(self) -> bool:
-        if self._asked <= _LOOKED_UP_FIRST:
+        if self._lookups <= _LOOKED_UP_FIRST:
             return False
         if self._items < 0:
             starts = (each for each in self._offsets if each >= 0)
             self._items = sum(abs(read_varint(self._data, each)[0]) for each in starts)
         items = self._items
-        return items <= _MOST_INDEXED and self._asked * (_LOOK_UP + items * _STEP) > items
+        return items <= _MOST_INDEXED and self._lookups * (_LOOK_UP + items * _STEP) > items
 
     def _noted(self) -> Mapping[int, array[int]]:
         """Where the value of each field begins in every entry, -1 where it has none."""

@@ -105,20 +105,20 @@ class TableMetadata(Struct, frozen=True, dict=True, weakref=True):
     next_row_id: int | None = None
     encryption_keys: tuple[Mapping[str, Any], ...] = ()
     # The highest ids that any schema or spec ever gave away, as the file says them.
-    told_last_column_id: int | None = None
-    told_last_partition_id: int | None = None
+    stated_last_column_id: int | None = None
+    stated_last_partition_id: int | None = None
 
     @cached_property
     def last_column_id(self) -> int:
         """The highest id that a column ever had; new columns get higher ones."""
         used = (max(each.field_by_id, default=0) for each in self.schemas.values())
-        return max(self.told_last_column_id or 0, *used)
+        return max(self.stated_last_column_id or 0, *used)
 
     @cached_property
     def last_partition_id(self) -> int:
         """The highest id that a partition field ever had, 999 without any."""
         used = (each.field_id for spec in self.specs.values() for each in spec.fields)
-        return max(self.told_last_partition_id or 0, FIRST_FIELD_ID - 1, *used)
+        return max(self.stated_last_partition_id or 0, FIRST_FIELD_ID - 1, *used)
 
     def without_history(self) -> TableMetadata:
         """The metadata that workers need to read and write files: no snapshot, no ref."""
@@ -305,8 +305,8 @@ def _parse(
         partition_statistics=_statistics(node, "partition-statistics"),
         next_row_id=optional_int(node, "next-row-id", "metadata"),
         encryption_keys=tuple(objects(node, "encryption-keys", "metadata")),
-        told_last_column_id=_for_writers(node, "last-column-id"),
-        told_last_partition_id=_for_writers(node, "last-partition-id"),
+        stated_last_column_id=_for_writers(node, "last-column-id"),
+        stated_last_partition_id=_for_writers(node, "last-partition-id"),
     )
 
 

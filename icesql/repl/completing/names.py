@@ -58,17 +58,19 @@ class Source(Protocol):
         """Files and folders that begin so."""
 
 
-class _Asked:
+class _Lookup:
     """A request to a source, which runs in its own thread."""
 
-    def __init__(self, ask: Callable[[], list[Any]]) -> None:
+    def __init__(self, look_up: Callable[[], list[Any]]) -> None:
         self.found: list[Any] = []
         self.done = threading.Event()
-        threading.Thread(target=self._run, args=(ask,), name="icesql-names", daemon=True).start()
+        threading.Thread(
+            target=self._run, args=(look_up,), name="icesql-names", daemon=True
+        ).start()
 
-    def _run(self, ask: Callable[[], list[Any]]) -> None:
+    def _run(self, look_up: Callable[[], list[Any]]) -> None:
         with suppress(Error):
-            self.found = ask()
+            self.found = look_up()
         self.done.set()
 
 
@@ -81,7 +83,7 @@ class Names:
 
     def __init__(self, source: Source, patience: float = 1.0) -> None:
         self._source, self._patience = source, patience
-        self._asked: dict[tuple[str, ...], _Asked] = {}
+        self._lookups: dict[tuple[str, ...], _Lookup] = {}
         # How often it was not waited for an answer any longer.
         self.given_up = 0
 
@@ -132,21 +134,21 @@ class Names:
         """See ``Source.paths``; files come and go, so they are looked for each time."""
         return self._source.paths(beginning)
 
-    def _known(self, key: tuple[str, ...], ask: Callable[[], list[T]]) -> list[T]:
-        asked = self._asked.get(key)
-        if asked is None:
-            asked = self._asked[key] = _Asked(ask)
-        if not asked.done.wait(self._patience):
+    def _known(self, key: tuple[str, ...], look_up: Callable[[], list[T]]) -> list[T]:
+        lookup = self._lookups.get(key)
+        if lookup is None:
+            lookup = self._lookups[key] = _Lookup(look_up)
+        if not lookup.done.wait(self._patience):
             self.given_up += 1
-        return asked.found
+        return lookup.found
 
     def forget(self) -> None:
         """Ask again next time: a statement may have changed what there is.
 
         What has not been answered yet is not asked for twice.
         """
-        self._asked = {
-            key: asked
-            for key, asked in self._asked.items()
-            if not asked.done.is_set() or key[0] == "functions"
+        self._lookups = {
+            key: lookup
+            for key, lookup in self._lookups.items()
+            if not lookup.done.is_set() or key[0] == "functions"
         }

@@ -18,7 +18,7 @@ from icesql.repl.completing.suggest import suggestions, word_at
 from icesql.repl.terminal import spelled_out
 
 _STEP_SECONDS: Final = 0.05
-_TOLD_AFTER: Final = 0.4
+_SHOWN_AFTER: Final = 0.4
 _LONGEST_WAIT: Final = 60.0
 
 
@@ -52,23 +52,23 @@ class SqlCompleter(Completer):
         try:
             while True:
                 given_up = self._names.given_up
-                asked = _Asked(self, document, event)
-                while not asked.done:
-                    await asyncio.sleep(_STEP_SECONDS if asked.slow else 0.002)
+                completion = _Completion(self, document, event)
+                while not completion.done:
+                    await asyncio.sleep(_STEP_SECONDS if completion.slow else 0.002)
                     waited = time.monotonic() - began
                     if not _still_typed(document) or waited > _LONGEST_WAIT:
                         return
-                    self._tell(waited > _TOLD_AFTER)
-                for each in asked.found:
+                    self._show(waited > _SHOWN_AFTER)
+                for each in completion.found:
                     if each.text not in shown:
                         shown.add(each.text)
                         yield each
                 if self._names.given_up == given_up:
                     break  # that is all; else an answer may have come meanwhile
         finally:
-            self._tell(False)
+            self._show(False)
 
-    def _tell(self, is_asking: bool) -> None:
+    def _show(self, is_asking: bool) -> None:
         if self.is_asking != is_asking:
             self.is_asking = is_asking
             app = get_app_or_none()
@@ -76,7 +76,7 @@ class SqlCompleter(Completer):
                 app.invalidate()
 
 
-class _Asked:
+class _Completion:
     """Suggestions that are being looked for, in a daemon thread."""
 
     def __init__(self, completer: SqlCompleter, document: Document, event: CompleteEvent) -> None:

@@ -96,7 +96,9 @@ class ConnectionSource:
         refs.sort(key=lambda each: each.about == "tag")
         now = datetime.now(UTC)
         return refs + [
-            Known(str(each.snapshot_id), f"{age(now - each.committed_at)} ago, {_told(each)}")
+            Known(
+                str(each.snapshot_id), f"{age(now - each.committed_at)} ago, {_commit_text(each)}"
+            )
             for each in self._snapshots(table)
         ]
 
@@ -107,7 +109,7 @@ class ConnectionSource:
         return [
             Known(
                 f"'{each.committed_at.astimezone(zone):%Y-%m-%d %H:%M:%S.%f}'",
-                f"{age(now - each.committed_at)} ago, {_told(each)}",
+                f"{age(now - each.committed_at)} ago, {_commit_text(each)}",
             )
             for each in self._snapshots(table)
         ]
@@ -176,7 +178,7 @@ class ConnectionSource:
             return cursor.fetchall()
 
 
-def _told(commit: Commit) -> str:
+def _commit_text(commit: Commit) -> str:
     counts = commit.summary
     rows = [
         f"{sign}{count:,}"

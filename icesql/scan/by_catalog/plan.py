@@ -63,7 +63,7 @@ class Implication:
         if wanted is ALWAYS_TRUE or known is ALWAYS_FALSE:
             return True
         if isinstance(known, Leaf) and isinstance(wanted, Leaf):
-            return _range_asked(known) == _range_asked(wanted)
+            return _range_of(known) == _range_of(wanted)
         if isinstance(wanted, And):
             return self.holds(known, wanted.left) and self.holds(known, wanted.right)
         if isinstance(known, Or):
@@ -78,7 +78,7 @@ class Implication:
         return False
 
 
-def _range_asked(leaf: Leaf) -> tuple[object, ...]:
+def _range_of(leaf: Leaf) -> tuple[object, ...]:
     """A leaf without the name that its column had."""
     return leaf.operation, leaf.term.field_id, leaf.term.transform, leaf.literal
 
@@ -110,12 +110,12 @@ def plan_by_catalog(
     files: tuple[FileScanTask, ...] = ()
     planned_by = "nothing was asked"
     if scan.snapshot is not None and row_filter is not ALWAYS_FALSE and scan.limit != 0:
-        asked = _asked(scan, row_filter, query)
-        answer = planning.plan(asked, _rows_wanted(scan, query), query)
+        body = _request_body(scan, row_filter, query)
+        answer = planning.plan(body, _rows_wanted(scan, query), query)
         planned_by = answer.description
         if answer.storage is not None:
             scan = replace(scan, table=replace(scan.table, storage=answer.storage))
-        files = _Tasks(scan, row_filter, asked.get("filter", True), counts, query).of(answer)
+        files = _Tasks(scan, row_filter, body.get("filter", True), counts, query).of(answer)
     wanted = _rows_wanted(scan, query)
     enough = None if wanted is None else _with_rows(files, wanted)
     return ScanPlan(
@@ -130,11 +130,11 @@ def plan_by_catalog(
     )
 
 
-def _asked(scan: TableScan, row_filter: Predicate, query: QueryContext) -> dict[str, Any]:
+def _request_body(scan: TableScan, row_filter: Predicate, query: QueryContext) -> dict[str, Any]:
     """The request: one snapshot, by name what is read of it, and a filter that it may prune by."""
     assert scan.snapshot is not None
     metadata = scan.table.metadata
-    asked: dict[str, Any] = {
+    body: dict[str, Any] = {
         "snapshot-id": scan.snapshot.snapshot_id,
         "use-snapshot-schema": scan.schema.schema_id != metadata.current_schema_id,
         "case-sensitive": True,
@@ -142,14 +142,14 @@ def _asked(scan: TableScan, row_filter: Predicate, query: QueryContext) -> dict[
     own = [each for each in scan.projection.fields if each.field_id not in METADATA_IDS]
     if len(own) < len(scan.schema.fields):
         # Not of all columns: Iceberg's own server takes no list of variants by its name.
-        asked["select"] = [column.name for column in own]
+        body["select"] = [column.name for column in own]
     if not query.settings.prune:
-        return asked
+        return body
     filter_json = predicate_json(row_filter, scan.schema)
     if filter_json is not True:
-        asked["filter"] = filter_json
+        body["filter"] = filter_json
     # No min-rows-requested: Iceberg's own server takes a file for a row, deleted or not.
-    return asked
+    return body
 
 
 def _rows_wanted(scan: TableScan, query: QueryContext) -> int | None:
@@ -178,14 +178,14 @@ class _Tasks:
         self,
         scan: TableScan,
         row_filter: Predicate,
-        asked: Any,
+        body: Any,
         counts: ScanCounts,
         query: QueryContext,
     ) -> None:
         self._scan, self._counts, self._query = scan, counts, query
         self._filter = row_filter if query.settings.prune else ALWAYS_TRUE
         # What the catalog was told is implied by the filter, too, in the words it knows.
-        self._known = self._filter & parse_predicate(asked, scan.schema)
+        self._known = self._filter & parse_predicate(body, scan.schema)
         self._specs: dict[int, SpecScan] = {}
         self._seen: set[str] = set()
         self._deletes: dict[tuple[str, int | None], DataFile] = {}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from icesql.scan.spec_scan import SpecScan
 
 # More different ones take longer to ask about than they are likely to save.
-_MOST_ASKED: Final = 20_000
+_MOST_RANGES: Final = 20_000
 _GREATEST: Final = {t.IntegerType: (1 << 31) - 1, t.LongType: (1 << 63) - 1}
 _MICROS_PER_HOUR: Final = MICROS_PER_DAY // 24
 
@@ -75,16 +75,16 @@ def passing(
     for condition in conditions:
         if not kept:
             break
-        asked: dict[tuple[ValueRange, ...], list[int]] = {}
+        groups: dict[tuple[ValueRange, ...], list[int]] = {}
         for member in kept:
             found = tuple(range_of(field_id, member) for field_id in condition.field_ids)
-            asked.setdefault(found, []).append(member)
-        if len(asked) > _MOST_ASKED:
+            groups.setdefault(found, []).append(member)
+        if len(groups) > _MOST_RANGES:
             continue
-        verdicts = condition.decide(list(asked), query)
+        verdicts = condition.decide(list(groups), query)
         if verdicts is None:
             continue
-        for same, may_match in zip(asked.values(), verdicts, strict=True):
+        for same, may_match in zip(groups.values(), verdicts, strict=True):
             if not may_match:
                 ruled_out.update(dict.fromkeys(same, condition))
         kept = [member for member in kept if member not in ruled_out]
@@ -103,17 +103,17 @@ def summary_ranges(manifest: ManifestFile, spec: SpecScan) -> dict[int, ValueRan
         source = spec.partition_schema.field_by_id.get(each.source_id)
         if source is None or len(each.source_ids) != 1 or isinstance(value_type, t.UnknownType):
             continue
-        told = summarize(summary, value_type)
-        low, high = told.lower, told.upper
+        bounds = summarize(summary, value_type)
+        low, high = bounds.lower, bounds.upper
         if low is None or high is None or low != low or high != high or low > high:
             continue
         transform = parse_transform(each.transform)
         ends = _sources(transform, low, high, source.type)
         if ends is None:
             continue
-        is_one = isinstance(transform, Identity) and is_single_value(told) and not _is_zero(low)
-        constant = is_one and told.no_nulls and told.no_nans
-        made = ValueRange(*ends, not told.no_nulls, not told.no_nans, constant)
+        is_one = isinstance(transform, Identity) and is_single_value(bounds) and not _is_zero(low)
+        constant = is_one and bounds.no_nulls and bounds.no_nans
+        made = ValueRange(*ends, not bounds.no_nulls, not bounds.no_nans, constant)
         known = found.get(source.field_id)
         found[source.field_id] = made if known is None else _both(known, made)
     return found

@@ -47,14 +47,14 @@ def metrics_mask(
     ``InclusiveMetricsEvaluator``.
     """
     mask = [False] * entries.count
-    asked = range(entries.count) if among is None else among
+    indices = range(entries.count) if among is None else among
     unknown = set(entries.unknown_counts)
-    known = [each for each in asked if each not in unknown] if unknown else list(asked)
+    known = [each for each in indices if each not in unknown] if unknown else list(indices)
     # Few files are left, and then the empty ones fall away: a count is decoded when it is asked.
     for index in ColumnStatistics(entries, schema).select(predicate, known):
         mask[index] = entries.record_count[index] > 0
     if unknown:
-        for index in asked:
+        for index in indices:
             mask[index] = mask[index] or index in unknown
     return mask
 

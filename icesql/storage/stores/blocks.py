@@ -304,10 +304,10 @@ def checksum(path: str, data: Any) -> int:
     return zlib.crc32(data, zlib.crc32(name.encode())) % _CHECKED
 
 
-def stamp(path: str, told: int, accessed: int | None = None) -> None:
+def stamp(path: str, mark: int, accessed: int | None = None) -> None:
     """Date a file now and note its checksum in the nanoseconds of its time of change."""
     now = time.time_ns()
-    changed = now // _CHECKED * _CHECKED + told % _CHECKED
+    changed = now // _CHECKED * _CHECKED + mark % _CHECKED
     os.utime(path, ns=(now if accessed is None else accessed, changed))
 
 

@@ -23,7 +23,7 @@ except ImportError:  # Windows has no such locks: nothing is shared safely there
 # A sweep leaves this share of the size.
 _KEPT: Final = 0.9
 # Bytes that a process writes before it tells the others; how long files written aside may lie.
-_TOLD_AT_ONCE: Final = 32 << 20
+_REPORTED_AT_ONCE: Final = 32 << 20
 _ASIDE_SECONDS: Final = 3600.0
 _AT_ONCE: Final = 64
 
@@ -55,7 +55,7 @@ class Eviction:
 
     def __init__(self, folder: str, most_bytes: int) -> None:
         self.folder, self.most_bytes = folder, most_bytes
-        self._untold, self._lock = 0, threading.Lock()
+        self._unreported, self._lock = 0, threading.Lock()
         self._sweeping = False
 
     def lease(self) -> Lease:
@@ -80,18 +80,18 @@ class Eviction:
     def added(self, size: int) -> None:
         """``size`` bytes were written. Sweeps, in a thread of its own, when that is too much."""
         with self._lock:
-            self._untold += size
-            if self._untold < min(_TOLD_AT_ONCE, self.most_bytes // 16):
+            self._unreported += size
+            if self._unreported < min(_REPORTED_AT_ONCE, self.most_bytes // 16):
                 return
-        self.tell()
+        self.report()
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Count what was written so far."""
         with self._lock:
-            told, self._untold = self._untold, 0
-        if not told:
+            written, self._unreported = self._unreported, 0
+        if not written:
             return
-        used = self._count(told)
+        used = self._count(written)
         with self._lock:
             if used <= self.most_bytes or self._sweeping:
                 return

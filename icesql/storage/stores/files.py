@@ -38,12 +38,12 @@ Piece = tuple[Part, Request[memoryview] | None]
 class OtherLength(CorruptFileError):
     """An object that is not as long as its table says; ``length`` is the true one."""
 
-    def __init__(self, path: str, length: int, told: int) -> None:
-        self.length, self.told = length, told
-        super().__init__(path, f"it has {length} bytes where its table says {told}")
+    def __init__(self, path: str, length: int, expected: int) -> None:
+        self.length, self.expected = length, expected
+        super().__init__(path, f"it has {length} bytes where its table says {expected}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self.length, self.told)
+        return type(self), (self.path, self.length, self.expected)
 
 
 class StoredFile:

@@ -49,7 +49,7 @@ class Lease:
             return self._properties
         with self._lock:
             until = expires_at(self._properties)
-            if until is not None and time.time() >= until - MARGIN_SECONDS and self._may_ask():
+            if until is not None and time.time() >= until - MARGIN_SECONDS and self._may_renew():
                 try:
                     self._fetch()
                 except CatalogError:
@@ -64,14 +64,14 @@ class Lease:
         """
         with self._lock:
             if self._properties is refused:
-                if not self._may_ask():
+                if not self._may_renew():
                     if self._problem is not None:
                         raise CatalogError(self._problem)
                     return False
                 self._fetch()
             return self._properties is not refused
 
-    def _may_ask(self) -> bool:
+    def _may_renew(self) -> bool:
         if self._tried is None:
             return True
         until = expires_at(self._properties)

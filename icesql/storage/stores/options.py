@@ -18,7 +18,7 @@ from icesql.errors import NotSupportedError
 # Credentials of AWS profiles for obstore, which reads none: by botocore's own chain.
 
 # A chain that renews its credentials is asked again in time.
-_ASKED_AGAIN: Final = timedelta(minutes=10)
+_RENEWED_AFTER: Final = timedelta(minutes=10)
 
 
 class ProfileCredentials:
@@ -38,7 +38,7 @@ class ProfileCredentials:
             "access_key_id": found.access_key,
             "secret_access_key": found.secret_key,
             "token": found.token,
-            "expires_at": datetime.now(UTC) + _ASKED_AGAIN,
+            "expires_at": datetime.now(UTC) + _RENEWED_AFTER,
         }
 
 

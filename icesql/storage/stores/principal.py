@@ -78,12 +78,12 @@ def identity(scheme: str, authority: str, properties: Mapping[str, str]) -> tupl
         or any(properties.get(name) for name in _LENT)
         or any(name.startswith("adls.sas-token") for name in properties)
     )
-    asked = {
+    own_keys = {
         name: str(value)
         for name, value in properties.items()
         if name in _CATALOG or name.startswith(("header.", "auth.", "rest.", "oauth2"))
     }
-    by_catalog = is_lent and ("uri" in asked or PRINCIPAL in asked)
+    by_catalog = is_lent and ("uri" in own_keys or PRINCIPAL in own_keys)
     own = {
         name: str(value)
         for name, value in properties.items()
@@ -91,7 +91,7 @@ def identity(scheme: str, authority: str, properties: Mapping[str, str]) -> tupl
         and not any(word in name for word in _CHANGING)
         and not (by_catalog and (is_secret(name) or "access-key" in name))
     }
-    used = {**own, **asked} if by_catalog else own
+    used = {**own, **own_keys} if by_catalog else own
     parts = [scheme, authority]
     for name in sorted(used):
         parts += [name, used[name]]

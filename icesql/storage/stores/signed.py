@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import urllib3
 
 _S3: Final = ("s3", "s3a", "s3n")
-_MOST_TOLD: Final = 64 << 10  # bytes of an error
+_MOST_READ: Final = 64 << 10  # bytes of an error
 _MOST_CONNECTIONS: Final = 64
 
 
@@ -105,7 +105,7 @@ class SignedClient(StoreClient):
             response = self._answer(method, signature.uri, _with_signed(headers, signature))
             if response.status < 300:
                 return response
-            body = response.read(_MOST_TOLD, decode_content=False).decode("utf-8", "replace")
+            body = response.read(_MOST_READ, decode_content=False).decode("utf-8", "replace")
             response.close()
             if response.status == 404 and method == "HEAD":
                 raise FileNotFoundError(uri)
