@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import icesql
-from tests.tables import read_table
+from tests.tables import read_cases, read_table
 from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
@@ -43,49 +43,10 @@ def rows(connection: Any, clause: str, columns: str = "id, v, _change_type") -> 
     return connection.execute(f"SELECT {columns} FROM t {clause} ORDER BY ALL").fetchall()
 
 
-def test_what_is_rewritten_as_it_was_is_no_change(made: Any) -> None:
+@pytest.mark.parametrize(("clause", "columns", "expected"), read_cases(__file__, "changes.tsv", 2))
+def test_what_changed(made: Any, clause: str, columns: str, expected: list[Any]) -> None:
     connection, ids = made
-    clause = f"CHANGES FROM VERSION {ids[1]} TO VERSION {ids[2]}"
-    assert rows(connection, clause) == [(2, "B", "insert"), (2, "b", "delete")]
-    both = rows(connection, f"{clause} WITH (deduplicationMode = none)")
-    assert [row for row in both if row[0] == 1] == [(1, "a", "delete"), (1, "a", "insert")]
-
-
-def test_a_delete_and_an_insert_of_one_key_are_an_update(made: Any) -> None:
-    connection, ids = made
-    found = rows(
-        connection,
-        f"CHANGES FROM VERSION {ids[0]} TO VERSION {ids[3]} "
-        "KEYED BY (id) WITH (computeUpdates = true)",
-    )
-    assert found == [
-        (1, "a", "delete"),
-        (2, "B", "update_postimage"),
-        (2, "b", "update_preimage"),
-        (3, "c", "insert"),
-    ]
-
-
-def test_net_changes_leave_out_what_came_and_went(made: Any) -> None:
-    connection, ids = made
-    clause = f"CHANGES FROM VERSION {ids[0]} INCLUSIVE WITH (deduplicationMode = netChanges)"
-    assert rows(connection, clause) == [(2, "B", "insert"), (3, "c", "insert")]
-    version = rows(connection, clause, "id, _commit_version")
-    assert version == [(2, ids[2]), (3, ids[1])]
-
-
-def test_ends_are_left_out_or_taken_as_asked(made: Any) -> None:
-    connection, ids = made
-
-    def versions(clause: str) -> set[int]:
-        return {version for (version,) in rows(connection, clause, "_commit_version")}
-
-    assert versions(f"CHANGES FROM VERSION {ids[0]}") == set(ids[1:])
-    assert versions(f"CHANGES FROM VERSION {ids[0]} EXCLUSIVE TO VERSION {ids[1]}") == {ids[1]}
-    assert versions(f"CHANGES FROM VERSION {ids[0]} INCLUSIVE TO VERSION {ids[1]}") == set(ids[:2])
-    assert versions(f"CHANGES FROM VERSION {ids[0]} TO VERSION {ids[2]} EXCLUSIVE") == {ids[1]}
-    assert versions("CHANGES FROM TIMESTAMP '2000-01-01' TO TIMESTAMP '2100-01-01'") == set(ids)
-    assert versions(f"CHANGES FROM VERSION {ids[3]}") == set()
+    assert rows(connection, clause.format(*ids), columns) == expected
 
 
 @pytest.mark.parametrize(
@@ -185,8 +146,3 @@ def test_the_sign_of_zero_is_a_change(tmp_path) -> None:
                 ("delete", "0.0", "[1.0]"), ("delete", "2.0", "[0.0]"),
                 ("insert", "-0.0", "[1.0]"), ("insert", "2.0", "[-0.0]"),
             ]  # fmt: skip
-
-
-def test_the_word_alone_is_still_an_alias(made: Any) -> None:
-    connection, _ = made
-    assert rows(connection, "changes", "changes.id") == [(2,), (3,)]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import icesql
-from tests.tables import read_table
+from tests.tables import read_cases, read_table
 from tests.writer.fields import fields, spec
 from tests.writer.table import TableWriter
 
@@ -80,36 +80,31 @@ def test_a_difference_is_that_of_two_states_in_any_spelling(made: Any, ends: str
     ]
 
 
-def test_a_difference_of_rows_by_key_of_branches_and_backwards(made: Any) -> None:
+@pytest.mark.parametrize(("sql", "expected"), read_cases(__file__, "differences.tsv", 1))
+def test_differences_and_who_made_them(made: Any, sql: str, expected: list[Any]) -> None:
     connection, ids = made
-    by_key = f"DIFF t BETWEEN {ids[0]} AND {ids[2]} KEYED BY (id) WHERE id = 2 ORDER BY ALL"
-    assert rows(connection, by_key) == [
-        (2, "a", "update_preimage"), (2, "c", "update_postimage"),
-    ]  # fmt: skip
-    side = "SELECT * EXCLUDE (_change_type) FROM (DIFF t BETWEEN 'main' AND 'side') ORDER BY ALL"
-    assert [row[0] for row in rows(connection, side)] == [1, 2, 2, 9, 1 << 40]
-    # In the columns of the earlier state, whose types are too narrow for the later one.
-    back = f"SELECT * FROM (DIFF t BETWEEN 'main' AND {ids[2]})"
-    assert rows(connection, back) == [(1 << 40, "b", "delete")]
-    assert rows(connection, f"DIFF t BETWEEN {ids[1]} AND {ids[1]}") == []
-    cursor = connection.execute(f"DIFF t BETWEEN {ids[0]} AND {ids[1]}")
-    assert len(cursor.fetchall()) == 1
-    assert cursor.scan_reports[0].result_data_files == 1
+    assert rows(connection, sql.format(*ids)) == expected
 
 
-def test_a_difference_is_a_query_like_any_other(made: Any, tmp_path) -> None:
+def test_a_difference_is_a_query_like_any_other(made: Any) -> None:
     connection, ids = made
     ends = f"{ids[0]} AND {ids[2]}"
-    counted = f"SELECT _change_type, count(*) FROM (DIFF t BETWEEN {ends}) GROUP BY ALL ORDER BY 1"
-    assert rows(connection, counted) == [("delete", 2), ("insert", 2)]
     plan = rows(connection, f"EXPLAIN DIFF t BETWEEN {ends}")
     assert any("data files: 4 kept" in line for (line,) in plan)
     described = rows(connection, f"DESCRIBE SELECT * FROM (DIFF t BETWEEN {ends})")
     assert [row[0] for row in described] == ["id", "city", "_change_type"]
-    # The words are names elsewhere.
-    assert rows(connection, "SELECT diff BETWEEN 1 AND 2, blame FROM (SELECT 1 diff, 2 blame)") == [
-        (True, 2)
-    ]
+
+
+# A condition on what is blamed leaves files out, also where versions are paired by it.
+@pytest.mark.parametrize(
+    "sql",
+    ["DIFF t BETWEEN {0} AND {1}", "BLAME t WHERE id = 3", "BLAME t KEYED BY (id) WHERE id = 3"],
+)
+def test_only_the_file_of_the_one_row_is_read(made: Any, sql: str) -> None:
+    connection, ids = made
+    cursor = connection.execute(sql.format(*ids))
+    assert len(cursor.fetchall()) == 1
+    assert cursor.scan_reports[0].result_data_files == 1
 
 
 def test_differences_stand_wherever_a_query_may(made: Any) -> None:
@@ -126,29 +121,6 @@ def test_differences_stand_wherever_a_query_may(made: Any) -> None:
     described = [row[0] for row in rows(connection, f"DESCRIBE {diff}")]
     assert described == ["id", "city", "_change_type"]
     assert len(rows(connection, f"SUMMARIZE {diff}")) == 3
-
-
-def test_blame_tells_what_happened_to_rows_and_who_did_it(made: Any) -> None:
-    connection, ids = made
-    told = "SELECT id, town, _change_type, _commit_version, _operation, _engine, _job"
-    assert rows(connection, f"{told} FROM (BLAME t WHERE id IN (2, 3)) ORDER BY ALL") == [
-        (2, "a", "delete", ids[2], "overwrite", None, None),
-        (2, "a", "insert", ids[0], "append", None, None),
-        (2, "c", "insert", ids[2], "overwrite", None, None),
-        (3, "b", "insert", ids[1], "append", "spark 4.0.1", HOSTILE),
-    ]
-    keyed = rows(connection, "BLAME t KEYED BY (id) WHERE id = 2 ORDER BY _commit_version, 4")
-    assert [row[3] for row in keyed] == ["insert", "update_postimage", "update_preimage"]
-    assert rows(connection, f"SELECT id FROM (BLAME t VERSION AS OF {ids[0]}) ORDER BY 1") == [
-        (1,), (2,),
-    ]  # fmt: skip
-    # A condition on what is blamed leaves files out, also where versions are paired by it.
-    for clause in ("WHERE id = 3", "KEYED BY (id) WHERE id = 3"):
-        cursor = connection.execute(f"BLAME t {clause}")
-        assert len(cursor.fetchall()) == 1
-        assert cursor.scan_reports[0].result_data_files == 1
-    both = "SELECT a._engine FROM (BLAME t) a JOIN (BLAME t WHERE id = 3) b USING (id, _job)"
-    assert rows(connection, both) == [("spark 4.0.1",)]
 
 
 def test_blame_goes_back_as_far_as_is_known(tmp_path) -> None:

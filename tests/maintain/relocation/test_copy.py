@@ -77,6 +77,17 @@ def table(request, tmp_path) -> Any:
     return made
 
 
+@pytest.fixture
+def pair(tmp_path) -> tuple[Any, Path]:
+    """A table, and the place of its copy."""
+    return with_deletes(tmp_path, 2), tmp_path / "copy"
+
+
+def same(pair: tuple[Any, Path]) -> None:
+    table, copy = pair
+    assert history(copy) == history(table.folder)
+
+
 def test_every_snapshot_reads_the_same_when_the_source_is_gone(table: Any, tmp_path) -> None:
     target = tmp_path / "copy"
     before, told = history(table.folder), metadata_rows(table.folder, table.folder)
@@ -208,8 +219,8 @@ def test_summaries_have_the_sizes_of_the_copys_files(tmp_path, version: int) -> 
                 }
 
 
-def test_a_file_that_went_away_in_the_copy_comes_back(tmp_path) -> None:
-    table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
+def test_a_file_that_went_away_in_the_copy_comes_back(pair: Any) -> None:
+    table, target = pair
     copied(table.folder, target)
     gone = list((target / "data").iterdir())
     for each in gone[::2]:
@@ -217,11 +228,11 @@ def test_a_file_that_went_away_in_the_copy_comes_back(tmp_path) -> None:
     gone[1].write_bytes(gone[1].read_bytes()[:-1])
     done = copied(table.folder, target)
     assert done.copied + done.rewritten == len(gone[::2]) + 1
-    assert history(target) == history(table.folder)
+    same(pair)
 
 
-def test_since_a_snapshot_that_the_copy_has_not_is_refused(tmp_path) -> None:
-    table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
+def test_since_a_snapshot_that_the_copy_has_not_is_refused(pair: Any) -> None:
+    table, target = pair
     for since in ("latest", 5):
         with pytest.raises(errors.SnapshotNotFoundError, match="leave SINCE out"):
             copied(table.folder, target, since=since)
@@ -264,8 +275,8 @@ def test_a_copy_that_was_written_to_stays(tmp_path) -> None:
         assert con.execute("SELECT count(*) FROM ns.t WHERE p = 'mine'").fetchone() == (1,)
 
 
-def test_a_table_that_was_set_back_needs_a_place_of_its_own(tmp_path) -> None:
-    table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
+def test_a_table_that_was_set_back_needs_a_place_of_its_own(pair: Any) -> None:
+    table, target = pair
     copied(table.folder, target)
     before = history(target)
     with pytest.raises(errors.CatalogError, match="was set back"):
@@ -273,8 +284,8 @@ def test_a_table_that_was_set_back_needs_a_place_of_its_own(tmp_path) -> None:
     assert history(target) == before
 
 
-def test_later_versions_in_a_log_are_left_out(tmp_path) -> None:
-    table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
+def test_later_versions_in_a_log_are_left_out(pair: Any) -> None:
+    table, target = pair
     later = Path(table.folder) / "metadata" / "v99.metadata.json"
     shutil.copy(Path(table.folder) / "metadata" / "v2.metadata.json", later)
     log = [{"timestamp-ms": 1, "metadata-file": str(later)}]
@@ -384,8 +395,8 @@ def test_a_path_to_something_else_is_not_copied(tmp_path) -> None:
 # ------------------------------------------------------------------ what stops a copy
 
 
-def test_a_vanished_file_is_named_and_the_next_copy_goes_on(tmp_path) -> None:
-    table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
+def test_a_vanished_file_is_named_and_the_next_copy_goes_on(pair: Any) -> None:
+    table, target = pair
     files = sorted(Path(table.folder, "data").iterdir(), key=lambda each: each.stat().st_mtime_ns)
     kept = files[-1].read_bytes()
     files[-1].unlink()
@@ -396,7 +407,7 @@ def test_a_vanished_file_is_named_and_the_next_copy_goes_on(tmp_path) -> None:
     assert not [*target.rglob("*.metadata.json")]
     files[-1].write_bytes(kept)
     assert copied(table.folder, target).present > 0
-    assert history(target) == history(table.folder)
+    same(pair)
 
 
 def test_encryption_and_orc_deletes_are_refused_by_name(tmp_path) -> None:
@@ -416,21 +427,21 @@ def test_encryption_and_orc_deletes_are_refused_by_name(tmp_path) -> None:
         copied(other.folder, tmp_path / "copy2")
 
 
-def test_two_copies_at_once_leave_one_whole_table(tmp_path) -> None:
+def test_two_copies_at_once_leave_one_whole_table(pair: Any) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
+    table, target = pair
     with ThreadPoolExecutor(4) as pool:
         done = [pool.submit(copied, table.folder, target) for _ in range(4)]
         assert len({each.result().metadata_location for each in done}) == 1
-    assert history(target) == history(table.folder)
+    same(pair)
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_a_file_that_a_listing_leaves_out_is_looked_for(
-    tmp_path, monkeypatch, is_gone: bool
+    pair: Any, monkeypatch, is_gone: bool
 ) -> None:
-    table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
+    table, target = pair
     real = module.CopyFolder.list
 
     def listed(self: Any) -> dict[str, int]:
@@ -447,11 +458,11 @@ def test_a_file_that_a_listing_leaves_out_is_looked_for(
             copied(table.folder, target)
     else:
         copied(table.folder, target)
-        assert history(target) == history(table.folder)
+        same(pair)
 
 
-def test_a_manifest_in_the_copy_has_its_files_there(tmp_path, monkeypatch) -> None:
-    table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
+def test_a_manifest_in_the_copy_has_its_files_there(pair: Any, monkeypatch) -> None:
+    table, target = pair
     copied(table.folder, target)
     table.commit([table.data_file(rows(500 + n, 1)) for n in range(9)])
     real = module._Copy._copy_bytes
@@ -467,7 +478,7 @@ def test_a_manifest_in_the_copy_has_its_files_there(tmp_path, monkeypatch) -> No
             copied(table.folder, target)
     table.append(rows(600, 1))
     copied(table.folder, target, since="latest")
-    assert history(target) == history(table.folder)
+    same(pair)
 
 
 CHILD = """
@@ -490,19 +501,19 @@ copy_table(open_table(sys.argv[1]), CopyRequest(sys.argv[2]), QueryContext())
 """
 
 
-def test_a_first_copy_that_was_killed_goes_on(tmp_path) -> None:
-    table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
+def test_a_first_copy_that_was_killed_goes_on(pair: Any) -> None:
+    table, target = pair
     for after in (1, 2, 5, 9):
         arguments = [sys.executable, "-c", CHILD, table.folder, str(target), str(after)]
         assert subprocess.run(arguments, check=False).returncode == -9
         assert not [*target.rglob("*.metadata.json")]
     copied(table.folder, target)
-    assert history(target) == history(table.folder)
+    same(pair)
 
 
 @pytest.mark.parametrize("after", [1, 2, 5, 9, 15, 18, 20, 21])
-def test_a_copy_that_was_killed_goes_on(after: int, tmp_path) -> None:
-    table, target = with_deletes(tmp_path, 2), tmp_path / "copy"
+def test_a_copy_that_was_killed_goes_on(after: int, pair: Any) -> None:
+    table, target = pair
     copied(table.folder, target)
     old = history(target)
     table.commit([table.data_file(rows(500 + n, 1)) for n in range(12)])
@@ -513,7 +524,7 @@ def test_a_copy_that_was_killed_goes_on(after: int, tmp_path) -> None:
     seen = history(target)
     assert seen == (old if done.returncode else history(table.folder))
     copied(table.folder, target)
-    assert history(target) == history(table.folder)
+    same(pair)
 
 
 @pytest.mark.parametrize("version", [2, 3])
