@@ -180,23 +180,6 @@ def test_the_setting_names_folders(lake: Lake) -> None:
         lake.con.execute(EXPIRE.format(""))
 
 
-def test_a_data_path_that_only_the_table_names_is_not_enough(lake: Lake) -> None:
-    """Neither the property nor what was written there; named by the caller it is the table's."""
-    data = lake.victim / "docs"
-    lake.con.execute(f"ALTER TABLE s.t SET TBLPROPERTIES ('write.data.path' = '{data}')")
-    lake.con.execute("INSERT INTO s.t VALUES (2)")
-    lake.con.execute("DELETE FROM s.t WHERE x = 2")
-    before = lake.victims()
-    assert len(before) == 4
-    assert str(data) in told(lake.con, EXPIRE.format(""))
-    assert lake.victims() == before
-    lake.con.execute("INSERT INTO s.t VALUES (3)")
-    lake.con.execute("DELETE FROM s.t WHERE x = 3")
-    assert len(lake.victims()) == 5
-    assert told(lake.con, EXPIRE.format(f", delete_below => array('{data}')")) == ""
-    assert lake.victims() == before
-
-
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_a_purge_keeps_what_lies_elsewhere(lake: Lake, spelling: str) -> None:
     path = lake.spelled(spelling, "thesis.docx")
@@ -218,24 +201,6 @@ def test_a_purge_keeps_what_lies_elsewhere(lake: Lake, spelling: str) -> None:
     assert path in note
     assert lake.victims() == ALL
     assert [each for each in lake.folder.rglob("*") if each.is_file()] == []
-
-
-def test_a_purge_takes_what_the_setting_names(lake: Lake) -> None:
-    lake.con.execute(
-        f"ALTER TABLE s.t SET TBLPROPERTIES ('write.data.path' = '{lake.victim}/docs')"
-    )
-    lake.con.execute("INSERT INTO s.t VALUES (2)")
-    lake.con.execute(f"SET delete_below = '{lake.victim}/docs'")
-    assert told(lake.con, "DROP TABLE s.t PURGE") == ""
-    assert lake.victims() == ALL
-
-
-def test_a_damaged_table_of_a_folder_is_purged_all_the_same(tmp_path) -> None:
-    lake = Lake("directory", tmp_path)
-    for each in (lake.folder / "metadata").glob("snap-*"):
-        each.unlink()
-    assert "stayed, if there are any" in told(lake.con, "DROP TABLE s.t PURGE")
-    assert not lake.folder.exists()
 
 
 def test_old_metadata_elsewhere_outlives_commits(lake: Lake) -> None:
