@@ -17,13 +17,14 @@ from icesql.catalog.current_metadata import find_current_metadata, hinted_last
 from icesql.catalog.writes import directory as writes
 from icesql.storage.open import Storage
 from tests.catalog.writes.writers import Writers
+from tests.commit.tables import directory
 from tests.rows import rows_of
 from tests.scenes import Scene, scenes
 
 
 @pytest.fixture
 def writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Writers:
-    return Writers("directory", tmp_path, monkeypatch)
+    return Writers(directory, tmp_path, monkeypatch)
 
 
 @scenes(__file__, "folder_versions.scenes")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from icesql.catalog.writes.change import Conflict, Done, Unknown
+from icesql.catalog.writes.change import Done, Unknown
 from icesql.commit.append import commit_append
 from icesql.commit.change import change_table
-from icesql.commit.create import create_table, stage_table
-from icesql.errors import CatalogError, CommitConflictError, NotSupportedError, TableNotFoundError
 from icesql.iceberg.metadata.changes import updates as u
 from tests.catalog.writes.swaps import TABLE, database, swapped, value_of
-from tests.commit.tables import SCHEMA, create, fake, live
+from tests.catalog.writes.writers import Writers
+from tests.commit.tables import create, fake, live
+from tests.scenes import Scene, scenes
 
 
 @pytest.fixture
@@ -23,29 +24,25 @@ def catalog(tmp_path: Path):
         yield made
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_table_of_a_database_is_made_and_filled(catalog, version) -> None:
-    table = create(catalog, version=version, partitioned=True)
-    assert table.metadata.location.endswith("/wh/ns/t")
-    table = commit_append(catalog, table, [fake("a", partition=("x",))]).table
-    table = commit_append(catalog, table, [fake("b", partition=("y",))]).table
-    assert live(table) == {"a", "b"}
-    assert table.metadata.format_version == version
-    with pytest.raises(CatalogError, match="already"):
-        stage_table(catalog, TABLE, SCHEMA)
-    with pytest.raises(CatalogError, match="namespace zz not found"):
-        stage_table(catalog, ("zz", "t"), SCHEMA)
+class Foreign(Writers):
+    """Writers to a catalog of PyIceberg's."""
+
+    def kind(self, kind: str) -> None:
+        self.catalog.kind = kind
+
+    @property
+    def others(self) -> Any:
+        return self.catalog
+
+    def upgrade(self, version: str) -> None:
+        change_table(
+            self.catalog, self.catalog.load(TABLE), lambda _: [u.UpgradeFormatVersion(int(version))]
+        )
 
 
-def test_who_is_second_goes_on_what_the_first_left(catalog) -> None:
-    table = create(catalog)
-    stale = catalog.load(TABLE)
-    commit_append(catalog, table, [fake("a")])
-    assert isinstance(swapped(catalog, stale, "2"), Conflict)
-    folder = Path(table.metadata.location) / "metadata"
-    assert len(list(folder.glob("*.metadata.json"))) == 2, "what lost is not left behind"
-    done = commit_append(catalog, stale, [fake("b")])
-    assert live(done.table) == {"a", "b"}
+@scenes(__file__, "pyiceberg_changes.scenes")
+def test_a_writer_of_a_database(scene: Scene, catalog, tmp_path, monkeypatch) -> None:
+    Foreign(lambda _: catalog, tmp_path, monkeypatch).play(scene)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("hung up")])
@@ -104,42 +101,6 @@ def test_a_row_in_another_spelling_is_found(catalog) -> None:
     assert live(done.table) == {"a"}
 
 
-def test_a_table_is_created_once(catalog) -> None:
-    first, second = (stage_table(catalog, TABLE, SCHEMA) for _ in range(2))
-    create_table(catalog, first)
-    with pytest.raises(CommitConflictError, match="created meanwhile"):
-        create_table(catalog, second)
-
-
-def test_names_come_and_go(catalog) -> None:
-    create(catalog)
-    catalog.rename(TABLE, ("ns", "u"))
-    assert catalog.tables(("ns",)) == [("ns", "u")]
-    with pytest.raises(TableNotFoundError):
-        catalog.rename(TABLE, ("ns", "v"))
-    with pytest.raises(CatalogError, match="not empty"):
-        catalog.drop_namespace(("ns",))
-    catalog.drop(("ns", "u"))
-    catalog.drop_namespace(("ns",))
-    assert catalog.namespaces() == []
-
-
-def test_pyiceberg_commits_where_it_alone_knows_how(catalog) -> None:
-    table = create(catalog)
-    catalog.kind = "glue"
-    done = commit_append(catalog, table, [fake("a")])
-    assert live(done.table) == {"a"}
-    stale = done.table
-    after = change_table(catalog, stale, lambda base: [u.SetProperties({"k": "1"})]).table
-    assert after.metadata.properties["k"] == "1"
-    assert isinstance(swapped(catalog, stale, "2"), Conflict)
-    assert isinstance(swapped(catalog, after, "2"), Done)
-    with pytest.raises(NotSupportedError, match="format version 3"):
-        change_table(catalog, catalog.load(TABLE), lambda base: [u.UpgradeFormatVersion(3)])
-    with pytest.raises(NotSupportedError, match="new tables"):
-        stage_table(catalog, ("ns", "v"), SCHEMA)
-
-
 def test_what_pyiceberg_sent_and_cannot_be_looked_at_is_unknown(catalog, monkeypatch) -> None:
     table = create(catalog)
     catalog.kind = "glue"
@@ -158,16 +119,3 @@ def test_what_pyiceberg_sent_and_cannot_be_looked_at_is_unknown(catalog, monkeyp
     assert isinstance(swapped(catalog, table, "1"), Unknown)
     monkeypatch.setattr(foreign, "load_table", loaded)
     assert value_of(catalog) == "1"
-
-
-@pytest.mark.parametrize("kind", ["hive", "dynamodb", "bigquery"])
-def test_other_kinds_are_only_read(catalog, kind) -> None:
-    table = create(catalog)
-    catalog.kind = kind
-    for call in (
-        lambda: commit_append(catalog, table, [fake("a")]), lambda: catalog.create_namespace(("x",)),
-        lambda: catalog.drop_namespace(("ns",)), lambda: catalog.rename(TABLE, ("ns", "u")),
-        lambda: stage_table(catalog, ("ns", "v"), SCHEMA),
-    ):  # fmt: skip
-        with pytest.raises(NotSupportedError, match=f"of type {kind}; icesql writes to"):
-            call()

@@ -32,7 +32,7 @@ def catalog(request, tmp_path: Path):
 @pytest.mark.parametrize("kind", CATALOGS)
 @scenes(__file__, "swaps.scenes")
 def test_one_writer_wins(scene: Scene, kind: str, tmp_path, monkeypatch) -> None:
-    Writers(kind, tmp_path, monkeypatch).play(scene)
+    Writers(CATALOGS[kind], tmp_path, monkeypatch).play(scene)
 
 
 # ------------------------------------------------------------------ directories
@@ -40,7 +40,7 @@ def test_one_writer_wins(scene: Scene, kind: str, tmp_path, monkeypatch) -> None
 
 @scenes(__file__, "swaps_of_folders.scenes")
 def test_one_writer_wins_in_a_folder(scene: Scene, tmp_path, monkeypatch) -> None:
-    Writers("directory", tmp_path, monkeypatch).play(scene)
+    Writers(directory, tmp_path, monkeypatch).play(scene)
 
 
 def test_files_that_a_catalog_named_are_for_that_catalog(tmp_path) -> None:

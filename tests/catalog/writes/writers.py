@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from icesql.commit.change import change_table
 from icesql.commit.create import create_table, stage_table
 from icesql.iceberg.metadata.changes import updates as u
 from tests.catalog.writes.swaps import TABLE, swapped, value_of
-from tests.commit.tables import CATALOGS, SCHEMA, create, fake, live, written
+from tests.commit.tables import SCHEMA, create, fake, live, written
 from tests.scenes import Stage
 
 # Two versions are kept, the current one and the one before it.
@@ -42,9 +43,11 @@ class Writers(Stage):
     table: Any
     error: Any
 
-    def __init__(self, kind: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, make: Callable[[Path], Any], folder: Path, patch: pytest.MonkeyPatch
+    ) -> None:
         super().__init__()
-        self.make, self.folder, self.patch = CATALOGS[kind], folder, patch
+        self.make, self.folder, self.patch = make, folder, patch
         self.catalog, self.staged = self.make(folder), dict[str, Any]()
         self.values["warehouse"] = folder / "wh"
         patch.setattr("icesql.commit.attempts._STATUS_WAIT_SECONDS", 0.0)
@@ -61,17 +64,22 @@ class Writers(Stage):
     # ------------------------------------------------------------------ the writer
 
     def create(self, *words: str) -> None:
-        """A new table, with these properties; ``short`` keeps two versions."""
+        """A new table, ``partitioned`` by p, with these properties; ``short`` keeps two versions."""
         properties = dict(each.split("=") for each in words if "=" in each)
         properties = (SHORT if "short" in words else {}) | properties
         version = int(properties.pop("version", 2))
-        self.table = create(self.catalog, version=version, **properties)
+        by_p = "partitioned" in words
+        self.table = create(self.catalog, version=version, partitioned=by_p, **properties)
         self.values["metadata"] = Path(self.table.metadata_location).parent
 
     def stage(self, name: str, short: str = "") -> None:
+        """Make a table ready, of which nobody knows yet."""
         properties = SHORT if short else {}
         self.staged[name] = stage_table(self.catalog, TABLE, SCHEMA, properties=properties)
         assert self.staged[name].table.metadata.schema.fields == SCHEMA.fields
+
+    def stage_in(self, namespace: str) -> None:
+        stage_table(self.catalog, (namespace, "u"), SCHEMA)
 
     def create_staged(self, name: str) -> None:
         self.table = create_table(self.catalog, self.staged[name]).table
@@ -91,9 +99,9 @@ class Writers(Stage):
         """As ``commit``, to the table as it is now."""
         commit_append(self.catalog, self.catalog.load(TABLE), [fake(name)])
 
-    def commit_file(self, name: str) -> None:
+    def commit_file(self, name: str, *partition: str) -> None:
         """Commit a file that is there."""
-        file = written(self.table, name, [(1, "x")])
+        file = written(self.table, name, [(1, "x")], partition)
         self.values["file"] = file.path
         commit_append(self.catalog, self.table, [file])
 
@@ -107,8 +115,21 @@ class Writers(Stage):
         change = TableChange((update,), (), self.table.storage, 1)
         self.outcome = self.catalog.swap(TABLE, self.table.metadata_location, change)
 
+    def set(self, name: str, value: str) -> None:
+        """As a statement sets a property."""
+        change_table(self.catalog, self.table, lambda _: [u.SetProperties({name: value})])
+
     def give_hint(self, version: str) -> None:
         writes.write_hint(str(self.metadata), int(version))
+
+    def rename(self, name: str) -> None:
+        self.catalog.rename(TABLE, ("ns", name))
+
+    def create_namespace(self, name: str) -> None:
+        self.catalog.create_namespace((name,))
+
+    def drop_namespace(self, name: str) -> None:
+        self.catalog.drop_namespace((name,))
 
     def drop(self) -> None:
         self.others.drop(TABLE, purge=True)
@@ -256,6 +277,16 @@ class Writers(Stage):
     def snapshots(self, count: str) -> None:
         assert len(self.catalog.load(TABLE).metadata.snapshots) == int(count)
 
+    def version(self, number: str) -> None:
+        """The format of the table."""
+        assert self.catalog.load(TABLE).metadata.format_version == int(number)
+
+    def location(self, end: str) -> None:
+        assert self.table.metadata.location.endswith(end)
+
+    def partitions(self, *names: str) -> None:
+        assert [each.name for each in self.catalog.load(TABLE).metadata.spec.fields] == [*names]
+
     def at(self, name: str) -> None:
         """The file of the current metadata."""
         assert self.catalog.load(TABLE).metadata_location == str(self.metadata / name)
@@ -264,6 +295,12 @@ class Writers(Stage):
         """Whether the table of the name is another one now, ``yes`` or ``no``."""
         uuids = {self.catalog.load(TABLE).metadata.table_uuid, self.table.metadata.table_uuid}
         assert len(uuids) == 1 + (answer == "yes")
+
+    def drop_renamed(self, name: str) -> None:
+        self.catalog.drop(("ns", name))
+
+    def namespaces(self, count: str) -> None:
+        assert len(self.catalog.namespaces()) == int(count)
 
     def tables(self, count: str) -> None:
         assert len(self.catalog.tables()) == int(count)
