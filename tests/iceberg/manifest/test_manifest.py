@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from ast import literal_eval
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from icesql.errors import CorruptFileError, Error, UnsupportedTableError
-from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
+from icesql.iceberg.manifest.entries import ADDED, EXISTING, ManifestEntries
 from icesql.iceberg.manifest.filtered_manifest import decode_for_filter
 from icesql.iceberg.manifest.manifest import (
     FieldSummary,
@@ -24,15 +26,12 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.iceberg.partitioning import partition_types
 from icesql.iceberg.types import (
-    DATE,
     LONG,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NS,
     UUID,
     DecimalType,
     FixedType,
 )
+from tests.columns import type_of
 from tests.iceberg.manifest_files import (
     LIST_FIELDS,
     data_file_fields,
@@ -47,6 +46,7 @@ from tests.iceberg.manifest_files import (
     write_manifest,
     write_manifest_list,
 )
+from tests.scenes import Scene, Stage, scenes
 
 MANIFEST = ManifestFile("s3://b/m.avro", sequence_number=5, added_snapshot_id=77)
 
@@ -115,23 +115,6 @@ def test_old_names_are_found_by_field_id_and_missing_fields_are_unknown() -> Non
     assert second.entries_count is None
 
 
-def test_a_list_without_any_ids_is_read_by_names() -> None:
-    fields = [{k: v for k, v in each.items() if k != "field-id"} for each in LIST_FIELDS[:7]]
-    row = {each["name"]: list_row()[each["name"]] for each in fields}
-    (found,) = decode_manifest_list(write_manifest_list([row], fields), path="l")
-    assert found.manifest_path == "s3://b/m1.avro"
-    assert found.sequence_number == 3
-
-
-def test_only_counts_of_zero_say_that_no_file_is_live() -> None:
-    assert not ManifestFile("m", added_files_count=0, existing_files_count=0).has_live_files
-    assert ManifestFile("m", added_files_count=0, existing_files_count=None).has_live_files
-    assert ManifestFile("m", added_files_count=0, existing_files_count=1).has_live_files
-    # No files of some rows is a damaged count: looking costs one manifest.
-    some_rows = ManifestFile("m", added_files_count=0, existing_files_count=0, added_rows_count=5)
-    assert some_rows.has_live_files
-
-
 def test_a_cut_list_is_a_corrupt_file_wherever_it_is_cut() -> None:
     data = write_manifest_list([list_row(), list_row()], codec="deflate")
     header = data.index(data[-16:]) + 16  # up to there the file is a good list of nothing
@@ -150,22 +133,6 @@ def test_an_emptied_list_contradicts_a_snapshot_with_files() -> None:
         snapshot_manifests(snapshot, lambda path: empty)
     nothing = Snapshot(1, manifest_list="l", summary={"total-data-files": "0"})
     assert snapshot_manifests(nothing, lambda path: empty) == ()
-
-
-def test_a_manifest_newer_than_its_snapshot_is_damage() -> None:
-    data = write_manifest_list([list_row(sequence_number=3)])
-    assert (
-        len(snapshot_manifests(Snapshot(1, sequence_number=3, manifest_list="l"), lambda _: data))
-        == 1
-    )
-    assert len(snapshot_manifests(Snapshot(1, manifest_list="l"), lambda _: data)) == 1
-    # Other engines read a manifest that is numbered above its snapshot, and so do we.
-    older = Snapshot(1, sequence_number=2, manifest_list="l")
-    assert len(snapshot_manifests(older, lambda _: data)) == 1
-
-
-def test_an_entry_may_be_newer_than_its_manifest() -> None:
-    assert decode(write_manifest([entry(sequence_number=6)])).sequence_number == [6]
 
 
 def test_errors_of_a_list_name_where_it_was_opened() -> None:
@@ -189,98 +156,68 @@ def test_v1_snapshots_name_their_manifests_themselves() -> None:
     assert decode(data, first).sequence_number == [0]
 
 
+class Manifest(Stage):
+    """Entries of a manifest that is written and decoded; values are literals of Python."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[Any] = []
+        self.fields: list[Any] = []
+        self.given: dict[str, Any] = {"sequence_number": 5, "added_snapshot_id": 77}
+
+    def entry(self, path: str, *words: str) -> None:
+        self.rows.append(entry(literal_eval(path), **options(words)))
+
+    def field(self, name: str, number: str, kind: str) -> None:
+        """A field of the partition, of a type of Avro as JSON."""
+        self.fields.append(partition_field(name, int(number), json.loads(kind)))
+
+    def listed(self, *words: str) -> None:
+        """What the manifest list says, in the place of a number and a snapshot."""
+        self.given = options(words)
+        self.given["content"] = ManifestContent(self.given.get("content", 0))
+
+    def decode(self, *types: str) -> None:
+        """The partition has values of these types, each behind the id of its field where it is known."""
+        cut = [each.rpartition(":") for each in types]
+        known = [(int(number), kind) for number, _, kind in cut if number]
+        more: Any = {"partition_fields": known} if known else {}
+        manifest = ManifestFile("m", **self.given)
+        data, kinds = (
+            write_manifest(self.rows, *self.fields),
+            tuple(type_of(each[2]) for each in cut),
+        )
+        self.decoded = decode(data, manifest, kinds, **more)
+        assert len(self.decoded) == self.decoded.count == len(self.rows)
+
+    def has(self, name: str, text: str) -> None:
+        """A column; with a number it is of the field with this id, as ``lower_bound.2``."""
+        name, _, number = name.partition(".")
+        found = getattr(self.decoded, name)
+        assert repr(found(int(number)) if number else found) == repr(literal_eval(text))
+
+    def file(self, place: str, *words: str) -> None:
+        """What a file of the manifest has."""
+        file = self.decoded.data_file(int(place))
+        wanted = options(words)
+        assert {name: getattr(file, name) for name in wanted} == wanted
+
+    def live(self, answer: str) -> None:
+        """Whether files may live in a manifest of which the list says this."""
+        assert ManifestFile("m", **self.given).has_live_files == (answer == "yes")
+
+
+def options(words: tuple[str, ...]) -> dict[str, Any]:
+    pairs = (each.split("=", 1) for each in words)
+    return {name: literal_eval(value) for name, value in pairs}
+
+
+@scenes(__file__, "manifest.scenes")
+def test_a_manifest_is_decoded(scene: Scene) -> None:
+    Manifest().play(scene)
+
+
 # ------------------------------------------------------------------ entries
-
-
-def test_an_entry_reads_in_full() -> None:
-    own = {"snapshot_id": -3, "sequence_number": 2, "file_sequence_number": 1}
-    counts = {
-        "record_count": 300,
-        "file_size_in_bytes": 1 << 40,
-        "column_sizes": {1: 10, 200: 1 << 50},
-        "value_counts": {1: 300},
-        "null_value_counts": {1: 0},
-        "nan_value_counts": {},
-        "lower_bounds": {1: b"", 2: b"x" * 100},
-        "upper_bounds": {1: b"\x00\x02"},
-        "equality_ids": None,
-        "sort_order_id": 1,
-        "key_metadata": b"k",
-    }
-    row = entry(
-        "s3://b/ü.parquet",
-        EXISTING,
-        file_format="parquet",
-        partition={"d": 19000, "s": None},
-        split_offsets=[4, 1 << 33],
-        **own,
-        **counts,
-    )
-    partition = (
-        partition_field("d", 1000, {"type": "int", "logicalType": "date"}),
-        partition_field("s", 1001, "string"),
-    )
-    entries = decode(write_manifest([row], *partition), types=(DATE, STRING))
-    assert entries.count == len(entries) == 1
-    file = entries.data_file(0)
-    expected = {
-        "path": "s3://b/ü.parquet",
-        "file_format": "PARQUET",
-        "partition": (19000, None),
-        "split_offsets": (4, 1 << 33),
-        **own,
-        **counts,
-    }
-    assert {name: getattr(file, name) for name in expected} == expected
-    assert entries.lower_bound(2) == [b"x" * 100]
-    assert entries.upper_bound(1) == [b"\x00\x02"]
-    assert entries.upper_bound(2) == [None]
-    assert entries.value_count(1) == [300]
-    assert entries.null_value_count(1) == [0]
-    assert entries.nan_value_count(1) == [None]
-    assert entries.column_size(200) == [1 << 50]
-
-
-def test_delete_files_keep_what_binds_them() -> None:
-    dv = entry(
-        "dv.puffin",
-        content=1,
-        file_format="PUFFIN",
-        referenced_data_file="a.parquet",
-        content_offset=4,
-        content_size_in_bytes=42,
-    )
-    equality = entry("eq.parquet", content=2, equality_ids=[1, 3])
-    manifest = ManifestFile("m", content=ManifestContent.DELETES, sequence_number=5)
-    entries = decode(write_manifest([dv, equality]), manifest)
-    first, second = entries.data_file(0), entries.data_file(1)
-    assert first.is_deletion_vector
-    assert (first.referenced_data_file, first.content_offset, first.content_size_in_bytes) == (
-        "a.parquet",
-        4,
-        42,
-    )
-    assert second.equality_ids == (1, 3)
-
-
-def test_new_files_inherit_their_numbers_and_old_ones_keep_theirs() -> None:
-    rows = [
-        entry("a", ADDED),
-        entry("b", EXISTING, snapshot_id=1, sequence_number=2, file_sequence_number=None),
-        entry("c", DELETED, snapshot_id=77, sequence_number=3, file_sequence_number=3),
-    ]
-    entries = decode(write_manifest(rows))
-    assert entries.snapshot_id == [77, 1, 77]
-    assert entries.sequence_number == [5, 2, 3]
-    assert entries.file_sequence_number == [5, None, 3]
-    assert entries.live == [True, True, False]
-
-
-def test_an_old_file_without_sequence_number_is_damage_after_v1() -> None:
-    data = write_manifest([entry("a", EXISTING)])
-    with pytest.raises(CorruptFileError, match="sequence number"):
-        decode(data)
-    assert decode(data, ManifestFile("m", sequence_number=0)).sequence_number == [0]
 
 
 def test_v1_manifests_lack_the_columns_of_v2() -> None:
@@ -304,57 +241,7 @@ def test_v1_manifests_lack_the_columns_of_v2() -> None:
     assert entries.file_size_in_bytes == [1000, 1000]
 
 
-def first_row_ids(entries: ManifestEntries) -> list[int | None]:
-    return [entries.data_file(index).first_row_id for index in range(entries.count)]
-
-
-def test_row_ids_are_handed_out_in_order() -> None:
-    rows = [
-        entry("a", ADDED, record_count=10),
-        entry("b", EXISTING, record_count=5, sequence_number=1),
-        entry("c", DELETED, record_count=100, sequence_number=1),
-        entry("d", ADDED, record_count=7, first_row_id=3),
-        entry("e", ADDED, record_count=1),
-    ]
-    data = write_manifest(rows)
-    manifest = ManifestFile("m", sequence_number=5, first_row_id=1000)
-    assert first_row_ids(decode(data, manifest)) == [1000, 1010, None, 3, 1015]
-    assert first_row_ids(decode(data)) == [None] * 5  # a manifest from before v3
-
-
 # ------------------------------------------------------------------ partitions
-
-
-def test_partition_values_take_the_form_of_their_type() -> None:
-    micros = {"type": "long", "logicalType": "timestamp-micros"}
-    decimal = {
-        "type": "fixed",
-        "name": "f",
-        "size": 4,
-        "logicalType": "decimal",
-        "precision": 9,
-        "scale": 2,
-    }
-    partition = (
-        partition_field("promoted_int", 1000, "int"),
-        partition_field("promoted_date", 1001, {"type": "int", "logicalType": "date"}),
-        partition_field("promoted_date_ns", 1002, {"type": "int", "logicalType": "date"}),
-        partition_field("ts", 1003, micros),
-        partition_field("amount", 1004, decimal),
-    )
-    row = entry(
-        partition={
-            "promoted_int": 7,
-            "promoted_date": -1,
-            "promoted_date_ns": 1,
-            "ts": 5,
-            "amount": Decimal("-1.50"),
-        }
-    )
-    types = (LONG, TIMESTAMP, TIMESTAMP_NS, TIMESTAMP, DecimalType(9, 2))
-    (value,) = decode(write_manifest([row], *partition), types=types).partition
-    assert value == (7, -86_400_000_000, 86_400_000_000_000, 5, Decimal("-1.50"))
-    assert str(value[4]) == "-1.50"
 
 
 @pytest.mark.parametrize("lengths", [False, True])
@@ -429,30 +316,6 @@ def test_fixed_values_without_a_length_are_as_their_schema_says() -> None:
         assert decode(data, listed, types=(FixedType(3),)).partition == [(value,)]
 
 
-def test_partition_values_are_found_by_id_when_the_ids_are_known() -> None:
-    partition = (partition_field("b", 1001, "string"), partition_field("a", 1000, "int"))
-    data = write_manifest([entry(partition={"a": 1, "b": "x"})], *partition)
-    assert decode(
-        data, types=(LONG, STRING), partition_fields=((1000, "p"), (1001, "q"))
-    ).partition == [(1, "x")]
-
-
-def test_partition_values_under_other_ids_keep_their_order() -> None:
-    partition = (partition_field("a", 1000, "int"), partition_field("b", 1001, "string"))
-    data = write_manifest([entry(partition={"a": 1, "b": "x"})], *partition)
-    assert decode(
-        data, types=(LONG, STRING), partition_fields=((1005, "x"), (1006, "y"))
-    ).partition == [(1, "x")]
-
-
-def test_partition_values_that_cannot_be_told_apart_are_refused() -> None:
-    data = write_manifest([entry(partition={"a": 1})], partition_field("a", 1000, "int"))
-    with pytest.raises(CorruptFileError, match="1 partition values where the spec has 2"):
-        decode(data, types=(LONG, STRING))
-    with pytest.raises(CorruptFileError, match="partition value of type string"):
-        decode(data, types=(STRING,))
-
-
 # ------------------------------------------------------------------ contradictions
 
 
@@ -503,28 +366,6 @@ def test_what_contradicts_a_list_is_noticed(
     else:
         with pytest.raises(CorruptFileError, match=problem):
             decode(data, listed)
-
-
-@pytest.mark.parametrize(
-    ("content", "listed"),
-    [(1, ManifestContent.DATA), (0, ManifestContent.DELETES), (3, ManifestContent.DELETES)],
-)
-def test_delete_files_among_data_files_are_damage(content: int, listed: ManifestContent) -> None:
-    with pytest.raises(CorruptFileError, match="manifest lists files"):
-        decode(
-            write_manifest([entry(content=content)]),
-            ManifestFile("m", content=listed, sequence_number=5),
-        )
-
-
-def test_an_unknown_status_is_damage() -> None:
-    with pytest.raises(CorruptFileError, match="neither existing"):
-        decode(write_manifest([entry(status=3)]))
-
-
-def test_encrypted_manifests_are_refused_by_name() -> None:
-    with pytest.raises(UnsupportedTableError, match="encrypted"):
-        decode(b"AGS1" + b"\x00" * 100)
 
 
 # ------------------------------------------------------------------ damage
@@ -627,6 +468,30 @@ def test_every_manifest_of_the_corpus_decodes(corpus: Path) -> None:
     assert files > 500
 
 
-def test_an_empty_path_is_damage_of_the_file_that_says_so() -> None:
-    with pytest.raises(CorruptFileError, match="an entry with an empty file path"):
-        decode(write_manifest([entry("")]))
+def test_a_decimal_of_a_partition_keeps_its_scale() -> None:
+    fixed = {"type": "fixed", "name": "f", "size": 4, "logicalType": "decimal"}
+    field = partition_field("amount", 1004, {**fixed, "precision": 9, "scale": 2})
+    row = entry(partition={"amount": Decimal("-1.50")})
+    ((value,),) = decode(write_manifest([row], field), types=(DecimalType(9, 2),)).partition
+    assert str(value) == "-1.50"
+
+
+def test_encrypted_manifests_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedTableError, match="encrypted"):
+        decode(b"AGS1" + b"\x00" * 100)
+
+
+@pytest.mark.parametrize("snapshot", [3, 0, 2])
+def test_a_manifest_may_be_newer_than_its_snapshot(snapshot: int) -> None:
+    """Other engines read a manifest that is numbered above its snapshot, and so do we."""
+    data = write_manifest_list([list_row(sequence_number=3)])
+    own = Snapshot(1, sequence_number=snapshot, manifest_list="l")
+    assert len(snapshot_manifests(own, lambda _: data)) == 1
+
+
+def test_a_list_without_any_ids_is_read_by_names() -> None:
+    fields = [{k: v for k, v in each.items() if k != "field-id"} for each in LIST_FIELDS[:7]]
+    row = {each["name"]: list_row()[each["name"]] for each in fields}
+    (found,) = decode_manifest_list(write_manifest_list([row], fields), path="l")
+    assert found.manifest_path == "s3://b/m1.avro"
+    assert found.sequence_number == 3
