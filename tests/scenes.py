@@ -6,7 +6,8 @@
                                  tabs where values have spaces; ``${name}`` is the value
     <word> <arguments>           the method of the stage that has this name takes them, separated by
                                  blanks; its last parameter takes the rest of the line
-    SELECT …                     a line that begins in capitals is SQL, for the method ``sql``
+    SELECT …                     a line that begins in capitals is SQL, for the method ``sql``; ``⏎`` is
+                                 the end of a line in it
     fails <class>: <regex>       the next step ends in an error of this class that matches
 
 A stage is an object that a test makes for each scene: its public methods are the words.
@@ -91,7 +92,7 @@ class Stage:
         text = self.filled(text)
         word, _, rest = text.partition(" ")
         if word.isupper():
-            word, rest = "sql", text
+            word, rest = "sql", text.replace("⏎", "\n")
         method = getattr(self, word)
         parameters = inspect.signature(method).parameters.values()
         takes_all = any(each.kind is each.VAR_POSITIONAL for each in parameters)
@@ -111,8 +112,13 @@ class Session(Stage):
     def sql(self, text: str) -> None:
         """Run statements; the rows of the last one are the answer."""
         for cursor in self.con.execute_script(text):
-            self.answer = cursor.fetchall() if cursor.description else []
+            self.described = [each[0] for each in cursor.description or ()]
+            self.answer = cursor.fetchall() if self.described else []
             self.noted = [*cursor.notes]
+
+    def columns(self, *names: str) -> None:
+        """The names of the columns of the answer."""
+        assert self.described == [*names]
 
     def cells(self, *texts: str) -> None:
         """The cells of the answer, row by row."""

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 from ast import literal_eval
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from icesql.errors import (
 )
 from tests import warm
 from tests.rows import rows_of
+from tests.scenes import Scene, scenes
 from tests.security.conftest import one_column
+from tests.security.owner import Owner
 from tests.sessions import answer, fetched
 
 NAMES = list(Settings.__struct_fields__)
@@ -31,6 +34,12 @@ VALUES = {"engine": "spark", "local_reader": "arrow", "timezone": "Asia/Tokyo", 
 
 def table(folder: Path, value: int) -> str:
     return one_column(folder, value).folder
+
+
+@scenes(__file__, "owner.scenes")
+def test_what_an_owner_forbids(scene: Scene, tmp_path: Path) -> None:
+    with closing(Owner(tmp_path)) as owner:
+        owner.play(scene)
 
 
 # ---------------------------------------------------------------- settings
@@ -57,19 +66,6 @@ def test_a_locked_setting_is_not_changed_by_any_statement(name: str, sql: str) -
         assert connection.settings == before
 
 
-@pytest.mark.parametrize(
-    "sql",
-    ["SET TIME ZONE 'Asia/Tokyo'", "SET time_zone = 'Asia/Tokyo'", "SET TimeZone TO 'Asia/Tokyo'",
-     "SELECT 1; SET timezone = 'Asia/Tokyo'", "SET read.split.target-size = 1"],
-)  # fmt: skip
-def test_another_name_of_a_locked_setting_is_locked(sql: str) -> None:
-    with icesql.connect(locked=["timezone", "split_target_size"]) as connection:
-        before = connection.settings
-        with pytest.raises(AccessDeniedError, match="cannot be changed by SQL"):
-            list(connection.execute_script(sql))
-        assert connection.settings == before
-
-
 def test_all_settings_may_be_locked_and_the_owners_stand() -> None:
     with icesql.connect(locked=True, settings={"memory_limit": "300MB"}) as connection:
         for name in NAMES:
@@ -79,14 +75,6 @@ def test_all_settings_may_be_locked_and_the_owners_stand() -> None:
         assert connection.settings.memory_limit == 300 << 20
         with pytest.raises(ProgrammingError, match="unknown setting"):
             connection.execute("SET nonsense = 1")
-
-
-def test_what_is_not_locked_may_be_set() -> None:
-    with icesql.connect(locked="memory_limit") as connection:
-        connection.execute("SET threads = 2")
-        assert connection.settings.threads == 2
-        connection.execute("RESET ALL")
-        assert connection.settings.threads is None
 
 
 # ---------------------------------------------------------------- tables by path
@@ -150,14 +138,6 @@ def test_a_registered_table_is_the_owners(tmp_path: Path) -> None:
         assert fetched(connection, "SELECT * FROM t") == [(5,)]
 
 
-def test_a_quoted_path_is_no_table(tmp_path: Path) -> None:
-    there = table(tmp_path / "t", 1)
-    with icesql.connect(warehouse=tmp_path, service=True) as connection:
-        for name in (there, "../t", f"{tmp_path}/../{tmp_path.name}/t", "t/metadata"):
-            with pytest.raises(TableNotFoundError):
-                fetched(connection, f'SELECT * FROM "{name}"')
-
-
 # ---------------------------------------------------------------- catalogs
 
 
@@ -208,28 +188,11 @@ def test_a_bad_value_is_told_with_its_argument(argument: str, value: str) -> Non
         icesql.connect(**given)
 
 
-def test_a_service_is_strict_and_what_is_given_counts(tmp_path: Path) -> None:
-    with icesql.connect(service=True) as connection:
+def test_a_service_locks_every_setting_and_roots_hold_what_is_below(tmp_path: Path) -> None:
+    with icesql.connect(service=True, tables_by_path=[tmp_path]) as connection:
         access = connection.access
     assert access.locked == frozenset(NAMES)
-    assert (access.tables_by_path, access.files, access.confine) == (False, False, True)
-    assert access.catalogs == frozenset()
-    assert access.read_only
-    given: dict[str, Any] = {"locked": ["threads"], "tables_by_path": [tmp_path], "catalogs": ["x"]}
-    with icesql.connect(service=True, read_only=False, confine=False, **given) as connection:
-        access = connection.access
-    assert access.locked == {"threads"}
-    assert access.catalogs == {"x"}
-    assert not access.read_only
-    assert access.confine is False
     assert access.tables_by_path.hold(f"{tmp_path}/t")  # type: ignore[union-attr]
-
-
-def test_by_default_nothing_is_forbidden_but_files() -> None:
-    with icesql.connect() as connection:
-        access = connection.access
-    assert (access.locked, access.tables_by_path, access.catalogs) == (frozenset(), True, None)
-    assert (access.files, access.confine, access.read_only) == (False, False, False)
     with pytest.raises(AttributeError):
         access.locked = frozenset()  # type: ignore[misc]
 
@@ -289,22 +252,6 @@ def test_a_service_leaves_nothing_for_the_next(
         for other in ("SELECT * FROM v", "SELECT * FROM t", "EXECUTE p", "SELECT m(1)"):
             with pytest.raises(icesql.Error):
                 fetched(connection, other)
-
-
-def test_what_every_session_may_do_a_service_may(tmp_path: Path) -> None:
-    (tmp_path / "ns").mkdir()
-    table(tmp_path / "ns" / "t", 1)
-    with icesql.connect(warehouse=tmp_path, service=True) as connection:
-        for statement in (
-            "WITH v AS (SELECT 1 AS a) SELECT a FROM v",
-            "SHOW TABLES FROM ns",
-            "DESCRIBE ns.t",
-            "EXPLAIN SELECT * FROM ns.t",
-            "COMMIT",
-            "ROLLBACK",
-            "RESET ALL",
-        ):
-            connection.execute(statement)
 
 
 def _remembered(connection: Any) -> list[Any]:

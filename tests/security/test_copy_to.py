@@ -16,59 +16,6 @@ def names(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.iterdir())
 
 
-@pytest.mark.parametrize(
-    "how",
-    [{}, {"service": True}, {"locked": True}, {"files": True}, {"copy_to": False}, {"copy_to": []}],
-)
-def test_nobody_is_allowed_it_unasked(how: dict, tmp_path: Path) -> None:
-    with icesql.connect(**how) as connection:
-        for sql in (
-            f"COPY (SELECT 1) TO '{tmp_path}/x'",
-            f"SELECT 1; copy (SELECT 1) TO '{tmp_path}/x'",
-        ):
-            refused = icesql.AccessDeniedError if "service" in how else icesql.UnsupportedSqlError
-            with pytest.raises(refused, match="COPY"):
-                list(connection.execute_script(sql))
-    assert names(tmp_path) == []
-
-
-def test_below_the_roots_alone(tmp_path: Path) -> None:
-    inside = tmp_path / "in"
-    inside.mkdir()
-    with icesql.connect(service=True, copy_to=inside) as connection:
-        cursor = connection.execute(f"COPY (SELECT 1 AS a) TO '{inside}/x.csv'")
-        assert (cursor.description[0][0], cursor.fetchall()) == ("Count", [(1,)])
-        for path in (
-            f"{tmp_path}/x.csv",
-            f"{inside}/../x.csv",
-            "~/x.csv",
-            "x.csv",
-            "s3://b/x.csv",
-            "/dev/null",
-        ):
-            with pytest.raises((icesql.AccessDeniedError, icesql.OperationalError)):
-                connection.execute(f"COPY (SELECT 1 AS a) TO '{path}' (OVERWRITE)")
-        # To write is not to read.
-        with pytest.raises(icesql.AccessDeniedError):
-            connection.execute(f"SELECT * FROM '{inside}/x.csv'")
-    assert (names(tmp_path), names(inside)) == (["in"], ["x.csv"])
-    with pytest.raises(
-        icesql.ProgrammingError, match="copy_to: the engine writes files of this machine"
-    ):
-        icesql.connect(copy_to="s3://bucket/x")
-
-
-def test_a_file_that_is_there_is_replaced_on_request_only(connection, tmp_path: Path) -> None:
-    path = tmp_path / "x.csv"
-    with icesql.connect(copy_to=tmp_path) as con:
-        con.execute(f"COPY (SELECT 1 AS a) TO '{path}'")
-        with pytest.raises(icesql.OperationalError, match="exists"):
-            con.execute(f"COPY (SELECT 2 AS a) TO '{path}'")
-        assert path.read_text() == "a\n1\n"
-        con.execute(f"COPY (SELECT 2 AS a) TO '{path}' (OVERWRITE)")
-        assert path.read_text() == "a\n2\n"
-
-
 @rows_of(__file__, "failing_queries.tsv", "query")
 def test_a_query_that_fails_leaves_nothing(query: str, warehouse: Path, tmp_path: Path) -> None:
     with icesql.connect(warehouse=warehouse, copy_to=tmp_path) as connection:
@@ -92,16 +39,6 @@ def test_text_in_paths_names_and_options_stays_text(tmp_path: Path) -> None:
     assert names(tmp_path) == [odd, "j"]
     assert (tmp_path / odd).read_text() == 'x\') TO \'/tmp/y|""""\n1|2\n'
     assert (tmp_path / "j").read_text() == '{"\'\\\\":{"a\\"\'":1}}\n'
-
-
-def test_nothing_of_the_output_can_be_read_or_written_by_sql(tmp_path: Path) -> None:
-    with icesql.connect(files=tmp_path, copy_to=tmp_path) as connection:
-        connection.execute(f"COPY (SELECT 1 AS a) TO '{tmp_path}/x.csv'")
-        for path in ("icesql-output://files/x", "icesql-output://files/*"):
-            with pytest.raises(icesql.Error):
-                fetched(connection, f"SELECT * FROM read_csv('{path}')")
-            with pytest.raises(icesql.Error):
-                connection.execute(f"COPY (SELECT 1) TO '{path}'")
 
 
 def test_cancelled_it_leaves_nothing_and_the_connection_works(tmp_path: Path) -> None:

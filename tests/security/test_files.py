@@ -76,19 +76,6 @@ def test_other_ways_to_files_stay_shut(sql: str, allowed: str, root: Path) -> No
         print(answer(sql.format(root), **access[allowed]))
 
 
-def test_without_the_argument_no_file_is_read(root: Path) -> None:
-    for access in ({}, {"files": []}, {"files": False}, {"service": True}):
-        with icesql.connect(**access) as connection:
-            for sql in (
-                "FROM read_csv('{}/x.csv')",
-                "FROM '{}/x.csv'",
-                "FROM parquet_scan('{}/x')",
-            ):
-                refused = icesql.AccessDeniedError if "service" in access else UnsupportedSqlError
-                with pytest.raises(refused):
-                    connection.execute(sql.format(root))
-
-
 def test_a_name_with_wildcards_is_found_as_it_is_written(root: Path) -> None:
     os.rename(root / "x.csv", root / "[x]*.csv")
     assert answer(f"SELECT * FROM '{root}/[x]*.csv'", files=[root]) == [(1,)]
@@ -101,13 +88,6 @@ def test_what_is_no_regular_file_is_not_opened(root: Path) -> None:
         for path in (root / "pipe.csv", root.parent / "zero.csv", root / "none.csv", root):
             with pytest.raises(StorageError, match="no such file"):
                 fetched(connection, "SELECT * FROM read_csv(?)", [str(path)])
-
-
-def test_files_are_of_the_local_engine(root: Path) -> None:
-    with icesql.connect(files=[root], engine="spark") as connection:
-        with pytest.raises(UnsupportedSqlError, match="local") as caught:
-            connection.execute(f"SELECT *\nFROM '{root}/x.csv'")
-        assert caught.value.line == 2
 
 
 Run = Callable[..., tuple[int, str, str]]
