@@ -125,7 +125,7 @@ def read_task(
 
 
 def register_spark(session: Any, **connect: Any) -> None:
-    """Let ``session.read.format("icesql")`` and ``readStream`` read Iceberg tables, without a jar.
+    """Let ``format("icesql")`` of a session read and write Iceberg tables, without a jar.
 
     ``connect`` says where names are looked up: ``catalog``, ``uri``, ``warehouse``, ``properties``,
     as in ``connect()``; it stays out of plans and logs. ``session`` is a SparkSession. Raises

@@ -1,5 +1,5 @@
-"""PySpark's data source: ``format("icesql")`` for batch, incremental and streaming reads.
+"""PySpark's data source: ``format("icesql")`` for reads and writes, in batches and as streams.
 
-In: options and filters of a Spark reader. Out: Arrow batches in Spark's workers. May import: engine
-and everything below it, and pyspark inside functions.
+In: options and filters of a Spark reader, or rows. Out: Arrow batches in Spark's workers, or
+snapshots. May import: modify and everything below it, and pyspark inside functions.
 """

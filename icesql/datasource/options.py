@@ -19,7 +19,7 @@ Source: Iceberg Java ``SparkReadOptions``.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -131,7 +131,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
                 raise ProgrammingError(f'option "{name}": {given[name]!r} is not a size') from error
     return ReadOptions(
         path=given["path"],
-        connect=_connect(given),
+        connect=connect_options(given),
         settings=settings,
         columns=_columns(given.get("columns")),
         branch=given.get("branch"),
@@ -145,7 +145,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         max_files=_limit(given, "max-files-per-batch"),
         max_rows=_limit(given, "max-rows-per-batch"),
         skipped=frozenset(each for each in ("overwrite", "delete") if _skips(given, each)),
-        push_filters=_flag("push-filters", given.get("push-filters", "false")),
+        push_filters=flag("push-filters", given.get("push-filters", "false")),
         given=frozenset(given),
     )
 
@@ -160,18 +160,24 @@ def _named(options: Mapping[str, str]) -> dict[str, str]:
         if name in _REFUSED:
             raise UnsupportedSqlError(f'option "{spelled}"', hint=_REFUSED[name])
         if name not in _KNOWN:
-            near = similar_names(name, _KNOWN)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(_KNOWN))}"
-            raise ProgrammingError(f'format("icesql") has no option "{spelled}"; {hint}')
+            raise unknown_option(spelled, _KNOWN)
         if name in _SKIPS:
-            name, text = _SKIPS[name], "skip" if _flag(name, text) else "fail"
+            name, text = _SKIPS[name], "skip" if flag(name, text) else "fail"
         name = _LIMITS.get(name, name)
         if given.setdefault(name, text) != text:
             raise ProgrammingError(f'option "{name}" is given twice, under two names')
     return given
 
 
-def _flag(name: str, text: str) -> bool:
+def unknown_option(spelled: str, known: Sequence[str]) -> ProgrammingError:
+    """The error for an option that is none of ``known``; its value may be a secret."""
+    near = similar_names(spelled.lower(), known)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
+    return ProgrammingError(f'format("icesql") has no option "{spelled}"; {hint}')
+
+
+def flag(name: str, text: str) -> bool:
+    """A switch. Raises ProgrammingError."""
     if text.lower() not in ("true", "false"):
         raise ProgrammingError(f'option "{name}": {text!r} is not true or false')
     return text.lower() == "true"
@@ -216,7 +222,8 @@ def _skips(given: Mapping[str, str], operation: str) -> bool:
     return text == "skip"
 
 
-def _connect(given: Mapping[str, str]) -> dict[str, str]:
+def connect_options(given: Mapping[str, str]) -> dict[str, str]:
+    """The arguments of ``open_catalog`` among options. Raises ProgrammingError for a password."""
     if "@" in given.get("uri", ""):
         raise ProgrammingError(
             'option "uri" with a password would show in plans; give it to register_spark(uri=…)'

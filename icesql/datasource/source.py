@@ -1,7 +1,7 @@
-"""``spark.read.format("icesql")`` and ``readStream``: a Python Data Source over scan tasks.
+"""``format("icesql")`` of PySpark's readers and writers: a Python Data Source over scan tasks.
 
 PySpark's classes are nested here, so that they travel by value to where icesql must be found; what
-they do is in ``planning`` and ``stream``. The options are those of ``options``.
+do is in ``batch_read``, ``stream_read`` and ``write``, which has the options of writers.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import icesql.errors
 from icesql.datasource.options import CONNECT
+from icesql.datasource.write import SessionFacts
 from icesql.engine.spark.releases import (
     OLDEST_WITH_SOURCES,
     register_source,
     require_release,
 )
-from icesql.engine.spark.session.required import require_pyspark
+from icesql.engine.spark.session.required import TIME_ZONE, require_pyspark
+from icesql.engine.spark.task_memory import memory_of
 from icesql.engine.spark.user_sessions import session_cache
+from icesql.engine.spark.worker import pack
+from icesql.engine.spark.writing.task_runs import speculates
 from icesql.errors import ProgrammingError
 
 if TYPE_CHECKING:
@@ -28,7 +32,7 @@ _CONNECT = (*CONNECT, "properties")
 
 
 def register(session: Any, **connect: Any) -> None:
-    """Let ``session.read.format("icesql")`` and ``readStream`` read Iceberg tables.
+    """Let ``format("icesql")`` of a session read and write Iceberg tables, also as streams.
 
     ``connect`` says where names are looked up, as in ``icesql.connect``: catalog, uri, warehouse,
     properties. It travels inside the source, not in options, so no plan or log shows it. Raises
@@ -48,8 +52,15 @@ def register(session: Any, **connect: Any) -> None:
     if "catalog" in chosen:
         chosen["name"] = chosen.pop("catalog")
     folder = str(Path(icesql.errors.__file__).resolve().parent.parent)
-    register_source(session, _data_source(_finder(folder), chosen))
+    source = _data_source(_finder(folder), chosen, pack(_facts(session)))
+    register_source(session, source)
     session_cache(session)["connect"] = given
+
+
+def _facts(session: Any) -> SessionFacts:
+    zone = str(session.conf.get(TIME_ZONE) or "UTC")
+    memory = memory_of(lambda name: session.conf.get(name, None))
+    return SessionFacts(memory, zone, speculates(session))
 
 
 def _finder(folder: str) -> Callable[[], None]:
@@ -83,11 +94,12 @@ def _planner(find: Callable[[], None]) -> Callable[[Callable[..., Any]], Callabl
     return planned
 
 
-def _data_source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
+def _data_source(find: Callable[[], None], connect: dict[str, Any], facts: bytes) -> Any:
     """The DataSource class."""
     from pyspark.sql.datasource import DataSource
 
     batch, stream, planned = _batch_reader(find), _stream_reader(find), _planner(find)
+    batch_writer, stream_writer = _writers(find)
 
     class IcesqlDataSource(DataSource):
         @classmethod
@@ -138,14 +150,61 @@ def _data_source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
 
         @planned
         def writer(self, schema: Any, overwrite: bool) -> Any:
-            from icesql.errors import UnsupportedSqlError
+            return batch_writer(self._write(schema, overwrite, streams=False))
 
-            raise UnsupportedSqlError('writing by format("icesql")', hint="icesql only reads")
-
+        @planned
         def streamWriter(self, schema: Any, overwrite: bool) -> Any:
-            return self.writer(schema, overwrite)
+            from icesql.engine.spark.releases import OLDEST_WITH_STREAM_WRITERS, require_release
+
+            require_release("writeStream", OLDEST_WITH_STREAM_WRITERS)
+            return stream_writer(self._write(schema, overwrite, streams=True))
+
+        def _write(self, schema: Any, overwrites: bool, *, streams: bool) -> bytes:
+            from icesql.datasource.write import planned
+
+            options = dict(self.options)
+            return planned(options, connect, schema, facts, overwrites=overwrites, streams=streams)
 
     return IcesqlDataSource
+
+
+def _writers(find: Callable[[], None]) -> tuple[Any, Any]:
+    """The classes of writers, of a batch and, from PySpark 4.1 on, of a stream."""
+    from pyspark.sql import datasource
+
+    planned = _planner(find)
+
+    class Message(datasource.WriterCommitMessage):
+        def __init__(self, report: bytes) -> None:
+            self.report = report
+
+    class Writer:
+        def __init__(self, plan: bytes) -> None:
+            self._plan = plan
+
+        @planned
+        def write(self, batches: Iterator[Any]) -> Message:
+            from icesql.datasource.write import write_rows
+
+            return Message(write_rows(self._plan, batches))
+
+        @planned
+        def commit(self, messages: list[Any], batch: int | None = None) -> None:
+            from icesql.datasource.write import commit_rows
+
+            commit_rows(self._plan, [each.report for each in messages], batch)
+
+        @planned
+        def abort(self, messages: list[Any], batch: int | None = None) -> None:
+            from icesql.datasource.write import abort_rows
+
+            abort_rows(self._plan, [None if each is None else each.report for each in messages])
+
+    class IcesqlWriter(Writer, datasource.DataSourceArrowWriter):
+        pass
+
+    of_streams = getattr(datasource, "DataSourceStreamArrowWriter", None)
+    return IcesqlWriter, of_streams and type("IcesqlStreamWriter", (Writer, of_streams), {})
 
 
 def _rows(find: Callable[[], None]) -> Callable[[Any], Iterator[Any]]:

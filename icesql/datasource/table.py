@@ -77,23 +77,14 @@ class ReadRequest(Struct, frozen=True):
 
         Raises TableNotFoundError, CatalogError.
         """
-        from icesql.catalog.open import open_catalog, open_table
+        from icesql.catalog.open import open_table
 
         name = self.options.path
         if "/" in name or name.endswith(".json"):
             return open_table(name, properties=self.connect.get("properties"))
-        parts = split_identifier(name)
-        try:
-            catalog = open_catalog(**self.connect)
-            return _load(catalog, parts)
-        except (TableNotFoundError, CatalogError) as error:
-            from icesql.catalog.configuration import configuration
-
-            # The first part may name another catalog of the user's configuration.
-            tried = isinstance(error, CatalogError) and self.connect
-            if tried or len(parts) < 3 or not configuration().catalog(parts[0]):
-                raise
-            return _load(open_catalog(parts[0]), parts[1:])
+        catalog, table = find_table(name, self.connect)
+        catalog.close()
+        return table
 
     def head(self, table: Table) -> Snapshot | None:
         """The newest snapshot of the option ``branch``, or of main; None before the first one.
@@ -233,16 +224,37 @@ class ReadRequest(Struct, frozen=True):
         return [CombinedScanTask(group, context) for group in pack_files(tasks, packing)]
 
 
-def _load(catalog: Catalog, parts: tuple[str, ...]) -> Table:
+def find_table(name: str, connect: Mapping[str, Any]) -> tuple[Catalog, Table]:
+    """The table "catalog.db.table" as it is now, and its catalog, to be closed.
+
+    Raises TableNotFoundError, CatalogError.
+    """
+    from icesql.catalog.open import open_catalog
+
+    parts = split_identifier(name)
+    try:
+        return _load(open_catalog(**connect), parts)
+    except (TableNotFoundError, CatalogError) as error:
+        from icesql.catalog.configuration import configuration
+
+        # The first part may name another catalog of the user's configuration.
+        tried = isinstance(error, CatalogError) and connect
+        if tried or len(parts) < 3 or not configuration().catalog(parts[0]):
+            raise
+        return _load(open_catalog(parts[0]), parts[1:])
+
+
+def _load(catalog: Catalog, parts: tuple[str, ...]) -> tuple[Catalog, Table]:
     try:
         try:
-            return catalog.load(parts)
+            return catalog, catalog.load(parts)
         except TableNotFoundError:
             if len(parts) < 2 or parts[0].lower() != catalog.name.lower():
                 raise
-            return catalog.load(parts[1:])
-    finally:
+            return catalog, catalog.load(parts[1:])
+    except BaseException:
         catalog.close()
+        raise
 
 
 def _find(scan: TableScan, name: str) -> NestedField | None:

@@ -26,6 +26,7 @@ from icesql.storage.new_file import check_writable
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
+    from icesql.config import Settings
     from icesql.scan.table_scan import TableScan
 
 _BRANCH: Final = "branch_"
@@ -42,7 +43,7 @@ def find_target(name: TableName, services: StatementServices) -> tuple[Catalog, 
     """
     catalog, table, branch = find_named(name, services)
     check_writable(table.storage)
-    return catalog, table, _of_session(table, services) if branch is None else branch
+    return catalog, table, wap_branch(table, services.query.settings) if branch is None else branch
 
 
 def find_named(name: TableName, services: StatementServices) -> tuple[Catalog, Table, str | None]:
@@ -64,7 +65,7 @@ def find_named(name: TableName, services: StatementServices) -> tuple[Catalog, T
                 raise
             catalog, table = services.query.wait_for(lambda: table_to_change(names, parts))
         if branch is not None:
-            _check_branch(table, branch)
+            check_branch(table, branch)
     return catalog, table, branch
 
 
@@ -77,7 +78,8 @@ def with_branch(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
     return ((*before, table), branch) if table and at and branch else (parts, None)
 
 
-def _check_branch(table: Table, branch: str) -> None:
+def check_branch(table: Table, branch: str) -> None:
+    """Raise ProgrammingError for a tag, SnapshotNotFoundError for a branch that is not there."""
     refs = table.metadata.refs
     ref = refs.get(branch)
     if ref is not None and ref.kind == "tag":
@@ -92,9 +94,8 @@ def _check_branch(table: Table, branch: str) -> None:
         )
 
 
-def _of_session(table: Table, services: StatementServices) -> Branch:
+def wap_branch(table: Table, settings: Settings) -> Branch:
     """Where write-audit-publish leads rows that the statement gives no branch."""
-    settings = services.query.settings
     if settings.wap_id is None and settings.wap_branch is None:
         return MAIN
     if table.metadata.properties.get(_WAP, "false").lower() != "true":
@@ -113,7 +114,7 @@ def as_staged(done: Modified, name: TableName | None, services: StatementService
     if name is None or (settings.wap_id is None and settings.wap_branch is None):
         return done
     _, table, branch = find_named(name, services)
-    to = MAIN if branch is not None else _of_session(table, services)
+    to = MAIN if branch is not None else wap_branch(table, services.query.settings)
     if to == MAIN:
         return done
     if isinstance(to, Staged):

@@ -18,6 +18,7 @@ OLDEST: Final = (3, 5)
 # The Python data sources that format("icesql") is one of came with it.
 OLDEST_WITH_SOURCES: Final = (4, 0)
 OLDEST_WITH_FILTERS: Final = (4, 1)
+OLDEST_WITH_STREAM_WRITERS: Final = (4, 1)
 # What icesql's SQL has of Spark's, and older releases lack.
 WITH_LISTAGG: Final = (4, 0)
 WITH_FILTERED_WINDOWS: Final = (4, 2)
@@ -219,7 +220,8 @@ def register_source(session: Any, source: type) -> None:
     """Register a Python data source in a session, in place of an earlier one of its name.
 
     Spark looks for another source of that name in the thread's active session, not in the one that
-    registers, so the session is the active one meanwhile.
+    registers, so the session is the active one meanwhile; and so it does for that of a write, so
+    that it stays the active one where the thread had none.
     """
     java = getattr(session, "_jsparkSession", None)
     if java is None:
@@ -234,8 +236,6 @@ def register_source(session: Any, source: type) -> None:
     finally:
         if before.isDefined():
             sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()
 
 
 # ---------------------------------------------------------------------------- Spark Connect

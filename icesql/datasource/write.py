@@ -1,0 +1,393 @@
+"""A DataFrame or a stream into a table: planned and committed by the driver, written in tasks.
+
+    both           path · catalog, uri, warehouse · branch · merge-schema (mergeSchema)
+                   snapshot-property.NAME: keys of the snapshot's summary
+    batch          wap-id · overwrite-mode: static (default) or dynamic, with mode("overwrite")
+    stream         txn-app-id: who writes; with the number of the batch each row comes once
+
+The planning process, the workers and the committing process share nothing but the bytes that Spark
+carries. Spark aborts after a commit that failed, too: what a commit was given is its own to remove.
+Source: Iceberg Java ``SparkWriteOptions``, ``SparkWrite`` (the keys of a stream's snapshots).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from icesql.catalog.table import table_from_metadata
+from icesql.commit.append import commit_files
+from icesql.commit.files import FileChanges
+from icesql.commit.schema_change import as_it_is
+from icesql.commit.snapshots.branches import Branch, branch_head
+from icesql.config import Settings
+from icesql.context import QueryContext
+from icesql.datasource.options import (
+    CONNECT,
+    connect_options,
+    flag,
+    split_identifier,
+    unknown_option,
+)
+from icesql.datasource.table import find_table
+from icesql.engine.result_schema import ResultColumn, ResultType, arrow_schema
+from icesql.engine.spark.task_memory import TaskMemory
+from icesql.engine.spark.text.plan_check import declared_columns
+from icesql.engine.spark.types import declared_batch
+from icesql.engine.spark.worker import pack, unpack
+from icesql.engine.spark.writing.job import WriteJob, is_repeated, task_numbers, worker_query
+from icesql.errors import ProgrammingError, UnsupportedSqlError, UnsupportedTableError
+from icesql.iceberg import types as t
+from icesql.modify.insert import column_sources, insert_evolution
+from icesql.modify.modified import SUMMARY
+from icesql.modify.overwrite import overwrite
+from icesql.modify.targets import check_branch, wap_branch
+from icesql.scan.incremental import ancestors
+from icesql.sql.writes.statements import Insert, TableName
+from icesql.storage.uncommitted import Uncommitted
+from icesql.write.write_task import WriteTask, write_task_for
+from icesql.write.written import Written, reported, types_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icesql.catalog.table import Catalog, Table
+    from icesql.iceberg.metadata.snapshot import Snapshot
+
+_PROPERTY: Final = "snapshot-property."
+_BATCH: Final = ("wap-id", "overwrite-mode")
+_STREAM: Final = ("txn-app-id",)
+_KNOWN: Final = ("path", *CONNECT, "branch", "merge-schema", *_BATCH, *_STREAM)
+_SPELLED: Final = {"mergeschema": "merge-schema"}
+# Spark's own, and Iceberg's for what is done anyhow.
+_WITHOUT_EFFECT: Final = ("checkpointlocation", "fanout-enabled", "check-ordering")
+_APP: Final = "spark.sql.streaming.queryId"
+_EPOCH: Final = "spark.sql.streaming.epochId"
+_QUERY: Final = "icesql.stream-query-id"
+_QUERY_PROPERTY: Final = "sql.streaming.queryId"
+_ZONE_PROPERTY: Final = "spark.sql.session.timeZone"
+
+
+class SessionFacts(Struct, frozen=True):
+    """Facts of the session that registered the source, which its processes cannot ask."""
+
+    memory: TaskMemory
+    zone: str
+    speculates: bool
+
+
+class WriteOptions(Struct, frozen=True):
+    """The options of one ``save()`` or ``start()``; "" and None for what was not given."""
+
+    path: str
+    connect: Mapping[str, str]
+    branch: str | None = None
+    wap_id: str | None = None
+    dynamic: bool = False
+    merges: bool = False
+    app_id: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def write_options(options: Mapping[str, str], *, overwrites: bool, streams: bool) -> WriteOptions:
+    """Options of any case as values. Raises ProgrammingError, which shows no value."""
+    given, properties = dict[str, str](), dict[str, str]()
+    for spelled, text in options.items():
+        name = _SPELLED.get(spelled.lower(), spelled.lower())
+        if name.startswith(_PROPERTY):
+            properties[name.removeprefix(_PROPERTY)] = text
+        elif name not in _WITHOUT_EFFECT:
+            if name not in _KNOWN:
+                raise unknown_option(spelled, _KNOWN)
+            given[name] = text
+    for name in _BATCH if streams else _STREAM:
+        if name in given:
+            where = "write, not for writeStream" if streams else "writeStream, not for write"
+            raise ProgrammingError(f'option "{name}" is for {where}')
+    if not given.get("path"):
+        raise ProgrammingError('save() needs a table: "catalog.db.table"')
+    if streams and not given.get("txn-app-id"):
+        raise ProgrammingError(
+            'a stream needs option("txn-app-id", …), a name that no other stream has: by it and '
+            "the number of a batch icesql knows what is in the table already"
+        )
+    if "branch" in given and "wap-id" in given:
+        raise ProgrammingError("give only one of branch and wap-id")
+    mode = given.get("overwrite-mode", "static").lower()
+    if mode not in ("static", "dynamic") or ("overwrite-mode" in given and not overwrites):
+        raise ProgrammingError(
+            'option "overwrite-mode" is static or dynamic, and for mode("overwrite")'
+        )
+    return WriteOptions(
+        given["path"],
+        connect_options(given),
+        given.get("branch"),
+        given.get("wap-id"),
+        mode == "dynamic",
+        flag("merge-schema", given.get("merge-schema", "false")),
+        given.get("txn-app-id", ""),
+        properties,
+    )
+
+
+class FrameWrite(Struct, frozen=True):
+    """A planned write. ``connect`` may hold credentials and shows nothing."""
+
+    options: WriteOptions
+    connect: Mapping[str, Any]
+    overwrites: bool
+    session: SessionFacts
+    task: WriteTask
+    columns: tuple[ResultColumn, ...]
+    # The metadata that the files are written for.
+    location: str
+
+    def __repr__(self) -> str:
+        return "FrameWrite()"
+
+
+class Report(Struct, frozen=True):
+    """The files of a task, and its plan: that of a stream's batch is planned again to commit."""
+
+    written: bytes
+    repeated: bool
+    mark: str
+    location: str
+    query_id: str = ""
+
+
+_REPORTS: Final = msgspec.msgpack.Decoder(Report)
+
+
+def plan_write(
+    options: WriteOptions,
+    connect: Mapping[str, Any],
+    schema: Any,
+    session: SessionFacts,
+    *,
+    overwrites: bool,
+) -> FrameWrite:
+    """Plan to write rows of a StructType of PySpark, by the names of their columns.
+
+    Raises what INSERT … BY NAME raises before it reads a row.
+    """
+    connect = {**connect, **options.connect}
+    if "/" in options.path or options.path.endswith(".json"):
+        raise UnsupportedTableError(
+            f"writing to {options.path}: no catalog says which of its metadata files is the "
+            "current one"
+        )
+    catalog, table = find_table(options.path, connect)
+    try:
+        table = as_it_is(catalog, table)
+        location = table.metadata_location
+        _branch(options, table)
+        names = [each.name for each in schema.fields]
+        fields = table.metadata.schema.find_column
+        columns = tuple(
+            each if (own := fields(each.name)) is None
+            else ResultColumn(each.name, _carried(each.type, own.type, each.name))
+            for each in declared_columns(schema, names)
+        )  # fmt: skip
+        statement = _statement(options, overwrites=overwrites)
+        evolution = insert_evolution(statement, table, columns)
+        if evolution is not None:
+            table, _ = evolution.planned(table, QueryContext())
+        sources = column_sources(statement, table.metadata.schema, names)
+        task = write_task_for(table.metadata, table.storage, sources, zone=session.zone)
+        task.assignment.check(arrow_schema(columns))
+    finally:
+        catalog.close()
+    return FrameWrite(options, connect, overwrites, session, task, columns, location)
+
+
+def _statement(options: WriteOptions, *, overwrites: bool) -> Insert:
+    """The statement that would do the same with a query of these rows."""
+    table = TableName(split_identifier(options.path))
+    query: Any = None
+    return Insert(table, query, by_name=True, overwrite=overwrites, evolves=options.merges)
+
+
+def _branch(options: WriteOptions, table: Table) -> Branch:
+    """Where rows go. Raises SnapshotNotFoundError, ProgrammingError."""
+    if options.branch is not None:
+        check_branch(table, options.branch)
+        return options.branch
+    branch = wap_branch(table, replace(Settings(), wap_id=options.wap_id))
+    if options.wap_id is not None and isinstance(branch, str):
+        raise ProgrammingError(
+            f'option "wap-id": {table.name} has not write.wap.enabled = true, so all would see the '
+            "rows"
+        )
+    return branch
+
+
+def _carried(given: ResultType, own: t.IcebergType, name: str) -> ResultType:
+    """The type of values that Spark has no type for, which are read as numbers, too."""
+    match own, given.kind:
+        case t.VariantType(), "varchar":
+            raise UnsupportedSqlError(f'writing the column "{name}" (variant) from a DataFrame')
+        case t.TimeType(), "bigint":
+            return ResultType("time")
+        case t.TimestampNanoType(), "bigint":
+            return ResultType("timestamp_ns")
+        case t.TimestamptzNanoType(), "bigint":
+            return ResultType("timestamptz_ns")
+        case t.StructType(fields), "struct":
+            types = {each.name.lower(): each.type for each in fields}
+        case ((t.ListType() | t.MapType()), ("list" | "map")):
+            types = {each.name: each.type for each in t.children(own)}
+        case _:
+            return given
+    children = tuple(
+        (each, kind if (type := types.get(each.lower())) is None else _carried(kind, type, name))
+        for each, kind in given.children
+    )
+    return replace(given, children=children)
+
+
+# ------------------------------------------------------------------ in the tasks
+
+
+def write_rows(packed: bytes, batches: Iterable[pa.RecordBatch]) -> bytes:
+    """Write the rows of a Spark partition; if that fails, no file is left."""
+    from pyspark import TaskContext
+
+    plan: FrameWrite = unpack(packed)
+    rows = iter(batches)
+    first = next(rows, None)
+    begun = () if first is None else (first,)
+    context = TaskContext.get()
+    said = None if context is None else context.getLocalProperty(_ZONE_PROPERTY)
+    # Instants come in the session's time zone, as it is now.
+    zones = [getattr(each.type, "tz", None) for batch in begun for each in batch.schema]
+    zone = next(filter(None, (*zones, said)), plan.session.zone)
+    task = replace(plan.task, assignment=replace(plan.task.assignment, zone=zone))
+    declared = (declared_batch(each, plan.columns) for each in chain(begun, rows))
+    written = WriteJob(task)(
+        declared, arrow_schema(plan.columns), worker_query(plan.session.memory), task_numbers()
+    )
+    query_id = "" if context is None else context.getLocalProperty(_QUERY_PROPERTY) or ""
+    report = Report(written, is_repeated(), task.operation, plan.location, query_id)
+    return msgspec.msgpack.encode(report)
+
+
+# ------------------------------------------------------------------ the commit
+
+
+class _Delivered(Exception):
+    """The table has the batch already."""
+
+
+def commit_rows(packed: bytes, reports: Sequence[bytes], batch: int | None = None) -> None:
+    """Commit what all tasks wrote, in one snapshot; ``batch`` is the number of a stream's.
+
+    Raises what a commit does. Where nobody can know whether it was applied its files stay, else a
+    failed one leaves none.
+    """
+    plan: FrameWrite = unpack(packed)
+    options, made = plan.options, [_REPORTS.decode(each) for each in reports]
+    mark, location = made[0].mark, made[0].location
+    with Uncommitted(plan.task.storage, plan.task.locations.folder, mark) as new:
+        new.lost = True  # as long as it is not known what there is
+        catalog, table = find_table(options.path, plan.connect)
+        try:
+            found = table
+            if table.metadata_location != location:
+                properties = table.storage.properties
+                planned = table_from_metadata(table.identifier, location, properties=properties)
+                found = replace(
+                    table, metadata=planned.metadata, metadata_location=location, document=None
+                )
+            new.lost = False
+            described = ((each.written, each.repeated or plan.session.speculates) for each in made)
+            written = Written.of(reported(described, types_of(found.metadata), new))
+            _commit(plan, catalog, found, written, new, made[0].query_id, batch)
+        except _Delivered:
+            return
+        finally:
+            catalog.close()
+
+
+def _commit(
+    plan: FrameWrite,
+    catalog: Catalog,
+    table: Table,
+    written: Written,
+    new: Uncommitted,
+    query_id: str,
+    batch: int | None,
+) -> None:
+    options, summary = plan.options, dict(plan.options.properties)
+    statement, branch = _statement(options, overwrites=plan.overwrites), _branch(options, table)
+    if batch is not None:
+        summary |= {_APP: options.app_id, _EPOCH: str(batch), _QUERY: query_id}
+
+    def check(base: Table, head: Snapshot | None, _: QueryContext) -> None:
+        if batch is not None:
+            _check_new(base, head, options.app_id, query_id, batch)
+
+    if plan.overwrites:
+        check(table, branch_head(table.metadata, branch)[1], QueryContext())
+    mode = "dynamic" if options.dynamic else "static"
+    query = QueryContext(replace(Settings(), partition_overwrite_mode=mode), summary=summary)
+    evolution = insert_evolution(statement, table, plan.columns)
+    change = None if evolution is None else evolution.planned(table, query)[1]
+    new.hand_over()
+    if plan.overwrites:
+        services = cast("Any", SimpleNamespace(query=query))
+        overwrite(statement, (catalog, table, branch), (), written.files, (), services, change)
+        return
+    changes = FileChanges(
+        "append", written.files, branch=branch, summary=SUMMARY, rows=written.rows, schema=change
+    )
+    commit_files(catalog, table, changes, query, validate=check)
+
+
+def _check_new(table: Table, head: Snapshot | None, app_id: str, query_id: str, batch: int) -> None:
+    """Raise _Delivered for a batch that a snapshot in the history of ``head`` has."""
+    for each in reversed(ancestors(table, head)):
+        if each.summary.get(_APP) != app_id:
+            continue
+        if query_id and each.summary.get(_QUERY, query_id) != query_id:
+            raise ProgrammingError(
+                f'a stream with another checkpoint wrote to {table.name} as "{app_id}", whose '
+                "batches have the same numbers; give this one another txn-app-id"
+            )
+        if int(each.summary.get(_EPOCH, -1)) >= batch:
+            raise _Delivered
+        return
+
+
+def abort_rows(packed: bytes, reports: Sequence[bytes | None]) -> None:
+    """Remove what the tasks of a job wrote of which some failed.
+
+    If none did, a commit failed, which has removed its files, or must not.
+    """
+    plan: FrameWrite = unpack(packed)
+    if None not in reports:
+        return
+    marks = {_REPORTS.decode(each).mark for each in reports if each is not None}
+    for mark in marks or {plan.task.operation}:
+        with Uncommitted(plan.task.storage, plan.task.locations.folder, mark) as new:
+            new.lost = True
+
+
+def planned(
+    options: Mapping[str, str],
+    connect: Mapping[str, Any],
+    schema: Any,
+    session: bytes,
+    *,
+    overwrites: bool,
+    streams: bool,
+) -> bytes:
+    """A write as bytes, for whoever has no icesql yet."""
+    chosen = write_options(options, overwrites=overwrites, streams=streams)
+    return pack(plan_write(chosen, connect, schema, unpack(session), overwrites=overwrites))
