@@ -52,14 +52,3 @@ def test_no_data_file_is_opened(
     assert con.execute(f"SELECT count(*) FROM s.t WHERE {condition}").fetchone() == (0,)
     told = con.execute("SELECT operation FROM s.t.snapshots").fetchall()
     assert told == [("append",), ("delete",)][: 1 + (count > 0)]
-
-
-@pytest.mark.parametrize("dialect", ["spark", "trino", "snowflake"])
-def test_in_other_spellings(catalog: dict[str, Any], con: icesql.Connection, dialect: str) -> None:
-    filled(con)
-    for each in data_files(catalog)[:2]:
-        each.unlink()
-    with icesql.connect(**catalog, dialect=dialect) as other:
-        assert other.execute("DELETE FROM s.t WHERE p IN ('a', 'b')").rowcount == 20
-        assert other.execute("DELETE FROM s.t WHERE p = 'c' AND coalesce(x, 0) < 25").rowcount == 6
-    assert con.execute("SELECT i FROM s.t ORDER BY i").fetchall() == [(i,) for i in range(25, 29)]

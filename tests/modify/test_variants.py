@@ -73,18 +73,6 @@ def test_variants_stay_as_they_are(con: icesql.Connection, mode: str) -> None:
     assert [str(each) for each in found[0]] == ["1", "2020-02-29", "DATE", "DATE", "VARIANT"]
 
 
-def test_variants_of_json_text_and_the_copy_of_a_table(con: icesql.Connection) -> None:
-    made(con, "copy-on-write")
-    con.execute("CREATE TABLE s.u LIKE s.t")
-    con.execute("INSERT INTO s.u SELECT * FROM s.t")
-    assert con.execute("SELECT * FROM s.u ORDER BY id").fetchall() == [FIRST, SECOND, THIRD]
-    con.execute(
-        "CREATE TABLE s.w TBLPROPERTIES ('format-version' = '3') AS SELECT {'a': 1}::VARIANT AS v"
-    )
-    assert con.execute("SELECT v FROM s.w").fetchall() == [('{"a":1}',)]
-    assert "VARIANT" in con.execute("SHOW CREATE TABLE s.w").fetchall()[0][0]
-
-
 def test_geometries(con: icesql.Connection) -> None:
     con.execute(
         "CREATE TABLE s.t (id INT, g GEOMETRY, h GEOGRAPHY) TBLPROPERTIES ('format-version' = '3')"
