@@ -98,6 +98,20 @@ def assert_plain(text: str) -> None:
         assert sign not in text, text
 
 
+def test_a_worker_that_lacks_a_package_names_the_setting(spark_here: None) -> None:
+    from pyspark.errors import PySparkException
+
+    said = (
+        'Job aborted.\nTraceback (most recent call last):\n  File "x.py", line 1, in read\n'
+        "ModuleNotFoundError: No module named 'msgspec'\n"
+    )
+    error = translate(PySparkException(said), MARK, cancelled=False)
+    assert type(error) is icesql.OperationalError
+    assert_plain(str(error))
+    assert "No module named 'msgspec': it is missing" in str(error)
+    assert "PYSPARK_PYTHON" in str(error)
+
+
 JAVA = """An error occurred while calling o1287.getResult.
 : org.apache.spark.SparkException: {first}
 \tat org.apache.spark.security.SocketAuthServer.getResult(SocketAuthServer.scala:98)

@@ -149,6 +149,11 @@ def translate(
         return QueryCancelledError("the query was cancelled")
     if of_text and condition is not None and not condition.startswith("INTERNAL_ERROR"):
         return refusal_of_text(error)
+    if brief.startswith("ModuleNotFoundError"):
+        brief += (
+            ": it is missing in the Python of a worker; install icesql there, or name a Python "
+            "that has it in PYSPARK_PYTHON"
+        )
     return OperationalError(f"Spark failed: {brief}")
 
 
