@@ -8,7 +8,7 @@ import random
 from tests.writer.columns import Columns, primitive_paths
 from tests.writer.model import DataFile, DeleteFile, Model, partition_key, path_to
 from tests.writer.partition_values import apply
-from tests.writer.table import TableWriter
+from tests.writer.table import TableWriter, only_fields
 from tests.writer.values import random_value
 
 FORMATS = ("parquet", "parquet", "parquet", "avro", "orc")
@@ -292,14 +292,15 @@ class History:
             values = (None,) * len(self.writer.specs[spec_id]["fields"])
         rows = [
             _named(
-                _only(self._fields, ids), _nested(self._fields, dict(zip(ids, key, strict=True)))
+                only_fields(self._fields, ids),
+                _nested(self._fields, dict(zip(ids, key, strict=True))),
             )
             for key in keys
         ]
         written = self.writer.equality_deletes(
             rows,
             list(ids),
-            format=self._format(_only(self._fields, ids), keys),
+            format=self._format(only_fields(self._fields, ids), keys),
             partition=values,
             spec_id=spec_id,
         )
@@ -418,25 +419,13 @@ def _struct_paths(fields):
                 yield [each, *path]
 
 
-def _only(fields, ids):
-    kept = []
-    for each in fields:
-        if each["id"] in ids:
-            kept.append(each)
-        elif isinstance(each["type"], dict) and each["type"]["type"] == "struct":
-            children = _only(each["type"]["fields"], ids)
-            if children:
-                kept.append({**each, "type": {**each["type"], "fields": children}})
-    return kept
-
-
 def _nested(fields, values):
     """The value tree that holds ``values`` (by id) inside the structs of ``fields``."""
     return {
         each["id"]: values[each["id"]]
         if each["id"] in values
         else _nested(each["type"]["fields"], values)
-        for each in _only(fields, set(values))
+        for each in only_fields(fields, set(values))
     }
 
 

@@ -260,7 +260,7 @@ class TableWriter:
         self, rows, equality_ids, *, fields=None, format="parquet", partition=(), spec_id=None
     ):
         """An equality delete file; rows hold the columns of ``equality_ids``."""
-        fields = _only(fields or self.schema["fields"], equality_ids)
+        fields = only_fields(fields or self.schema["fields"], equality_ids)
         if isinstance(rows, pa.Table):
             table = rows
         else:
@@ -637,14 +637,14 @@ def _total_order(value):
     return (value, math.copysign(1, value)) if isinstance(value, float) else value
 
 
-def _only(fields, wanted):
+def only_fields(fields, wanted):
     """The fields with these ids, children inside the structs they are in."""
     kept = []
     for each in fields:
         if each["id"] in wanted:
             kept.append(each)
         elif isinstance(each["type"], dict) and each["type"]["type"] == "struct":
-            children = _only(each["type"]["fields"], wanted)
+            children = only_fields(each["type"]["fields"], wanted)
             if children:
                 kept.append({**each, "type": {**each["type"], "fields": children}})
     return kept

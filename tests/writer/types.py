@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -27,6 +29,8 @@ PRIMITIVES = {
     "geography": pa.binary(),
     "unknown": pa.null(),
 }
+# Avro's schemas of the types that need no name of their own.
+AVRO_TYPES = json.loads(Path(__file__).with_name("avro_types.json").read_text())
 
 
 def decimal_of(type_):
@@ -131,40 +135,9 @@ def avro_type(type_, name):
             }
         if fixed_of(type_):
             return {"type": "fixed", "name": f"fixed_{name}", "size": fixed_of(type_)}
-        return {
-            "boolean": "boolean",
-            "int": "int",
-            "long": "long",
-            "float": "float",
-            "double": "double",
-            "string": "string",
-            "binary": "bytes",
-            "geometry": "bytes",
-            "geography": "bytes",
-            "date": {"type": "int", "logicalType": "date"},
-            "time": {"type": "long", "logicalType": "time-micros"},
-            "timestamp": {
-                "type": "long",
-                "logicalType": "timestamp-micros",
-                "adjust-to-utc": False,
-            },
-            "timestamptz": {
-                "type": "long",
-                "logicalType": "timestamp-micros",
-                "adjust-to-utc": True,
-            },
-            "timestamp_ns": {
-                "type": "long",
-                "logicalType": "timestamp-nanos",
-                "adjust-to-utc": False,
-            },
-            "timestamptz_ns": {
-                "type": "long",
-                "logicalType": "timestamp-nanos",
-                "adjust-to-utc": True,
-            },
-            "uuid": {"type": "fixed", "name": f"uuid_{name}", "size": 16, "logicalType": "uuid"},
-        }[type_]
+        if type_ == "uuid":
+            return {"type": "fixed", "name": f"uuid_{name}", "size": 16, "logicalType": "uuid"}
+        return AVRO_TYPES[type_]
     match type_["type"]:
         case "struct":
             return avro_record(type_["fields"], f"r{name}")
