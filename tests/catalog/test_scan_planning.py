@@ -17,12 +17,12 @@ from icesql.errors import (
     CatalogError,
     CorruptFileError,
     QueryCancelledError,
-    UnsupportedTableError,
 )
 from tests.catalog.planning_server import PlanningServer
 from tests.catalog.rest_server import ORDERS, rest
 from tests.property.test_histories import problems
 from tests.rows import rows_of
+from tests.scenes import Scene, Session, scenes
 from tests.sessions import fetched
 from tests.waits import wait_until
 from tests.writer.history import History
@@ -81,36 +81,77 @@ def test_rows_are_those_of_ones_own_planning(
     assert not planner.cancelled
 
 
-def test_the_request_says_what_is_read(planner: PlanningServer) -> None:
-    with connected(planner) as connection:
-        sql = "SELECT id FROM shop.orders VERSION AS OF 'opening' WHERE region = 'eu' AND id < 20"
-        fetched(connection, sql)
-        fetched(connection, "SELECT * FROM shop.orders")
-    asked, whole = planner.planned
-    # Nothing is chosen of all columns: Java's server knows lists of variants by no name.
-    assert "select" not in whole
-    assert asked["use-snapshot-schema"] is False
-    assert asked["case-sensitive"] is True
-    assert set(asked["select"]) == {"id", "region"}
-    assert asked["filter"] == {
-        "type": "and",
-        "left": {"type": "eq", "term": "region", "value": "eu"},
-        "right": {"type": "lt", "term": "id", "value": 20},
-    }
-    assert not any(method == "GET" and "/plan" in path for method, path, _, _ in planner.asked)
+class Planned(Session):
+    """A connection to a catalog that plans its scans."""
+
+    def __init__(self, server: PlanningServer) -> None:
+        super().__init__(None)
+        self.server = server
+
+    def connect(self, *words: str) -> None:
+        """Connect with these properties."""
+        self.con = connected(self.server, **dict(each.split("=") for each in words))
+
+    def close(self) -> None:
+        if self.con is not None:
+            self.con.close()
+
+    def later(self, times: str) -> None:
+        """A plan is ready when it was asked for so many times."""
+        self.server.later = int(times)
+
+    def page(self, tasks: str) -> None:
+        self.server.page = int(tasks)
+
+    def table(self, text: str) -> None:
+        self.server.tables[ORDERS] |= json.loads(text)
+
+    def location(self, place: str) -> None:
+        self.server.tables[ORDERS]["metadata"]["location"] = place
+
+    def config(self, text: str) -> None:
+        self.server.config |= json.loads(text)
+
+    def answers(self, text: str) -> None:
+        """Further members of each answer."""
+        own = json.loads(text)
+        self.server.change = lambda answer: answer | own
+
+    def residuals(self, text: str) -> None:
+        """The filter that is left for the rows of each file."""
+
+        def change(answer: dict[str, Any]) -> None:
+            for task in answer["file-scan-tasks"]:
+                task["residual-filter"] = json.loads(text)
+
+        self.server.change = change
+
+    def planned(self, count: str) -> None:
+        assert len(self.server.planned) == int(count)
+
+    def request(self, name: str, text: str = "") -> None:
+        """What the last request for a plan says, nothing if it is empty; columns in order."""
+        found = self.server.planned[-1]
+        if text:
+            value = found[name]
+            assert (sorted(value) if isinstance(value, list) else value) == json.loads(text)
+        assert (name in found) == bool(text)
+
+    def never_polls(self) -> None:
+        assert not any(way == "GET" and "/plan" in path for way, path, _, _ in self.server.asked)
+
+    def lacks(self, text: str) -> None:
+        """What begins no line of the answer."""
+        assert not any(str(line).strip().startswith(text) for (line,) in self.answer)
+
+    def cancelled(self) -> None:
+        wait_until(lambda: self.server.cancelled)
 
 
-def test_explain_says_that_the_catalog_planned(planner: PlanningServer) -> None:
-    planner.later, planner.page = 1, 1
-    with connected(planner) as connection:
-        lines = fetched(connection, "EXPLAIN SELECT * FROM shop.orders")
-    told = [line.strip() for (line,) in lines]
-    files = next(line for line in told if line.startswith("data files:"))
-    count = int(files.split()[2])
-    assert files == f"data files: {count} to read"
-    # One to plan, one to poll, one for each further page.
-    assert f"planned by: the catalog ({count + 1} requests, asynchronously)" in told
-    assert not any(line.startswith("manifests:") for line in told)
+@scenes(__file__, "scan_planning.scenes")
+def test_what_the_catalog_plans(scene: Scene, planner: PlanningServer) -> None:
+    with closing(Planned(planner)) as planned:
+        planned.play(scene)
 
 
 def test_a_limit_asks_for_no_more_pages_than_it_takes(planner: PlanningServer) -> None:
@@ -141,59 +182,7 @@ def test_deletes_apply_to_the_files_that_the_catalog_says(tmp_path: Path, seed: 
 # ---------------------------------------------------------------------- who plans
 
 
-@pytest.mark.parametrize(
-    ("catalog", "table", "planned"),
-    [
-        (None, None, False),
-        ("server", None, True),
-        ("SERVER", "client", False),
-        (None, "server", True),
-        ("client", "server", True),
-    ],
-)
-def test_the_word_of_the_server_about_a_table_counts_first(
-    planner: PlanningServer, catalog: str | None, table: str | None, planned: bool
-) -> None:
-    planner.config["overrides"].clear()
-    if table is not None:
-        planner.tables[ORDERS]["config"] = {"scan-planning-mode": table}
-    with connected(planner, **({"scan-planning-mode": catalog} if catalog else {})) as connection:
-        assert fetched(connection, "SELECT count(*) FROM shop.orders") == [(39,)]
-    assert bool(planner.planned) is planned
-
-
-def test_a_server_without_the_endpoint_and_a_mode_of_no_meaning_are_told(
-    planner: PlanningServer,
-) -> None:
-    planner.tables[ORDERS]["config"] = {"scan-planning-mode": "sometimes"}
-    refused(planner, CatalogError, "'sometimes', not client or server")
-    planner.tables[ORDERS]["config"] = {}
-    planner.config["endpoints"] = ["GET /v1/{prefix}/namespaces"]
-    refused(planner, CatalogError, "planTableScan")
-
-
-@pytest.mark.parametrize("column", ["_last_updated_sequence_number", "_snapshot_id"])
-def test_what_a_plan_has_no_values_for_is_refused_by_name(
-    planner: PlanningServer, column: str
-) -> None:
-    told = f"{column}.* where the catalog plans the scans"
-    refused(planner, UnsupportedTableError, told, f"SELECT {column} FROM shop.orders")
-
-
-def test_full_verification_is_refused(planner: PlanningServer) -> None:
-    with connected(planner) as connection:
-        connection.execute("SET verify = 'full'")
-        with pytest.raises(UnsupportedTableError, match="verify = full where the catalog plans"):
-            connection.execute("SELECT * FROM shop.orders")
-
-
 # ---------------------------------------------------------------------- a stranger's words
-
-
-def test_a_plan_that_restricts_what_may_be_read_is_refused_by_name(planner: PlanningServer) -> None:
-    restricted = {"read-restrictions": {"required-row-filter": {"type": "eq"}}}
-    planner.change = lambda answer: answer | restricted
-    refused(planner, UnsupportedTableError, r"restrictions.*required-row-filter\), which")
 
 
 @rows_of(__file__, "contradictions_of_a_plan.tsv", "task", "file", "deletes", "told")
@@ -221,29 +210,6 @@ def test_an_answer_that_is_no_plan_is_told(
     own = json.loads(members)
     planner.change = lambda answer: answer | own if how == "with" else own
     refused(planner, CatalogError, told)
-
-
-def test_a_filter_of_the_catalogs_own_is_refused(planner: PlanningServer) -> None:
-    """Rows that a policy hides: reading them anyway, or hiding what was asked for, is wrong."""
-    hidden = {"type": "eq", "term": "region", "value": "eu"}
-
-    def change(answer: dict[str, Any]) -> None:
-        for task in answer["file-scan-tasks"]:
-            task["residual-filter"] = hidden
-
-    planner.change = change
-    with connected(planner) as connection:
-        with pytest.raises(UnsupportedTableError, match="a filter of the catalog's own"):
-            connection.execute("SELECT * FROM shop.orders")
-        # It says no more than the query does.
-        sql = "SELECT count(*) FROM shop.orders WHERE region = 'eu' AND id > 0"
-        assert fetched(connection, sql) != [(0,)]
-
-
-def test_a_file_of_this_machine_is_not_read_for_a_remote_table(planner: PlanningServer) -> None:
-    planner.tables[ORDERS]["metadata"]["location"] = "s3://bucket/orders"
-    keys = {"s3.region": "x", "s3.access-key-id": "a", "s3.secret-access-key": "b"}
-    refused(planner, CorruptFileError, "is on this machine, the table is not", **keys)
 
 
 # ---------------------------------------------------------------------- giving up
@@ -275,16 +241,6 @@ def test_a_plan_that_does_not_come_is_left_at_once(planner: PlanningServer, hang
                 wait_until(lambda: planner.cancelled)
     finally:
         released.set()
-
-
-def test_a_plan_that_takes_too_long_is_told_and_cancelled(planner: PlanningServer) -> None:
-    planner.later = 1_000_000
-    name = "rest-scan-planning.poll-timeout-ms"
-    with connected(planner, **{name: "300"}) as connection:
-        with pytest.raises(CatalogError, match=r"took longer than 0\.3 seconds"):
-            connection.execute("SELECT * FROM shop.orders")
-        wait_until(lambda: planner.cancelled)
-    refused(planner, CatalogError, "'soon', not a number above 0", **{name: "soon"})
 
 
 def test_an_overloaded_server_is_asked_again(planner: PlanningServer) -> None:
