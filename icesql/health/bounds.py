@@ -6,20 +6,21 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
 from icesql.health.compaction import Sizes
 from icesql.health.facts import Column, Facts
 from icesql.health.files import count_text
 from icesql.health.finding import Finding, weight_of
 from icesql.health.live_files import LiveFiles
-from icesql.health.needs import FEWEST_FILES
-from icesql.health.statement import Statement, call, column, set_properties
+from icesql.health.needs import ALL_FILES, FEWEST_FILES, rewrite_all
+from icesql.health.statement import column, set_properties
 
 _PROBES: Final = 200
 _MOST_COLUMNS: Final = 3  # told of by name
 _MOST_MENDED: Final = 32  # in one statement
 # Columns that get metrics where the table says nothing of them.
 _INFERRED_COLUMNS: Final = 100
-_ALL: Final = {"rewrite-all": "true"}
 
 
 def overlap(facts: Facts) -> Iterator[Finding]:
@@ -34,30 +35,23 @@ def overlap(facts: Facts) -> Iterator[Finding]:
                 candidates.append((share, each.name))
         if len(candidates) == _MOST_COLUMNS:
             break
-    planned = facts.try_plan(_ALL) if candidates else None
+    planned = facts.try_plan(ALL_FILES) if candidates else None
     if planned is None or (plan := Sizes.of(planned)).older:
         return
     for share, name in candidates:
         after = min(1.0, len(facts.files.places) / max(plan.made, 1))
         if after > share * 0.8:
             continue
-        yield Finding(
+        yield rewrite_all(facts, strategy="sort", sort_order=column(name)).finding(
+            facts,
             "overlap",
             weight_of(share - after),
+            f"a filter on {name} skips {1 - share:.0%} instead of {1 - after:.0%}",
             f"the bounds of {name} overlap: a lookup by one value reads "
             f"{share:.0%} of the files of a partition; sorted by it, {after:.0%}",
-            f"a filter on {name} skips {1 - share:.0%} instead of {1 - after:.0%}",
-            call(
-                "rewrite_data_files",
-                facts.parts,
-                strategy="sort",
-                sort_order=column(name),
-                options=_ALL,
-            ),
             f"share of files read by a lookup of {name}",
             share,
             after,
-            facts.compaction.refusal,
         )
 
 
@@ -91,20 +85,20 @@ def _without_bounds(facts: Facts, found: list[tuple[int, Column]]) -> Finding:
     modes = {
         f"write.metadata.metrics.column.{each}": "truncate(16)" for each in names[:_MOST_MENDED]
     }
-    return Finding(
+    rewritten = rewrite_all(facts).finding(
+        facts,
         "no bounds",
         # Of few files there is little to skip.
         "low" if data < FEWEST_FILES else weight_of(without / data),
-        f"{without:,} of {count_text(data, 'file')} have no bounds of {columns}",
         "a filter on one of them reads all files"
         if len(names) > 1
         else f"a filter on {columns} reads all of them",
-        set_properties(facts.parts, modes).then(_rewritten(facts)),
+        f"{without:,} of {count_text(data, 'file')} have no bounds of {columns}",
         f"files without bounds of {columns}",
         without,
         0 if len(names) <= _MOST_MENDED else None,
-        facts.compaction.refusal,
     )
+    return replace(rewritten, mend=set_properties(facts.parts, modes).then(rewritten.mend))
 
 
 def missing_nan_counts(facts: Facts) -> Iterator[Finding]:
@@ -114,21 +108,16 @@ def missing_nan_counts(facts: Facts) -> Iterator[Finding]:
         bounds = facts.files.bounds.get(each.name)
         without = facts.files.whole(bounds.nan_unknown) if bounds else 0
         if without > data * 0.1 and data >= FEWEST_FILES:
-            yield Finding(
+            yield rewrite_all(facts).finding(
+                facts,
                 "no NaN counts",
                 "low",
-                f"{without:,} of {count_text(data, 'file')} do not count NaN in {each.name}",
                 f"NaN is greater than every number, so {each.name} > x skips none of them",
-                _rewritten(facts),
+                f"{without:,} of {count_text(data, 'file')} do not count NaN in {each.name}",
                 f"files without a NaN count of {each.name}",
                 without,
                 0,
-                facts.compaction.refusal,
             )
-
-
-def _rewritten(facts: Facts) -> Statement:
-    return call("rewrite_data_files", facts.parts, options=_ALL)
 
 
 def share_read(files: LiveFiles, column: str) -> float | None:

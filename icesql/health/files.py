@@ -3,51 +3,50 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from statistics import median
 from typing import Final
+
+from msgspec.structs import replace
 
 from icesql.health.compaction import Sizes, all_files
 from icesql.health.facts import Facts
 from icesql.health.finding import Finding, weight_of
 from icesql.health.live_files import place_text
+from icesql.health.need import Need
 from icesql.health.needs import (
     FEWEST_FILES,
     LARGEST_SHARE,
+    apply_deletes,
     compact_options,
-    delete_options,
     need,
+    try_need,
 )
-from icesql.health.statement import call, set_properties
+from icesql.health.statement import Statement, set_properties
 from icesql.scan.report_text import bytes_text
 
 _MANY_DELETE_FILES: Final = 100
-_ALL_DELETES: Final = {"delete-file-threshold": "1", "min-input-files": "1"}
 
 
 def small_files(facts: Facts) -> Iterator[Finding]:
     """Files that a compaction would put together, by the plan of the compaction itself."""
-    planned, count = facts.try_plan(compact_options(facts)), facts.files.count
-    compaction = need("compact", facts) if planned else None
-    if planned is None or compaction is None:
+    compaction, count = need("compact", facts), facts.files.count
+    if compaction is None or compaction.rewrite is None:
         return
-    plan = Sizes.of(planned)
+    plan = Sizes.of(compaction.rewrite)
     after = count - plan.read + plan.made
     if plan.read - plan.older < FEWEST_FILES or after > count * LARGEST_SHARE:
         return
     size = median(facts.files.bytes)
     older = f"; {plan.older:,} of them are of older partition specs" if plan.older else ""
-    yield Finding(
+    yield compaction.finding(
+        facts,
         "small files",
         weight_of(1 - after / count),
-        f"{plan.read:,} of {count:,} data files are small or have many deletes "
-        f"(half are below {bytes_text(int(size))}); together they make about {plan.made:,}{older}",
         f"a full read opens {count:,} files instead of {after:,}",
-        compaction.mend(facts.parts),
-        "data files",
-        count,
-        compaction.promise.get("data_files"),
-        compaction.refusal,
+        f"{compaction.reason} (half are below {bytes_text(int(size))}); "
+        f"together they make about {plan.made:,}{older}",
+        "data_files",
     )
 
 
@@ -61,19 +60,21 @@ def delete_files(facts: Facts) -> Iterator[Finding]:
         return
     gone, rows = files.deleted_rows, files.rows
     kinds = f", {equality:,} of them by equality" if equality else ""
-    yield Finding(
+    mended = _without_deletes(facts)
+    found = mended.finding(
+        facts,
         "deletes",
         "high" if equality else weight_of(min(gone / max(rows, 1), deletes / data) * 2),
-        f"{count_text(deletes, 'delete file')} beside {count_text(data, 'data file')}{kinds}; "
-        f"of {merged:,} of these they delete {gone:,} of {rows:,} rows, at the most",
         f"a full read opens {count_text(deletes, 'more file')} and looks up the rows of "
         f"{count_text(merged, 'data file')}",
-        call("rewrite_data_files", facts.parts, options=options_of_deletes(facts)),
-        "data files with deletes",
-        merged,
-        0,
-        facts.compaction.refusal,
+        f"{count_text(deletes, 'delete file')} beside {count_text(data, 'data file')}{kinds}; "
+        f"of {merged:,} of these they delete {gone:,} of {rows:,} rows, at the most",
+        next(iter(mended.promise)),
     )
+    if mended.name == "convert":  # Spark has no such procedure
+        spark = apply_deletes(facts).mend(facts.parts).spark
+        found = replace(found, mend=Statement(found.statement, spark))
+    yield found
     if facts.format_version == 2 and deletes - equality >= _MANY_DELETE_FILES:
         yield Finding(
             "deletion vectors",
@@ -84,9 +85,18 @@ def delete_files(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def options_of_deletes(facts: Facts) -> Mapping[str, str]:
-    """The options of a rewrite after which no data file has deletes."""
-    return _ALL_DELETES | delete_options(facts)
+def _without_deletes(facts: Facts) -> Need:
+    """What maintenance would do about them; else the rewrite that the doctor alone advises."""
+    compaction = try_need("compact", facts)
+    groups = compaction.rewrite.groups if compaction and compaction.rewrite else ()
+    if not any(task.deletes for group in groups for task in group.files):
+        compaction = None
+    return (
+        try_need("convert", facts)
+        or compaction
+        or try_need("deletes", facts)
+        or apply_deletes(facts)
+    )
 
 
 def skew(facts: Facts) -> Iterator[Finding]:

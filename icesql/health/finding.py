@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from icesql.health.statement import Statement
+
+if TYPE_CHECKING:
+    from icesql.health.need import Need
 
 Weight = Literal["high", "medium", "low"]
 WEIGHTS: Final[tuple[Weight, ...]] = ("high", "medium", "low")
@@ -35,21 +39,16 @@ class Gain(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The gain as JSON values."""
-        return {
-            "files": self.files,
-            "bytes": self.bytes,
-            "requests": self.requests,
-            "planning_seconds": round(self.planning_seconds, 6),
-        }
+        return asdict(self) | {"planning_seconds": round(self.planning_seconds, 6)}
 
 
 class Finding(Struct, frozen=True):
     """``name`` is the finding's kind; ``told`` says what is so, ``cost`` what it costs a reader.
 
-    ``mend`` is the statement that mends it; ``refusal`` says why icesql cannot run it where Spark
-    can. ``measure`` is the number that it changes: ``now``, and what is promised ``after``, None
-    where nothing can be promised. ``gain`` leaves out what the statements of findings before this
-    one save already, so that those of a table add up.
+    ``mend`` is the statement that mends it, that of ``need`` if there is one; ``refusal`` says why
+    icesql cannot run it where Spark can. ``measure`` is the number that it changes: ``now``, and
+    what is promised ``after``, None where nothing can be promised. ``gain`` leaves out what the
+    statements of findings before this one save already, so that those of a table add up.
     """
 
     name: str
@@ -62,6 +61,7 @@ class Finding(Struct, frozen=True):
     after: float | None = None
     refusal: str = ""
     gain: Gain = Gain()
+    need: Need | None = None
 
     @property
     def statement(self) -> str:
@@ -75,19 +75,11 @@ class Finding(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON values."""
-        return {
-            "name": self.name,
-            "weight": self.weight,
-            "told": self.told,
-            "cost": self.cost,
-            "statement": self.statement,
-            "spark_statement": self.spark_statement,
-            "refusal": self.refusal,
-            "measure": self.measure,
-            "now": self.now,
-            "after": self.after,
-            "gain": self.gain.to_dict(),
-        }
+        shown = (
+            "name", "weight", "told", "cost", "statement", "spark_statement", "refusal", "measure",
+            "now", "after",
+        )  # fmt: skip
+        return {each: getattr(self, each) for each in shown} | {"gain": self.gain.to_dict()}
 
 
 class Diagnosis(Struct, frozen=True):

@@ -15,9 +15,7 @@ from msgspec.structs import replace
 from icesql.commit.files import file_key
 from icesql.health.compaction import Sizes
 from icesql.health.facts import Facts
-from icesql.health.files import options_of_deletes
 from icesql.health.finding import Finding, Gain
-from icesql.health.needs import compact_options
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.maintain.rewrite.plan import RewritePlan
 from icesql.scan.manifest_reader import ManifestReader
@@ -43,20 +41,21 @@ class _Forecast:
 
     def gain(self, finding: Finding) -> Gain:
         """The savings of a finding's statement after those before it."""
-        facts, files = self._facts, self._facts.files
-        if finding.name not in ("small files", "deletes", "manifests"):
+        files, need = self._facts.files, finding.need
+        if need is None:
             return Gain()
         if self._left is None:
             self._live = [*self._listed()]
             self._left = files.count + files.deletes, len(self._live)
         before = self._left
-        match finding.name:
-            case "small files":
-                promised = self._rewritten(facts.plan(compact_options(facts)))
-            case "deletes":
-                promised = self._rewritten(facts.plan(options_of_deletes(facts)))
-            case _:
-                promised = before[0], int(finding.after or 0)
+        if need.rewrite is None:
+            deletes = need.promise.get("delete_files")
+            promised = (
+                before[0] if deletes is None else files.count + deletes,
+                need.promise.get("manifests", before[1]),
+            )
+        else:
+            promised = self._rewritten(need.rewrite)
         self._left = min(before[0], promised[0]), min(before[1], promised[1])
         fewer, manifests = (old - new for old, new in zip(before, self._left, strict=True))
         seconds = files.seconds * manifests / max(len(self._live), 1)

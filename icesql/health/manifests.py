@@ -8,7 +8,7 @@ from typing import Final
 from icesql.commit.manifests.rewrite import plan_manifests
 from icesql.health.facts import Facts
 from icesql.health.finding import Finding, weight_of
-from icesql.health.statement import call
+from icesql.health.need import Need
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.scan.report_text import bytes_text
@@ -30,17 +30,23 @@ def manifests(facts: Facts) -> Iterator[Finding]:
         yield from _clustering(facts, after)
         return
     size = sum(each.manifest_length or 0 for group in data for each in group.manifests) // count
-    yield Finding(
-        "manifests",
-        weight_of(1 - after / count) if count >= 50 else "medium",
+    left = len(given) - sum(len(each.manifests) - each.count for each in groups)
+    yield _need(
         f"{count:,} manifests of data files, {bytes_text(size)} each on average; "
         f"together they make about {after:,}",
-        f"planning a query opens up to {count:,} manifests instead of {after:,}",
-        call("rewrite_manifests", facts.parts),
+        left,
+    ).finding(
+        facts,
         "manifests",
-        len(given),
-        len(given) - sum(len(each.manifests) - each.count for each in groups),
+        weight_of(1 - after / count) if count >= 50 else "medium",
+        f"planning a query opens up to {count:,} manifests instead of {after:,}",
+        measure="manifests",
     )
+
+
+def _need(reason: str, left: int | None = None) -> Need:
+    promise = {} if left is None else {"manifests": left}
+    return Need("manifests", "rewrite_manifests", reason, promise=promise)
 
 
 def _manifest_bytes(facts: Facts) -> int:
@@ -59,16 +65,17 @@ def _clustering(facts: Facts, after: int) -> Iterator[Finding]:
     best = manifests_read([places + after - 1], places)
     if places < 2 or spread < 3 or best > spread / 2:
         return
-    yield Finding(
+    yield _need(
+        f"the files of one partition are in {spread:,.1f} of {len(facts.files.spread):,} manifests "
+        "on average"
+    ).finding(
+        facts,
         "manifest clustering",
         weight_of(1 - best / spread),
-        f"the files of one partition are in {spread:,.1f} of {len(facts.files.spread):,} manifests "
-        "on average",
         f"planning a query of one partition opens {spread:,.1f} manifests instead of {best:,.1f}",
-        call("rewrite_manifests", facts.parts),
-        "manifests of a partition",
-        round(spread, 2),
-        round(best, 2),
+        measure="manifests of a partition",
+        now=round(spread, 2),
+        after=round(best, 2),
     )
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from icesql.errors import Error
 from icesql.health.facts import Facts
 from icesql.health.files import count_text
-from icesql.health.finding import Finding, Gain, weight_of
-from icesql.health.need import Need
-from icesql.health.needs import need
-from icesql.health.statement import Statement, call, constant, set_properties
+from icesql.health.finding import Finding, weight_of
+from icesql.health.need import Instant
+from icesql.health.needs import expire, need, try_need
+from icesql.health.statement import Statement, set_properties
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partition_names import shared_names
 from icesql.scan.report_text import bytes_text
@@ -22,12 +22,10 @@ from icesql.sql.table_name import name_text
 
 _FEWEST_SNAPSHOTS: Final = 5
 _FILES: Final = ("file", "manifest", "manifest list")
+_DAY_MS: Final = 86_400_000
 _MANY_SNAPSHOTS: Final = 100
 _MANY_METADATA_FILES: Final = 50
 _LARGE_METADATA: Final = 4 << 20
-_ORPHANS: Final = re.compile(
-    r"(\d+) of (\d+) files in .* are orphans, (.+?)(?:, (\d+) more are too young)?", re.DOTALL
-)
 _MOST_ASKED: Final = 20
 _RECENT: Final = 50
 _MOST_LISTED: Final = 200_000
@@ -79,33 +77,21 @@ def snapshots(facts: Facts) -> Iterator[Finding]:
     gone = 0 if expiry is None else known - expiry.promise.get("snapshots", known)
     if expiry and gone >= _FEWEST_SNAPSHOTS and (answer := facts.try_explain(expiry)):
         files = [row for row in answer.rows if row[0] == "remove" and row[1].endswith(_FILES)]
-        yield Finding(
+        yield replace(expiry, freed=_removed_bytes(facts, files)).finding(
+            facts,
             "old snapshots",
             weight_of(gone / known / 2),
-            f"{gone:,} of {known:,} snapshots are older than the table keeps",
             f"they hold {len(files)} files, and each commit writes all snapshots again",
-            expiry.mend(facts.parts),
-            "snapshots",
-            known,
-            known - gone,
-            gain=Gain(bytes=_removed_bytes(facts, files)),
+            measure="snapshots",
         )
         return
     if known >= _MANY_SNAPSHOTS:
-        yield Finding(
+        yield expire(older_than=Instant(facts.now_ms - _DAY_MS), retain_last=10).finding(
+            facts,
             "many snapshots",
             "low",
-            f"{known:,} snapshots, all of them young enough to be kept",
             "each commit writes all of them again, and each first query reads them",
-            call(
-                "expire_snapshots",
-                facts.parts,
-                # Spark's procedures take constants alone.
-                older_than=constant(
-                    f"TIMESTAMP '{datetime.now(UTC) - timedelta(days=1):%Y-%m-%d %H:%M:%S}+00:00'"
-                ),
-                retain_last=10,
-            ),
+            f"{known:,} snapshots, all of them young enough to be kept",
         )
 
 
@@ -147,42 +133,26 @@ def metadata_size(facts: Facts) -> Iterator[Finding]:
         return
     size = facts.table.storage.size(facts.table.metadata_location)
     if size >= _LARGE_METADATA:
-        yield Finding(
+        found = expire(clean_expired_metadata=True).finding(
+            facts,
             "metadata size",
             "medium" if size >= 10 * _LARGE_METADATA else "low",
+            "each commit writes all of it again, and each first query reads it",
             f"the metadata file has {bytes_text(size)}, with "
             f"{count_text(len(metadata.snapshots), 'snapshot')} and "
             f"{count_text(len(metadata.schemas), 'schema')}",
-            "each commit writes all of it again, and each first query reads it",
-            # An expiry may remove what mends a table.
-            Statement()
-            if facts.last_good
-            else call("expire_snapshots", facts.parts, clean_expired_metadata=constant("true")),
         )
+        # An expiry may remove what mends a table.
+        yield replace(found, mend=Statement()) if facts.last_good else found
 
 
 def orphans(facts: Facts) -> Iterator[Finding]:
     """Files in the table's folder that no snapshot needs, found by listing it."""
     if facts.files.count + facts.files.deletes > _MOST_LISTED:
         return  # a listing would take minutes; CALL system.remove_orphan_files makes it
-    removal = Need("orphans", "remove_orphan_files")
-    answer = facts.try_explain(removal)
-    if answer is None:
-        return
-    for note in answer.notes:
-        found = _ORPHANS.fullmatch(note)
-        if found is None or not (gone := int(found[1])):
-            continue
-        young = f"; {found[4]} more are younger, maybe of writes that failed" if found[4] else ""
-        yield Finding(
-            "orphans",
-            weight_of(gone / int(found[2]) / 2),
-            f"{gone:,} of {int(found[2]):,} files in the table's folder are older than three days "
-            f"and needed by no snapshot{young}",
-            f"they take {found[3]}, and nothing reads them",
-            removal.mend(facts.parts),
-            "orphan files",
-            gone,
-            0,
-            gain=Gain(bytes=sum(row[3] or 0 for row in answer.rows if row[0] == "remove")),
+    if removal := try_need("orphans", facts):
+        gone = removal.promise["removed_orphans"]
+        cost = f"they take {bytes_text(removal.freed)}, and nothing reads them"
+        yield removal.finding(
+            facts, "orphans", removal.weight, cost, measure="orphan files", now=gone, after=0
         )

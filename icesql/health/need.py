@@ -1,13 +1,14 @@
-"""One call of a procedure that a table needs, what it promises, and its spelling."""
+"""A call of a procedure that a table needs, what it promises, its spelling, and its finding."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from icesql.health.finding import Finding, Gain, Weight
 from icesql.health.statement import Statement, call, constant
 from icesql.sql.writes.procedures.call import (
     CallArgument,
@@ -17,6 +18,10 @@ from icesql.sql.writes.procedures.call import (
     Value,
 )
 from icesql.sql.writes.statements import TableName
+
+if TYPE_CHECKING:
+    from icesql.health.facts import Facts
+    from icesql.maintain.rewrite.plan import RewritePlan
 
 
 class Instant(Struct, frozen=True):
@@ -32,11 +37,12 @@ class Instant(Struct, frozen=True):
 
 
 class Need(Struct, frozen=True):
-    """``name`` is one of ``policy.ACTIONS``; ``arguments`` are those beside the table.
+    """``name`` is one of ``policy.ACTIONS``, or of the needs that only the doctor names.
 
-    ``promise`` has the numbers that it will bring, by the names of ``Facts.measures``; what nobody
-    can tell is left out. ``bytes`` of data files are rewritten. ``refusal`` says why icesql does
-    not do it for the table, "" where it does.
+    ``arguments`` are those beside the table. ``promise`` has the numbers that it will bring, by
+    the names of ``Facts.measures``; unknown ones are left out. ``bytes`` of data files are
+    rewritten, by the plan ``rewrite``; ``freed`` bytes of the store are removed. ``refusal`` says
+    why icesql does not do it for the table, "" where it does.
     """
 
     name: str
@@ -46,6 +52,9 @@ class Need(Struct, frozen=True):
     promise: Mapping[str, int] = field(default_factory=dict)
     bytes: int = 0
     refusal: str = ""
+    weight: Weight = "low"
+    freed: int = 0
+    rewrite: RewritePlan | None = None
 
     def mend(self, parts: Sequence[str]) -> Statement:
         """The statement for the table of a name."""
@@ -54,6 +63,28 @@ class Need(Struct, frozen=True):
             for name, value in self.arguments.items()
         }
         return call(self.procedure, parts, **shown)
+
+    def finding(
+        self,
+        facts: Facts,
+        name: str,
+        weight: Weight,
+        cost: str,
+        told: str = "",
+        measure: str = "",
+        now: float | None = None,
+        after: float | None = None,
+    ) -> Finding:
+        """The doctor's finding that this mends. It tells the reason unless a text is given.
+
+        ``now`` and ``after`` of one of ``Facts.measures`` are known.
+        """
+        if measure and now is None:
+            now, after = facts.measures[measure], self.promise.get(measure)
+        return Finding(
+            name, weight, told or self.reason, cost, self.mend(facts.parts),
+            measure.replace("_", " "), now, after, self.refusal, Gain(bytes=self.freed), self,
+        )  # fmt: skip
 
     def call(self, parts: Sequence[str], *, explain: bool = False) -> CallProcedure:
         """The same as a statement that was read, in no dialect's spelling."""

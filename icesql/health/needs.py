@@ -6,17 +6,20 @@ any more: a second look at a table that nobody writes to finds nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from icesql.commit.files import file_key
-from icesql.errors import NotSupportedError, ProgrammingError
+from icesql.errors import Error, NotSupportedError, ProgrammingError
 from icesql.health.compaction import Sizes
 from icesql.health.facts import Facts
+from icesql.health.finding import weight_of
 from icesql.health.manifests import manifests
 from icesql.health.need import Instant, Need
+from icesql.health.policy import LEAST_ORPHAN_AGE
 from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
@@ -40,10 +43,25 @@ TARGET: Final = "icesql.maintain.target-file-size-bytes"
 FEWEST_FILES: Final = 5
 LARGEST_SHARE: Final = 0.9
 _LARGEST_SHARE_OF_DELETES: Final = 0.75
+ALL_FILES: Final = {"rewrite-all": "true"}
+_ALL_DELETES: Final = {"delete-file-threshold": "1", "min-input-files": "1"}
 _MOST_LOOKED_AT: Final = 200
 _AGE: Final = "history.expire.max-snapshot-age-ms"
 _LEAST: Final = "history.expire.min-snapshots-to-keep"
-_FIVE_DAYS: Final = 432_000.0
+_DAY: Final = 86_400.0
+# The note of the procedure.
+_ORPHANS: Final = re.compile(
+    r"\d+ of (\d+) files in .* are orphans, .+?(?:, (\d+) more are too young)?", re.DOTALL
+)
+
+
+def try_need(name: str, facts: Facts) -> Need | None:
+    """The same; None as well where the table or catalog refuses it."""
+    try:
+        found = need(name, facts)
+    except Error:
+        return None
+    return None if found is None or found.refusal else found
 
 
 def need(name: str, facts: Facts) -> Need | None:
@@ -98,19 +116,37 @@ def _compact(facts: Facts) -> Need | None:
         raise
     if not _is_worth_it(rewrite, facts.metadata):
         return None
+    return _rewriting("compact", facts, options, rewrite)
+
+
+def _rewriting(name: str, facts: Facts, options: Mapping[str, str], rewrite: RewritePlan) -> Need:
     count, sizes = facts.files.count, Sizes.of(rewrite)
     promise = {"delete_files": _deletes_after(rewrite, facts)} if facts.files.deletes else {}
     if not sizes.older:
         promise["data_files"] = count - sizes.read + sizes.made
     return Need(
-        "compact",
+        name,
         "rewrite_data_files",
         f"{sizes.read:,} of {count:,} data files are small or have many deletes",
         {"options": options} if options else {},
         promise,
         sum(each.bytes for each in rewrite.groups),
         facts.compaction.refusal,
+        rewrite=rewrite,
     )
+
+
+def apply_deletes(facts: Facts) -> Need:
+    """A rewrite after which no data file has deletes. Raises what planning one does."""
+    options = _ALL_DELETES | delete_options(facts)
+    return _rewriting("apply deletes", facts, options, facts.plan(options))
+
+
+def rewrite_all(facts: Facts, **arguments: Any) -> Need:
+    """A rewrite of all data files, such as one that sorts them."""
+    given = {**arguments, "options": ALL_FILES}
+    refusal = facts.compaction.refusal
+    return Need("rewrite all", "rewrite_data_files", arguments=given, refusal=refusal)
 
 
 def compact_options(facts: Facts) -> dict[str, str]:
@@ -226,12 +262,7 @@ def _deletes(facts: Facts) -> Need | None:
 
 
 def _manifests(facts: Facts) -> Need | None:
-    for finding in manifests(facts):
-        promise = {}
-        if finding.measure == "manifests" and finding.after is not None:
-            promise["manifests"] = int(finding.after)
-        return Need("manifests", "rewrite_manifests", finding.told, promise=promise)
-    return None
+    return next((each.need for each in manifests(facts)), None)
 
 
 def _statistics(facts: Facts) -> Need | None:
@@ -293,13 +324,17 @@ def _expire(facts: Facts) -> Need | None:
         arguments["older_than"] = Instant(older_than)
     if least is not None:
         arguments["retain_last"] = least
-    return Need(
-        "expire",
-        "expire_snapshots",
-        f"{gone:,} of {len(metadata.snapshots):,} snapshots are older than is kept",
-        arguments,
-        {"snapshots": len(metadata.snapshots) - gone},
+    count = len(metadata.snapshots)
+    return replace(
+        expire(**arguments),
+        reason=f"{gone:,} of {count:,} snapshots are older than is kept",
+        promise={"snapshots": count - gone},
     )
+
+
+def expire(**arguments: Any) -> Need:
+    """An expiry, whatever the table needs."""
+    return Need("expire", "expire_snapshots", arguments=arguments)
 
 
 def _with_newer_head(facts: Facts) -> TableMetadata:
@@ -333,15 +368,25 @@ def _kept(facts: Facts) -> tuple[float | None, int | None]:
 def _orphans(facts: Facts) -> Need | None:
     if (refused := _kept_by_property("orphans", facts.properties)) is not None:
         return refused
-    older_than = facts.now_ms - int(facts.policy.orphan_age * 1000)
-    arguments = {"older_than": Instant(older_than)}
-    action = Need("orphans", "remove_orphan_files", "", arguments)
-    removed = len(facts.explain(action).rows)
-    if not removed:
+    age = facts.policy.orphan_age
+    arguments = {"older_than": Instant(facts.now_ms - int(age * 1000))}
+    action = Need(
+        "orphans", "remove_orphan_files", arguments=arguments if age > LEAST_ORPHAN_AGE else {}
+    )
+    answer = facts.explain(action)
+    found = next(filter(None, map(_ORPHANS.fullmatch, answer.notes)), None)
+    gone = len(answer.rows)
+    if found is None or not gone:
         return None
-    said = f"{removed:,} files that nothing of the table names"
-    promise = {"removed_orphans": removed}
-    return Need(action.name, action.procedure, said, arguments, promise)
+    young = f"; {found[2]} more are younger, maybe of writes that failed" if found[2] else ""
+    return replace(
+        action,
+        reason=f"{gone:,} of {int(found[1]):,} files in the table's folder are older than "
+        f"{age / _DAY:,.3g} days and needed by no snapshot{young}",
+        promise={"removed_orphans": gone},
+        weight=weight_of(gone / int(found[1]) / 2),
+        freed=sum(row[3] or 0 for row in answer.rows),
+    )
 
 
 def _kept_by_property(name: str, properties: Mapping[str, str]) -> Need | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from icesql.errors import printable
 
@@ -37,16 +38,9 @@ class ActionReport(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        return {
-            "action": self.action,
-            "status": self.status,
-            "statement": self.statement,
-            "predicted": dict(self.predicted),
-            "reached": dict(self.reached),
-            "seconds": round(self.seconds, 3),
-            "note": self.note,
-            "snapshot_id": self.snapshot_id,
-        }
+        shown = asdict(self) | {"seconds": round(self.seconds, 3)}
+        del shown["bytes"]
+        return shown
 
 
 class TableReport(Struct, frozen=True):
@@ -67,16 +61,9 @@ class TableReport(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        return {
-            "table": self.table,
-            "status": self.status,
-            "note": self.note,
-            "before": dict(self.before),
-            "predicted": dict(self.predicted),
-            "reached": dict(self.reached),
-            "seconds": round(self.seconds, 3),
-            "actions": [each.to_dict() for each in self.actions],
-        }
+        shown = asdict(self) | {"seconds": round(self.seconds, 3)}
+        del shown["actions"]
+        return shown | {"actions": [each.to_dict() for each in self.actions]}
 
     @property
     def line(self) -> str:

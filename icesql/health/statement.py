@@ -81,7 +81,7 @@ def _value(value: Any) -> Statement:
                 f"map({', '.join(_spark_literal(x) for each in value.items() for x in each)})",
             )
         case _:
-            return constant(str(value))
+            return constant(str(value).lower())
 
 
 def _literal(text: str) -> str:

@@ -77,6 +77,16 @@ def upserts(folder: Path, version: int, commits: int = 6, partitioned: bool = Fa
     return table
 
 
+def many_deletes(folder: Path) -> None:
+    """One file, with a position delete file for each of some rows."""
+    folder.mkdir(parents=True)
+    table = TableWriter(str(folder), FIELDS, [], version=2)
+    file = table.data_file(rows(0, 100))
+    table.commit([file])
+    for row in range(6):
+        table.commit([table.position_deletes([(file, row)])])
+
+
 def contents(folder: Path, but: str = DAMAGED) -> dict[str, list[Any]]:
     """The rows of each table that can be read."""
     with connect(folder, caches="off") as con:

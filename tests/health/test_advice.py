@@ -21,14 +21,18 @@ from icesql.health import metadata as metadata_module
 from icesql.health.bounds import share_read
 from icesql.health.finding import Diagnosis, Finding
 from icesql.health.live_files import live_files
+from icesql.health.policy import ACTIONS
 from icesql.health.statement import call, set_properties
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from tests.commit.tables import fake
+from tests.health.lake import many_deletes, upserts
 from tests.health.stage import Doctored
-from tests.scenes import Scene, scenes
+from tests.scenes import Scene, read_scenes, scenes
 
 NEAR = 0.1
+# Without statistics a table is well.
+TOLD = {*ACTIONS} - {"statistics", "partition_statistics"}
 
 
 @pytest.fixture
@@ -103,6 +107,18 @@ class Patient(Doctored):
         if age == "old":
             os.utime(data / name, (0, 0))
 
+    def upserts(self, commits: str) -> None:
+        upserts(Path(self.con.catalog.folder, "ns", "t"), 3, int(commits))
+
+    def many_deletes(self) -> None:
+        many_deletes(Path(self.con.catalog.folder, "ns", "t"))
+
+    def maintained_by(self, action: str) -> None:
+        """Maintenance has the statement of the finding for an action."""
+        (table,) = self.con.maintain("ns.t", actions=[*TOLD], dry_run=True).tables
+        planned = {each.action: each.statement for each in table.actions}
+        assert planned[action] == self.found[0].statement
+
     def files(self, count: str, pattern: str) -> None:
         assert len(list(Path(self.con.catalog.folder).rglob(pattern))) == int(count)
 
@@ -114,6 +130,12 @@ def test_advice_brings_what_it_promises(
     if "large metadata" in scene.name:
         monkeypatch.setattr(metadata_module, "_LARGE_METADATA", 1000)
     Patient(sick).play(scene)
+
+
+def test_each_need_is_advised_as_maintenance_does_it() -> None:
+    steps = [step for each in read_scenes(__file__, "advice.scenes") for _, step in each.steps]
+    words = {step.split()[1] for step in steps if step.startswith("maintained_by ")}
+    assert words == TOLD
 
 
 def test_young_snapshots_are_expired_by_a_constant_time(
