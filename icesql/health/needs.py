@@ -23,15 +23,12 @@ from icesql.health.policy import LEAST_ORPHAN_AGE
 from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
-from icesql.maintain.deletes.options import DeleteOptions, delete_granularity, plan_delete_files
-from icesql.maintain.deletes.plan import plan_conversion
+from icesql.maintain.deletes.plan import plan_conversion, plan_delete_files, plan_deletes
 from icesql.maintain.expiry_plan import plan_expiry
 from icesql.maintain.rewrite.grouping import known_deleted
-from icesql.maintain.rewrite.options import RewriteOptions
+from icesql.maintain.rewrite.options import RewriteOptions, rewrite_options
 from icesql.maintain.rewrite.plan import RewritePlan
 from icesql.maintain.rewrite.run import vectors_of
-from icesql.scan.planner import plan
-from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, distinct_deletes
 
 # What a snapshot made by an action says in its summary, beside the run.
@@ -228,25 +225,13 @@ def _deletes(facts: Facts) -> Need | None:
     table, metadata, query = facts.table, facts.metadata, facts.query
     if facts.files.deletes < 2 or facts.compaction.refusal:
         return None
-    groups = plan_delete_files(table, DeleteOptions.of({}, metadata.properties), query)
+    groups = plan_delete_files(table, rewrite_options({}, metadata, "deletes"), query)
     if not groups:
         return None
-    chosen = {each.path: number for number, group in enumerate(groups) for each in group.files}
-    snapshot = metadata.current_snapshot
-    scan = TableScan(replace(table, planning=None), snapshot, metadata.schema, metadata.schema)
-    pairs: set[tuple[str, int]] = set()
-    vectors = 0
-    for task in plan(scan, query).files:
-        numbers = {chosen[each.path] for each in task.deletes if each.path in chosen}
-        pairs |= {(task.data_file.path, each) for each in numbers}
-        vectors += bool(numbers) and any(each.is_deletion_vector for each in task.deletes)
-    if metadata.format_version > 2:
-        made = len({path for path, _ in pairs}) - vectors
-    elif delete_granularity(metadata.properties) == "partition":
-        made = len({number for _, number in pairs})
-    else:
-        made = len(pairs)
-    read = len(chosen)
+    planned = plan_deletes(table, groups, query)
+    vectors = sum(any(file.is_deletion_vector for file in task.deletes) for task in planned.tasks)
+    made = len({*planned.groups} if planned.one_file else planned.tasks) - vectors
+    read = len(planned.which)
     if metadata.format_version < 3 and made > _LARGEST_SHARE_OF_DELETES * read:
         return None
     return Need(
@@ -254,7 +239,7 @@ def _deletes(facts: Facts) -> Need | None:
         "rewrite_position_delete_files",
         f"{read:,} small delete files by position make about {made:,}",
         promise={"delete_files": facts.files.deletes - read + made},
-        bytes=sum(file.file_size_in_bytes for each in groups for file in each.files),
+        bytes=sum(each.bytes for each in groups),
     )
 
 

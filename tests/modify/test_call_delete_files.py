@@ -16,11 +16,8 @@ from icesql.catalog.targets import table_to_change
 from icesql.commit.rows import commit_row_delta
 from icesql.context import QueryContext
 from icesql.maintain.deletes import run as room
-from icesql.maintain.deletes.options import (
-    DeleteOptions,
-    plan_delete_files,
-    rewrite_delete_files,
-)
+from icesql.maintain.deletes.plan import plan_delete_files, plan_deletes
+from icesql.maintain.rewrite.options import rewrite_options
 from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
 from icesql.write.position_deletes import write_partition_deletes
@@ -75,10 +72,11 @@ def test_a_vector_has_the_positions_of_files_that_stay(con: icesql.Connection) -
     before = rows(con)
     assert [row[0] for row in before] == [0, 2, 4, 6, 7, 8, 9]
     table = folder.load(("s", "t"))
-    options = DeleteOptions.of({"rewrite-all": "true"}, {})
+    options = rewrite_options({"rewrite-all": "true"}, table.metadata, "deletes")
     (group,) = plan_delete_files(table, options, QueryContext())
     alone = replace(group, files=group.files[1:2])
-    done = rewrite_delete_files(folder, table, [alone], summary={}, query=QueryContext())
+    planned = plan_deletes(table, [alone], QueryContext())
+    done = room.convert(folder, planned, QueryContext(), summary={})
     assert (done.removed, [each.record_count for each in done.written]) == (1, [3])
     assert rows(con) == before
 
@@ -123,9 +121,9 @@ def test_no_plan_of_a_catalog_is_asked_for(con: icesql.Connection) -> None:
     filled(con, 2)
     before = rows(con)
     catalog, table = table_to_change(con._session.state.names, ("s", "t"))
-    given, query = DeleteOptions.of({"rewrite-all": "true"}, {}), QueryContext()
+    given = rewrite_options({"rewrite-all": "true"}, table.metadata, "deletes")
+    query = QueryContext()
     table = replace(table, planning=Nothing())
-    rewrite_delete_files(
-        catalog, table, plan_delete_files(table, given, query), summary={}, query=query
-    )
+    planned = plan_deletes(table, plan_delete_files(table, given, query), query)
+    room.convert(catalog, planned, query, summary={})
     assert rows(con) == before

@@ -158,7 +158,7 @@ def test_partial_progress_survives_the_expiry_of_another_session(
 
 
 def test_deletes_are_rewritten_over_the_expiry_of_another_session(con, other, monkeypatch) -> None:
-    from icesql.maintain.deletes import options as procedure
+    from icesql.maintain.deletes import run as procedure
 
     con.execute(
         "CREATE TABLE s.t (p INT, x INT) PARTITIONED BY (p) TBLPROPERTIES ("
@@ -167,7 +167,7 @@ def test_deletes_are_rewritten_over_the_expiry_of_another_session(con, other, mo
     con.execute("INSERT INTO s.t SELECT p, x FROM range(3) a(p), range(6) b(x)")
     for n in range(2):
         con.execute("DELETE FROM s.t WHERE x = ?", [n])
-    rewrite = procedure.rewrite_delete_files
+    rewrite = procedure.convert
 
     def expired_after(*args: Any, **options: Any) -> Any:
         done = rewrite(*args, **options)
@@ -177,7 +177,7 @@ def test_deletes_are_rewritten_over_the_expiry_of_another_session(con, other, mo
         )
         return done
 
-    monkeypatch.setattr(procedure, "rewrite_delete_files", expired_after)
+    monkeypatch.setattr(procedure, "convert", expired_after)
     options = "map('rewrite-all', 'true', 'partial-progress.enabled', 'true', 'partial-progress.max-commits', '3')"
     rows(con, f"CALL system.rewrite_position_delete_files(table => 's.t', options => {options})")
     assert rows(other, "SELECT p, count(*) FROM s.t GROUP BY p ORDER BY p") == [

@@ -1,8 +1,13 @@
-"""The data files of a branch that get new deletes, and the deletes that go: by metadata alone."""
+"""The data files of a branch that get new deletes, and the deletes that go: by metadata alone.
+
+Source: Java ``RewritePositionDeleteFilesSparkAction`` and ``BinPackRewritePositionDeletePlanner``.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,13 +18,18 @@ from icesql.context import QueryContext
 from icesql.errors import UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.iceberg.metadata_columns import POS, SNAPSHOT_ID
 from icesql.iceberg.schema import Schema
 from icesql.maintain.others import equality_deletes
+from icesql.maintain.rewrite.grouping import FileGroup, group_files
+from icesql.maintain.rewrite.options import RewriteOptions
 from icesql.maintain.rewrite.plan import branch_head
 from icesql.maintain.rewrite.task import read_live_rows
+from icesql.scan.deletes.delete_index import partition_key
+from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext, distinct_deletes
@@ -115,3 +125,102 @@ def _counted(task: FileScanTask, context: ScanContext, query: QueryContext) -> F
     scan = CombinedScanTask((replace(task, deletes=()),), context)
     count = sum(int(each.num_rows) for each in read_live_rows(scan, query))
     return replace(task, data_file=replace(task.data_file, record_count=count))
+
+
+# ------------------------------------------------------------------ position delete files
+
+
+def plan_delete_files(
+    table: Table,
+    options: RewriteOptions,
+    query: QueryContext,
+    row_filter: Predicate = ALWAYS_TRUE,
+) -> list[FileGroup]:
+    """The groups of position delete files of main that are worth rewriting.
+
+    They are of partitions that may have rows for which ``row_filter`` is true. Deletion vectors are
+    never in one: there is one for each data file.
+    """
+    snapshot = table.metadata.current_snapshot
+    if snapshot is None:
+        return []
+    files = [*_position_files(table, snapshot, query)]
+    if row_filter is not ALWAYS_TRUE:
+        known, schema = replace(table, planning=None), table.metadata.schema
+        scan = TableScan(known, snapshot, schema, schema, row_filter)
+        wanted = {_scope(each.data_file) for each in plan(scan, query).files}
+        files = [each for each in files if _scope(each) in wanted]
+    of_specs: dict[int, list[FileScanTask]] = {}
+    for each in files:
+        task = FileScanTask(each, 0, each.file_size_in_bytes)
+        of_specs.setdefault(each.spec_id, []).append(task)
+    found = [group_files(tasks, spec, 0, options).groups for spec, tasks in of_specs.items()]
+    return list(chain.from_iterable(found))
+
+
+def _scope(file: DataFile) -> tuple[int, Any]:
+    return file.spec_id, partition_key(file.partition)
+
+
+def _position_files(table: Table, snapshot: Snapshot, query: QueryContext) -> Iterator[DataFile]:
+    reader = ManifestReader(table, query)
+    for entries, index in reader.live(reader.manifests_of(snapshot), ManifestContent.DELETES):
+        file = entries.data_file(index)
+        if file.content is FileContent.POSITION_DELETES and not file.is_deletion_vector:
+            yield file
+
+
+def plan_deletes(table: Table, groups: Sequence[FileGroup], query: QueryContext) -> DeletesPlan:
+    """The data files of main to which delete files of the groups apply.
+
+    New files are as old as the newest of their group. Deletes of data files that are gone are left
+    out. From format version 3 on each data file gets a deletion vector, which takes the place of
+    all its position deletes, those of no group too. Files of several groups of a partition may tell
+    of one data file: each keeps its own.
+    """
+    check_writable(table.storage)
+    metadata, start = table.metadata, table.metadata.current_snapshot
+    # By the manifests: files that a catalog's plan leaves out would lose their deletes.
+    known = replace(table, planning=None)
+    planned = plan(TableScan(known, start, metadata.schema, metadata.schema), query)
+    chosen = {
+        each.data_file.path: number for number, group in enumerate(groups) for each in group.files
+    }
+    # Others may have removed some since the groups were made.
+    live = () if start is None else _position_files(table, start, query)
+    tasks: dict[tuple[str, int], tuple[FileScanTask, int]] = {}  # each with the age of its deletes
+    vectors = metadata.format_version > 2
+    for task in planned.files:
+        path = task.data_file.path
+        own = [each for each in task.deletes if each.content is FileContent.POSITION_DELETES]
+        numbers = {chosen[each.path] for each in own if each.path in chosen}
+        if vectors and numbers:
+            age = max(each.sequence_number for each in own)
+            tasks[path, 0] = replace(task, deletes=tuple(own)), age
+            continue
+        for number in sorted(numbers):
+            of_group = tuple(each for each in own if chosen.get(each.path) == number)
+            age = max(each.sequence_number for each in groups[number].files)
+            tasks[path, number] = replace(task, deletes=of_group), age
+    return DeletesPlan(
+        table,
+        MAIN,
+        start,
+        planned.context,
+        tuple(task for task, _ in tasks.values()),
+        keys=False,
+        which=tuple(each for each in live if each.path in chosen),
+        groups=tuple(number for _, number in tasks),
+        ages=tuple(age for _, age in tasks.values()),
+        one_file=not vectors and delete_granularity(metadata.properties) == "partition",
+    )
+
+
+def delete_granularity(properties: Mapping[str, str]) -> str:
+    """``file`` or ``partition``: what a delete file is of. Raises UnsupportedTableError."""
+    found = properties.get("write.delete.granularity", "file").lower()
+    if found not in ("file", "partition"):
+        raise UnsupportedTableError(
+            f"the table property write.delete.granularity = {found!r}: file or partition"
+        )
+    return found

@@ -15,15 +15,24 @@ from icesql.errors import ProgrammingError, similar_names
 from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 
-Strategy = Literal["binpack", "sort", "zorder"]
+Strategy = Literal["binpack", "sort", "zorder", "deletes"]
 JobOrder = Literal["none", "bytes-asc", "bytes-desc", "files-asc", "files-desc"]
 
-_TARGET: Final = "write.target-file-size-bytes"
 _ORDERS: Final = ("none", "bytes-asc", "bytes-desc", "files-asc", "files-desc")
+_OF_DATA: Final = "rewrite_data_files", "write.target-file-size-bytes", 512 << 20
+_OF_DELETE_FILES: Final = (
+    "rewrite_position_delete_files", "write.delete.target-file-size-bytes", 64 << 20,
+)  # fmt: skip
 _UNLIMITED: Final = (1 << 63) - 1
 _MOST_DELETES: Final = (1 << 31) - 1
 _OF_SORTS: Final = frozenset({"compression-factor", "shuffle-partitions-per-file"})
 _OF_Z_ORDER: Final = frozenset({"max-output-size", "var-length-contribution"})
+# What says only how Spark's jobs run is among them, and no matter.
+_OF_DELETES: Final = frozenset({
+    "target-file-size-bytes", "min-file-size-bytes", "max-file-size-bytes", "min-input-files",
+    "max-file-group-size-bytes", "rewrite-all", "partial-progress.enabled",
+    "partial-progress.max-commits", "max-concurrent-file-group-rewrites", "rewrite-job-order",
+})  # fmt: skip
 
 
 class RewriteOptions(Struct, frozen=True):
@@ -76,32 +85,34 @@ def rewrite_options(
 ) -> RewriteOptions:
     """The options that texts by Spark's names give; sizes that are left out follow the target.
 
-    Raises ProgrammingError for an unknown name, and for a value that cannot be.
+    "deletes" is the strategy of ``rewrite_position_delete_files``. Raises ProgrammingError for an
+    unknown name, and for a value that cannot be.
     """
     known = dict(_NAMES)
     if strategy != "zorder":
         known = {name: key for name, key in known.items() if name not in _OF_Z_ORDER}
     if strategy == "binpack":
         known = {name: key for name, key in known.items() if name not in _OF_SORTS}
+    procedure, target_name, target_size = _OF_DATA
+    if strategy == "deletes":
+        known = {name: key for name, key in known.items() if name in _OF_DELETES}
+        procedure, target_name, target_size = _OF_DELETE_FILES
     for name in given:
         if name not in known:
             near = similar_names(name, known)
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
-            raise ProgrammingError(f"rewrite_data_files has no option {name!r} ({strategy}){hint}")
+            raise ProgrammingError(f"{procedure} has no option {name!r} ({strategy}){hint}")
     values: dict[str, Any] = {known[name]: _value(name, text) for name, text in given.items()}
-    target = values.setdefault("target_file_size_bytes", _table_target(metadata))
+    usual = number_property(metadata.properties, target_name, target_size)
+    target = values.setdefault("target_file_size_bytes", usual)
     values.setdefault("min_file_size_bytes", int(target * 0.75))
     values.setdefault("max_file_size_bytes", int(target * 1.8))
     if "partial_progress_max_commits" in values:
         most = values["partial_progress_max_commits"]
         values.setdefault("partial_progress_max_failed_commits", most)
     options = RewriteOptions(**values)
-    _check(options, metadata)
+    _check(options, metadata, procedure)
     return options
-
-
-def _table_target(metadata: TableMetadata) -> int:
-    return number_property(metadata.properties, _TARGET, 512 << 20)
 
 
 def _value(name: str, text: str) -> Any:
@@ -130,7 +141,7 @@ def _value(name: str, text: str) -> Any:
             return number_property({name: text}, name, 0, kind="option")
 
 
-def _check(options: RewriteOptions, metadata: TableMetadata) -> None:
+def _check(options: RewriteOptions, metadata: TableMetadata, procedure: str) -> None:
     o = options
     target, least, most = o.target_file_size_bytes, o.min_file_size_bytes, o.max_file_size_bytes
     rules = [
@@ -149,8 +160,7 @@ def _check(options: RewriteOptions, metadata: TableMetadata) -> None:
          "max-files-to-rewrite must be > 0"),
         (o.max_concurrent_file_group_rewrites > 0,
          "max-concurrent-file-group-rewrites must be > 0"),
-        (not o.partial_progress_enabled or o.partial_progress_max_commits > 0,
-         "partial-progress.max-commits must be > 0"),
+        (o.partial_progress_max_commits > 0, "partial-progress.max-commits must be > 0"),
         (o.compression_factor > 0, "compression-factor must be > 0"),
         (o.shuffle_partitions_per_file > 0, "shuffle-partitions-per-file must be > 0"),
         (o.max_output_size > 0, "max-output-size must be > 0"),
@@ -161,4 +171,4 @@ def _check(options: RewriteOptions, metadata: TableMetadata) -> None:
     ]  # fmt: skip
     for holds, problem in rules:
         if not holds:
-            raise ProgrammingError(f"rewrite_data_files: {problem}")
+            raise ProgrammingError(f"{procedure}: {problem}")

@@ -16,7 +16,7 @@ from icesql.iceberg.metadata.file_names import is_gzipped
 from icesql.iceberg.metadata.name_mapping import PROPERTY, parse_name_mapping
 from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.partitioning import PartitionSpec
-from icesql.maintain.deletes.options import delete_granularity
+from icesql.maintain.deletes.plan import delete_granularity
 from icesql.maintain.expiry_plan import check_ages
 from icesql.modify.rows.target import check_modes
 from icesql.scan.tasks.packing import LOOKBACK, OPEN_FILE_COST, TARGET_SIZE

@@ -10,7 +10,7 @@ from icesql.modify.procedures.procedure import OPTIONS, TABLE, WHERE, Plan, Rows
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from icesql.maintain.deletes.options import DeleteGroup
+    from icesql.maintain.rewrite.grouping import FileGroup
     from icesql.modify.procedures.call import Call
 
 
@@ -27,33 +27,31 @@ def rewrite_position_delete_files(call: Call) -> Plan:
 
     With partial progress they come in several commits: those before one that fails stay.
     """
-    from icesql.maintain.deletes.options import (
-        DeleteOptions,
-        plan_delete_files,
-        rewrite_delete_files,
-    )
-    from icesql.maintain.deletes.run import Converted
+    from icesql.maintain.deletes.plan import plan_delete_files, plan_deletes
+    from icesql.maintain.deletes.run import Converted, convert
+    from icesql.maintain.rewrite.options import rewrite_options
     from icesql.modify.modified import SUMMARY
     from icesql.modify.procedures.call import files_condition
 
     catalog, table = call.target()
-    options = DeleteOptions.of(call["options"] or {}, table.metadata.properties)
+    options = rewrite_options(call["options"] or {}, table.metadata, "deletes")
     groups = plan_delete_files(table, options, call.services.query, files_condition(call))
 
     def run() -> Rows:
-        done = Converted(table)
+        done, commits = Converted(table), 1
         # A data file has one vector, whose positions may be those of several groups.
-        is_one = table.metadata.format_version > 2
-        for some in [groups] if is_one else options.commits(groups):
+        if table.metadata.format_version < 3 and options.partial_progress_enabled:
+            commits = options.partial_progress_max_commits
+        size = max(-(-len(groups) // commits), 1)
+        for start in range(0, len(groups), size):
             if done.table.metadata.format_version != table.metadata.format_version:
                 raise CommitConflictError(
                     f"{table.name} was upgraded meanwhile; what was committed stays, run the "
                     "statement again"
                 )
             # From what the last commit left: others may expire what came before it.
-            found = rewrite_delete_files(
-                catalog, done.table, some, summary=SUMMARY, query=call.services.query
-            )
+            some = plan_deletes(done.table, groups[start : start + size], call.services.query)
+            found = convert(catalog, some, call.services.query, summary=SUMMARY)
             done = Converted(
                 found.table, done.replaced + found.replaced, done.written + found.written,
                 snapshot_id=found.snapshot_id or done.snapshot_id,
@@ -68,13 +66,14 @@ def rewrite_position_delete_files(call: Call) -> Plan:
     return Plan(_steps(groups), run, f"{len(groups)} groups")
 
 
-def _steps(groups: Sequence[DeleteGroup]) -> Iterator[Step]:
+def _steps(groups: Sequence[FileGroup]) -> Iterator[Step]:
     for group in groups:
-        for each in group.files:
+        for task, reason in zip(group.files, group.reasons, strict=True):
+            file = task.data_file
             yield Step(
-                "remove", "position delete file", each.path, group.reason,
-                each.file_size_in_bytes, each.record_count,
+                "remove", "position delete file", file.path, reason, file.file_size_in_bytes,
+                file.record_count,
             )  # fmt: skip
-        rows = sum(each.record_count for each in group.files)
+        rows = sum(each.data_file.record_count for each in group.files)
         reason = "the deletes of data files that are there still"
         yield Step("write", "position delete file", "(new)", reason, None, rows)
