@@ -89,7 +89,8 @@ class SearchPath:
         self._access = access
         self._transaction = transaction
         # Of the connection: with these its tables by path are opened, too.
-        self._given = dict(properties or {})
+        # The properties of the connection, by which tables are opened by path.
+        self.given: Mapping[str, Any] = dict(properties or {})
         # Where USE has led: the name of another catalog, None for the own one, and a namespace.
         self.place: tuple[str | None, tuple[str, ...]] = None, ()
         self._open_catalog, self._opened = open_catalog, False
@@ -125,11 +126,6 @@ class SearchPath:
         """The storage properties of each opened table, vended credentials included, for masking."""
         return list(self._properties.values())
 
-    @property
-    def given(self) -> Mapping[str, Any]:
-        """The properties of the connection, by which tables are opened by path."""
-        return self._given
-
     def store_of(self, path: str, *, is_owners: bool = True) -> tuple[dict[str, str], bool]:
         """The properties with which a path is opened.
 
@@ -140,10 +136,10 @@ class SearchPath:
         """
         from icesql.catalog.properties import ENDPOINTS, of_storage, of_store
 
-        given, name = of_storage(self._given), self._given.get("catalog")
+        given, name = of_storage(self.given), self.given.get("catalog")
         if name is None or is_local(path):
             return given, False
-        said = {key: value for key, value in self._given.items() if value is not None}
+        said = {key: value for key, value in self.given.items() if value is not None}
         found = {**of_store({**configuration().catalog(name), **said}, path), **given}
         if found == given:
             return given, False

@@ -13,8 +13,7 @@ from weakref import WeakSet
 from icesql.access import Access, Place
 from icesql.catalog.identifiers import listed_name
 from icesql.config import Settings, unknown_variables
-from icesql.dbapi.cursor import Cursor, leave_rows, run_next
-from icesql.dbapi.script import Script, one_frame
+from icesql.dbapi.cursor import Cursor, Script, leave_rows, one_frame, run_next
 from icesql.errors import (
     DatabaseError,
     DataError,

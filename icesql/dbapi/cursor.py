@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -9,20 +10,22 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from icesql.context import QueryContext
-from icesql.dbapi.arrow_rows import ArrowRows
-from icesql.dbapi.script import Script, check_text, mark, one_frame
 from icesql.errors import (
     NO_CATALOG,
     ColumnNotFoundError,
+    Error,
     InterfaceError,
+    InternalError,
+    MissingExtraError,
     ProgrammingError,
     QueryCancelledError,
     TableNotFoundError,
     UnsupportedSqlError,
     Warning,
+    mark_in,
     place,
     printable,
 )
@@ -30,6 +33,10 @@ from icesql.session.foreign import own_error
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow as pa
+
     from icesql.context import Progress
     from icesql.dbapi.connection import Connection
     from icesql.dbapi.table_snapshot import TableSnapshot
@@ -41,11 +48,112 @@ if TYPE_CHECKING:
     from icesql.session.session import Session
 
 Row = tuple[Any, ...]
+P = ParamSpec("P")
+T = TypeVar("T")
+_ALL: Final = "ICESQL_TRACEBACK"
 # (name, type_code, display_size, internal_size, precision, scale, null_ok)
 ColumnDescription = tuple[str, str, None, None, int | None, int | None, bool | None]
 
 
-class Cursor(ArrowRows):
+# Errors of SQL as a person reads them: the statement, a mark, and one frame of icesql's.
+
+
+def one_frame(method: Callable[P, T]) -> Callable[P, T]:
+    """A method whose errors of icesql show this frame alone, and none of what they came from.
+
+    With ``ICESQL_TRACEBACK=1`` all frames are shown; those of a bug always are.
+    """
+
+    @functools.wraps(method)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(*args, **kwargs)
+        except Error as error:
+            if isinstance(error, InternalError) or os.environ.get(_ALL, "0") not in ("", "0"):
+                raise
+            raise error.with_traceback(None) from None
+
+    return called
+
+
+def mark(error: BaseException, sql: str) -> None:
+    """Note below an error the line of the statement that it is about, with a mark at its place.
+
+    ``sql`` is the statement without secrets.
+    """
+    if isinstance(error, Error) and not getattr(error, "__notes__", None):
+        shown = mark_in(error, sql)
+        if shown:
+            error.add_note(shown)
+
+
+def check_text(sql: object) -> None:
+    """Raise ProgrammingError for a statement that is no text."""
+    if not isinstance(sql, str):
+        raise ProgrammingError(f"a statement is a text of SQL, not {type(sql).__name__}")
+
+
+class Script:
+    """The statements of one text, run one after the other; a later one sees an earlier SET.
+
+    All are parsed before the first one runs: a text that is refused has done nothing. Raises what
+    parsing raises; ``run`` raises InterfaceError when the session is closed.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        sql: str,
+        parameters: Parameters,
+        tables: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_text(sql)
+        self._tables: Mapping[str, Any] = {}
+        if tables:
+            from icesql.dbapi.registered import tables_of
+
+            self._tables = tables_of(session, tables)
+        self._session, self._sql, self._position = session, sql, 0
+        self._begun: float | None = time.monotonic()
+        try:
+            self._statements = session.read(sql, parameters)
+        except Exception as error:  # each goes on, whatever it is, once it is clean
+            mark(error, sql)
+            session.clean(error)
+            own = own_error(error)
+            if own is None:
+                raise
+            session.clean(own)
+            raise own from error
+
+    @property
+    def sql(self) -> str:
+        """The whole text."""
+        return self._sql
+
+    def __len__(self) -> int:
+        return len(self._statements)
+
+    def run(
+        self,
+        cancel: threading.Event | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Outcome:
+        """The outcome of the next statement. Raises IndexError after the last.
+
+        Whoever calls it places its errors in the text, and cleans them of secrets.
+        """
+        session = self._session
+        session.check_open()
+        statement = self._statements[self._position]
+        self._position += 1
+        # The time in which the text was read is the first one's.
+        begun, self._begun = self._begun, None
+        query = QueryContext.begin(session.state.settings, cancel, progress, self._tables, begun)
+        return session.execute(statement, query)
+
+
+class Cursor:
     """PEP 249 cursor. Rows are tuples of Python values; the manual's Types has what each becomes.
 
     A result is read once: through ``fetch*``, or through ``arrow``, ``arrow_reader``,
@@ -176,6 +284,86 @@ class Cursor(ArrowRows):
             raise ProgrammingError(f"cannot fetch {count} rows")
         with self._at_work():
             return self._rows().fetch(count)
+
+    # ------------------------------------------------------------------ Arrow
+
+    @one_frame
+    def arrow(self) -> pa.Table:
+        """All rows as an Arrow table."""
+        with self._at_work():
+            return self._rows().arrow_reader().read_all()
+
+    def fetch_arrow_table(self) -> pa.Table:
+        """``arrow()``, as other drivers call it."""
+        return self.arrow()
+
+    @one_frame
+    def arrow_reader(self) -> pa.RecordBatchReader:
+        """All rows as a stream of record batches; memory stays bounded.
+
+        The stream outlives this cursor and its connection, unless they are closed.
+        """
+        with self._at_work():
+            return self._rows().arrow_reader()
+
+    def fetch_record_batches(self, rows: int = 1_000_000) -> pa.RecordBatchReader:
+        """All rows as a stream of record batches of ``rows`` rows each, the last one shorter.
+
+        Raises ProgrammingError for ``rows`` below 1.
+        """
+        from icesql.dbapi.batches import in_batches_of
+
+        if rows < 1:
+            raise ProgrammingError(f"a record batch cannot have {rows} rows; give 1 or more")
+        return in_batches_of(rows, self.arrow_reader())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """All rows as a PyCapsule of an ArrowArrayStream, for any library that takes one.
+
+        Source: Arrow PyCapsule interface.
+        """
+        return self.arrow_reader().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The Arrow schema of the result as a PyCapsule; no row is read."""
+        from icesql.engine.result_schema import arrow_schema
+
+        with self._at_work():
+            return arrow_schema(self._rows().columns).__arrow_c_schema__()
+
+    @one_frame
+    def pl(self) -> polars.DataFrame:
+        """All rows as a Polars DataFrame. Raises MissingExtraError without Polars."""
+        try:
+            import polars
+        except ImportError as error:
+            raise MissingExtraError("polars", extra="polars") from error
+        from icesql.dbapi.frames import polars_frame
+
+        with self._at_work():
+            result = self._rows()
+            return polars_frame(polars, result.arrow_reader().read_all(), result.columns)
+
+    @one_frame
+    def df(self) -> pandas.DataFrame:
+        """All rows as a pandas DataFrame.
+
+        Sums of integers are int64 where they fit. Raises MissingExtraError without pandas,
+        DataError for values that pandas has none for.
+        """
+        try:
+            import pandas  # noqa: F401 - to report early that it is missing
+        except ImportError as error:
+            raise MissingExtraError("pandas", extra="pandas") from error
+        from icesql.dbapi.frames import data_frame
+
+        with self._at_work():
+            result = self._rows()
+            return data_frame(result.arrow_reader().read_all(), result.columns)
+
+    def fetchdf(self) -> pandas.DataFrame:
+        """``df()``, as other drivers call it."""
+        return self.df()
 
     # ------------------------------------------------------------------ facts
 

@@ -28,7 +28,9 @@ class EngineChoice(Struct, frozen=True):
 
 def choose_engine(plans: Sequence[ScanPlan], settings: Settings) -> EngineChoice:
     """The engine for a query: ``auto`` reads more than ``spark_threshold`` bytes with Spark."""
-    if settings.engine == "auto" and any(plan.changes is not None for plan in plans):
+    if settings.engine != "auto":
+        return EngineChoice(settings.engine)
+    if any(plan.changes is not None for plan in plans):
         return EngineChoice("local", "engine local: it alone has CHANGES")
     return engine_for(sum(plan.report.projected_bytes for plan in plans), settings)
 

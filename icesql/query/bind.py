@@ -74,14 +74,20 @@ def bind(
     _check_engine(statement, query)
     tree = statement.tree.copy()
     # A wrong time is an error before any catalog is asked.
-    travels = [at_instant(reference.travel, query) for reference in statement.references]
+    travels = [
+        None if reference.travel is None else at_instant(reference.travel, query)
+        for reference in statement.references
+    ]
     tables = open_tables(statement.references, session.names, query)
-    scans, resolved, notes = [], [], [*statement.notes]
+    scans, schemas, resolved, notes = [], [], [], [*statement.notes]
     for reference, written, found in zip(statement.references, travels, tables, strict=True):
         scan, selected = _scan(reference, written, found, session, query)
         scans.append(scan)
+        schemas.append(scan.schema)
         if selected.note is not None and selected.note not in notes:
             notes.append(selected.note)
+        if not for_explain:
+            continue
         snapshot = selected.snapshot
         resolved.append(
             ScanNote(
@@ -90,7 +96,9 @@ def bind(
                 after_last_commit=selected.after_last_commit,
             )
         )
-    _name_columns(tree, statement, query)
+    if statement.user_text is None or query.settings.engine != "local":
+        # DuckDB names the columns of the user's own text.
+        name_nested_queries(tree, statement.references)
     if statement.translated and spark is None:
         _translate(tree, statement, scans, session, query)
     edits = stop_clock(tree, query)
@@ -100,7 +108,7 @@ def bind(
         query.once.update(volatile_parts(tree), filter(None, [statement.only_text]))
     if statement.user_text is not None:
         edits += put_session_values(tree, session, query)
-    scopes = select_scopes(tree, [scan.schema for scan in scans])
+    scopes = select_scopes(tree, schemas)
     has_lists = type_lists(scopes, scans)
     filtered, pushed = push_down(
         tree,
@@ -240,12 +248,6 @@ def _one_travel(
     if named is not None and (written is not None or reference.changes is not None):
         raise unsupported("two versions of one table", reference.offset, "give one of them")
     return written or named
-
-
-def _name_columns(tree: exp.Expr, statement: Query, query: QueryContext) -> None:
-    """Name what may run as the tree has it; DuckDB names the columns of the user's own text."""
-    if statement.user_text is None or query.settings.engine != "local":
-        name_nested_queries(tree, statement.references)
 
 
 def open_tables(

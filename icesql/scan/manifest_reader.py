@@ -154,15 +154,15 @@ class ManifestReader:
             self._query.report(Progress("planning", done + 1, len(manifests)))
 
     def filtered_entries_of(
-        self, manifests: Sequence[ManifestFile], spec_of: SpecOf, wanted_of: WantedOf
+        self, manifests: Sequence[ManifestFile], spec_of: SpecOf, wanted_of: WantedOf | None
     ) -> Iterator[tuple[ManifestFile, FilterColumns]]:
         """As ``entries_of``, but of data manifests only what a filter asks for, where that pays.
 
-        ``wanted_of`` is asked before each.
+        ``wanted_of`` is asked before each; None wants all of it.
         """
         for done, (manifest, read) in enumerate(self._ahead(manifests)):
             self._query.check()
-            wanted = wanted_of()
+            wanted = None if wanted_of is None else wanted_of()
             if wanted is None:
                 yield manifest, self._decoded(manifest, read, spec_of)
             else:

@@ -223,14 +223,15 @@ class _Walk:
             return None
         return self.scan.limit
 
-    def _wanted(self, manifests: Sequence[ManifestFile]) -> WantedOf:
+    def _wanted(self, manifests: Sequence[ManifestFile]) -> WantedOf | None:
         """The columns of an entry that the filter uses, if they are few and few entries match."""
+        if self._conditions or self.scan.explain:
+            return None
+        if sum(each.entries_count or 0 for each in manifests) < _MANY_ENTRIES:
+            return None
         fields = {each.term.field_id for each in leaves(self._filter)}
-        listed = sum(each.entries_count or 0 for each in manifests)
-        if self._conditions:
-            return lambda: None
-        if self.scan.explain or listed < _MANY_ENTRIES or not 0 < len(fields) <= _FEW_FIELDS:
-            return lambda: None
+        if not 0 < len(fields) <= _FEW_FIELDS:
+            return None
         wanted = frozenset((name, field_id) for name in _COMPARED for field_id in fields)
         counts = self.counts
         skipped, found = counts.skipped_data_files, counts.result_data_files

@@ -359,8 +359,11 @@ class Pipeline:
             answered = StaticResult(columns, [answer.row])
             return Outcome(answered, (), bound.notes, bound, bound.scans)
         bound = bound if bound.spark is not None else with_counts(bound)
-        tables = [scan.table for scan in bound.scans if scan.table.is_in_store]
-        stored = [(each.storage, each.metadata.location) for each in tables]
+        stored = [
+            (table.storage, table.metadata.location)
+            for scan in bound.scans
+            if (table := scan.table).is_in_store
+        ]
         if stored and query.settings.engine == "local":
             query.meanwhile = lambda: self.engines.local().get_ready(stored, query)
         plans, notes = plans_to_read(bound, query, self.prepared, prepared)

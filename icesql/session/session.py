@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.access import Access
@@ -69,6 +70,7 @@ class Session:
 
     def execute(self, statement: Readable, query: QueryContext) -> Outcome:
         """Run one statement, also where the caller's stack is nearly full."""
+        self._blocks.choose(query.settings)
         try:
             return with_deep_stack(lambda: self._execute(statement, query))
         except RecursionError as error:
@@ -78,7 +80,6 @@ class Session:
             ) from error
 
     def _execute(self, statement: Readable, query: QueryContext) -> Outcome:
-        self._blocks.choose(query.settings)
         transaction = self.state.transaction
         if transaction is not None and transaction.is_failed:
             from icesql.sql.statement import TransactionControl
@@ -98,7 +99,7 @@ class Session:
     def _reading(self, query: QueryContext) -> AbstractContextManager[None]:
         """A block in which texts are read by the parser of the engine that runs them."""
         query.ask = self.engines.ask
-        query.serialize = lambda text: self.engines.serialize(text, self.state.settings)
+        query.serialize = partial(self.engines.serialize, settings=self.state.settings)
         return query.reading()
 
     def _check_size(self, sql: str) -> None:

@@ -39,17 +39,13 @@ class Parameters:
             )
         if isinstance(values, (str, bytes, bytearray)):
             raise ProgrammingError("parameters must be a sequence, not a string; pass [value]")
-        self._values = values
+        # The values as they were given.
+        self.given = values
         self._inside = inside
         # How many ``?`` were read; set back to bind another tree of the same statement.
         self.place = 0
         self._label: int | str = 0
         self._used: set[int | str] = set()
-
-    @property
-    def given(self) -> Any:
-        """The values as they were given."""
-        return self._values
 
     def bind(self, tree: exp.Expr, edits: list[Edit]) -> exp.Expr:
         """``tree`` with every parameter replaced by its value, in the order of the text.
@@ -115,11 +111,11 @@ class Parameters:
 
     def finish(self) -> None:
         """Raises ProgrammingError if values were given that no statement asked for."""
-        match self._values:
+        match self.given:
             case None | Variables():
                 return
             case Mapping():
-                spare = [str(name) for name in self._values if name not in self._used]
+                spare = [str(name) for name in self.given if name not in self._used]
                 # More names than needed are common with one shared dictionary and harmless,
                 # unless none is used at all.
                 if spare and not self._used:
@@ -135,7 +131,7 @@ class Parameters:
         if label is None:
             self.place += 1
             label = self.place
-        values = self._values
+        values = self.given
         shown = f"${label}" if isinstance(label, int) else f":{label}"
         match values:
             case None:
@@ -176,7 +172,7 @@ class ParameterReader:
 
     def __call__(self, name: str | None) -> Any:
         """The value. Raises ProgrammingError where the tree of the statement has none."""
-        values: Any = self._parameters._values
+        values: Any = self._parameters.given
         if name is None:
             self._read += 1
         try:

@@ -132,7 +132,7 @@ def _read(read: Callable[[], list[Statement]], sql: str, dialect: str | None) ->
 def parses(sql: str) -> bool:
     """Whether a text in icesql's own dialect is read without an error."""
     try:
-        _parse_all(sql, None, None, True, True, {})
+        with_deep_stack(partial(_parse_all, sql, None, None, True, True, {}))
     except Exception:
         return False
     return True
@@ -146,7 +146,7 @@ def _parse_all(
     copies: bool,
     macros: Macros,
 ) -> list[Statement]:
-    reader = reading(dialect)
+    reader, own = reading(dialect), promised_name(dialect)
     _check_encodable(sql)
     lists, tokens = _tokens(sql, reader, parameters)
     check_reading(len(tokens))
@@ -169,7 +169,6 @@ def _parse_all(
     spark = (dialect or "").lower() in SPARK_NAMES
     statements: list[Statement] = []
     for chunk in _split(tokens):
-        own = promised_name(dialect)
         if chunk[0].word == "COPY":
             _check_copy(chunk, files=files, copies=copies)
         parse = Parse(sql, reader, values, seconds, lists, files, spark, own)

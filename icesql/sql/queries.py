@@ -191,9 +191,12 @@ def _engine_tree(
     # DuckDB's parser recurses on the caller's stack, for each part of a chain, too.
     levels = nesting(tokens)
     deep = len(tokens) > _FEW_TOKENS or not is_shallow(levels)
+    read = partial(read_text, text, travels, accepts)
     try:
-        engine_tree, tree = with_deep_stack(lambda: read_text(text, travels, accepts), deep=deep)
+        engine_tree, tree = with_deep_stack(read, deep=True) if deep else read()
     except RecursionError:
+        if not deep:
+            raise  # the caller's stack is full, see ``parse._read``
         raise too_deep(deepest_token(tokens)) from None
     except NotParsed as error:
         from icesql.sql.syntax_errors import mistake

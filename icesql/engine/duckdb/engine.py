@@ -355,8 +355,9 @@ class LocalResult(ReadResult):
 
     def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
         at_once = self._all_at_once
-        many = self._few is None and are_many(self._bound, self._plans, at_once=at_once)
-        if many or need_arrow_rows([column.type for column in self.columns]):
+        if need_arrow_rows([column.type for column in self.columns]) or (
+            self._few is None and are_many(self._bound, self._plans, at_once=at_once)
+        ):
             return self._rows_from_arrow()
         return self._rows_from_engine()
 

@@ -162,7 +162,8 @@ class Sources:
 
 def folders_read(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
     """The folders DuckDB must be able to read: the table's, and those of files beside it."""
-    if all(group.name == grouping.ARROW for group in groups):
+    paths = [path for group in groups if group.name != grouping.ARROW for path in _paths(group)]
+    if not paths:
         return set()
     storage = plan.context.storage
     folders: set[str] = set()
@@ -172,16 +173,14 @@ def folders_read(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
         metadata = None  # removed by a commit since: its folder is not needed, the files' are
     if metadata is not None and len(table := os.path.dirname(os.path.dirname(metadata))) > 1:
         folders.add(table)
-    for group in groups:
-        if group.name != grouping.ARROW:
-            for path in _paths(group):
-                location = storage.local_path(path)
-                if location is None:
-                    folders |= folders_of_store(storage, path)
-                    continue
-                folder = os.path.dirname(location)
-                if not any(folder == known or folder.startswith(known + "/") for known in folders):
-                    folders.add(folder)
+    for path in paths:
+        location = storage.local_path(path)
+        if location is None:
+            folders |= folders_of_store(storage, path)
+            continue
+        folder = os.path.dirname(location)
+        if not any(folder == known or folder.startswith(known + "/") for known in folders):
+            folders.add(folder)
     return folders
 
 

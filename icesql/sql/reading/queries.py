@@ -1,20 +1,21 @@
-"""Queries of DuckDB's tree as sqlglot's nodes."""
+"""Queries of DuckDB's tree, and the sources of their FROM, as sqlglot's nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from sqlglot import exp
 
-from icesql.sql.acceptance import Accepts, check_name
+from icesql.sql.acceptance import Accepts, check_name, check_source
 from icesql.sql.lexer import Token, tokens_in
 from icesql.sql.positions import offset_of, unsupported
+from icesql.sql.reading.calls import CallReader
 from icesql.sql.reading.closed import check_closed, check_words
 from icesql.sql.reading.engine_tree import EngineTree, Node, SourceMap, set_engine_node
-from icesql.sql.reading.sources import Source, SourceReader
+from icesql.sql.show_statements.in_from import LISTED, NO_VALUES
 
 _OPERATIONS: Final[dict[str, type[exp.SetOperation]]] = {
     "UNION": exp.Union,
@@ -22,6 +23,21 @@ _OPERATIONS: Final[dict[str, type[exp.SetOperation]]] = {
     "EXCEPT": exp.Except,
 }
 _BY_NAME: Final = "_BY_NAME"
+_NAMES: Final = ("this", "db", "catalog")
+_CLAUSES: Final = ("where_clause", "group_sets", "having", "qualify", "sample")
+# How far before a subquery its LATERAL may stand.
+_NEAR: Final = 100
+
+
+class Source(Struct, frozen=True):
+    """A table, call or subquery of FROM, which begins at ``start`` of the text.
+
+    ``ends`` are where it ends without its alias and with it.
+    """
+
+    start: int
+    ends: tuple[int, int]
+    node: exp.Expr
 
 
 class ReadQuery(Struct, frozen=True):
@@ -49,8 +65,15 @@ def read_query(tree: EngineTree, source_map: SourceMap, accepts: Accepts) -> Rea
     return ReadQuery(made, reader.sources, reader.files)
 
 
-class QueryReader(SourceReader):
-    """Reads queries."""
+class QueryReader(CallReader):
+    """Reads queries and the sources in their FROM."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        # What a clause of time travel may stand behind.
+        self.sources: list[Source] = []
+        # Tables whose name is a text: FROM 'data.parquet'.
+        self.files: list[exp.Table] = []
 
     def unread_ctes(self) -> list[Token]:
         """The names before ``AS (`` that are of no query of WITH that was read."""
@@ -241,17 +264,297 @@ class QueryReader(SourceReader):
 
     def item(self, found: Node) -> exp.Expr:
         """A column of a select list, or another expression with its alias."""
-        made = super().item(found)
+        made = self.expression(found, named=True)
         set_engine_node(made.unalias(), found, self.sql_place)
-        return made
+        if not found["alias"]:
+            return made
+        return exp.Alias(this=made, alias=exp.Identifier(this=found["alias"], quoted=True))
 
     def condition_of(self, found: Node) -> exp.Expr:
-        """A condition; each part of its AND knows what it was made of."""
-        made = super().condition_of(found)
+        """A condition of WHERE, HAVING, QUALIFY or ON; parts of its AND know their origin."""
+        made = self.expression(found)
         parts, others = list(_flat(made)), list(_flat_found(found))
         for part, other in zip(parts, others, strict=True):
             set_engine_node(part, other, self.sql_place)
         return made
+
+    # ------------------------------------------------------------------ FROM
+
+    def from_of(self, found: Node) -> tuple[exp.Expr | None, list[exp.Join]]:
+        """The first source of FROM, and those that are joined to it; None for no FROM."""
+        if found["type"] == "EMPTY":
+            return None, []
+        (first, _), *others = self._chain(found)
+        return first, [self._join(node, join) for node, join in others]
+
+    # ------------------------------------------------------------------ joins
+
+    def _chain(self, found: Node) -> list[tuple[exp.Expr, Node]]:
+        """The sources in the order of the text, each with the join that brings it in."""
+        if found["type"] != "JOIN":
+            return [(self._source(found), found)]
+        left, right, implicit = found["left"], found["right"], found["is_implicit"]
+        is_list = left["type"] == "JOIN" and left["is_implicit"] and not implicit
+        made = [(self._bracketed(left), found)] if is_list else self._chain(left)
+        if right["type"] != "JOIN":
+            return [*made, (self._source(right), found)]
+        if implicit and not right["is_implicit"]:
+            # a, b JOIN c
+            (first, _), *others = self._chain(right)
+            return [*made, (first, found), *others]
+        return [*made, (self._bracketed(right), found)]
+
+    def _bracketed(self, found: Node) -> exp.Expr:
+        first, joins = self.from_of(found)
+        assert first is not None
+        first.set("joins", joins)
+        return exp.Subquery(this=first)
+
+    def _join(self, node: exp.Expr, found: Node) -> exp.Join:
+        made = exp.Join(this=node)
+        kind, reference = found["join_type"], found["ref_type"]
+        match kind:
+            case "LEFT" | "RIGHT" | "FULL":
+                made.set("side", kind)
+            case "SEMI" | "ANTI":
+                made.set("kind", kind)
+            case "INNER":
+                pass
+            case _:
+                raise self.refuse(f"{kind} JOIN", found)
+        match reference:
+            case "NATURAL" | "ASOF":
+                made.set("method", reference)
+            case "CROSS" if not found["is_implicit"]:
+                made.set("kind", "CROSS")
+            case "REGULAR" | "CROSS":
+                pass
+            case _:
+                raise self.refuse(f"{reference} JOIN", found)
+        if found["condition"]:
+            made.set("on", self.condition_of(found["condition"]))
+        if found["using_columns"]:
+            made.set("using", self._using(found))
+        return made
+
+    def _using(self, found: Node) -> list[exp.Identifier]:
+        """The names of USING, which stand behind the last bracket of the join."""
+        begin = self.begin(found)
+        place = None
+        if begin is not None:
+            opening = self.text.rfind("(", begin, self.end(found))
+            place = opening + 1 if opening >= 0 else None
+        return self.listed(place, found["using_columns"])
+
+    # ------------------------------------------------------------------ sources
+
+    def _source(self, found: Node) -> exp.Expr:
+        alias, begin = str(found["alias"]), self.begin(found)
+        if found["type"] == "BASE_TABLE":
+            made, behind = self._table(found)
+        else:
+            behind = None if begin is None else self.closing(begin)
+        match found["type"]:
+            case "BASE_TABLE":
+                pass
+            case "SUBQUERY":
+                made = self._subquery_in_from(found)
+            case "EXPRESSION_LIST":
+                made = self._value_rows(found)
+                alias = "" if alias == "valueslist" else alias
+            case "TABLE_FUNCTION":
+                made = self._table_function(found)
+            case "PIVOT":
+                return self._pivoted(found)
+            case "SHOW_REF":
+                raise self.refuse(f"{found['show_type']} as a table", found)
+            case other:
+                raise self.refuse(f"{other} in FROM", found)
+        self._name(made, alias, found.get("column_name_alias") or (), behind)
+        if found["sample"]:
+            made.set("sample", self.sample(found["sample"]))
+        if begin is not None:
+            end = self.end(found)
+            if found["type"] in ("SUBQUERY", "EXPRESSION_LIST"):
+                end = self._end_of_alias(end, alias, found.get("column_name_alias") or ())
+            self.sources.append(Source(begin, (begin if behind is None else behind, end), made))
+        return made
+
+    def _name(self, made: exp.Expr, alias: str, columns: Sequence[str], behind: int | None) -> None:
+        """Give a source, which ends at ``behind``, its alias and names of columns."""
+        if not (alias or columns):
+            return
+        node = exp.TableAlias()
+        after = behind
+        if alias:
+            name = exp.Identifier(this=alias, quoted=True)
+            for word in tokens_in(self.text, behind) if behind is not None else ():
+                if word.word == "AS":
+                    continue
+                if word.kind in ("word", "name") and word.text.lower() == alias.lower():
+                    self.name_placed(name, word)
+                    after = word.stop
+                break
+            check_name(alias, offset_of(name))
+            node.set("this", name)
+        if columns:
+            opening = None if after is None else self.text.find("(", after)
+            begin = None if opening is None or opening < 0 else opening + 1
+            node.set("columns", self.listed(begin, columns))
+        made.set("alias", node)
+
+    def _end_of_alias(self, end: int, alias: str, columns: Sequence[str]) -> int:
+        """Where the alias of a subquery ends, which its place leaves out."""
+        for word in tokens_in(self.text, end) if alias else ():
+            if word.word == "AS":
+                continue
+            if word.text.lower() != alias.lower():
+                return end
+            return self.closing(word.stop) if columns else word.stop
+        return end
+
+    def _table(self, found: Node) -> tuple[exp.Expr, int | None]:
+        """A table, and where its name ends."""
+        path, begin = found["qualified_name"]["path"], self.begin(found)
+        if found["alias"] and begin is not None:
+            # FROM x : t
+            first = [word for word, _ in zip(tokens_in(self.text, begin), range(2), strict=False)]
+            if len(first) == 2 and first[1].word == ":":
+                begin = first[1].stop
+        parts, end = self.names_to(begin, path)
+        if len(parts) > 3:
+            last: exp.Expr = parts[2]
+            for part in parts[3:]:
+                last = exp.Dot(this=last, expression=part)
+            named: list[exp.Expr] = [*parts[:2], last]
+        else:
+            named = [*parts]
+        made = exp.Table(**dict(zip(_NAMES, reversed(named), strict=False)))
+        if "start" in parts[0].meta:
+            made.meta["start"] = parts[0].meta["start"]
+        if begin is not None and self.text.startswith("'", begin):
+            self.files.append(made)
+        return made, end
+
+    def _subquery_in_from(self, found: Node) -> exp.Expr:
+        inner = found["subquery"]["node"]
+        if self.is_values(inner):
+            made: exp.Expr = self._value_rows(inner["from_table"])
+        else:
+            made = exp.Subquery(this=self.query_of(inner))
+        # DuckDB's tree does not say LATERAL, which other engines need.
+        begin = self.begin(found)
+        if begin is not None and self._follows_lateral(begin):
+            return exp.Lateral(this=made)
+        return made
+
+    def _follows_lateral(self, begin: int) -> bool:
+        before = self.text[max(begin - _NEAR, 0) : begin].rstrip().removesuffix("(").rstrip()
+        return before[-7:].upper() == "LATERAL" or self.begins_with(begin, "LATERAL")
+
+    def is_values(self, found: Node) -> bool:
+        """Whether a query is VALUES alone, which DuckDB's parser puts into a SELECT."""
+        return bool(
+            found["type"] == "SELECT_NODE"
+            and found["from_table"]["type"] == "EXPRESSION_LIST"
+            and not self.has_place(found["select_list"][0])
+            and not found["modifiers"]
+            and not found["cte_map"]["map"]
+            and not any(found[each] for each in _CLAUSES)
+        )
+
+    def _value_rows(self, found: Node) -> exp.Values:
+        rows = [
+            exp.Tuple(expressions=[self.expression(each) for each in row])
+            for row in found["values"]
+        ]
+        return exp.Values(expressions=rows)
+
+    def _table_function(self, found: Node) -> exp.Expr:
+        begin, inner = self.begin(found), found["function"]
+        if inner["class"] != "FUNCTION":
+            raise self.refuse("this call in FROM", found)
+        places = {each: found[each] for each in ("query_location", "query_location_length")}
+        function = {**inner, **places}
+        if len(function["qualified_name"]["path"]) > 1:
+            raise self.refuse(f"a qualified function {function['function_name']}()", found)
+        if self.accepts.calls:
+            check_source(function["function_name"], self.offset(found), files=self.accepts.files)
+        is_numbered = found["with_ordinality"] == "WITH_ORDINALITY"
+        if function["function_name"].lower() == "unnest":
+            given = [self.expression(each["expression"]) for each in function["arguments"]]
+            made: exp.Expr = exp.Unnest(expressions=given, offset=is_numbered or None)
+            return self.placed(made, found)
+        if function["function_name"].lower() == "range":
+            # sqlglot has one class for it and for generate_series().
+            given = self._arguments(function)
+            call: exp.Expr = exp.Anonymous(this=function["function_name"], expressions=given)
+            self.call_placed(call, function)
+        else:
+            call = self._function(function)
+        made = exp.Table(this=call)
+        if begin is not None:
+            call.meta["stop"] = self.sql_offset(self.closing(begin) - 1) + 1
+            made.meta["start"] = self.sql_offset(begin)
+        if is_numbered:
+            made.set("ordinality", True)
+        return made
+
+    def sample(self, found: Node) -> exp.TableSample:
+        """TABLESAMPLE or USING SAMPLE."""
+        size = exp.Literal.number(found["sample_size"]["value"])
+        made = exp.TableSample(method=exp.Var(this=str(found["method"]).upper()))
+        made.set("percent" if found["is_percentage"] else "size", size)
+        if found["repeatable"]:
+            made.set("seed", exp.Literal.number(found["seed"]))
+        return made
+
+    # ------------------------------------------------------------------ PIVOT
+
+    def _pivoted(self, found: Node) -> exp.Expr:
+        """A source with a PIVOT or UNPIVOT behind it."""
+        source = self._source(found["source"])
+        if found["source"]["type"] == "JOIN":
+            raise self.refuse("PIVOT of a JOIN", found)
+        is_unpivot = bool(found["unpivot_names"])
+        pivot = exp.Pivot(unpivot=is_unpivot)
+        if is_unpivot:
+            names: list[exp.Expr] = [
+                exp.Identifier(this=each, quoted=True) for each in found["unpivot_names"]
+            ]
+            pivot.set("expressions", names if len(names) == 1 else [exp.Tuple(expressions=names)])
+            pivot.set("include_nulls", found["include_nulls"])
+        else:
+            pivot.set("expressions", [self.item(each) for each in found["aggregates"]])
+        pivot.set("fields", [self._pivot_field(each) for each in found["pivots"]])
+        if found["groups"]:
+            keys = [exp.Column(this=exp.Identifier(this=e, quoted=True)) for e in found["groups"]]
+            pivot.set("group", exp.Group(expressions=keys))
+        self._name(pivot, found["alias"], found["column_name_alias"], None)
+        self.placed(pivot, found)
+        source.set("pivots", [*(source.args.get("pivots") or ()), pivot])
+        return source
+
+    def _pivot_field(self, found: Node) -> exp.Expr:
+        """``column IN (values)``, or the columns of an UNPIVOT under the name they get."""
+        if found["pivot_enum"]:
+            raise self.refuse("PIVOT by the values of a type", found)
+        if not (found["unpivot_names"] or found["entries"]):
+            raise self.refuse(NO_VALUES, found["pivot_expressions"][0], LISTED)
+        values = [self._pivot_value(each) for each in found["entries"]]
+        names: list[exp.Expr] = [
+            exp.Identifier(this=each, quoted=True) for each in found["unpivot_names"]
+        ]
+        names += [self.expression(each) for each in found["pivot_expressions"]]
+        this = names[0] if len(names) == 1 else exp.Tuple(expressions=names)
+        return exp.In(this=this, expressions=values)
+
+    def _pivot_value(self, found: Node) -> exp.Expr:
+        value, alias = found["star_expr"], found["alias"]
+        made = self.expression(value, named=True)
+        if not alias:
+            return made
+        return exp.PivotAlias(this=made, alias=exp.Identifier(this=alias, quoted=True))
 
 
 def _opens_query(words: Sequence[Token]) -> bool:

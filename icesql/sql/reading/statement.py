@@ -21,8 +21,7 @@ from icesql.sql.parser.travel.clauses import MARK, MISPLACED, TWO, Travels, misp
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.door import serialize
 from icesql.sql.reading.engine_tree import EngineTree, SourceMap, read_tree
-from icesql.sql.reading.queries import read_query
-from icesql.sql.reading.sources import Source
+from icesql.sql.reading.queries import Source, read_query
 
 
 class EngineText(Struct, frozen=True):
