@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
     from icesql.config import Settings
     from icesql.scan.table_scan import TableScan
+    from icesql.sql.statement import Query, TableReference
 
 _BRANCH: Final = "branch_"
 _WAP: Final = "write.wap.enabled"
@@ -143,3 +144,9 @@ def read_of(scans: Iterable[TableScan], table: Table, start_id: int | None) -> P
     if not own:
         return None
     return own[0].row_filter if len(own) == 1 else ALWAYS_TRUE
+
+
+def target_of(query: Query, name: TableName, shift: int = 0) -> TableReference:
+    """The table in a query that the statement names first; places are so much further there."""
+    assert name.offset is not None
+    return next(each for each in query.references if each.offset == name.offset + shift)

@@ -82,7 +82,7 @@ def _explained(session: Session, statement: kinds.Explain, query: QueryContext) 
     else:
         result = explained(bound, plans, query, statement, choice, edges, measured)
     if statement.write is not None:
-        from icesql.modify.explained import definitions_of
+        from icesql.modify.merge.evolution import definitions_of
         from icesql.session.services import Services
 
         ddl = definitions_of(statement.write, Services(session.pipeline, query))

@@ -1,5 +1,7 @@
 """The columns that MERGE WITH SCHEMA EVOLUTION brings: those that its clauses take as they are.
 
+EXPLAIN shows them, and those of INSERT.
+
 Source: Spark ``MergeIntoTable.sourceSchemaForSchemaEvolution``.
 """
 
@@ -10,8 +12,14 @@ from collections.abc import Collection, Iterator, Sequence
 from icesql.engine.result_schema import ResultColumn, ResultType
 from icesql.iceberg.schema import Schema
 from icesql.modify.evolution import Evolution
+from icesql.modify.insert import insert_evolution
 from icesql.modify.merge.values import unqualified
+from icesql.modify.services import StatementServices
+from icesql.modify.targets import find_named
+from icesql.query.views.expansion import quoted_name
+from icesql.sql.statement import Write
 from icesql.sql.writes.merge.statement import Merge
+from icesql.sql.writes.statements import Insert
 
 Path = tuple[str, ...]
 
@@ -58,3 +66,25 @@ def _kept(type: ResultType, path: Path, wanted: Collection[Path]) -> ResultType 
     inner = [(name, _kept(child, (*path, name.lower()), wanted)) for name, child in type.children]
     kept = tuple((name, child) for name, child in inner if child is not None)
     return ResultType("struct", children=kept) if kept else None
+
+
+def definitions_of(statement: Write, services: StatementServices) -> list[str]:
+    """The ALTER TABLE statements that change the columns so, in their order. Changes nothing.
+
+    Of tables only metadata is read. Raises what the statement would raise of its columns.
+    """
+    assert isinstance(statement, Insert | Merge)
+    _, table, _ = find_named(statement.table, services)
+    schema = table.metadata.schema
+    query = statement.query if isinstance(statement, Insert) else statement.source
+    columns = services.columns_of(query)
+    evolution: Evolution | None
+    if isinstance(statement, Insert):
+        evolution = insert_evolution(statement, table, columns)
+    else:
+        names = [each.name for each in columns]
+        evolution = merge_evolution(statement, schema, names, columns)
+    assert evolution is not None
+    evolution.updates(table.metadata)
+    name = ".".join(quoted_name(each, "") for each in table.identifier)
+    return [f"{each.sql(name)};" for each in evolution.growth(schema)]

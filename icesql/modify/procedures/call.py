@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.commit.own_places import folders_of
-from icesql.errors import Error, ProgrammingError, SnapshotNotFoundError
+from icesql.errors import AccessDeniedError, Error, ProgrammingError, SnapshotNotFoundError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.modify.procedures.arguments import Arguments
@@ -22,11 +22,13 @@ from icesql.sql.table_name import name_parts
 from icesql.sql.user_text import quoted
 from icesql.sql.writes.statements import TableName
 from icesql.storage.new_file import check_writable
+from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
     from icesql.engine.engines import EngineChoice
     from icesql.iceberg.metadata.snapshot import Snapshot
+    from icesql.maintain.relocation.verify import CountRows
     from icesql.work.run import Runner
 
 
@@ -199,3 +201,30 @@ def moment(milliseconds: int) -> str:
     """An instant in UTC."""
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     return moment.isoformat(sep=" ", timespec="milliseconds")
+
+
+# Procedures of tables at another place.
+
+
+def row_counter(call: Call) -> CountRows:
+    """Count the live rows of a snapshot of a table."""
+    from icesql.modify.rows.delete import rows_at
+
+    query = call.services.query
+    return lambda table, snapshot: rows_at(replace(table, planning=None), snapshot, query)
+
+
+def check_place(call: Call, location: str) -> Roots | None:
+    """The roots that a place named in SQL has to lie below; raises AccessDeniedError."""
+    from icesql.maintain.relocation.folder import target_location
+
+    access = call.services.state.access
+    by_path = access.tables_by_path
+    if access.service or access.confine is True:
+        argument = "service" if access.service else "confine"
+        raise AccessDeniedError("SQL cannot copy tables to another place", argument=argument)
+    for allowed, argument in ((by_path, "tables_by_path"), (access.confine, "confine")):
+        denied = allowed is False and argument == "tables_by_path"
+        if denied or (isinstance(allowed, Roots) and not allowed.hold(target_location(location))):
+            raise AccessDeniedError("SQL names no such paths", argument=argument)
+    return access.confine if isinstance(access.confine, Roots) else None

@@ -18,16 +18,16 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import FileContent
 from icesql.modify.modified import SUMMARY, Modified
 from icesql.modify.rows.changes import NewRows, RowBatch
-from icesql.modify.rows.reading import counting, target_of
 from icesql.modify.rows.target import row_target
 from icesql.modify.services import StatementServices
-from icesql.modify.targets import find_target
+from icesql.modify.targets import find_target, target_of
 from icesql.modify.tasks.run import change_by_query
 from icesql.read.deletes.delete_relations import DeleteRelations
 from icesql.read.task import read_file
 from icesql.scan.planner import plan, whole_files
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, ScanContext
+from icesql.sql.trees import exp
 from icesql.sql.writes.statements import Delete
 from icesql.storage.new_file import check_writable
 
@@ -90,7 +90,7 @@ def _delete_files(
     rows: Query, catalog: Catalog, branch: Branch, services: StatementServices
 ) -> Modified | None:
     """Remove whole files, without reading one; None where some may have rows that stay."""
-    (scan,) = services.scans_of(counting(rows))
+    (scan,) = services.scans_of(_counting(rows))
     if not scan.counts or services.query.settings.verify == "full":
         return None
     found = whole_files(scan, services.query)
@@ -162,3 +162,16 @@ def live_rows(tasks: Sequence[FileScanTask], context: ScanContext, query: QueryC
         gone = relations.position_array(task)
         total += task.data_file.record_count - (0 if gone is None else len(gone))
     return total
+
+
+def _counting(query: Query) -> Query:
+    """The query with the number of its rows in place of what it selects."""
+    tree = query.tree.copy()
+    assert isinstance(tree, exp.Select)
+    if query.translated:
+        # Functions of other dialects are names until binding puts them into DuckDB's.
+        counted: exp.Expr = exp.Anonymous(this="count", expressions=[exp.Star()])
+    else:
+        counted = exp.Count(this=exp.Star())
+    tree.set("expressions", [counted])
+    return replace(query, tree=tree, user_text=None, spark=None)

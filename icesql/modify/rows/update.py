@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.errors import UnsupportedSqlError
 from icesql.modify.modified import Modified
 from icesql.modify.rows.assignments import Assigned, assigned
 from icesql.modify.rows.changes import NewRows, RowBatch
-from icesql.modify.rows.reading import target_of, with_columns
 from icesql.modify.rows.stored_variants import FileOf, StoredVariants, has_variants
 from icesql.modify.services import StatementServices
-from icesql.modify.targets import find_target
+from icesql.modify.targets import find_target, target_of
 from icesql.modify.tasks.run import change_by_query
+from icesql.sql.trees import exp
 from icesql.sql.writes.statements import Update
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.query.views.temporary import TemporaryTable
+    from icesql.sql.statement import Query
 
 _PLACE = ("_file", "_pos")
 _ROW_ID = "_row_id"
@@ -40,7 +42,7 @@ def update(statement: Update, services: StatementServices) -> Modified:
     index = target_of(statement.rows, statement.table).index
     lineage = table.metadata.format_version > 2
     rows = UpdatedRows(made, len(statement.assigned), lineage, statement.table.offset)
-    read = with_columns(statement.rows, index, rows.columns)
+    read = _with_columns(statement.rows, index, rows.columns)
     place = catalog, table, branch
     done = change_by_query(read, index, rows, place, "update", services)
     return done.modified(done.gone)
@@ -126,3 +128,13 @@ class _Rows:
             return rows
         names = [*rows.schema.names, _ROW_ID]
         return pa.RecordBatch.from_arrays([*rows.columns, columns[len(_PLACE)]], names=names)
+
+
+def _with_columns(query: Query, index: int, columns: Sequence[str]) -> Query:
+    """The query with columns of its table number ``index`` before those that it selects."""
+    tree = query.tree.copy()
+    assert isinstance(tree, exp.Select)
+    table = next(each for each in tree.find_all(exp.Table) if each.name == f"__scan_{index}")
+    own = [exp.column(name, table=table.alias, quoted=True) for name in columns]
+    tree.set("expressions", [*own, *tree.expressions])
+    return replace(query, tree=tree)

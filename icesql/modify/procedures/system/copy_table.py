@@ -40,7 +40,7 @@ def copy_table(call: Call) -> Plan:
     from icesql.maintain.relocation.copy import CopyRequest
     from icesql.maintain.relocation.copy import copy_table as copy
     from icesql.maintain.relocation.folder import target_location
-    from icesql.modify.procedures.places import check_place
+    from icesql.modify.procedures.call import check_place
 
     confine = check_place(call, call["location"])
     table, since = call.source(), _since(call)
@@ -62,7 +62,7 @@ def _verified(call: Call, table: Table, done: Copied) -> tuple[int, int]:
     """Files that were found in a copy, and the rows of main."""
     from icesql.catalog.table import table_from_metadata
     from icesql.maintain.relocation.verify import check_same, refs_of, verify
-    from icesql.modify.procedures.places import row_counter
+    from icesql.modify.procedures.call import row_counter
 
     query = call.services.query
     opened = table_from_metadata(

@@ -34,7 +34,7 @@ def restore_table(call: Call) -> Plan:
     from icesql.catalog.writes.register import register
     from icesql.maintain.relocation.folder import target_location
     from icesql.maintain.relocation.verify import verify
-    from icesql.modify.procedures.places import check_place, row_counter
+    from icesql.modify.procedures.call import check_place, row_counter
 
     confine = check_place(call, call["location"])
     location, query = target_location(call["location"]), call.services.query

@@ -36,7 +36,7 @@ def rewrite_table_path(call: Call) -> Plan:
     from icesql.maintain.relocation.folder import target_location
     from icesql.maintain.relocation.staged import PathRewrite
     from icesql.maintain.relocation.staged import rewrite_table_path as rewrite
-    from icesql.modify.procedures.places import check_place
+    from icesql.modify.procedures.call import check_place
 
     staging = call["staging_location"]
     check_place(call, staging or call["target_prefix"])
