@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from icesql.errors import Error
-from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, TEXT, WORD, Token, closing, phrase
+from icesql.sql.lexer import (
+    CLOSING,
+    NAME,
+    NUMBER,
+    OPENING,
+    TEXT,
+    WORD,
+    Token,
+    closing,
+    outer,
+    phrase,
+)
 from icesql.sql.positions import syntax_error
+
+T = TypeVar("T")
 
 
 class TokenCursor:
@@ -111,6 +125,10 @@ class TokenCursor:
         self.index += 1
         return token.text
 
+    def text_or_name(self, what: str = "a name") -> str:
+        """A text, or one name."""
+        return self.text() if self.kind(self.index) == TEXT else self.identifier(what)
+
     def number(self) -> int:
         """A whole number."""
         token = self.token
@@ -121,13 +139,7 @@ class TokenCursor:
 
     def until(self, *words: str) -> Sequence[Token]:
         """The tokens up to one of the words, a comma or a closing bracket outside of brackets."""
-        start, depth = self.index, 0
-        while self.index < len(self.tokens):
-            word = self.peek()
-            if depth == 0 and (word in words or word in (",", *CLOSING)):
-                break
-            depth += (word in OPENING) - (word in CLOSING)
-            self.index += 1
+        start, self.index = self.index, outer(self.tokens, self.index, (*words, ","))
         return self.tokens[start : self.index]
 
     def balanced(self) -> None:
@@ -138,6 +150,20 @@ class TokenCursor:
             depth += (token.word in OPENING) - (token.word in CLOSING)
             if depth < 0:
                 raise syntax_error(f'unexpected "{token.text}"', token)
+
+    def listed(self, read: Callable[[], T]) -> list[T]:
+        """One or more items with commas between them."""
+        found = [read()]
+        while self.skip(","):
+            found.append(read())
+        return found
+
+    def bracketed(self, read: Callable[[TokenCursor], T]) -> list[T]:
+        """The items of a list in brackets; ``read`` reads one at the next word."""
+        inner = self.in_brackets()
+        found = inner.listed(lambda: read(inner))
+        inner.end()
+        return found
 
     def in_brackets(self) -> TokenCursor:
         """The tokens between the next bracket and the one that closes it."""

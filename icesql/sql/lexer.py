@@ -283,6 +283,34 @@ def closing(tokens: Sequence[Token], first: int) -> int:
     return len(tokens)
 
 
+def outer(tokens: Sequence[Token], first: int, words: Collection[str]) -> int:
+    """The first token from ``first`` on, outside of brackets, that is one of ``words``.
+
+    Else the end of the brackets that ``first`` is inside of, or of the text.
+    """
+    depth = 0
+    for index in range(first, len(tokens)):
+        word = tokens[index].word
+        if depth == 0 and (word in CLOSING or word == ";" or word in words):
+            return index
+        depth += (word in OPENING) - (word in CLOSING)
+    return len(tokens)
+
+
+def before(tokens: Sequence[Token], last: int, words: Collection[str]) -> int:
+    """The last token up to ``last``, outside of brackets, that is one of ``words``; else -1."""
+    depth = 0
+    for index in range(last, -1, -1):
+        word = tokens[index].word
+        depth -= word in OPENING
+        if depth == 0 and word in words:
+            return index
+        if depth < 0:
+            break
+        depth += word in CLOSING
+    return -1
+
+
 def phrase(tokens: Sequence[Token], index: int) -> str:
     """The word at a place, with the BY of GROUP BY and its like."""
     words = [each.word for each in tokens[index : index + 2]]

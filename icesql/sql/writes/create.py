@@ -13,9 +13,9 @@ from icesql.sql.statement import Query
 from icesql.sql.writes.definitions import (
     ReadConstant,
     read_columns,
-    read_ordering,
     read_partitioning,
     read_properties,
+    read_sort_term,
     term_of_text,
 )
 from icesql.sql.writes.statements import (
@@ -131,9 +131,7 @@ def _read_clause(words: TokenCursor, clauses: Clauses) -> None:
     elif words.skip("PARTITIONED", "BY") or words.skip("PARTITION", "BY"):
         clauses.partitioning = read_partitioning(words)
     elif words.skip("SORTED", "BY") or words.skip("ORDER", "BY") or words.skip("ORDERED", "BY"):
-        inner = words.in_brackets()
-        clauses.ordering = read_ordering(inner)
-        inner.end()
+        clauses.ordering = tuple(words.bracketed(read_sort_term))
     elif words.skip("LOCATION"):
         clauses.location = words.text()
     elif words.skip("COMMENT"):

@@ -45,12 +45,7 @@ _IN_TEXT: Final = re.compile(r"\s*(?:(\w+)\s*\(\s*(.+?)\s*\)|(.+?))\s*")
 
 def read_columns(words: TokenCursor, constant: ReadConstant) -> tuple[ColumnDefinition, ...]:
     """The columns between the brackets that come next. Raises SqlSyntaxError."""
-    inner = words.in_brackets()
-    columns = [read_column(inner, constant)]
-    while inner.skip(","):
-        columns.append(read_column(inner, constant))
-    inner.end()
-    return tuple(columns)
+    return tuple(words.bracketed(lambda inner: read_column(inner, constant)))
 
 
 def read_column(
@@ -137,9 +132,7 @@ def _inside(
     """The fields between < and >, or between brackets."""
     closing = ">" if words.peek() == "<" else ")"
     words.need("<" if closing == ">" else "(")
-    found = [read()]
-    while words.skip(","):
-        found.append(read())
+    found = words.listed(read)
     words.need(closing)
     return tuple(found)
 
@@ -147,14 +140,12 @@ def _inside(
 def _arguments(words: TokenCursor) -> tuple[int | str, ...]:
     closing = "]" if words.peek() == "[" else ")"
     words.index += 1
-    found: list[int | str] = []
-    while True:
-        token = words.token
-        is_text = token is not None and token.kind == TEXT
-        is_name = token is not None and token.kind == WORD
-        found.append(words.text() if is_text else words.identifier() if is_name else words.number())
-        if not words.skip(","):
-            break
+
+    def argument() -> int | str:
+        is_name = words.kind(words.index) in (TEXT, WORD)
+        return words.text_or_name() if is_name else words.number()
+
+    found = words.listed(argument)
     words.need(closing)
     return tuple(found)
 
@@ -166,12 +157,7 @@ def read_partitioning(words: TokenCursor) -> tuple[PartitionTerm, ...]:
     """The entries between the brackets that come next; ``()`` is none."""
     if words.skip("(", ")"):
         return ()
-    inner = words.in_brackets()
-    terms = [read_term(inner)]
-    while inner.skip(","):
-        terms.append(read_term(inner))
-    inner.end()
-    return tuple(terms)
+    return tuple(words.bracketed(read_term))
 
 
 def read_term(words: TokenCursor) -> PartitionTerm:
@@ -209,21 +195,22 @@ def read_term(words: TokenCursor) -> PartitionTerm:
 
 
 def read_ordering(words: TokenCursor) -> tuple[SortTerm, ...]:
-    """``term [ASC | DESC] [NULLS FIRST | LAST], …``, to the end of the words."""
-    terms = []
-    while True:
-        term = read_term(words)
-        descending = words.skip("DESC")
-        if not descending:
-            words.skip("ASC")
-        first: bool | None = None
-        if words.skip("NULLS"):
-            first = words.skip("FIRST")
-            if not first:
-                words.need("LAST")
-        terms.append(SortTerm(term.source, term.transform, descending, first, term.offset))
-        if not words.skip(","):
-            return tuple(terms)
+    """``term, …``, to the end of the words."""
+    return tuple(words.listed(lambda: read_sort_term(words)))
+
+
+def read_sort_term(words: TokenCursor) -> SortTerm:
+    """``term [ASC | DESC] [NULLS FIRST | LAST]``."""
+    term = read_term(words)
+    descending = words.skip("DESC")
+    if not descending:
+        words.skip("ASC")
+    first: bool | None = None
+    if words.skip("NULLS"):
+        first = words.skip("FIRST")
+        if not first:
+            words.need("LAST")
+    return SortTerm(term.source, term.transform, descending, first, term.offset)
 
 
 def term_of_text(text: str, at: int | None) -> PartitionTerm:
@@ -249,27 +236,19 @@ def term_of_text(text: str, at: int | None) -> PartitionTerm:
 
 def read_keys(words: TokenCursor) -> tuple[str, ...]:
     """``('key', …)``: the properties that UNSET names."""
-    inner = words.in_brackets()
-    keys = [inner.text()]
-    while inner.skip(","):
-        keys.append(inner.text())
-    inner.end()
-    return tuple(keys)
+    return tuple(words.bracketed(TokenCursor.text))
 
 
 def read_properties(words: TokenCursor) -> tuple[tuple[str, str], ...]:
     """``('key' = 'value', …)``; keys and values may stand without quotes."""
-    inner = words.in_brackets()
-    found = []
-    while True:
+
+    def entry(inner: TokenCursor) -> tuple[str, str]:
         key = _property_word(inner)
         if not inner.skip("="):
             inner.skip(":")
-        found.append((key, _property_value(inner)))
-        if not inner.skip(","):
-            break
-    inner.end()
-    return tuple(found)
+        return key, _property_value(inner)
+
+    return tuple(words.bracketed(entry))
 
 
 def _property_word(words: TokenCursor) -> str:

@@ -32,9 +32,8 @@ def read_partition(words: TokenCursor, constant: ReadConstant) -> tuple[Partitio
     if words.peek() != "PARTITION" or words.peek(1) != "(":
         return ()
     words.index += 1
-    inner = words.in_brackets()
-    found: list[PartitionValue] = []
-    while True:
+
+    def entry(inner: TokenCursor) -> PartitionValue:
         at = inner.here
         name = ".".join(inner.name("a column"))
         value = None
@@ -43,11 +42,9 @@ def read_partition(words: TokenCursor, constant: ReadConstant) -> tuple[Partitio
             if not tokens:
                 raise inner.unexpected("a constant")
             value = constant(tokens)
-        found.append(PartitionValue(name, value, at))
-        if not inner.skip(","):
-            break
-    inner.end()
-    return tuple(found)
+        return PartitionValue(name, value, at)
+
+    return tuple(words.bracketed(entry))
 
 
 class Replacing(Struct, frozen=True):

@@ -23,13 +23,7 @@ from icesql.sql.writes.create import read_create, read_drop
 from icesql.sql.writes.definitions import ReadConstant, read_keys, read_properties
 from icesql.sql.writes.overwrites import ReadText
 from icesql.sql.writes.procedures.call import read_call
-from icesql.sql.writes.procedures.maintenance import (
-    read_analyze,
-    read_execute,
-    read_form,
-    read_optimize,
-    read_vacuum,
-)
+from icesql.sql.writes.procedures.maintenance import read_execute, read_form
 from icesql.sql.writes.rows import read_copy_from, read_insert
 from icesql.sql.writes.statements import (
     AlterColumns,
@@ -116,15 +110,9 @@ def read_write(
             return read_truncate(words)
         case "CALL":
             return read_call(words, read_query)
-        case "OPTIMIZE":
-            return read_optimize(words)
-        case "VACUUM":
-            return read_vacuum(words)
-        case "ANALYZE":
-            return read_analyze(words)
         case "ROLLBACK" if words.skip("TABLE"):
             return read_form(words, "ROLLBACK")
-        case "RESTORE" | "UNDROP" as verb:
+        case "OPTIMIZE" | "VACUUM" | "ANALYZE" | "RESTORE" | "UNDROP" as verb:
             return read_form(words, verb)
         case "ALTER" if words.skip("TABLE"):
             return _read_alter(words, constant, read_query)

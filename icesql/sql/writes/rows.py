@@ -178,12 +178,7 @@ def read_evolution(words: TokenCursor) -> bool:
 
 
 def _column_list(words: TokenCursor) -> tuple[str, ...]:
-    inner = words.in_brackets()
-    names = [inner.identifier("a column")]
-    while inner.skip(","):
-        names.append(inner.identifier("a column"))
-    inner.end()
-    return tuple(names)
+    return tuple(words.bracketed(lambda inner: inner.identifier("a column")))
 
 
 # ------------------------------------------------------------------ COPY

@@ -129,12 +129,9 @@ def read_drop_view(words: TokenCursor) -> DropStoredView | None:
 
 
 def _columns(words: TokenCursor) -> tuple[tuple[str, str | None], ...]:
-    inner = words.in_brackets()
-    found: list[tuple[str, str | None]] = []
-    while True:
+
+    def column(inner: TokenCursor) -> tuple[str, str | None]:
         name = inner.identifier("a column")
-        found.append((name, inner.text() if inner.skip("COMMENT") else None))
-        if not inner.skip(","):
-            break
-    inner.end()
-    return tuple(found)
+        return name, inner.text() if inner.skip("COMMENT") else None
+
+    return tuple(words.bracketed(column))

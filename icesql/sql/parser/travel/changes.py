@@ -181,32 +181,24 @@ class ChangesReader(TokenCursor):
             return []
         self.need("BY")
         self.need("(")
-        keys = [self._name()]
-        while self.skip(","):
-            keys.append(self._name())
+        keys = self.listed(self.text_or_name)
         self.need(")")
         return keys
 
     def _options(self) -> dict[str, str]:
         if not self.skip("WITH", "("):
             return {}
-        found: dict[str, str] = {}
-        while True:
-            place = self.index
-            name = self._name().lower()
+
+        def option() -> tuple[str, str]:
+            at, name = self.here, self.text_or_name().lower()
             if name not in {each.lower() for each in OPTIONS}:
-                raise syntax_error(
-                    f'unknown option "{name}" of CHANGES', self.offset(place), OPTIONS
-                )
+                raise syntax_error(f'unknown option "{name}" of CHANGES', at, OPTIONS)
             self.need("=")
-            found[name] = self._name()
-            if not self.skip(","):
-                break
+            return name, self.text_or_name()
+
+        found = dict(self.listed(option))
         self.need(")")
         return found
-
-    def _name(self) -> str:
-        return self.text() if self.kind(self.index) == TEXT else self.identifier()
 
 
 def change_clause(start: _End, end: _End, keys: list[str], options: dict[str, str]) -> exp.Version:

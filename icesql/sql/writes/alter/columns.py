@@ -77,10 +77,12 @@ def _several(words: TokenCursor, read: Callable[[], ColumnChange]) -> tuple[Colu
         words.skip("COLUMN")
     of_all = _unless(words)
     in_brackets = words.skip("(")
-    found: list[ColumnChange] = []
-    while not found or words.skip(","):
+
+    def change() -> ColumnChange:
         lenient = _unless(words) or of_all
-        found.append(replace(read(), lenient=lenient))
+        return replace(read(), lenient=lenient)
+
+    found = words.listed(change)
     if in_brackets:
         words.need(")")
     return tuple(found)

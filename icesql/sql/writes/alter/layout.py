@@ -14,7 +14,12 @@ from icesql.sql.cursor import TokenCursor
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Write
 from icesql.sql.writes.create import read_clauses
-from icesql.sql.writes.definitions import read_ordering, read_partitioning, read_term
+from icesql.sql.writes.definitions import (
+    read_ordering,
+    read_partitioning,
+    read_sort_term,
+    read_term,
+)
 from icesql.sql.writes.statements import PartitionTerm, SortTerm, TableName
 
 Distribution = Literal["none", "hash", "range"]
@@ -66,9 +71,7 @@ def read_layout(words: TokenCursor, table: TableName) -> ChangeLayout | SetIdent
     elif words.skip("RESET", "PARTITIONED", "BY"):
         found = ChangeLayout(table, partitioning=())
     elif words.skip("SET", "SORTED", "BY"):
-        inner = words.in_brackets()
-        found = ChangeLayout(table, ordering=read_ordering(inner))
-        inner.end()
+        found = ChangeLayout(table, ordering=tuple(words.bracketed(read_sort_term)))
     elif words.skip("RESET", "SORTED", "BY"):
         found = ChangeLayout(table, ordering=())
     elif words.peek() == "WRITE" and words.peek(1) in _WRITE:
@@ -78,9 +81,7 @@ def read_layout(words: TokenCursor, table: TableName) -> ChangeLayout | SetIdent
         drop = words.peek() == "DROP"
         words.index += 1
         words.need("IDENTIFIER", "FIELDS")
-        paths = [words.name("a column")]
-        while words.skip(","):
-            paths.append(words.name("a column"))
+        paths = words.listed(lambda: words.name("a column"))
         found = SetIdentifierFields(table, tuple(paths), drop)
     elif words.peek(2) != "(" and words.skip("SET", "PROPERTIES"):
         found = _of_trino(words, table)
@@ -123,10 +124,7 @@ def _write_order(words: TokenCursor, table: TableName) -> ChangeLayout:
 def _terms(words: TokenCursor) -> tuple[SortTerm, ...]:
     if words.peek() != "(":
         return read_ordering(words)
-    inner = words.in_brackets()
-    terms = read_ordering(inner)
-    inner.end()
-    return terms
+    return tuple(words.bracketed(read_sort_term))
 
 
 def _of_trino(words: TokenCursor, table: TableName) -> ChangeLayout:

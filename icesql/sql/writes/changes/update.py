@@ -39,9 +39,7 @@ def read_update(words: TokenCursor, read_query: ReadQuery) -> Update:
     alias = alias_of(words.tokens[after : words.index], "SET")
     named = words.tokens[first : words.index]
     words.need("SET")
-    assigned = [_read_assignment(words)]
-    while words.skip(","):
-        assigned.append(_read_assignment(words))
+    assigned = words.listed(lambda: _read_assignment(words))
     others, condition = split_at(words.rest, "WHERE")
     refuse_endings(words.rest)
     if others and others[0].word != "FROM":

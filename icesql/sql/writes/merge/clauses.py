@@ -143,16 +143,16 @@ def _updated(words: TokenCursor) -> tuple[str, tuple[MergeValue, ...]]:
         return star, ()
     if words.peek() == "*":
         return _star(words), ()
-    values = []
-    while True:
+
+    def assignment() -> MergeValue:
         at = words.here
         if words.peek() == "(":
             raise unsupported("SET (columns) = (values)", at, "write SET a = x, b = y")
         path = words.name("a column")
         words.need("=")
-        values.append(MergeValue(path, _value(words), at))
-        if not words.skip(","):
-            break
+        return MergeValue(path, _value(words), at)
+
+    values = words.listed(assignment)
     words.end()
     return "", tuple(values)
 
@@ -164,35 +164,21 @@ def _inserted(words: TokenCursor) -> tuple[str, tuple[MergeValue, ...]]:
     star = "" if words.peek() in ("(", "VALUES") else _star(words)
     if star:
         return star, ()
-    paths: list[tuple[tuple[str, ...], int]] = []
+    paths: list[tuple[int, tuple[str, ...]]] = []
     if words.peek() == "(":
-        inner = words.in_brackets()
-        while True:
-            at = inner.here
-            paths.append((inner.name("a column"), at))
-            if not inner.skip(","):
-                break
-        inner.end()
+        paths = words.bracketed(lambda inner: (inner.here, inner.name("a column")))
     at = words.here
     words.need("VALUES")
-    inner = words.in_brackets()
-    values: list[MergeValue] = []
-    while True:
-        place = inner.here
-        value = _value(inner)
-        number = len(values)
-        path, offset = paths[number] if number < len(paths) else ((), place)
-        values.append(MergeValue(path, value, offset))
-        if not inner.skip(","):
-            break
-    inner.end()
+    given = words.bracketed(lambda inner: (inner.here, _value(inner)))
     words.end()
-    if paths and len(paths) != len(values):
+    if paths and len(paths) != len(given):
         counted = f"{len(paths)} column{'s' * (len(paths) != 1)}"
         raise syntax_error(
-            f"INSERT names {counted} and gives {len(values)} value{'s' * (len(values) != 1)}", at
+            f"INSERT names {counted} and gives {len(given)} value{'s' * (len(given) != 1)}", at
         )
-    return "", tuple(values)
+    named = paths or [(place, ()) for place, _ in given]
+    pairs = zip(named, given, strict=True)
+    return "", tuple(MergeValue(path, value, offset) for (offset, path), (_, value) in pairs)
 
 
 def _value(words: TokenCursor) -> Span | None:

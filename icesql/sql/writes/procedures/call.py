@@ -76,18 +76,9 @@ def read_call(words: TokenCursor, read_query: ReadQuery) -> CallProcedure:
     """The statement after CALL."""
     at = words.here
     name = words.name("a procedure")
-    arguments: list[CallArgument] = []
-    if words.skip("(", ")"):
-        words.end()
-        return CallProcedure(name, (), at)
-    inner = words.in_brackets()
-    while True:
-        arguments.append(read_argument(inner, read_query))
-        if not inner.skip(","):
-            break
-    inner.end()
+    arguments = read_arguments(words, read_query)
     words.end()
-    return CallProcedure(name, tuple(arguments), at)
+    return CallProcedure(name, arguments, at)
 
 
 def explained(statement: object, at: Token) -> CallProcedure:
@@ -97,7 +88,14 @@ def explained(statement: object, at: Token) -> CallProcedure:
     return replace(statement, explain=True)
 
 
-def read_argument(words: TokenCursor, read_query: ReadQuery) -> CallArgument:
+def read_arguments(words: TokenCursor, read_query: ReadQuery) -> tuple[CallArgument, ...]:
+    """The arguments in brackets, of which there may be none."""
+    if words.skip("(", ")"):
+        return ()
+    return tuple(words.bracketed(lambda inner: _argument(inner, read_query)))
+
+
+def _argument(words: TokenCursor, read_query: ReadQuery) -> CallArgument:
     """``value`` or ``name => value``."""
     at, name = words.here, ""
     following = words.tokens[words.index + 1 : words.index + 2]
@@ -161,13 +159,9 @@ def _literal(words: TokenCursor, read_query: ReadQuery) -> object:
 
 def _items(words: TokenCursor, read_query: ReadQuery, opening: str, closing: str) -> list[Value]:
     words.need(opening)
-    found: list[Value] = []
     if words.skip(closing):
-        return found
-    while True:
-        found.append(read_value(words, read_query))
-        if not words.skip(","):
-            break
+        return []
+    found = words.listed(lambda: read_value(words, read_query))
     words.need(closing)
     return found
 
@@ -185,18 +179,16 @@ def _map_of(items: list[Value], at: Token) -> MapValue:
 def _entries(words: TokenCursor, read_query: ReadQuery) -> list[tuple[Value, Value]]:
     """``{'key': 'value', …}``; a key may stand without quotes."""
     words.need("{")
-    found: list[tuple[Value, Value]] = []
     if words.skip("}"):
-        return found
-    while True:
-        token = words.token
-        is_text = token is not None and token.kind == TEXT
-        key = words.text() if is_text else words.identifier("a key")
+        return []
+
+    def entry() -> tuple[Value, Value]:
+        key = words.text_or_name("a key")
         if not words.skip(":"):
             words.need("=")
-        found.append((key, read_value(words, read_query)))
-        if not words.skip(","):
-            break
+        return key, read_value(words, read_query)
+
+    found = words.listed(entry)
     words.need("}")
     return found
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
+from icesql.errors import SqlSyntaxError
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import TEXT, Token
 from icesql.sql.positions import syntax_error, unsupported
@@ -18,7 +19,7 @@ from icesql.sql.writes.procedures.call import (
     MapValue,
     TimestampText,
     Value,
-    read_argument,
+    read_arguments,
     read_value,
 )
 from icesql.sql.writes.statements import TableName
@@ -27,45 +28,74 @@ ReadQuery = Callable[[Sequence[Token]], Query]
 
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SIZES: Final = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
-_WEEK: Final = Duration(7 * 86_400_000)
-# Dremio's options, in MB, and what they are called.
-_MEGABYTES: Final = {
+# Dremio's options, in MB but for the last, and what they are called.
+_OPTIONS: Final = {
     "TARGET_FILE_SIZE_MB": "target-file-size-bytes", "MIN_FILE_SIZE_MB": "min-file-size-bytes",
-    "MAX_FILE_SIZE_MB": "max-file-size-bytes",
+    "MAX_FILE_SIZE_MB": "max-file-size-bytes", "MIN_INPUT_FILES": "min-input-files",
 }  # fmt: skip
+# What follows the first word of a statement, and the procedure: words, [what may be left out],
+# <argument> or <argument:how it is read>, argument=constant, !word that is refused. The first
+# form that fits is the statement's.
+_FORMS: Final[Mapping[str, Mapping[str, str]]] = {
+    # Athena's, Databricks' and Dremio's.
+    "OPTIMIZE": {
+        "[TABLE] <table> REWRITE MANIFESTS": "rewrite_manifests",
+        "[TABLE] <table> [REWRITE DATA [USING BIN_PACK]] [ZORDER BY strategy=sort <sort_order>] "
+        "[( <options> )] [WHERE <where>] [ZORDER BY strategy=sort <sort_order>] "
+        "[!FULL]": "rewrite_data_files",
+    },
+    # Dremio's.
+    "VACUUM": {
+        "TABLE <table> EXPIRE SNAPSHOTS [RETAIN_LAST [=] <retain_last>] "
+        "[OLDER_THAN [=] <time:older_than>] [RETAIN_LAST [=] <retain_last>]": "expire_snapshots",
+        "TABLE <table> REMOVE ORPHAN FILES [LOCATION [=] <location>] "
+        "[OLDER_THAN [=] <time:older_than>] [LOCATION [=] <location>]": "remove_orphan_files",
+    },
+    "ROLLBACK": {
+        "<table> TO SNAPSHOT <snapshot_id>": "rollback_to_snapshot",
+        "<table> TO VERSION <version:snapshot_id>": "rollback_to_snapshot",
+        "<table> TO TIMESTAMP <time:timestamp>": "rollback_to_timestamp",
+    },
+    # Delta Lake's; -1 is one commit back.
+    "RESTORE": {
+        "[TABLE] <table> TO [!TIMESTAMP] VERSION AS OF <version:snapshot_id>": (
+            "rollback_to_snapshot"
+        )
+    },
+    # Snowflake's: which file it is, the procedure says.
+    "UNDROP": {"[TABLE] <table>": "register_table"},
+    # Spark's and Trino's.
+    "ANALYZE": {
+        "[TABLE] <table> [!PARTITION] [!DELETE] [COMPUTE STATISTICS [NOSCAN] [FOR ALL COLUMNS]]": (
+            "compute_table_stats"
+        ),
+        "[TABLE] <table> COMPUTE STATISTICS [NOSCAN] FOR COLUMNS <columns>": "compute_table_stats",
+        "[TABLE] <table> WITH ( COLUMNS = <constant:columns> )": "compute_table_stats",
+    },
+}
+_OF_A_SNAPSHOT: Final = (
+    "ANALYZE of partitions, and without STATISTICS",
+    "the statistics of a table are of a snapshot, and go with it",
+)
+_REFUSED: Final = {
+    "!FULL": (
+        "OPTIMIZE … FULL",
+        "CALL system.rewrite_data_files('t', options => map('rewrite-all', 'true'))",
+    ),
+    "!TIMESTAMP": (
+        "RESTORE … TO TIMESTAMP AS OF",
+        "CALL system.rollback_to_timestamp('t', TIMESTAMP '…') goes to what was before it",
+    ),
+    "!PARTITION": _OF_A_SNAPSHOT,
+    "!DELETE": _OF_A_SNAPSHOT,
+}
 
 
-def read_optimize(words: TokenCursor) -> CallProcedure:
-    """The statement after OPTIMIZE, as Athena, Databricks and Dremio have it."""
-    at = words.here
-    words.skip("TABLE")
-    given = [_table(words)]
-    if words.skip("REWRITE", "MANIFESTS"):
-        words.end()
-        return _call("rewrite_manifests", given, at)
-    if words.skip("REWRITE", "DATA") and words.skip("USING"):
-        words.need("BIN_PACK")
-    here = words.here
-    if words.skip("ZORDER", "BY"):
-        given += _zorder(words, here)
-    if words.peek() == "(":
-        given.append(_argument("options", _dremio_options(words), here))
-    given += _where(words)
-    here = words.here
-    if words.skip("ZORDER", "BY"):
-        given += _zorder(words, here)
-    if words.skip("FULL"):
-        hint = "CALL system.rewrite_data_files('t', options => map('rewrite-all', 'true'))"
-        raise unsupported("OPTIMIZE … FULL", here, hint)
-    words.end()
-    return _call("rewrite_data_files", given, at)
-
-
-def read_vacuum(words: TokenCursor) -> CallProcedure | None:
-    """The statement after VACUUM, as Dremio has it; None for that of a database."""
-    if not words.rest:
+def read_form(words: TokenCursor, verb: str) -> CallProcedure | None:
+    """The statement after its first word; see ``_FORMS``. None for that of a database."""
+    if words.token is None and verb in ("VACUUM", "ANALYZE"):
         return None
-    if words.peek() != "TABLE":
+    if verb == "VACUUM" and words.peek() != "TABLE":
         name = ".".join(words.name("a table"))
         raise unsupported(
             "VACUUM",
@@ -75,53 +105,68 @@ def read_vacuum(words: TokenCursor) -> CallProcedure | None:
             f"CALL system.remove_orphan_files('{name}', dry_run => true) lists files that the "
             "table does not name",
         )
-    return read_form(words, "VACUUM")
+    start, at, reached = words.index, words.here, -1
+    failed: Any = None
+    for form, procedure in _FORMS[verb].items():
+        words.index, given = start, list[CallArgument]()
+        try:
+            _follow(words, _nested(iter(re.findall(r"[\[\]]|[^\s\[\]]+", form))), given)
+            words.end()
+        except SqlSyntaxError as error:
+            if words.index > reached:
+                reached, failed = words.index, error
+            elif words.index == reached:
+                expected = dict.fromkeys((*failed.expected, *error.expected))
+                failed = syntax_error(error.problem, error.offset, tuple(expected))
+        else:
+            return CallProcedure(("system", procedure), tuple(given), at)
+    raise failed
 
 
-def read_form(words: TokenCursor, verb: str) -> CallProcedure:
-    """The statement after VACUUM, ROLLBACK TABLE, RESTORE or UNDROP; see ``_FORMS``."""
-    at = words.index
-    words.skip("TABLE")
-    given = [_table(words)]
-    if verb in ("ROLLBACK", "RESTORE"):
-        words.need("TO")
-    here = words.here
-    if verb == "RESTORE" and words.peek() == "TIMESTAMP":
-        hint = "CALL system.rollback_to_timestamp('t', TIMESTAMP '…') goes to what was before it"
-        raise unsupported("RESTORE … TO TIMESTAMP AS OF", here, hint)
-    forms = _FORMS[verb]
-    if len(forms) == 1:
-        (found,) = forms
-        for word in found.split():
-            words.need(word)
-    else:
-        found = next((each for each in forms if words.skip(*each.split())), "")
-        if not found:
-            raise words.unexpected(*forms)
-    procedure, *clauses = forms[found].split()
-    name, value = _VALUES.get(found.partition(" ")[0], ("", None))
-    if value is not None:
-        given.append(_argument(name, value(words), here))
-    while words.token is not None:
-        here, clause = words.here, words.either(*clauses)
-        if not clause:
-            raise words.unexpected(*clauses[:1], "the end of the statement")
-        words.skip("=")
-        given.append(_argument(clause.lower(), _CLAUSES[clause](words), here))
-    return _call(procedure, given, words.offset(at))
+def _nested(parts: Iterator[str]) -> list[Any]:
+    """The parts of a form up to the next closing bracket; those in brackets are lists."""
+    made: list[Any] = []
+    for part in parts:
+        if part == "]":
+            break
+        made.append(_nested(parts) if part == "[" else part)
+    return made
+
+
+def _follow(words: TokenCursor, parts: Sequence[Any], given: list[CallArgument]) -> None:
+    """Read what the parts of a form say. Raises SqlSyntaxError where other words stand."""
+    for part in parts:
+        at = words.here
+        if isinstance(part, list):
+            if words.peek() == part[0].lstrip("!"):
+                _follow(words, part, given)
+        elif part[0] == "<":
+            kind, _, name = part[1:-1].partition(":")
+            given.append(CallArgument(name or kind, _READERS[kind](words), at))
+        elif part[0] == "!":
+            raise unsupported(_REFUSED[part][0], at, _REFUSED[part][1])
+        elif part[1:] and "=" in part:
+            name, _, constant = part.partition("=")
+            given.append(CallArgument(name, constant, at))
+        else:
+            words.need(part)
+
+
+# ------------------------------------------------------------------ arguments
+
+
+def _table(words: TokenCursor) -> TableName:
+    at = words.here
+    return TableName(words.name("a table"), at)
 
 
 def _snapshot(words: TokenCursor) -> int:
     """The id of a snapshot, which Dremio puts in quotes."""
-    at = words.offset(words.index - 1)
+    at = words.here
     text = words.text() if words.kind(words.index) == TEXT else str(_version(words))
     if not (text.isascii() and text.removeprefix("-").isdigit()):
         raise syntax_error(f"{text!r} is no id of a snapshot", at, ("a number",))
     return int(text)
-
-
-def _time(words: TokenCursor) -> TimestampText:
-    return TimestampText(words.text())
 
 
 def _version(words: TokenCursor) -> int:
@@ -129,15 +174,72 @@ def _version(words: TokenCursor) -> int:
     return -words.number() if words.skip("-") else words.number()
 
 
+def _where(words: TokenCursor) -> str:
+    """The condition as it is written, up to ZORDER or the end."""
+    tokens = words.until("ZORDER")
+    if not tokens:
+        raise words.unexpected("a condition")
+    return words.sql[tokens[0].start : tokens[-1].stop]
+
+
+def _column(words: TokenCursor) -> str:
+    return ".".join(words.name("a column"))
+
+
+def _zorder(words: TokenCursor) -> str:
+    is_open = words.peek() == "("
+    columns = words.bracketed(_column) if is_open else words.listed(lambda: _column(words))
+    return f"zorder({','.join(columns)})"
+
+
+def _dremio_options(words: TokenCursor) -> MapValue:
+    def option() -> tuple[Value, Value]:
+        at, name = words.here, words.identifier("an option").upper()
+        words.need("=")
+        number = words.number()
+        if name not in _OPTIONS:
+            known = ", ".join(_OPTIONS)
+            raise unsupported(f"the option {name} of OPTIMIZE", at, f"there are {known}")
+        return _OPTIONS[name], number << 20 if name.endswith("_MB") else number
+
+    return MapValue(tuple(words.listed(option)))
+
+
+def _no_query(tokens: Sequence[Token]) -> Query:
+    raise unsupported("an argument that is no constant", tokens[0], "ARRAY['a', 'b']")
+
+
+_READERS: Final[Mapping[str, Callable[[TokenCursor], Value]]] = {
+    "table": _table,
+    "snapshot_id": _snapshot,
+    "version": _version,
+    "time": lambda words: TimestampText(words.text()),
+    "retain_last": TokenCursor.number,
+    "location": TokenCursor.text,
+    "where": _where,
+    "sort_order": _zorder,
+    "options": _dremio_options,
+    "columns": lambda words: ListValue(tuple(words.listed(lambda: _column(words)))),
+    "constant": lambda words: read_value(words, _no_query),
+}
+
+
+# ------------------------------------------------------------------ Trino's EXECUTE
+
+
 def read_execute(words: TokenCursor, table: TableName, read_query: ReadQuery) -> CallProcedure:
     """Trino's ALTER TABLE table EXECUTE …, after that word; see ``_EXECUTED``."""
     at = words.here
     name = words.identifier("a procedure").lower()
-    given = [_argument("table", table, at if table.offset is None else table.offset)]
-    arguments = _trino_arguments(words, read_query)
+    given = [CallArgument("table", table, at if table.offset is None else table.offset)]
+    arguments: dict[str, CallArgument] = {}
+    for each in read_arguments(words, read_query) if words.peek() == "(" else ():
+        if each.name.lower() in arguments:
+            raise syntax_error("an argument is given twice", each.offset)
+        arguments[each.name.lower()] = each
     if name not in _EXECUTED:
         hint = "CALL system.name(…) runs icesql's own; SHOW PROCEDURES lists them"
-        raise unsupported(f"ALTER TABLE … EXECUTE {name}", at, _REFUSED.get(name, hint))
+        raise unsupported(f"ALTER TABLE … EXECUTE {name}", at, _NOT_EXECUTED.get(name, hint))
     procedure, *parameters = _EXECUTED[name].split()
     for parameter in parameters:
         # The first one may stand without a name.
@@ -147,21 +249,20 @@ def read_execute(words: TokenCursor, table: TableName, read_query: ReadQuery) ->
         place = at if found is None else found.offset
         if parameter in _MEANT:
             own, read = _MEANT[parameter]
-            given.append(_argument(own, read(found), place))
+            given.append(CallArgument(own, read(found), place))
         elif found is not None:
-            given.append(_argument(parameter, found.value, place))
+            given.append(CallArgument(parameter, found.value, place))
     for each in arguments.values():
         raise unsupported(f"the argument {each.name or 'without a name'} of {name}", each.offset)
-    if name == "optimize":
-        given += _where(words)
+    _follow(words, [["WHERE", "<where>"]] if name == "optimize" else [], given)
     words.end()
-    return _call(procedure, given, at)
+    return CallProcedure(("system", procedure), tuple(given), at)
 
 
 def _ago(given: CallArgument | None) -> Duration:
     """``retention_threshold => '7d'``, which is the default."""
     if given is None:
-        return _WEEK
+        return Duration(7 * _UNITS["d"])
     return Duration(_amount(given, _UNITS, "retention_threshold is a duration", "'7d'", "'12h'"))
 
 
@@ -183,108 +284,6 @@ def _amount(given: CallArgument, units: Mapping[str, int], problem: str, *exampl
     return int(float(found[1]) * units[found[2]])
 
 
-# ------------------------------------------------------------------ pieces
-
-
-def _call(name: str, given: Sequence[CallArgument], at: int) -> CallProcedure:
-    return CallProcedure(("system", name), tuple(given), at)
-
-
-def _argument(name: str, value: Value, at: int) -> CallArgument:
-    return CallArgument(name, value, at)
-
-
-def _table(words: TokenCursor) -> CallArgument:
-    at = words.here
-    return _argument("table", TableName(words.name("a table"), at), at)
-
-
-def _where(words: TokenCursor) -> list[CallArgument]:
-    """The condition as it is written, up to ZORDER or the end."""
-    if not words.skip("WHERE"):
-        return []
-    at = words.here
-    tokens = words.until("ZORDER")
-    if not tokens:
-        raise words.unexpected("a condition")
-    return [_argument("where", words.sql[at : tokens[-1].stop], at)]
-
-
-def _zorder(words: TokenCursor, at: int) -> list[CallArgument]:
-    inner = words.in_brackets() if words.peek() == "(" else words
-    columns = [".".join(inner.name("a column"))]
-    while inner.skip(","):
-        columns.append(".".join(inner.name("a column")))
-    if inner is not words:
-        inner.end()
-    order = f"zorder({','.join(columns)})"
-    return [_argument("strategy", "sort", at), _argument("sort_order", order, at)]
-
-
-def _dremio_options(words: TokenCursor) -> MapValue:
-    inner = words.in_brackets()
-    found: list[tuple[Value, Value]] = []
-    while True:
-        at = inner.here
-        name = inner.identifier("an option").upper()
-        inner.need("=")
-        number = inner.number()
-        if name in _MEGABYTES:
-            found.append((_MEGABYTES[name], number << 20))
-        elif name == "MIN_INPUT_FILES":
-            found.append(("min-input-files", number))
-        else:
-            known = ", ".join((*_MEGABYTES, "MIN_INPUT_FILES"))
-            raise unsupported(f"the option {name} of OPTIMIZE", at, f"there are {known}")
-        if not inner.skip(","):
-            break
-    inner.end()
-    return MapValue(tuple(found))
-
-
-def _trino_arguments(words: TokenCursor, read_query: ReadQuery) -> dict[str, CallArgument]:
-    """The arguments by name, "" for the one that may stand without."""
-    if words.peek() != "(" or words.skip("(", ")"):
-        return {}
-    inner = words.in_brackets()
-    found: dict[str, CallArgument] = {}
-    while True:
-        argument = read_argument(inner, read_query)
-        if argument.name.lower() in found:
-            raise syntax_error("an argument is given twice", argument.offset)
-        found[argument.name.lower()] = argument
-        if not inner.skip(","):
-            break
-    inner.end()
-    return found
-
-
-# TokenCursor behind the table, and the procedure with the clauses that it takes.
-_FORMS: Final[Mapping[str, Mapping[str, str]]] = {
-    # Dremio's.
-    "VACUUM": {
-        "EXPIRE SNAPSHOTS": "expire_snapshots OLDER_THAN RETAIN_LAST",
-        "REMOVE ORPHAN FILES": "remove_orphan_files OLDER_THAN LOCATION",
-    },
-    "ROLLBACK": {
-        "SNAPSHOT": "rollback_to_snapshot",
-        "VERSION": "rollback_to_snapshot",
-        "TIMESTAMP": "rollback_to_timestamp",
-    },
-    # Delta Lake's; -1 is one commit back.
-    "RESTORE": {"VERSION AS OF": "rollback_to_snapshot"},
-    # Snowflake's: which file it is, the procedure says.
-    "UNDROP": {"": "register_table"},
-}
-# What follows the words of a form.
-_VALUES: Final[Mapping[str, tuple[str, Callable[[TokenCursor], Value]]]] = {
-    "SNAPSHOT": ("snapshot_id", _snapshot),
-    "VERSION": ("snapshot_id", _version),
-    "TIMESTAMP": ("timestamp", _time),
-}
-_CLAUSES: Final[Mapping[str, Callable[[TokenCursor], Value]]] = {
-    "OLDER_THAN": _time, "RETAIN_LAST": TokenCursor.number, "LOCATION": TokenCursor.text,
-}  # fmt: skip
 # Trino's procedures: ours, and the parameters that they have there.
 _EXECUTED: Final = {
     "optimize": "rewrite_data_files file_size_threshold",
@@ -299,49 +298,8 @@ _MEANT: Final[Mapping[str, tuple[str, Callable[[CallArgument | None], Value]]]] 
     "file_size_threshold": ("options", _rewritten),
 }
 _ADD: Final = "CALL system.add_files('t', '`parquet`.`folder`')"
-_REFUSED: Final = {
+_NOT_EXECUTED: Final = {
     "drop_extended_stats": "the statistics of a table are of a snapshot; ANALYZE t writes new ones",
     "add_files": _ADD,
     "add_files_from_table": _ADD,
 }
-
-
-# ANALYZE: the statistics of a table, in Spark's and Trino's words.
-
-
-def read_analyze(words: TokenCursor) -> CallProcedure | None:
-    """The statement after ANALYZE, as Spark and Trino have it; None for that of a database."""
-    at = words.here
-    is_named = words.skip("TABLE")
-    if words.token is None:
-        if is_named:
-            raise words.unexpected("a table")
-        return None
-    place = words.here
-    given = [CallArgument("table", TableName(words.name("a table"), place), place)]
-    here = words.here
-    if words.peek() == "PARTITION" or words.skip("DELETE"):
-        hint = "the statistics of a table are of a snapshot, and go with it"
-        raise unsupported("ANALYZE of partitions, and without STATISTICS", here, hint)
-    if words.skip("COMPUTE", "STATISTICS"):
-        words.skip("NOSCAN")
-        words.skip("FOR", "ALL", "COLUMNS")
-        if words.skip("FOR", "COLUMNS"):
-            names = [".".join(words.name("a column"))]
-            while words.skip(","):
-                names.append(".".join(words.name("a column")))
-            given.append(CallArgument("columns", ListValue(tuple(names)), here))
-    elif words.skip("WITH"):
-        inner = words.in_brackets()
-        inner.need("COLUMNS")
-        inner.need("=")
-        here = inner.here
-        value = read_value(inner, _no_query)
-        inner.end()
-        given.append(CallArgument("columns", value, here))
-    words.end()
-    return CallProcedure(("system", "compute_table_stats"), tuple(given), at)
-
-
-def _no_query(tokens: Sequence[Token]) -> Query:
-    raise unsupported("an argument that is no constant", tokens[0], "ARRAY['a', 'b']")

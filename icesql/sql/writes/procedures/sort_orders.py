@@ -49,11 +49,7 @@ def _double_quoted(found: re.Match[str]) -> str:
 
 def _z_columns(words: TokenCursor) -> tuple[str, ...]:
     words.index += 1
-    inner = words.in_brackets()
-    names = [".".join(inner.name("a column"))]
-    while inner.skip(","):
-        names.append(".".join(inner.name("a column")))
-    inner.end()
+    names = words.bracketed(lambda inner: ".".join(inner.name("a column")))
     if words.token is not None:
         raise ProgrammingError(
             "zorder(…) stands alone in sort_order: no other column comes before or after it"
