@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import CLOSING, OPENING, Token, word_at
+from icesql.sql.lexer import Token, word_at
 from icesql.sql.macros.expand import ends_operand
 from icesql.sql.macros.macro import (
     TEMPORARY,
@@ -136,22 +136,11 @@ class _Reader(TokenCursor):
                 raise self.unexpected("AS")
         self._is_table = bool(self.either("TABLE")) or kind.upper().startswith("TABLE")
         first = self.index
-        last = len(self.tokens) if self._is_table else self._end_of_expression()
-        if first >= last:
+        body = self.rest if self._is_table else self.until()
+        if not body:
             raise syntax_error("the macro has no body", self.here, ("an expression",))
-        self.index = last
-        body = self.tokens[first:last]
+        self.index = first + len(body)
         return self._analysed(name, parameters, body, "" if self._is_table else kind)
-
-    def _end_of_expression(self) -> int:
-        """Where a comma begins the next body."""
-        depth = 0
-        for index in range(self.index, len(self.tokens)):
-            word = self.peek(index - self.index)
-            depth += (word in OPENING) - (word in CLOSING)
-            if depth == 0 and word == ",":
-                return index
-        return len(self.tokens)
 
     def _parameters(self) -> tuple[Parameter, ...]:
         if not self.either("("):

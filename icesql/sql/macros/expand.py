@@ -14,7 +14,19 @@ from msgspec import Struct
 from sqlglot import exp
 
 from icesql.errors import Error, ProgrammingError
-from icesql.sql.lexer import CLOSING, NUMBER, OPENING, TEXT, Dialect, Token, tokenize, word_at
+from icesql.sql.lexer import (
+    CLOSING,
+    NUMBER,
+    OPENING,
+    TEXT,
+    Dialect,
+    Token,
+    before,
+    closing,
+    outer,
+    tokenize,
+    word_at,
+)
 from icesql.sql.macros.macro import Body, Macro, Macros, bodies_of
 from icesql.sql.macros.sources import Piece, Sources
 from icesql.sql.parser.depth import select_columns
@@ -337,20 +349,16 @@ def _is_dot(tokens: Sequence[Token], index: int) -> bool:
 def _split(tokens: Sequence[Token], opened: int) -> tuple[tuple[tuple[int, int], ...], int]:
     """The first and last token of each argument, and the closing parenthesis."""
     found: list[tuple[int, int]] = []
-    depth, first = 0, opened + 1
-    for index in range(opened, len(tokens)):
-        kind = tokens[index].word
-        depth += (kind in OPENING) - (kind in CLOSING)
-        ends = depth == 0 or (depth == 1 and kind == ",")
-        if ends and first < index:
-            found.append((first, index - 1))
-        elif ends and (depth or found):
-            raise syntax_error("an argument is missing", tokens[index], ("an expression",))
-        if ends:
-            first = index + 1
-        if depth == 0:
-            return tuple(found), index
-    raise syntax_error("the arguments do not end", tokens[opened], (")",))
+    first, last = opened + 1, closing(tokens, opened)
+    if last == len(tokens):
+        raise syntax_error("the arguments do not end", tokens[opened], (")",))
+    while first <= last and (found or first < last):
+        stop = outer(tokens, first, (",",))
+        if stop == first:
+            raise syntax_error("an argument is missing", tokens[stop], ("an expression",))
+        found.append((first, stop - 1))
+        first = stop + 1
+    return tuple(found), last
 
 
 def _is_in_from(tokens: Sequence[Token], index: int) -> bool:
@@ -361,17 +369,8 @@ def _is_in_from(tokens: Sequence[Token], index: int) -> bool:
         return True
     if tokens[index - 1].word != ",":
         return False
-    depth = 0
-    for each in range(index - 1, -1, -1):
-        kind = tokens[each].word
-        depth += (kind in CLOSING) - (kind in OPENING)
-        if depth < 0:
-            return False
-        if depth == 0 and kind in _FROM[:2]:
-            return True
-        if depth == 0 and kind in _CLAUSES:
-            return False
-    return False
+    place = before(tokens, index - 1, (*_FROM[:2], *_CLAUSES))
+    return place >= 0 and tokens[place].word in _FROM
 
 
 def _begins_alias(token: Token | None) -> bool:

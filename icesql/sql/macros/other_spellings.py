@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from icesql.sql.lexer import CLOSING, OPENING, Token
+from icesql.sql.cursor import TokenCursor
+from icesql.sql.lexer import Token, before
 from icesql.sql.macros.sources import Sources, spliced
 from icesql.sql.positions import syntax_error, unsupported
 
@@ -54,17 +55,9 @@ def _word(tokens: Sequence[Token], index: int) -> str:
 
 def _grouped(tokens: Sequence[Token], index: int) -> list[_Edit]:
     """``WITH ROLLUP`` at ``index``, behind the keys of a GROUP BY."""
-    depth, first = 0, None
-    for each in range(index - 1, -1, -1):
-        text = tokens[each].word
-        depth += (text in CLOSING) - (text in OPENING)
-        if depth < 0:
-            break
-        if depth == 0 and tokens[each].word == "GROUP":
-            first = each + 1
-            break
-    first = None if first is None else first + (_word(tokens, first) == "BY")
-    if first is None or first >= index:
+    first = before(tokens, index - 1, ("GROUP",)) + 1
+    first += _word(tokens, first) == "BY"
+    if not 0 < first < index:
         raise syntax_error(
             f"WITH {tokens[index + 1].text} stands behind GROUP BY keys", tokens[index]
         )
@@ -77,7 +70,9 @@ def _grouped(tokens: Sequence[Token], index: int) -> list[_Edit]:
 
 def _flattened(sql: str, tokens: Sequence[Token], first: int, name: int) -> list[_Edit]:
     """FLATTEN whose name is at ``name``, in a call that begins at ``first``."""
-    given, last = _arguments(sql, tokens, name)
+    words = TokenCursor(tokens, sql)
+    words.index = name + 1
+    given, last = _arguments(words), words.index - 1
     if name - first == 2:  # TABLE(FLATTEN(…))
         last += 1
         if _word(tokens, last) != ")":
@@ -110,29 +105,24 @@ def _flattened(sql: str, tokens: Sequence[Token], first: int, name: int) -> list
     return [(comma.start, end, f" LEFT JOIN {query}"), (alias, alias, " ON true")]
 
 
-def _arguments(sql: str, tokens: Sequence[Token], name: int) -> tuple[dict[str, str], int]:
-    """The SQL of each argument by its name, and the token that ends the call."""
-    if _word(tokens, name + 1) != "(":
-        raise syntax_error("FLATTEN takes a list", tokens[name], ("(",))
+def _arguments(words: TokenCursor) -> dict[str, str]:
+    """The SQL of each argument by its name."""
     found: dict[str, str] = {}
-    depth, first = 0, name + 2
-    for index in range(name + 1, len(tokens)):
-        text = tokens[index].word
-        if text == "?":
-            raise unsupported("a ? in FLATTEN", tokens[index], "write $1")
-        depth += (text in OPENING) - (text in CLOSING)
-        if depth == 0 and first >= index:
-            return found, index
-        if not (depth == 0 or (depth == 1 and text == ",")) or first >= index:
-            continue
-        label, start = "input" if not found else "", first
-        if _word(tokens, first + 1) == "=>":
-            label, start = tokens[first].text.lower(), first + 2
-        if label not in _ARGUMENTS or label in found or start >= index:
+
+    def read(inner: TokenCursor) -> None:
+        at, label = inner.here, "" if found else "input"
+        if inner.peek(1) == "=>":
+            label = inner.identifier().lower()
+            inner.need("=>")
+        start, value = inner.index, inner.until()
+        for each in value:
+            if each.word == "?":
+                raise unsupported("a ? in FLATTEN", each, "write $1")
+        if label not in _ARGUMENTS or label in found or not value:
             hint = "it takes input => a list, and outer => true"
-            raise unsupported(f"this argument of FLATTEN ({label})", tokens[first], hint)
-        found[label] = sql[tokens[start].start : tokens[index - 1].stop]
-        first = index + 1
-        if depth == 0:
-            return found, index
-    raise syntax_error("FLATTEN does not end", tokens[name], (")",))
+            raise unsupported(f"this argument of FLATTEN ({label})", at, hint)
+        found[label] = inner.written(start, inner.index)
+
+    if not words.skip("(", ")"):
+        words.bracketed(read)
+    return found

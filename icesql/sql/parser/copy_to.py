@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
 from icesql.file_format import FileFormat, compressed_by_ending, format_of_path, named_format
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import CLOSING, OPENING, TEXT, Token, closing
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Copy, Query
@@ -110,15 +111,8 @@ def _format(path: str, name: Any, at: int) -> FileFormat:
 def _pairs(tokens: Sequence[Token]) -> list[tuple[str, Any, int]]:
     """Names, values and offsets of the options."""
     pairs: list[tuple[str, Any, int]] = []
-    parts: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += (token.word in OPENING) - (token.word in CLOSING)
-        if depth == 0 and token.word == ",":
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    for part in parts:
+    words = TokenCursor(tokens, "")
+    for part in words.listed(words.until):
         if not part:
             raise syntax_error("an option is missing", tokens[-1].stop if tokens else None)
         name, value = part[0], part[1:]

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from icesql.sql.lexer import CLOSING, OPENING, WORD, Token, closing
+from icesql.sql.lexer import CLOSING, OPENING, WORD, Token, closing, outer
 from icesql.sql.macros.sources import Sources, spliced
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query, Shown, Statement
@@ -177,7 +177,7 @@ def marked(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | None:
     edits: list[tuple[int, int, str]] = []
     for _, _, items in _pivots(tokens):
         for first, last in items:
-            if _outer(tokens, first, ("IN",)) > last:
+            if outer(tokens, first, ("IN",)) > last:
                 start, end = tokens[first].start, tokens[last].stop
                 edits += [(start, start, "("), (end, end, f") IN {UNREAD}")]
     return spliced(sql, tokens[0].start, tokens[-1].stop, edits) if edits else None
@@ -202,7 +202,7 @@ def first_unread(tokens: Sequence[Token]) -> Unread | None:
             if (first, last) in marks.values():
                 item = tokens[first].start, tokens[last - 4].stop
                 place = tokens[last - 2].start, tokens[last].stop
-                after = _outer(tokens, pivot + 1, _AFTER)
+                after = outer(tokens, pivot + 1, _AFTER)
                 whole = tokens[pivot].start, tokens[after - 1].stop
                 return Unread(*place, whole, item, source, tuple(queries), is_recursive)
     return None
@@ -218,31 +218,17 @@ def _pivots(
         begin = index + 1
         if tokens[begin].text == "(" and tokens[begin + 1].word not in _QUERIES:
             continue  # FROM t PIVOT (sum(x) FOR c IN (…)), or the name of a function
-        on = _outer(tokens, begin, ("ON", "JOIN", *_ENDS))
+        on = outer(tokens, begin, ("ON", "JOIN", *_ENDS))
         if on <= begin or on >= len(tokens) or tokens[on].word != "ON":
             continue
-        end = _outer(tokens, on + 1, _ENDS)
+        end = outer(tokens, on + 1, _ENDS)
         items, first = [], on + 1
         while first < end:
-            stop = min(_outer(tokens, first, (",",)), end)
+            stop = min(outer(tokens, first, (",",)), end)
             if stop > first:
                 items.append((first, stop - 1))
             first = stop + 1
         yield index, (begin, on - 1), items
-
-
-def _outer(tokens: Sequence[Token], first: int, words: Sequence[str]) -> int:
-    """The first token from ``first`` on, outside of brackets, that is one of ``words``.
-
-    Else the end of the brackets that ``first`` is inside of, or of the text.
-    """
-    depth = 0
-    for index in range(first, len(tokens)):
-        word = tokens[index].word
-        if depth == 0 and (word in CLOSING or word == ";" or word in words):
-            return index
-        depth += (word in OPENING) - (word in CLOSING)
-    return len(tokens)
 
 
 def _queries_before(tokens: Sequence[Token], place: int) -> tuple[list[tuple[int, int]], bool]:
@@ -257,16 +243,16 @@ def _queries_before(tokens: Sequence[Token], place: int) -> tuple[list[tuple[int
         elif tokens[index].word in CLOSING and len(begins) > 1:
             begins.pop()
     for begin in begins:
-        first = _outer(tokens, begin, ("WITH",)) + 1
+        first = outer(tokens, begin, ("WITH",)) + 1
         if first >= place or tokens[first - 1].word != "WITH" or tokens[first].text == "(":
             continue
         if tokens[first].word == "RECURSIVE":
             is_recursive, first = True, first + 1
         while first < place:
-            opening = _outer(tokens, first, ("AS",)) + 1
+            opening = outer(tokens, first, ("AS",)) + 1
             while opening < place and tokens[opening].text != "(":
                 opening += 1  # AS [NOT] MATERIALIZED (
-            closing = _outer(tokens, opening + 1, ())
+            closing = outer(tokens, opening + 1, ())
             if closing >= place:
                 break
             found[tokens[first].text.lower()] = tokens[first].start, tokens[closing].stop

@@ -19,8 +19,9 @@ from typing import Final, TypeVar
 
 from icesql.engine.duckdb.types import duckdb_type, literal
 from icesql.iceberg import types as t
+from icesql.sql.lexer import tokens_in
 from icesql.sql.parser.literal_list import LiteralList, held, with_lists
-from icesql.sql.reading.engine_tree import EngineTree, Node, counted, starts_of
+from icesql.sql.reading.engine_tree import EngineTree, Node
 from icesql.sql.trees import exp
 from icesql.sql.user_text import SQL, Edit
 
@@ -159,20 +160,9 @@ def _runs(terms: list[Node], word: str) -> Iterator[tuple[int, int]]:
 
 def _breaks(sql: str, start: int, end: int, wanted: str) -> Iterator[int]:
     """Where the chain from ``start`` to ``end`` has its word, outside of brackets."""
-    import duckdb
-
-    part = counted(sql[start:end])
-    starts = starts_of(part)
     depth = ranges = 0
-    for byte, kind in duckdb.tokenize(part):
-        offset = starts.index(byte) if starts else byte
-        if kind == duckdb.token_type.operator:
-            word = part[offset]
-        elif kind == duckdb.token_type.keyword:
-            word = part[offset : offset + 7].upper()
-            word = word[: next((i for i, c in enumerate(word) if not c.isalpha()), 7)]
-        else:
-            continue
+    for token in tokens_in(sql, start, end):
+        word = token.word
         if word in _OPENING:
             depth += 1
         elif word in _CLOSING:
@@ -182,4 +172,4 @@ def _breaks(sql: str, start: int, end: int, wanted: str) -> Iterator[int]:
         elif depth == 0 and word == "AND" and ranges:
             ranges -= 1
         elif depth == 0 and word == wanted:
-            yield start + offset
+            yield token.start

@@ -7,16 +7,16 @@ from typing import Final
 
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import (
-    CLOSING,
     NAME,
     NUMBER,
-    OPENING,
     TEXT,
     WORD,
     Token,
+    before,
     closing,
     ends_clause,
     is_name,
+    outer,
 )
 from icesql.sql.parser.travel.clauses import MARK, STARTS, TWO, ReadValue
 from icesql.sql.parser.travel.phrases import (
@@ -248,20 +248,10 @@ class TravelCutter(TokenCursor):
             query = query_at(self.tokens, self.sql, first)
             if query is not None:
                 return query
-        value, count = self._read_value(self.tokens[first : self._behind_value(first)])
+        # No value reaches past the comma, semicolon or closing bracket that follows it.
+        behind = outer(self.tokens, first, (",",)) + 1
+        value, count = self._read_value(self.tokens[first:behind])
         return value, first + count
-
-    def _behind_value(self, first: int) -> int:
-        """A place that no value from ``first`` reaches past: behind the comma, semicolon or closing
-        bracket that follows it.
-        """
-        depth = 0
-        for index in range(first, len(self.tokens)):
-            word = self.word(index)
-            depth += (word in OPENING) - (word in CLOSING)
-            if depth < 0 or (depth == 0 and word in (",", ";")):
-                return index + 1
-        return len(self.tokens)
 
     def _schema(self, index: int) -> str:
         """Which schema ``WITH SNAPSHOT SCHEMA`` asks for; "" for other words."""
@@ -296,7 +286,7 @@ class TravelCutter(TokenCursor):
     def _mark(self, mark: str, start: int) -> None:
         place = len(self.kept) - 1
         if self.kept[place].word == ")":
-            place = self._before_parentheses(place)
+            place = max(before(self.kept, place, ("(",)) - 1, -1)
         name = self.kept[place]
         if place < 0 or not is_name(name):
             # Parentheses that nothing names: the clause becomes their alias, to be refused.
@@ -308,16 +298,6 @@ class TravelCutter(TokenCursor):
             raise unsupported("CHANGES (…)", name)
         kind = NAME if name.kind == NAME else WORD
         self.kept[place] = name.like(name.text + mark, kind)
-
-    def _before_parentheses(self, place: int) -> int:
-        depth = 0
-        while place >= 0:
-            kind = self.kept[place].word
-            depth += (kind == ")") - (kind == "(")
-            place -= 1
-            if depth == 0:
-                break
-        return place
 
 
 # A query in the place of a version or a time: ``TIMESTAMP AS OF (SELECT max(…) FROM …)``.
