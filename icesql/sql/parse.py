@@ -41,7 +41,7 @@ from icesql.sql.lexer import (
     word_at,
 )
 from icesql.sql.parameters import Parameters
-from icesql.sql.parser.literal_list import Lists, take_lists
+from icesql.sql.parser.literal_list import Cut, take_lists, without_lists
 from icesql.sql.positions import of_files, syntax_error, unsupported
 from icesql.sql.show_statements.in_from import (
     begins_comparison,
@@ -353,21 +353,13 @@ def _check_encodable(sql: str) -> None:
         ) from None
 
 
-def _tokens(sql: str, reader: Dialect, given: Any = None) -> tuple[Lists, list[Token]]:
+def _tokens(sql: str, reader: Dialect, given: Any = None) -> tuple[Mapping[int, Cut], list[Token]]:
     """The tokens of a text and its long lists of literals, for which one token stands each.
 
     ``given`` are the values of its parameters.
     """
-    lists = take_lists(sql, given, duckdb=reader.is_own)
-    if lists.lists:
-        try:
-            tokens = tokenize(lists.text, reader)
-        except SqlSyntaxError:
-            pass  # what looks like a list is part of a text or comment
-        else:
-            if lists.are_lists(tokens):
-                return lists, tokens
-    return Lists(sql, {}), tokenize(sql, reader)
+    lists = take_lists(sql, given, reader)
+    return lists, tokenize(without_lists(sql, lists), reader)
 
 
 def split_statements(sql: str, *, dialect: str | None = None) -> list[str]:
@@ -404,7 +396,7 @@ class Parse:
         reader: Dialect,
         values: Parameters,
         seconds: bool,
-        lists: Lists,
+        lists: Mapping[int, Cut],
         files: bool,
         spark: bool,
         dialect: str,
@@ -491,7 +483,6 @@ class Parse:
         first = tokens[0]
         same = copy(self)
         same.sql = _put(self.sql, first, "FROM")
-        same.lists = replace(self.lists, text=_put(self.lists.text, first, "FROM"))
         opening = Token(WORD, "FROM", first.start, first.start + 4, "FROM")
         query = same._query([opening, *tokens[1:]])
         if query.spark is None:
@@ -507,10 +498,9 @@ class Parse:
         places = compared_at(tokens)
         if not places:
             return self._shown_query(tokens)
-        same, text = copy(self), self.lists.text
+        same = copy(self)
         for place in places:
-            same.sql, text = (_put(each, tokens[place], "FROM") for each in (same.sql, text))
-        same.lists = replace(self.lists, text=text)
+            same.sql = _put(same.sql, tokens[place], "FROM")
         query = same._shown_query(read_as_from(tokens, places))
         query = replace(query, text=self.sql[tokens[0].start : tokens[-1].stop])
         if query.spark is None:
@@ -525,10 +515,8 @@ class Parse:
             return self._plain_query(tokens)
         same = copy(self)
         same.shown = {each.opening.start: each.statement for each in found}
-        text = self.lists.text
         for each in found:
-            same.sql, text = each.put(same.sql), each.put(text)
-        same.lists = replace(self.lists, text=text)
+            same.sql = each.put(same.sql)
         return same._plain_query(without(tokens, found))
 
     def _plain_query(self, tokens: Sequence[Token]) -> Query:
@@ -620,7 +608,7 @@ class _WithMacros:
     def _tree_of(self, sql: str, tokens: Sequence[Token]) -> exp.Expr:
         """The tree of a query of a text, calls of macros among its functions."""
         same = copy(self._parse)
-        same.sql, same.lists = sql, Lists(sql, {})
+        same.sql, same.lists = sql, {}
         return same.tree(tokens)
 
 

@@ -19,6 +19,7 @@ from icesql.sql.files import take_files
 from icesql.sql.function_table import SPARK
 from icesql.sql.lexer import TEXT, Token, check_commands_in_from, check_tokens, tokenize, too_deep
 from icesql.sql.parser.depth import check_depth, deepest_token, is_shallow, nesting, place_nodes
+from icesql.sql.parser.literal_list import put_back, without_lists
 from icesql.sql.parser.travel.clauses import cut_travels
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.engine_tree import ParsedText
@@ -70,7 +71,7 @@ def plain_query(parse: Parse, tokens: Sequence[Token]) -> Query:
     first, last = tokens[0].start, tokens[-1].stop
     edits = [
         Edit(each.start, each.end, LIST, each.values.sql, each.before, each.after)
-        for each in parse.lists.lists.values()
+        for each in parse.lists.values()
         if first <= each.start < last and not isinstance(each.values, int)
     ]
     columns, nodes = nameless_columns(tree)
@@ -187,7 +188,7 @@ def _engine_tree(
         from icesql.sql.syntax_errors import parse_error
 
         raise parse_error(error, tokens, sql) from error
-    text = engine_text(tokens, parse.lists.text, travels)
+    text = engine_text(tokens, without_lists(sql, parse.lists), travels)
     # DuckDB's parser recurses on the caller's stack, for each part of a chain, too.
     levels = nesting(tokens)
     deep = len(tokens) > _FEW_TOKENS or not is_shallow(levels)
@@ -257,6 +258,6 @@ def _sqlglot_tree(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True)
 
 def _put_back(parse: Parse, tree: exp.Expr, tokens: Sequence[Token]) -> None:
     first, last = tokens[0].start, tokens[-1].stop
-    own = [start for start in parse.lists.lists if first <= start < last]
-    if own and parse.lists.put_back(tree) != len(own):
+    own = [start for start in parse.lists if first <= start < last]
+    if own and put_back(tree, parse.lists) != len(own):
         raise unsupported("a long list of literals at this place", own[0])

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from icesql.sql.lexer import Token
+from icesql.sql.lexer import Dialect, pieces
 from icesql.sql.trees import exp
 
 # Shorter lists are parsed as they are.
@@ -95,71 +95,61 @@ class Cut(Struct, frozen=True):
     after: str = ""
 
 
-class Lists(Struct, frozen=True):
-    """The long lists of a text: ``text`` without them, and the lists by where their name stands."""
+def take_lists(sql: str, given: Any, dialect: Dialect) -> dict[int, Cut]:
+    """The long lists of ``sql``, whose literals every dialect reads alike, by their names' places.
 
-    text: str
-    lists: Mapping[int, Cut]
-
-    def are_lists(self, tokens: Sequence[Token]) -> bool:
-        """Whether every list stands between IN ( and ) as the tokens of ``text`` have it.
-
-        What looks like a list inside of a text or comment does not.
-        """
-        found = 0
-        for index in range(2, len(tokens) - 1):
-            token = tokens[index]
-            if token.start in self.lists and token.text == MARK:
-                found += (
-                    tokens[index - 2].word == "IN"
-                    and tokens[index - 1].word == "("
-                    and tokens[index + 1].word == ")"
-                )
-        return found == len(self.lists)
-
-    def put_back(self, tree: exp.Expr) -> int:
-        """Give the lists of ``tree`` their values, and say how many there were."""
-        found = 0
-        for node in list(tree.find_all(exp.In)):
-            marks = node.expressions
-            if len(marks) != 1 or not isinstance(marks[0], exp.Column) or marks[0].name != MARK:
-                continue
-            cut = self.lists.get(marks[0].this.meta.get("start", -1))
-            if cut is None:
-                continue
-            node.meta["list"] = (cut.start, cut.end, cut.before, cut.after)
-            if isinstance(cut.values, int):
-                first = exp.Placeholder()
-                first.meta["start"] = cut.start
-                node.set("expressions", [first])
-                node.set("parameters", cut.values)
-            else:
-                hold(node, cut.values)
-            found += 1
-        return found
-
-
-def take_lists(sql: str, given: Any = None, *, duckdb: bool) -> Lists:
-    """The long lists of ``sql``, whose literals every dialect reads alike.
-
-    ``given`` are the values of its parameters. ``duckdb``: texts may hold quotes and backslashes as
-    DuckDB and the standard write them.
+    ``given`` are the values of its parameters. Texts may hold quotes and backslashes as DuckDB and
+    the standard write them, but only in the default dialect. What looks like a list inside of a
+    text or comment is none. Raises SqlSyntaxError for a quote or comment that does not end.
     """
     lists: dict[int, Cut] = {}
-    pieces, last = [], 0
-    text = _DUCKDB_TEXT if duckdb else _PLAIN_TEXT
     # A list of the fewest literals has as many characters and commas, or operators.
-    long = len(sql) > 2 * SHORTEST
-    for found in re.finditer(_lists(text), sql) if long else ():
-        cut = _cut(found, re.findall(_items(text), found["items"] or found["terms"]))
-        if cut is None or (cut.before and not _compares_alike(cut, sql, given)):
+    if len(sql) <= 2 * SHORTEST:
+        return lists
+    text = _DUCKDB_TEXT if dialect.is_own else _PLAIN_TEXT
+    at, pattern = 0, re.compile(_lists(text))
+    while (found := pattern.search(sql, at)) is not None:
+        before = pieces(sql, at, found.start(), dialect.name)
+        at = max((end for _, _, end in before), default=at)
+        if at > found.start():
             continue
-        name = cut.start + len(cut.before)
-        lists[name] = cut
+        at = found.end()
+        cut = _cut(found, re.findall(_items(text), found["items"] or found["terms"]))
+        if cut is not None and not (cut.before and not _compares_alike(cut, sql, given)):
+            lists[cut.start + len(cut.before)] = cut
+    return lists
+
+
+def without_lists(sql: str, lists: Mapping[int, Cut]) -> str:
+    """The text with a name of the same length for each of its lists."""
+    kept, last = [], 0
+    for name, cut in lists.items():
         room = cut.end - name - len(cut.after)
-        pieces += [sql[last : cut.start], cut.before, MARK.ljust(room), cut.after]
+        kept += [sql[last : cut.start], cut.before, MARK.ljust(room), cut.after]
         last = cut.end
-    return Lists("".join([*pieces, sql[last:]]), lists)
+    return "".join([*kept, sql[last:]])
+
+
+def put_back(tree: exp.Expr, lists: Mapping[int, Cut]) -> int:
+    """Give the lists of ``tree`` their values, and say how many there were."""
+    found = 0
+    for node in list(tree.find_all(exp.In)):
+        marks = node.expressions
+        if len(marks) != 1 or not isinstance(marks[0], exp.Column) or marks[0].name != MARK:
+            continue
+        cut = lists.get(marks[0].this.meta.get("start", -1))
+        if cut is None:
+            continue
+        node.meta["list"] = (cut.start, cut.end, cut.before, cut.after)
+        if isinstance(cut.values, int):
+            first = exp.Placeholder()
+            first.meta["start"] = cut.start
+            node.set("expressions", [first])
+            node.set("parameters", cut.values)
+        else:
+            hold(node, cut.values)
+        found += 1
+    return found
 
 
 def _cut(found: re.Match[str], items: Sequence[str]) -> Cut | None:
