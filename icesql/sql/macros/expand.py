@@ -28,7 +28,7 @@ from icesql.sql.lexer import (
     word_at,
 )
 from icesql.sql.macros.macro import Body, Macro, Macros, bodies_of
-from icesql.sql.macros.sources import Piece, Sources
+from icesql.sql.macros.sources import Segment, Sources, edited, joined
 from icesql.sql.parser.depth import select_columns
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.user_text import is_named, quoted
@@ -50,15 +50,6 @@ if TYPE_CHECKING:
     TreeOf = Callable[[str, Sequence[Token]], exp.Expr]
 
 
-class _Segment(Struct, frozen=True):
-    """Words, and what they are of; ``length`` is 0 for words that stand for others."""
-
-    words: str
-    source: int
-    start: int
-    length: int
-
-
 class _Call(Struct, frozen=True):
     """A call by its tokens: its first and last one, and the first and last of each argument."""
 
@@ -68,7 +59,7 @@ class _Call(Struct, frozen=True):
     arguments: tuple[tuple[int, int], ...]
 
 
-Given = Mapping[int, Sequence[_Segment]]
+Given = Mapping[int, Sequence[Segment]]
 
 
 def expand(
@@ -89,12 +80,7 @@ def expand(
     segments = work.expanded(sql, tokens, -1, {}, ())
     if not work.texts:
         return None
-    pieces, size = [Piece(0, -1, tokens[0].start, 0)], len(before)
-    for each in segments:
-        pieces.append(Piece(size, each.source, each.start, each.length))
-        size += len(each.words)
-    text = before + "".join(each.words for each in segments)
-    return text, Sources(tuple(pieces), tuple(work.texts), "macro")
+    return joined([Segment(before, -1, tokens[0].start), *segments], work.texts, "macro")
 
 
 class _Expansion:
@@ -110,9 +96,9 @@ class _Expansion:
         source: int,
         given: Given,
         above: tuple[str, ...],
-    ) -> list[_Segment]:
+    ) -> list[Segment]:
         """The words of tokens; ``given`` are what parameters stand for, by their places."""
-        edits: list[tuple[int, int, Sequence[_Segment]]] = []
+        edits: list[tuple[int, int, Sequence[Segment]]] = []
         calls: list[tuple[int, int]] = []
         index = 0
         while index < len(tokens):
@@ -131,16 +117,11 @@ class _Expansion:
                 index = call.last
             index += 1
         edits += [
-            (end, end, [_Segment(f" AS {quoted(name)}", source, end, 0)])
+            (end, end, [Segment(f" AS {quoted(name)}", source, end)])
             for end, name in self._names(sql, tokens, calls)
         ]
-        made: list[_Segment] = []
-        last = tokens[0].start if tokens else 0
-        for start, end, segments in sorted(edits, key=lambda edit: edit[:2]):
-            made += [_Segment(sql[last:start], source, last, start - last), *segments]
-            last = end
-        stop = tokens[-1].stop if tokens else 0
-        made.append(_Segment(sql[last:stop], source, last, stop - last))
+        begin, stop = (tokens[0].start, tokens[-1].stop) if tokens else (0, 0)
+        made = edited(sql[begin:stop], begin, edits, source)
         if sum(len(each.words) for each in made) > _LONGEST:
             raise ProgrammingError(
                 f"the macros of this statement make over {_LONGEST:,} characters of SQL"
@@ -155,7 +136,7 @@ class _Expansion:
         source: int,
         given: Given,
         above: tuple[str, ...],
-    ) -> list[_Segment]:
+    ) -> list[Segment]:
         macro, name = call.macro, call.macro.name.lower()
         if name in above:
             chain = " → ".join([*above[above.index(name) :], name])
@@ -174,9 +155,9 @@ class _Expansion:
             self._check_names(body, segments)
         number = len(self.texts)
         self.texts.append((macro.name, body.text))
-        stands: dict[str, list[_Segment]] = {}
+        stands: dict[str, list[Segment]] = {}
         for parameter in body.parameters:
-            segments = values.get(parameter.name, [_Segment(parameter.default, number, 0, 0)])
+            segments = values.get(parameter.name, [Segment(parameter.default, number, 0)])
             stands[parameter.name] = _bracketed(segments, parameter.type, number)
         inner = self.expanded(
             body.text,
@@ -188,7 +169,7 @@ class _Expansion:
         after = tokens[call.last + 1] if call.last + 1 < len(tokens) else None
         if macro.is_table:
             alias = "" if _begins_alias(after) else f" AS {quoted(macro.name)}"
-            return [_Segment("(", number, 0, 0), *inner, _Segment(f"\n){alias}", number, 0, 0)]
+            return [Segment("(", number, 0), *inner, Segment(f"\n){alias}", number, 0)]
         if after is not None and after.word == "OVER":
             if not body.is_call:
                 hint = f"{macro.name}() is no call of a function"
@@ -196,7 +177,7 @@ class _Expansion:
             return inner
         if _is_number(inner) and _is_key(tokens, call.first):
             # ORDER BY 1 would be the first column.
-            inner = [*inner, _Segment(" + 0", number, 0, 0)]
+            inner = [*inner, Segment(" + 0", number, 0)]
         return _bracketed(inner, body.type, number)
 
     def _arguments(
@@ -207,10 +188,10 @@ class _Expansion:
         source: int,
         given: Given,
         above: tuple[str, ...],
-    ) -> tuple[list[list[_Segment]], dict[str, list[_Segment]]]:
+    ) -> tuple[list[list[Segment]], dict[str, list[Segment]]]:
         """The arguments by place and by name."""
-        by_place: list[list[_Segment]] = []
-        by_name: dict[str, list[_Segment]] = {}
+        by_place: list[list[Segment]] = []
+        by_name: dict[str, list[Segment]] = {}
         for first, last in call.arguments:
             part = tokens[first : last + 1]
             name = ""
@@ -231,7 +212,7 @@ class _Expansion:
                 by_place.append(segments)
         return by_place, by_name
 
-    def _check_names(self, body: Body, segments: Sequence[_Segment]) -> None:
+    def _check_names(self, body: Body, segments: Sequence[Segment]) -> None:
         """Refuse an argument whose names would mean something else inside of the body."""
         if body.tables is None and not body.lambdas:
             return
@@ -291,13 +272,13 @@ def _name(node: exp.Expr, words: str) -> str:
         return words
 
 
-def _bracketed(segments: Sequence[_Segment], kind: str, source: int) -> list[_Segment]:
+def _bracketed(segments: Sequence[Segment], kind: str, source: int) -> list[Segment]:
     """The words in parentheses, or cast to a type."""
     first, last = ("CAST((", f") AS {kind})") if kind else ("(", ")")
-    return [_Segment(first, source, 0, 0), *segments, _Segment(last, source, 0, 0)]
+    return [Segment(first, source, 0), *segments, Segment(last, source, 0)]
 
 
-def _is_number(segments: Sequence[_Segment]) -> bool:
+def _is_number(segments: Sequence[Segment]) -> bool:
     return "".join(each.words for each in segments).strip("() \n+-").isdigit()
 
 

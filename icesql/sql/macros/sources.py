@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct
@@ -79,6 +79,52 @@ class Sources(Struct, frozen=True):
         error.args = (message,)
 
 
+class Segment(Struct, frozen=True):
+    """Words, and what they are of; ``length`` is 0 for words that stand for others."""
+
+    words: str
+    source: int
+    start: int
+    length: int = 0
+
+
+def edited(
+    text: str,
+    begin: int,
+    edits: Iterable[tuple[int, int, Sequence[Segment]]],
+    source: int = -1,
+    shift: int = 0,
+) -> list[Segment]:
+    """A text that begins at the place ``begin``, with segments in the place of some of its words.
+
+    ``edits`` are (first, end, segments), none inside of another; places in the source are less by
+    ``shift``.
+    """
+    made: list[Segment] = []
+    last, stop = begin, begin + len(text)
+    for first, end, segments in (*sorted(edits, key=lambda each: each[:2]), (stop, stop, ())):
+        words = text[last - begin : first - begin]
+        made += [Segment(words, source, last - shift, len(words)), *segments]
+        last = end
+    return made
+
+
+def joined(
+    segments: Iterable[Segment],
+    views: Sequence[tuple[str, str | None]] = (),
+    word: str = "view",
+    under: Sources | None = None,
+) -> tuple[str, Sources]:
+    """The text of segments, and its sources, as ``Sources`` has them."""
+    kept = [each for each in segments if each.words]
+    pieces, size = [], 0
+    for each in kept:
+        pieces.append(Piece(size, each.source, each.start, each.length))
+        size += len(each.words)
+    text = "".join(each.words for each in kept)
+    return text, Sources(tuple(pieces), tuple(views), word, under)
+
+
 def spliced(
     sql: str, start: int, stop: int, edits: Iterable[tuple[int, int, str]]
 ) -> tuple[str, Sources]:
@@ -86,12 +132,5 @@ def spliced(
 
     ``edits`` are (first, end, words) in the places of ``sql``, none inside of another.
     """
-    words, pieces, size, done = [], [], 0, start
-    for first, end, text in sorted(edits):
-        for part, place, length in ((sql[done:first], done, first - done), (text, first, 0)):
-            pieces.append(Piece(size, -1, place, length))
-            words.append(part)
-            size += len(part)
-        done = end
-    pieces.append(Piece(size, -1, done, stop - done))
-    return "".join([*words, sql[done:stop]]), Sources(tuple(pieces), ())
+    made = [(first, end, [Segment(words, -1, first)]) for first, end, words in edits]
+    return joined(edited(sql[start:stop], start, made))
