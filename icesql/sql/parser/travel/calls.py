@@ -9,17 +9,20 @@ A call becomes the names of its table at the place of the call, and a clause for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
-from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import TEXT, Token
-from icesql.sql.parser.travel.changes import ChangesReader, Value, change_clause
+from icesql.sql.lexer import TEXT
+from icesql.sql.parser.travel.changes import change_clause, ended, read_arguments
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.table_name import name_parts
 from icesql.sql.trees import exp
+
+if TYPE_CHECKING:
+    from icesql.sql.parser.travel.changes import End
+    from icesql.sql.parser.travel.cutter import TravelCutter
+
+    # The names of the table, and the clause for what is asked of it if any.
+    FoundCall = tuple[tuple[str, ...], exp.Version | None]
 
 # Dremio's functions and the metadata tables that they are.
 _METADATA: Final = {
@@ -33,86 +36,65 @@ _NAMES: Final = ("schema_name", "table_name", "start_snapshot_id", "end_snapshot
 _CHANGES_HINT: Final = "use CHANGES FROM VERSION a TO VERSION b behind the table"
 
 
-class FoundCall(Struct, frozen=True):
-    """The names of the table, the clause for what is asked of it if any, and where the call ends.
+def read_table_call(words: TravelCutter, index: int) -> FoundCall | None:
+    """The call that begins at ``index``, behind which the cursor then stands; None for no call."""
+    words.index = index
+    if words.skip("APPENDS", "(", "TABLE"):
+        raise unsupported("APPENDS (TABLE …)", words.tokens[index], _CHANGES_HINT)
+    if words.skip("TABLE_CHANGES", "("):
+        return _table_changes(words) if words.kind(words.index) == TEXT else None
+    if not words.skip("TABLE", "("):
+        return None
+    while words.peek(1) == ".":  # catalog.system.table_changes
+        words.index += 2
+    name, place = words.peek(), words.index
+    if words.peek(1) != "(":
+        return None
+    words.index += 2
+    if name in _METADATA:
+        return _metadata(words, place)
+    return _trino(words, index) if name == "TABLE_CHANGES" else None
 
-    ``clause_from`` is the first token of the clause.
-    """
 
-    parts: tuple[str, ...]
-    end: int
-    clause: exp.Version | None = None
-    clause_from: int = 0
+def _table_changes(words: TravelCutter) -> FoundCall:
+    parts = name_parts(words.text())
+    if words.peek() != ",":
+        at = words.token or words.tokens[-1]
+        raise syntax_error("table_changes() needs the first version", at, (",",))
+    return parts, read_arguments(words)
 
 
-class TravelCallReader(TokenCursor):
-    """Reads one call; ``value`` reads an operand at an index and says where it ends."""
+def _metadata(words: TravelCutter, place: int) -> FoundCall:
+    is_text, name = words.kind(words.index) == TEXT, words.word(place)
+    words.index += 1
+    if not (is_text and words.skip(")", ")")):
+        raise syntax_error(f"{name.lower()}() takes the name of a table", words.tokens[place])
+    return (*name_parts(words.tokens[place + 2].text), _METADATA[name]), None
 
-    def __init__(self, tokens: Sequence[Token], sql: str, value: Value) -> None:
-        super().__init__(tokens, sql)
-        self._value = value
 
-    def read(self, index: int) -> FoundCall | None:
-        """The call that begins at ``index``, None where none does."""
-        word, opened = self.word(index), self.word(index + 1) == "("
-        if word == "APPENDS" and opened and self.word(index + 2) == "TABLE":
-            raise unsupported("APPENDS (TABLE …)", self.tokens[index], _CHANGES_HINT)
-        if word == "TABLE_CHANGES" and opened and self.kind(index + 2) == TEXT:
-            return self._table_changes(index, index + 2, index)
-        if word != "TABLE" or not opened:
-            return None
-        place = index + 2
-        while self.word(place + 1) == ".":  # catalog.system.table_changes
-            place += 2
-        if self.word(place) in _METADATA and self.word(place + 1) == "(":
-            return self._metadata(index, place)
-        if self.word(place) != "TABLE_CHANGES" or self.word(place + 1) != "(":
-            return None
-        return self._trino(index, place + 2)
+def _trino(words: TravelCutter, index: int) -> FoundCall:
+    """Trino's: the first snapshot is left out, the last one is not."""
+    given: dict[str, End] = {}
 
-    def _table_changes(self, index: int, name: int, start: int) -> FoundCall:
-        found = ChangesReader(self.tokens, self.sql, self._value).call(name)
-        if found is None:
-            at = self.tokens[name + 1] if name + 1 < len(self.tokens) else self.tokens[-1]
-            raise syntax_error("table_changes() needs the first version", at, (",",))
-        clause, end = found
-        return FoundCall(name_parts(self.tokens[name].text), end, clause, start + 1)
+    def wrong() -> Exception:
+        problem = "table_changes() takes a schema, a table and two snapshots"
+        return syntax_error(problem, words.here, _NAMES)
 
-    def _metadata(self, index: int, place: int) -> FoundCall:
-        name = place + 2
-        if self.kind(name) != TEXT or [self.word(name + 1), self.word(name + 2)] != [")", ")"]:
-            shown = self.word(place).lower()
-            raise syntax_error(f"{shown}() takes the name of a table", self.tokens[place])
-        parts = name_parts(self.tokens[name].text)
-        return FoundCall((*parts, _METADATA[self.word(place)]), name + 3)
+    def argument() -> None:
+        name = _NAMES[len(given)] if len(given) < len(_NAMES) else ""
+        if words.peek(1) == "=>":
+            name = words.identifier().lower()
+            words.need("=>")
+        if name not in _NAMES or name in given:
+            raise wrong()
+        given[name] = ended(words, "VERSION", wrong())
 
-    def _trino(self, index: int, place: int) -> FoundCall:
-        """Trino's: the first snapshot is left out, the last one is not."""
-        given: dict[str, tuple[exp.Expr, int, int]] = {}
-        while True:
-            name = _NAMES[len(given)] if len(given) < len(_NAMES) else ""
-            if self.word(place + 1) == "=>":
-                name = self.tokens[place].text.lower()
-                place += 2
-            value, after = self._value(place)
-            if value is None or name not in _NAMES or name in given:
-                problem = "table_changes() takes a schema, a table and two snapshots"
-                raise syntax_error(problem, self.tokens[place], _NAMES)
-            given[name] = (value, place, after)
-            place = after + 1
-            if self.word(after) != ",":
-                break
-        names = [given.get(each) for each in _NAMES]
-        texts = [each[0].name for each in names[:2] if each and each[0].is_string]
-        if self.word(after) != ")" or self.word(place) != ")" or len(texts) < 2:
-            problem = "table_changes() takes a schema, a table and two snapshots"
-            raise syntax_error(problem, self.tokens[after], _NAMES)
-        ends = []
-        for each in names[2:]:
-            if each is None:
-                raise syntax_error("table_changes() needs both snapshots", self.tokens[index])
-            first, last = self.tokens[each[1]], self.tokens[each[2] - 1]
-            text = self.sql[first.start : last.stop]
-            ends.append(({"kind": "VERSION", "start": first.start, "text": text}, each[0]))
-        clause = change_clause(ends[0], ends[1], [], {})
-        return FoundCall((*name_parts(texts[0]), texts[1]), place + 1, clause, index + 1)
+    words.listed(argument)
+    names = [given.get(each) for each in _NAMES]
+    texts = [each[1].name for each in names[:2] if each and each[1].is_string]
+    if not words.skip(")", ")") or len(texts) < 2:
+        raise wrong()
+    first, last = names[2:]
+    if first is None or last is None:
+        raise syntax_error("table_changes() needs both snapshots", words.tokens[index])
+    return (*name_parts(texts[0]), texts[1]), change_clause(first, last, [], {})

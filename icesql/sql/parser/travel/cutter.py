@@ -94,14 +94,13 @@ class TravelCutter(TokenCursor):
 
     def _changes(self, index: int) -> int:
         """``CHANGES FROM VERSION a TO VERSION b``."""
-        from icesql.sql.parser.travel.changes import ChangesReader
+        from icesql.sql.parser.travel.changes import read_changes
 
-        found = ChangesReader(self.tokens, self.sql, self._value).read(index)
-        if found is None:
+        clause = read_changes(self, index)
+        if clause is None:
             return index
-        clause, end = found
-        self._keep_clause(clause, index, index, end, end)
-        return end
+        self._keep_clause(clause, index, index, self.index, self.index)
+        return self.index
 
     def _with(self, index: int) -> int:
         """``WITH ('branch' = 'audit')``, ``WITH SNAPSHOT SCHEMA``."""
@@ -115,52 +114,51 @@ class TravelCutter(TokenCursor):
             return index
         from icesql.sql.parser.travel.options import read_options
 
-        found = read_options(self.tokens, index + 1)
-        if found is None:
+        self.index = index + 2
+        option = read_options(self)
+        if option is None:
             return index
-        option, end = found
         value = self.tokens.index(option.token)
-        return self._keep(index, option.kind, option.value, value, value + 1, end)
+        return self._keep(index, option.kind, option.value, value, value + 1, self.index)
 
     def _call_for_table(self, index: int) -> int:
         """A call such as ``table_changes('table', first [, last])`` in FROM; see ``calls``."""
         after_from = self.kept and self.kept[-1].word in ("FROM", "JOIN", ",")
         if not after_from:
             return index
-        from icesql.sql.parser.travel.calls import TravelCallReader
+        from icesql.sql.parser.travel.calls import read_table_call
 
-        found = TravelCallReader(self.tokens, self.sql, self._value).read(index)
+        found = read_table_call(self, index)
         if found is None:
             return index
-        token = self.tokens[index]
-        last = token if found.clause is not None else self.tokens[found.end - 1]
-        self.tables[token.start] = (self.tokens[found.end - 1].stop, tuple(found.parts))
-        for place, part in enumerate(found.parts):
+        (parts, clause), behind = found, self.index
+        token, stop = self.tokens[index], self.tokens[behind - 1].stop
+        self.tables[token.start] = (stop, parts)
+        for place, part in enumerate(parts):
             if place:
                 self.kept.append(token.like("."))
             # Without a clause the name stands in the text for all of the call.
-            end = last.stop if place == len(found.parts) - 1 else token.stop
-            self.kept.append(Token(NAME, part, token.start, end))
-        if found.clause is not None:
-            start = found.clause_from
-            self._keep_clause(found.clause, start, start + 1, found.end - 1, found.end)
-        return found.end
+            is_last = clause is None and place == len(parts) - 1
+            self.kept.append(Token(NAME, part, token.start, stop if is_last else token.stop))
+        if clause is not None:
+            self._keep_clause(clause, index + 1, index + 2, behind - 1, behind)
+        return behind
 
     def _compared(self, index: int) -> int:
         """``DIFF t BETWEEN a AND b`` and ``BLAME t``, behind the FROM that stands for them."""
         token = self.tokens[index]
         if not self.kept or self.kept[-1].start != token.start:
             return index
-        from icesql.sql.parser.travel.changes import ChangesReader
+        from icesql.sql.parser.travel.changes import read_blame, read_difference
 
         place = end_of_name(self.tokens, index + 1)
         if place == index + 1:
             word = self.word(index)
             raise syntax_error(f"nothing follows {word}", self.offset(place), ("a table",))
         self.kept += self.tokens[index + 1 : place]
-        reader = ChangesReader(self.tokens, self.sql, self._value)
-        is_blame = self.word(index) == "BLAME"
-        clause, end = reader.blame(place) if is_blame else reader.difference(place)
+        self.index = place
+        clause = read_blame(self) if self.word(index) == "BLAME" else read_difference(self)
+        end = self.index
         if end > place:
             self._keep_clause(clause, place, place, end, end)
         else:  # nothing stands there
@@ -236,12 +234,13 @@ class TravelCutter(TokenCursor):
 
     def _operand(self, first: int, problem: str, *expected: str) -> tuple[exp.Expr, int]:
         """The value at a place, and where it ends. Raises SqlSyntaxError where none stands."""
-        value, end = self._value(first)
+        value, end = self.value(first)
         if value is None:
             raise syntax_error(problem, self.offset(first), expected)
         return value, end
 
-    def _value(self, first: int) -> tuple[exp.Expr | None, int]:
+    def value(self, first: int) -> tuple[exp.Expr | None, int]:
+        """The value at a place, None where none stands, and where it ends."""
         if ends_clause(self.tokens, first):
             return None, first
         if self.word(first) == "(":

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import NUMBER, TEXT, Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.trees import exp
@@ -55,32 +56,31 @@ def with_options(sql: str, tokens: Sequence[Token]) -> str:
     return sql
 
 
-def read_options(tokens: Sequence[Token], index: int) -> tuple[TableOption, int] | None:
-    """The one option that chooses a snapshot in ``( 'key' = 'value' )`` at ``index``, and its end.
+def read_options(words: TokenCursor) -> TableOption | None:
+    """The one option that chooses a snapshot in ``'key' = 'value')``, behind the bracket.
 
     None where no options stand. Raises UnsupportedSqlError for other options, SqlSyntaxError.
     """
-    place = index + 1
-    if place >= len(tokens) or _equals(tokens, place) is None:
+    tokens = words.tokens
+    if _equals(tokens, words.index) is None:
         return None
-    found: TableOption | None = None
-    while True:
-        equals = _equals(tokens, place)
-        value = tokens[equals + 1] if equals is not None and equals + 1 < len(tokens) else None
-        if equals is None or value is None or value.kind not in _VALUES:
-            at = tokens[min(place, len(tokens) - 1)]
+
+    def option() -> TableOption:
+        start, equals = words.index, _equals(tokens, words.index)
+        if equals is None or words.kind(equals + 1) not in _VALUES:
+            at = tokens[min(start, len(tokens) - 1)]
             raise syntax_error("an option is 'name' = 'value'", at)
-        option = _option("".join(each.text for each in tokens[place:equals]), tokens[place], value)
-        if found is not None:
-            raise unsupported("two versions of one table", tokens[place], "give one of them")
-        found, place = option, equals + 2
-        after = tokens[place].text if place < len(tokens) else ""
-        if after == ")":
-            return found, place + 1
-        if after != ",":
-            at = tokens[place] if place < len(tokens) else tokens[-1]
-            raise syntax_error("unterminated options of a table", at, (",", ")"))
-        place += 1
+        words.index = equals + 2
+        name = "".join(each.text for each in tokens[start:equals])
+        return _option(name, tokens[start], tokens[equals + 1])
+
+    (_, found), *more = words.listed(lambda: (words.here, option()))
+    if more:
+        raise unsupported("two versions of one table", more[0][0], "give one of them")
+    if not words.skip(")"):
+        at = words.token or tokens[-1]
+        raise syntax_error("unterminated options of a table", at, (",", ")"))
+    return found
 
 
 def _equals(tokens: Sequence[Token], start: int) -> int | None:
