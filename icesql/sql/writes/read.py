@@ -8,11 +8,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import Token, word_at
+from icesql.sql.lexer import Token
 from icesql.sql.positions import unsupported
 from icesql.sql.reserved import check_name
 from icesql.sql.statement import Query, TransactionControl, Write
-from icesql.sql.trees import exp
 from icesql.sql.writes.alter.columns import read_column_changes, read_comment
 from icesql.sql.writes.alter.layout import read_layout
 from icesql.sql.writes.alter.refs import read_ref_change, read_ref_in_table
@@ -22,7 +21,7 @@ from icesql.sql.writes.copies import is_copy_from
 from icesql.sql.writes.create import read_create, read_drop
 from icesql.sql.writes.definitions import ReadConstant, read_keys, read_properties
 from icesql.sql.writes.overwrites import ReadText
-from icesql.sql.writes.procedures.call import read_call
+from icesql.sql.writes.procedures.call import read_call, read_constant
 from icesql.sql.writes.procedures.maintenance import read_execute, read_form
 from icesql.sql.writes.rows import read_copy_from, read_insert
 from icesql.sql.writes.statements import (
@@ -80,7 +79,7 @@ def read_write(
     words.index = 1
 
     def constant(given: Sequence[Token]) -> Query:
-        return _constant(given, read_query)
+        return read_constant(given, read_query)
 
     match tokens[0].word:
         case "CREATE":
@@ -126,17 +125,6 @@ def read_write(
             return read_comment(words)
         case _:
             return None
-
-
-def _constant(tokens: Sequence[Token], read_query: ReadQuery) -> Query:
-    """An expression by itself, as a query of it."""
-    query = read_query([word_at("SELECT", tokens[0].start), *tokens])
-    used = {part for part, value in query.tree.args.items() if value}
-    items = query.tree.expressions
-    if used != {"expressions"} or len(items) != 1 or items[0].find(exp.Column, exp.Query):
-        raise unsupported("a value that is no constant", tokens[0], "write a literal")
-    # The tree is what runs: the word SELECT is not in the text.
-    return replace(query, user_text=None, spark=None)
 
 
 def _read_alter(words: TokenCursor, constant: ReadConstant, read_query: ReadQuery) -> Write:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from icesql.errors import SqlSyntaxError
 from icesql.sql.lexer import TEXT
 from icesql.sql.parser.travel.changes import change_clause, ended, read_arguments
 from icesql.sql.positions import syntax_error, unsupported
@@ -76,7 +77,7 @@ def _trino(words: TravelCutter, index: int) -> FoundCall:
     """Trino's: the first snapshot is left out, the last one is not."""
     given: dict[str, End] = {}
 
-    def wrong() -> Exception:
+    def wrong() -> SqlSyntaxError:
         problem = "table_changes() takes a schema, a table and two snapshots"
         return syntax_error(problem, words.here, _NAMES)
 

@@ -107,7 +107,7 @@ def _argument(words: TokenCursor, read_query: ReadQuery) -> CallArgument:
 
 def read_value(words: TokenCursor, read_query: ReadQuery) -> Value:
     """A constant, up to the next comma or closing bracket."""
-    at, start = words.here, words.index
+    start = words.index
     value = _literal(words, read_query)
     if value is not _NO_LITERAL and (words.token is None or words.peek() in (",", ")", "]", "}")):
         return value  # type: ignore[return-value]
@@ -117,7 +117,8 @@ def read_value(words: TokenCursor, read_query: ReadQuery) -> Value:
     tokens = words.until()
     if not tokens:
         raise words.unexpected("a value")
-    return _asked(tokens, read_query, at)
+    hint = "write a literal; names in quotes"
+    return read_constant(tokens, read_query, "an argument that is no constant", hint)
 
 
 _NO_LITERAL: Final = object()
@@ -193,13 +194,18 @@ def _entries(words: TokenCursor, read_query: ReadQuery) -> list[tuple[Value, Val
     return found
 
 
-def _asked(tokens: Sequence[Token], read_query: ReadQuery, at: int) -> Query:
-    """An expression without columns, as a query of it."""
-    first = tokens[0]
-    query = read_query([word_at("SELECT", first.start), *tokens])
+def read_constant(
+    tokens: Sequence[Token],
+    read_query: ReadQuery,
+    what: str = "a value that is no constant",
+    hint: str = "write a literal",
+) -> Query:
+    """An expression without columns, as a query of it. ``what`` it is otherwise is refused."""
+    at = tokens[0].start
+    query = read_query([word_at("SELECT", at), *tokens])
     used = {part for part, value in query.tree.args.items() if value}
     items = query.tree.expressions
     if used != {"expressions"} or len(items) != 1 or items[0].find(exp.Column, exp.Query):
-        raise unsupported("an argument that is no constant", at, "write a literal; names in quotes")
+        raise unsupported(what, at, hint)
     # The tree is what runs: the word SELECT is not in the text.
     return replace(query, user_text=None, spark=None)
