@@ -21,7 +21,7 @@ from icesql.sql.writes.copies import is_copy_from
 from icesql.sql.writes.create import read_create, read_drop
 from icesql.sql.writes.definitions import ReadConstant, read_keys, read_properties
 from icesql.sql.writes.overwrites import ReadText
-from icesql.sql.writes.procedures.call import read_call, read_constant
+from icesql.sql.writes.procedures.call import constant_query, read_call
 from icesql.sql.writes.procedures.maintenance import read_execute, read_form
 from icesql.sql.writes.rows import read_copy_from, read_insert
 from icesql.sql.writes.statements import (
@@ -79,7 +79,7 @@ def read_write(
     words.index = 1
 
     def constant(given: Sequence[Token]) -> Query:
-        return read_constant(given, read_query)
+        return constant_query(given, read_query)
 
     match tokens[0].word:
         case "CREATE":

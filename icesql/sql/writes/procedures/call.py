@@ -118,7 +118,7 @@ def read_value(words: TokenCursor, read_query: ReadQuery) -> Value:
     if not tokens:
         raise words.unexpected("a value")
     hint = "write a literal; names in quotes"
-    return read_constant(tokens, read_query, "an argument that is no constant", hint)
+    return constant_query(tokens, read_query, "an argument that is no constant", hint)
 
 
 _NO_LITERAL: Final = object()
@@ -194,7 +194,7 @@ def _entries(words: TokenCursor, read_query: ReadQuery) -> list[tuple[Value, Val
     return found
 
 
-def read_constant(
+def constant_query(
     tokens: Sequence[Token],
     read_query: ReadQuery,
     what: str = "a value that is no constant",
