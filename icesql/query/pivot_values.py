@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from icesql.errors import DataError
 from icesql.sql.lexer import reading, tokenize
-from icesql.sql.macros.sources import Piece, Sources, spliced
 from icesql.sql.parse import parse_expanded
 from icesql.sql.positions import unsupported
 from icesql.sql.show_statements.in_from import LISTED, UNREAD, Unread, first_unread
+from icesql.sql.sources import Segment, Sources, joined, spliced
 
 if TYPE_CHECKING:
     from icesql.sql.statement import Query
@@ -58,21 +58,21 @@ def with_pivot_values(query: Query, ask: Ask, *, files: bool) -> Query:
 def _values(query: Query, unread: Unread, files: bool) -> Query:
     """The query of the values of one item, its places those of the statement."""
     text = query.text
-    words, pieces, size = [], [], 0
     parts: list[str | tuple[int, int]] = []
     for number, place in enumerate(unread.queries):
         parts += [", " if number else f"WITH {'RECURSIVE ' if unread.is_recursive else ''}", place]
     parts += ["\nSELECT DISTINCT CAST((", unread.item, ") AS VARCHAR) FROM ", unread.source]
     parts += [" WHERE (", unread.item, ") IS NOT NULL ORDER BY 1"]
-    for each in parts:
-        start, end = (unread.start, unread.start) if isinstance(each, str) else each
-        pieces.append(Piece(size, -1, start, end - start))
-        words.append(each if isinstance(each, str) else text[start:end])
-        size += len(words[-1])
+    made, sources = joined(
+        Segment(each, -1, unread.start)
+        if isinstance(each, str)
+        else Segment(text[slice(*each)], -1, each[0], each[1] - each[0])
+        for each in parts
+    )
     before = _unnamed(text[: unread.source[0]])
     if before > sum(_unnamed(text[slice(*each)]) for each in unread.queries):
         raise unsupported("a parameter before a PIVOT without a list of values", None, LISTED)
-    read = _read(query, "".join(words), Sources(tuple(pieces), ()), query.given, files)
+    read = _read(query, made, sources, query.given, files)
     return replace(read, about="")  # of SUMMARIZE and DESCRIBE it is the rows themselves
 
 

@@ -17,10 +17,10 @@ from sqlglot import exp
 from icesql.errors import ProgrammingError
 from icesql.query.constants.session_values import GETVARIABLE
 from icesql.query.views.temporary import View
-from icesql.sql.macros.sources import Segment, Sources, edited, joined
 from icesql.sql.parse import parse_expanded, query_tokens
 from icesql.sql.positions import unsupported
 from icesql.sql.show_statements.in_from import PREFIX
+from icesql.sql.sources import Segment, Sources, edited, joined
 from icesql.sql.statement import Place, Query, Shown, TableReference
 from icesql.sql.user_text import NAME, quoted
 

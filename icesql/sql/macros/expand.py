@@ -28,9 +28,9 @@ from icesql.sql.lexer import (
     word_at,
 )
 from icesql.sql.macros.macro import Body, Macro, Macros, bodies_of
-from icesql.sql.macros.sources import Segment, Sources, edited, joined
 from icesql.sql.parser.depth import select_columns
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.sources import Segment, Sources, edited, joined
 from icesql.sql.user_text import is_named, quoted
 
 _DEEPEST: Final = 64

@@ -14,8 +14,8 @@ from typing import Final
 
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token, before
-from icesql.sql.macros.sources import Sources, spliced
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.sources import Sources, spliced
 
 _GROUPS: Final = ("ROLLUP", "CUBE")
 _ARGUMENTS: Final = ("input", "outer")

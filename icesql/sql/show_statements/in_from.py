@@ -11,8 +11,8 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.sql.lexer import CLOSING, OPENING, WORD, Token, closing, outer
-from icesql.sql.macros.sources import Sources, spliced
 from icesql.sql.positions import unsupported
+from icesql.sql.sources import Sources, spliced
 from icesql.sql.statement import Query, Shown, Statement
 
 # What the statement is called in the text and the tree. Names of users cannot begin so.

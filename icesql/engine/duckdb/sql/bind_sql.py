@@ -59,7 +59,7 @@ def bind_sql(
         if bound.only_text and words.is_changed:
             raise unsupported(f"{bound.only_text} in this statement", None, _ONLY_TEXT_HINT)
         words.guard(settings, scanned)
-        return words.bind(sources, lambda text: run(text.sql, text))
+        return words.bind(sources, lambda text: run(text.text, text))
     if bound.only_text:
         raise unsupported(f"{bound.only_text} in this statement", None, _ONLY_TEXT_HINT)
 
@@ -67,7 +67,7 @@ def bind_sql(
         facts = check_written(text, cursor, tables)
         guard_calls(facts, cursor, settings, scanned)
         pieces = UserText(text, 0).with_edits(facts.pieces)
-        return compose(pieces, lambda _, edit: edit.text).sql
+        return compose(pieces, lambda edit: edit.text).text
 
     def written(tree: exp.Expr) -> T:
         return run(spliced_sql(tree, sources, check, adapter), None)

@@ -2,62 +2,38 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
-from msgspec import Struct
-
+from icesql.sql import sources
 from icesql.sql.reading.engine_tree import counted, starts_of
+from icesql.sql.sources import Segment, edited, joined
 from icesql.sql.user_text import ALIAS, LIST, NAME, SQL, TABLE, VALUE, Edit, UserText
 
 # What stands for the characters of a text from one place to another.
 Change = tuple[int, int, str]
 
 
-class Composed(Struct, frozen=True):
-    """SQL for the engine, and its way back to the user's words.
+class Composed(sources.Composed, frozen=True):
+    """SQL for the engine, made of the user's words or of those of ``under``."""
 
-    Each of ``pieces`` is where it begins in ``sql``, where it begins in the SQL that the user gave,
-    and how many characters were taken over; none for words that stand for others.
-    """
+    under: Composed | None = None
 
-    sql: str
-    pieces: tuple[tuple[int, int, int], ...]
-
-    def user_offset(self, offset: int) -> int:
-        """The place in the user's SQL of what stands at ``offset`` of ``sql``.
+    def place(self, offset: int) -> int:
+        """The place in the user's SQL of what stands at ``offset``.
 
         What stands for other words has the place of their first character.
         """
-        found = max(bisect_right(self.pieces, offset, key=lambda piece: piece[0]) - 1, 0)
-        begin, start, length = self.pieces[found]
-        return start + min(max(offset - begin, 0), length)
+        place = self.sources.find(offset)[1]
+        return place if self.under is None else self.under.place(place)
 
     def edited(self, changes: Sequence[Change]) -> Composed:
         """The text with changes, which are in order and do not overlap."""
-        out: list[str] = []
-        pieces: list[tuple[int, int, int]] = []
-        size = last = index = 0
-        for start, end, text in (*changes, (len(self.sql), len(self.sql), "")):
-            while index < len(self.pieces) and self.pieces[index][0] < start:
-                begin, _, length = self.pieces[index]
-                stop = self.pieces[index + 1][0] if index + 1 < len(self.pieces) else start
-                first, stop = max(begin, last), min(stop, start)
-                if first < stop:
-                    kept = stop - first if length else 0
-                    pieces.append((size + first - last, self.user_offset(first), kept))
-                if stop == start:
-                    break
-                index += 1
-            out += [self.sql[last:start], text]
-            size += start - last
-            pieces.append((size, self.user_offset(start), 0))
-            size += len(text)
-            last = end
-        return Composed("".join(out), tuple(pieces))
+        made = [(start, end, [Segment(text, -1, start)]) for start, end, text in changes]
+        return Composed(*joined(edited(self.text, 0, made)), under=self)
 
     def place_in(self, given: str) -> Callable[[int], int | None]:
-        """``user_offset`` of a place that DuckDB names in bytes of ``given``, which holds ``sql``.
+        """``place`` of a place that DuckDB names in bytes of ``given``, which holds ``text``.
 
         None for a place outside of that.
         """
@@ -65,8 +41,8 @@ class Composed(Struct, frozen=True):
         def place(byte: int) -> int | None:
             starts = starts_of(counted(given))
             offset = bisect_left(starts, byte) if starts else byte
-            offset -= max(given.find(self.sql), 0)
-            return self.user_offset(offset) if 0 <= offset <= len(self.sql) else None
+            offset -= max(given.find(self.text), 0)
+            return self.place(offset) if 0 <= offset <= len(self.text) else None
 
         return place
 
@@ -82,22 +58,10 @@ def changed(sql: str, changes: Sequence[Change]) -> str:
     return "".join([*out, sql[last:]])
 
 
-def compose(text: UserText, fill: Callable[[int, Edit], str]) -> Composed:
-    """The text in which ``fill(index, edit)`` stands for each edit."""
-    out: list[str] = []
-    pieces: list[tuple[int, int, int]] = []
-    size, last = 0, text.start
-    for index, edit in enumerate(text.edits):
-        kept, filled = text.written(last, edit.start), fill(index, edit)
-        pieces.append((size, last, len(kept)))
-        size += len(kept)
-        pieces.append((size, edit.start, 0))
-        size += len(filled)
-        out += [kept, filled]
-        last = edit.end
-    rest = text.text[last - text.start :]
-    pieces.append((size, last, len(rest)))
-    return Composed("".join([*out, rest]), tuple(pieces))
+def compose(text: UserText, fill: Callable[[Edit], str]) -> Composed:
+    """The text in which ``fill(edit)`` stands for each edit."""
+    edits = [(each.start, each.end, [Segment(fill(each), -1, each.start)]) for each in text.edits]
+    return Composed(*joined(edited(text.text, text.start, edits)))
 
 
 def filled(edit: Edit, name: str, value: str) -> str:

@@ -146,10 +146,10 @@ class CheckedText:
         )
         items = {lists[start]: each for start, each in listed.items()}
         try:
-            changes = self._adapter.changes(text.sql, tables, items)
+            changes = self._adapter.changes(text.text, tables, items)
         except (AmbiguousColumnError, UnsupportedSqlError) as error:
             if error.offset is not None:
-                error.offset = text.user_offset(error.offset)
+                error.offset = text.place(error.offset)
             raise
         return (text.edited(changes), tables, lists) if changes else None
 
@@ -159,10 +159,10 @@ class CheckedText:
         text, tables, listed = self._changed
         texts = {name: f"({sources[table]})" for table, name in tables.items()}
         texts |= {name: lists[start] for start, name in listed.items()}
-        return text.edited(places_of(text.sql, texts))
+        return text.edited(places_of(text.text, texts))
 
     def _composed(self, tables: Mapping[str, str], lists: Mapping[int, str]) -> Composed:
-        def fill(_: int, edit: Edit) -> str:
+        def fill(edit: Edit) -> str:
             if edit.kind == TABLE:
                 return filled(edit, tables[edit.text], "")
             if edit.kind == LIST:

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from msgspec import Struct
-
 from icesql.errors import Error
+from icesql.sql import sources
+from icesql.sql.sources import Segment, edited, joined
 
 Span = tuple[int, int]
 # Words for the characters between two places of the statement, by place, none inside another.
 Edits = tuple[tuple[int, int, str], ...]
 
 
-class Composed(Struct, frozen=True):
-    """``text``, and the pieces of it: (place in it, place in the statement, length)."""
-
-    text: str
-    pieces: tuple[tuple[int, int, int], ...]
-
-    def place(self, offset: int) -> int:
-        """Where in the statement a character comes from; for words of ours, what is before."""
-        index = bisect_right(self.pieces, offset, key=lambda piece: piece[0]) - 1
-        begin, start, length = self.pieces[max(index, 0)]
-        return start + min(max(offset - begin, 0), length)
+class Composed(sources.Composed, frozen=True):
+    """A text made of words of the statement."""
 
     @contextmanager
     def placing(self) -> Iterator[None]:
@@ -46,37 +36,26 @@ class Composer:
 
     def __init__(self, sql: str, edits: Edits = ()) -> None:
         self._sql, self._edits = sql, edits
-        self._parts: list[str] = []
-        self._pieces: list[tuple[int, int, int]] = []
-        self._size = 0
+        self._segments: list[Segment] = []
 
     def add(self, *words: str) -> Composer:
-        """Put in words of ours."""
-        for each in words:
-            self._parts.append(each)
-            self._size += len(each)
+        """Put in words of ours, whose place is behind what is before them."""
+        last = self._segments[-1] if self._segments else None
+        place = 0 if last is None else last.start + last.length
+        self._segments += [Segment(each, -1, place) for each in words]
         return self
 
     def copy(self, *spans: Span | None) -> Composer:
         """Put in words of the statement; nothing for None."""
-        for span in spans:
-            if span is None:
-                continue
-            start, end = span
-            for first, last, words in self._inside(start, end):
-                self._piece(start, first)
-                self.add(words)
-                start = last
-            self._piece(start, end)
+        for start, end in filter(None, spans):
+            inside = [
+                (first, last, [Segment(words, -1, first)])
+                for first, last, words in self._edits
+                if start <= first and last <= end
+            ]
+            self._segments += edited(self._sql[start:end], start, inside)
         return self
-
-    def _inside(self, start: int, end: int) -> Iterable[tuple[int, int, str]]:
-        return [each for each in self._edits if start <= each[0] and each[1] <= end]
-
-    def _piece(self, start: int, end: int) -> None:
-        self._pieces.append((self._size, start, end - start))
-        self.add(self._sql[start:end])
 
     def made(self) -> Composed:
         """The text so far."""
-        return Composed("".join(self._parts), tuple(self._pieces) or ((0, 0, 0),))
+        return Composed(*joined(self._segments))

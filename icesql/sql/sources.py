@@ -79,6 +79,17 @@ class Sources(Struct, frozen=True):
         error.args = (message,)
 
 
+class Composed(Struct, frozen=True):
+    """A text made of words of another one, and their way back."""
+
+    text: str
+    sources: Sources
+
+    def place(self, offset: int) -> int:
+        """The place in the other text of a character; for words of ours, of what they stand for."""
+        return self.sources.find(offset)[1]
+
+
 class Segment(Struct, frozen=True):
     """Words, and what they are of; ``length`` is 0 for words that stand for others."""
 
@@ -122,6 +133,7 @@ def joined(
         pieces.append(Piece(size, each.source, each.start, each.length))
         size += len(each.words)
     text = "".join(each.words for each in kept)
+    pieces = pieces or [Piece(0, -1, 0, 0)]
     return text, Sources(tuple(pieces), tuple(views), word, under)
 
 
