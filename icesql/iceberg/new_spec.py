@@ -1,4 +1,4 @@
-"""Partition specs and sort orders from columns by name, as statements ask for them.
+"""Partition specs and sort orders from columns by name, as statements request them.
 
 Source: Iceberg spec, "Partitioning" and "Sorting"; Java ``PartitionSpec.Builder``.
 """
@@ -49,7 +49,7 @@ def new_spec(schema: Schema, requests: Sequence[PartitionRequest]) -> PartitionS
     """Spec 0 of a new table, its fields numbered from 1000.
 
     Raises ColumnNotFoundError, TypeMismatchError for a transform that does not take the type of
-    its column, ProgrammingError for two fields of one name or two that say the same.
+    its column, ProgrammingError for two fields of one name, or two redundant ones.
     """
     fields: list[PartitionField] = []
     for number, each in enumerate(requests):
@@ -82,9 +82,9 @@ def default_name(source: str, transform: Transform, *, numbered: bool = False) -
 def check_partition_field(
     schema: Schema, others: Sequence[PartitionField], field: PartitionField
 ) -> None:
-    """Raise ProgrammingError where a field cannot stand beside ``others`` in one spec.
+    """Raise ProgrammingError where a field cannot be in one spec with ``others``.
 
-    TypeMismatchError for values that are not written into manifests.
+    Raise TypeMismatchError for values that are not written into manifests.
     """
     transform = parse_transform(field.transform)
     source = schema.field_by_id[field.source_id]

@@ -1,7 +1,7 @@
 """Partition fields with the name of a column: no Java engine loads a table that has one.
 
-Source: Java ``PartitionSpec.Builder``, which asks it of all specs and the schema of a table when
-it loads it; other libraries ask it of all schemas.
+Source: Java ``PartitionSpec.Builder``, which checks all specs against the current schema when it
+loads a table; other libraries check all schemas.
 """
 
 from __future__ import annotations

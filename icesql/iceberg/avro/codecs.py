@@ -11,13 +11,13 @@ from typing import Final
 from icesql.errors import UnsupportedTableError
 from icesql.iceberg.avro.values import BadAvro
 
-# Bytes after unpacking. Metadata of many like files packs to a twentieth, rarely less; what is
-# small may pack better, and beyond the end no manifest is planned with.
+# Limits of the unpacked size. Metadata of many similar files packs to a twentieth, rarely less.
+# Small blocks may pack better; larger manifests than the last limit are not supported.
 _UNPACKED_TIMES: Final = 64
 _UNPACKED_SMALL: Final = 64 << 20
 _UNPACKED_END: Final = 1 << 30
 _STEP: Final = 4 << 20
-# What an xz block may ask for before it has given a byte.
+# Memory limit of the xz decoder, which allocates before it produces a byte.
 _XZ_MEMORY: Final = 64 << 20
 
 
@@ -50,7 +50,8 @@ def _inflate(packed: bytes, limit: int) -> bytes:
     try:
         parts = [inflate.decompress(packed, _STEP)]
         total = len(parts[0])
-        # Output may still come when all input is taken, so only the end or nothing new ends it.
+        # Output may still follow after the last input: stop at the end, or when a step adds
+        # nothing.
         while total <= limit and not inflate.eof and parts[-1]:
             parts.append(inflate.decompress(inflate.unconsumed_tail, _STEP))
             total += len(parts[-1])

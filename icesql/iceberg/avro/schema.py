@@ -40,7 +40,7 @@ class AvroNode(Struct, frozen=True):
 
     @property
     def record(self) -> AvroNode | None:
-        """The node itself if it is a record, of a union its only record."""
+        """The node itself if it is a record; the only record of a union."""
         if self.kind != "union":
             return self if self.kind == "record" else None
         records = [each for each in self.items if each.kind == "record"]
@@ -72,8 +72,8 @@ class AvroField(Struct, frozen=True):
 def parse_avro_schema(text: bytes) -> AvroNode:
     """The tree of a schema.
 
-    Raises Malformed when it is not a schema, OddSchema when it is recursive, too deep or, with
-    what its names stand for in their places, too large.
+    Raises Malformed when it is not a schema, OddSchema when it is recursive, too deep or, with its
+    type names expanded, too large.
     """
     schema = _parse(load_json(text), {}, "", 0)
     _check_expanded(schema)
@@ -81,7 +81,7 @@ def parse_avro_schema(text: bytes) -> AvroNode:
 
 
 def _check_expanded(schema: AvroNode) -> None:
-    """Thirty records that each name the one before twice would be a billion types, written out."""
+    """Limit the expanded size: thirty records that each name the last twice are a billion types."""
     sizes: dict[int, tuple[int, int, AvroNode]] = {}
     stack = [schema]
     while stack:

@@ -23,7 +23,7 @@ def with_fresh_ids(schema: Schema, first: int = 1) -> Schema:
     given: dict[int, int] = {}
 
     def next_id(old: int) -> int:
-        # A field that was not numbered yet may have any id, so an old id may stand there twice.
+        # A field without an assigned id may have any number, so an old id may occur twice.
         given[old] = new = next(numbers)
         return new
 
@@ -34,7 +34,7 @@ def with_fresh_ids(schema: Schema, first: int = 1) -> Schema:
 def fresh_fields(
     fields: Sequence[t.NestedField], next_id: Callable[[int], int]
 ) -> tuple[t.NestedField, ...]:
-    """Fields with new ids at every depth; ``next_id`` gives the id that takes the place of one."""
+    """Fields with new ids at every depth; ``next_id`` maps each old id to a new one."""
     ids = [next_id(each.field_id) for each in fields]
     return tuple(
         replace(each, field_id=number, type=fresh_type(each.type, next_id))

@@ -1,6 +1,6 @@
 """Change the columns of a schema at any depth, by the rules that keep old files readable.
 
-Every function takes a schema and gives another; ids of what stays do not change. A column is
+Every function takes a schema and returns a new one; remaining columns keep their ids. A column is
 named by its path: ``("s", "x")`` in a struct, ``("l", "element", "x")`` and ``("m", "value", "x")``
 inside lists and maps, whose keys never change.
 Source: Iceberg spec, "Schema Evolution"; Java ``SchemaUpdate``.
@@ -25,17 +25,17 @@ _NO_DEFAULT: Final = (t.MISSING, None)
 
 
 class Position(Struct, frozen=True):
-    """Where a column stands among its siblings; ``sibling`` names one of them."""
+    """The position of a column among its siblings; ``sibling`` names one of them."""
 
     place: Literal["first", "after", "before"]
     sibling: str = ""
 
 
 class NewColumn(Struct, frozen=True):
-    """A column to add. Ids inside ``type`` only tell its fields apart.
+    """A column to add. Ids inside ``type`` only distinguish its fields.
 
-    ``default`` (format version 3) is in the internal form of ``iceberg.types``: rows that are
-    there already have it, and rows that are added without the column.
+    ``default`` (format version 3) is in the internal form of ``iceberg.types``: existing rows have
+    it, and so do rows added without the column.
     """
 
     path: tuple[str, ...]
@@ -50,7 +50,7 @@ def add_column(schema: Schema, last_id: int, column: NewColumn) -> tuple[Schema,
     """The schema with another column, and the highest id that was given away then.
 
     Raises ProgrammingError for a name that is taken, and for a required column without a default:
-    rows that are there have no value for it.
+    existing rows have no value for it.
     """
     name = ".".join(column.path)
     if column.required and column.default in _NO_DEFAULT:
@@ -166,7 +166,7 @@ def set_required(schema: Schema, path: Path, required: bool) -> Schema:
 def set_default(schema: Schema, path: Path, default: Any) -> Schema:
     """The schema with another value for rows that are added without a column; None drops it.
 
-    What rows of before the column have stays as it is.
+    Rows older than the column keep their value.
     """
     own = _field(schema, path)
     written = t.MISSING if default in _NO_DEFAULT else default
@@ -174,7 +174,7 @@ def set_default(schema: Schema, path: Path, default: Any) -> Schema:
 
 
 def set_identifier_fields(schema: Schema, paths: Iterable[Path]) -> Schema:
-    """The schema whose rows are told apart by these columns; ``check_schema`` looks at them."""
+    """The schema with these columns as its identifier fields; ``check_schema`` validates them."""
     ids = [_field(schema, path).field_id for path in paths]
     return replace(schema, identifier_field_ids=tuple(dict.fromkeys(ids)))
 
@@ -213,7 +213,7 @@ def _one(fields: Fields, path: Path) -> t.NestedField:
 
 
 def _in_parent(schema: Schema, path: Path, change: Callable[[Fields], Fields]) -> Schema:
-    """The schema with what ``change`` makes of the fields among which a path ends."""
+    """The schema after ``change`` of the sibling fields that hold the last name of a path."""
     return replace(schema, fields=_changed(schema.fields, path, path, change))
 
 

@@ -94,7 +94,7 @@ def _made(history: SpecHistory, request: PartitionRequest) -> tuple[PartitionFie
         for field in history.specs[spec_id].fields:
             same = field.source_ids == made.source_ids
             if same and parse_transform(field.transform) == transform:
-                # Its name, too, unless another one is asked for.
+                # Reuse the old name, too, unless the request gives one.
                 return replace(made, field_id=field.field_id, name=request.name or field.name), True
     return made, False
 

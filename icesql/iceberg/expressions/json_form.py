@@ -55,11 +55,11 @@ class _NoForm(Exception):
 
 
 def predicate_json(predicate: Predicate, schema: Schema) -> Any:
-    """``predicate`` or a weaker one as JSON; ``True`` where nothing of it can be told.
+    """``predicate`` or a weaker one as JSON; ``True`` if no part of it has a JSON form.
 
     Weaker where a leaf has no form that every server reads alike: transforms, bytes, columns in
     lists and maps or with dots in their names, years that four digits do not hold. Servers order
-    -0.0 before 0.0, which are one number here, so zeros are asked for as ranges.
+    -0.0 before 0.0, which are equal here, so a comparison with zero becomes a range.
     """
     match predicate:
         case And(left, right):
@@ -78,7 +78,8 @@ def predicate_json(predicate: Predicate, schema: Schema) -> Any:
 def parse_predicate(json: Any, schema: Schema) -> Predicate:
     """The predicate of a JSON value, or a stronger one: its leaves are false for NULL.
 
-    Raises Malformed for what is none, or names a column or a value that ``schema`` does not have.
+    Raises Malformed for JSON that is not a predicate, or names a column or a value that ``schema``
+    does not have.
     """
     if isinstance(json, bool):
         return ALWAYS_TRUE if json else ALWAYS_FALSE

@@ -137,7 +137,7 @@ _OPPOSITES: Final = (
     (Operation.IN, Operation.NOT_IN),
     (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH),
 )
-# What holds of a value that is neither NULL nor NaN exactly where the operation does not.
+# The complement of each operation, for values that are neither NULL nor NaN.
 NEGATED: Final = {a: b for pair in _OPPOSITES for a, b in (pair, pair[::-1])}
 
 
@@ -161,7 +161,7 @@ def negated(predicate: Predicate) -> Predicate:
 
 
 def keep_columns(predicate: Predicate, field_ids: frozenset[int]) -> Predicate:
-    """A predicate implied by ``predicate`` that asks nothing of other columns than these."""
+    """A predicate implied by ``predicate`` that refers to these columns only."""
     match predicate:
         case And(left, right):
             return keep_columns(left, field_ids) & keep_columns(right, field_ids)

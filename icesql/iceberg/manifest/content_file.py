@@ -58,7 +58,7 @@ class ContentFile(Struct, frozen=True, rename="kebab"):
 
 
 class FileTask(Struct, frozen=True, rename="kebab"):
-    """One data file, the numbers of its delete files, and what is left of the filter there."""
+    """One data file, the indexes of its delete files, and the residual filter."""
 
     data_file: ContentFile
     delete_file_references: list[int] | None = None
@@ -66,7 +66,7 @@ class FileTask(Struct, frozen=True, rename="kebab"):
 
 
 class ScanTasks(Struct, frozen=True, rename="kebab"):
-    """One answer with tasks; each of ``plan_tasks`` stands for tasks to be fetched."""
+    """One response with tasks; each of ``plan_tasks`` is a token for further tasks to fetch."""
 
     file_scan_tasks: list[FileTask] | None = None
     delete_files: list[ContentFile] | None = None

@@ -1,4 +1,4 @@
-"""Manifests and manifest lists with other paths in them, and else as their writers wrote them."""
+"""Replace the paths in manifests and manifest lists, leaving everything else as written."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ListedPath(Struct, frozen=True):
     is_live: bool
     referenced: str | None = None
     path_bounds: tuple[bytes, bytes] | None = None
-    # Of the snapshot that added it, or removed it; None: as the manifest.
+    # The snapshot that added or removed the file; None: inherited from the manifest.
     snapshot_id: int | None = None
 
     @property
@@ -68,8 +68,8 @@ class ListedPath(Struct, frozen=True):
 class NewPath(Struct, frozen=True):
     """The new path of a file. ``length`` None: the file is the same, byte for byte.
 
-    Of a file that was written anew are the bounds of the paths in it, its column sizes by field id
-    and where its row groups begin; None says that nobody knows.
+    A rewritten file also has the bounds of the paths in it, its column sizes by field id and the
+    offsets of its row groups; None means unknown.
     """
 
     path: str
@@ -81,7 +81,7 @@ class NewPath(Struct, frozen=True):
 
 
 def edit_manifest_list(data: bytes, path: str, change: Callable[[str], tuple[str, int]]) -> bytes:
-    """A manifest list whose manifests lie where ``change`` says, and are so long.
+    """A manifest list with the new path and length that ``change`` returns for each manifest.
 
     Raises CorruptFileError, UnsupportedTableError where something is encrypted.
     """
@@ -102,7 +102,7 @@ def edit_manifest(
     content: ManifestContent,
     change: Callable[[ListedPath], NewPath],
 ) -> bytes:
-    """A manifest whose files lie where ``change`` says, which is asked for each entry in order.
+    """A manifest with the new paths that ``change`` returns; it is called for each entry in order.
 
     Raises CorruptFileError, UnsupportedTableError where something is encrypted.
     """
@@ -212,7 +212,7 @@ def _bound(field: FoundField | None) -> bytes | None:
 
 
 def _with_value(field: FoundField, field_id: int, bound: bytes | None) -> list[Any]:
-    """The bounds with another one for a column; None takes it out."""
+    """The bounds with one replaced for a column; None removes it."""
     key, value = map(_name, pair_fields(field.node))
     return [
         each if each[key] != field_id else {**each, value: bound}

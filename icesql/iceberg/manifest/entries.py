@@ -1,4 +1,4 @@
-"""The entries of a manifest as columns, with counts and bounds decoded only when asked for."""
+"""The entries of a manifest as columns, with counts and bounds decoded only when needed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 
 # Maps and arrays of a manifest left in their Avro bytes, decoded for one field id at a time.
 #
-# A manifest has six maps per entry with an item for every column of the table, and a query asks for
+# A manifest has six maps per entry with an item for every column of the table, and a query needs
 # one or two columns. Regular expressions step over the items many times faster than Python could;
-# what they do not recognise (long values, several blocks in one map) is read item by item.
+# maps that they do not recognise (long values, several blocks in one map) are read item by item.
 
 Kind = Literal["long", "bytes"]
 Match = Callable[[bytes, int], "re.Match[bytes] | None"]
@@ -30,11 +30,12 @@ _LENGTHS: Final = (*_COMMON, *(each for each in range(64) if each not in _COMMON
 _SHORT_BYTES: Final = b"|".join(
     re.escape(bytes([2 * length])) + (b".{%d}" % length if length else b"") for length in _LENGTHS
 )
-# So many fields are always looked up: their expressions serve all manifests of a table, whose
-# places would be noted for each (3,000 entries of 20 columns, 4 of them asked for: 25 ms, not 108).
+# The number of fields that are always looked up: their expressions serve all manifests of a table,
+# while places are noted per manifest (3,000 entries of 20 columns, 4 of them needed: 25 ms, not
+# 108).
 _LOOKED_UP_FIRST: Final = 16
-# Looking one field up costs about as much as decoding so many items, and this part of the others.
-# Maps of 100 columns that are all asked for: 7 ms a manifest with places noted, 60 without.
+# Looking one field up costs about as much as decoding this many items, plus this fraction of all
+# items. Maps of 100 columns that are all needed: 7 ms a manifest with places noted, 60 without.
 _LOOK_UP: Final = 2_000
 _STEP: Final = 0.02
 # Eight bytes each.
@@ -100,7 +101,7 @@ def read_map(data: bytes, position: int, kind: Kind) -> tuple[dict[int, Any], in
 
 
 def end_of_map(data: bytes, position: int, kind: Kind) -> int:
-    """Where the map that starts at ``position`` ends; a block that says its bytes is jumped."""
+    """The end of the map that starts at ``position``; a block with a byte count is jumped over."""
     while True:
         count, position = read_varint(data, position)
         if count == 0:
@@ -108,7 +109,7 @@ def end_of_map(data: bytes, position: int, kind: Kind) -> int:
         if count < 0:
             count = -count
             size, position = read_varint(data, position)
-            # It is believed only where the map ends there, as nearly all do.
+            # The byte count is used only if the map ends there, as nearly all do.
             if size > 0 and not data[position + size]:
                 return position + size + 1
         for _ in range(count):
@@ -121,7 +122,7 @@ def end_of_map(data: bytes, position: int, kind: Kind) -> int:
 
 
 def map_places(data: bytes, position: int, kind: Kind, *, last: bool) -> dict[int, int]:
-    """Where the value of each key of a map begins; of a key that comes twice the ``last``."""
+    """The offset of the value of each key of a map; of a repeated key the last if ``last``."""
     places: dict[int, int] = {}
     count, position = read_block_count(data, position)
     while count:
@@ -154,7 +155,7 @@ class EncodedMaps:
     """One column of maps; ``offsets`` says where each begins in ``data``, -1 for none.
 
     The maps have been stepped over before, so they are known to lie inside the data; those with an
-    index in ``irregular`` were not recognised by the expressions. Where a query asks for so many
+    index in ``irregular`` were not recognised by the expressions. Where a query needs so many
     fields that looking each up costs more, the places of all fields are noted once.
     """
 
@@ -509,7 +510,7 @@ class ManifestEntries(Struct, frozen=True, dict=True):
         return {}
 
     def _values_of(self, name: str, field_id: int) -> list[Any]:
-        # Several leaves of a predicate ask for the same column, each of them for all entries.
+        # Several leaves of a predicate may need the same column, each of them for all entries.
         found = self._columns.get((name, field_id))
         if found is None:
             column = self.maps.get(name)

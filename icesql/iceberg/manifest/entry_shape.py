@@ -2,10 +2,10 @@
 
 The entries of a table are alike: the same maps with the same fields in the same order, numbers and
 paths of about the same length. An expression of such a shape reads an entry in one step of C, and
-captures the few values that a filter asks for. It is exact: each part of it is an encoding that
-ends in one place only, so what it matches is what a reader of Avro would read, and an entry of any
-other shape does not match. The literals in it come from files and are escaped; no other text of a
-file enters it.
+captures the few values that a filter needs. It is exact: each part of it is an encoding that ends
+in one place only, so what it matches is what a reader of Avro would read, and an entry of any other
+shape does not match. The literals in it come from files and are escaped; no other text of a file
+enters it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from icesql.iceberg.avro.values import BadAvro, read_varint
 from icesql.iceberg.manifest import schema as known
 from icesql.iceberg.manifest.entries import encode_varint
 
-# A value that a filter asks for: the name of the map and the field id.
+# A value that a filter needs: the name of the map and the field id.
 Wanted = tuple[str, int]
 Rows = list[tuple[bytes, ...]]
 
@@ -32,7 +32,7 @@ VARINT: Final = rb"[\x80-\xff]*+."
 _FIXED_LENGTHS: Final = frozenset((1, 4, 8, 16))
 _SPREAD: Final = 12
 _MOST_LENGTHS: Final = 100
-# Of maps that are longer, what nobody asks for is stepped over without looking at the keys.
+# In longer maps, items that the filter does not need are skipped without matching their keys.
 _UNROLLED: Final = 100
 _MOST_ITEMS: Final = 2_000
 _SHORT_ARRAY: Final = 4
@@ -201,7 +201,10 @@ class _Learner:
                 self.position += 4 if kind == "float" else 8
 
     def branch(self, node: AvroNode) -> tuple[AvroNode, bytes, bytes, bool]:
-        """Of an optional its type, the bytes before no value and before one, which is here."""
+        """The type of an optional, and the branch bytes before null and before a value.
+
+        Also returns whether this entry has a value.
+        """
         inner = node.non_null
         if inner is None or inner.kind == "null":
             raise OddSchema("an unusual union")
@@ -302,7 +305,7 @@ class _Learner:
             self.capture((name, field_id), lambda: None)
 
     def items(self, name: str, is_bytes: bool, wanted: set[int]) -> None:
-        """The items of a map; takes from ``wanted`` what it captures."""
+        """The items of a map; removes the captured fields from ``wanted``."""
         count = self.varint()
         self.parts.append(_lit(encode_varint(count)))
         if count < 0:  # then its bytes are counted
@@ -350,7 +353,7 @@ class _Learner:
     def long_map(
         self, name: str, is_bytes: bool, wanted: set[int], keys: set[int], count: int
     ) -> None:
-        """Runs of items that nobody asks for are one part, whatever their keys."""
+        """Match each run of items that the filter does not need as one part, with any keys."""
         run, place = 0, (name, -1)
         lengths: Counter[int] = Counter()
         for index in range(count):

@@ -1,4 +1,4 @@
-"""A data manifest decoded for one filter: the bounds it asks for, the rest when a file is left."""
+"""Decode a data manifest for one filter: its bounds first, the rest only for files that remain."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def decode_for_filter(
     partition_types: Sequence[IcebergType],
     partition_fields: Sequence[tuple[int, str]] | None = None,
 ) -> ManifestEntries | NarrowEntries:
-    """As ``decode_manifest``, but of a data manifest only what a filter asks for where that pays.
+    """Decode a manifest, of a data manifest only the bounds that a filter needs where that pays.
 
     ``wanted`` names the bounds: (map, field id). ``data`` may be a file that was unpacked before.
-    Raises as ``decode_manifest`` does; of what nobody asks for errors come when it is asked for.
+    Raises as ``decode_manifest`` does; errors in other values are raised when those are decoded.
     """
     spec = None if partition_fields is None else tuple(partition_fields)
     if isinstance(data, AvroFile):
         file, size = data, None
     else:
         file, size = open_manifest(data, manifest, path, partition_types, spec), len(data)
-    # One of another length may be another manifest: who wrote it says all of it.
+    # A file of another length may be another manifest; only all entries show who wrote it.
     is_listed = size is None or manifest.manifest_length in (None, size)
     if manifest.content is ManifestContent.DATA and is_listed:
         columns = narrow_columns(file, wanted)

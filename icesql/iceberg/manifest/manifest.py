@@ -89,7 +89,7 @@ class ManifestFile(Struct, frozen=True):
 
     @property
     def has_live_files(self) -> bool:
-        """False only if the counts say that every entry is a deleted one, and so do the rows."""
+        """False only if the counts of both files and rows say that every entry is deleted."""
         files = self.added_files_count != 0 or self.existing_files_count != 0
         return files or bool(self.added_rows_count or self.existing_rows_count)
 
@@ -210,7 +210,7 @@ def decode_manifest_list(data: bytes, *, path: str) -> tuple[ManifestFile, ...]:
 
 
 def _refuse_repeated(manifest: str, named: dict[str, int], path: str) -> None:
-    """Note a manifest of the list at ``path``; named again, all its rows would come twice."""
+    """Note a manifest of the list at ``path``; listed again, its rows would be read twice."""
     number = len(named) + 1
     first = named.setdefault(manifest, number)
     if first != number:
@@ -305,7 +305,7 @@ def decode_manifest(
     partition_types: Sequence[IcebergType],
     partition_fields: Sequence[tuple[int, str]] | None = None,
 ) -> ManifestEntries:
-    """The entries of a manifest, with what they inherit from its place in the list.
+    """The entries of a manifest, with the values they inherit from the manifest list.
 
     ``partition_types`` has the type of each field of the manifest's spec (``partition_types`` of
     ``iceberg.partitioning``); with ``partition_fields``, the id and name of each, the values are
@@ -345,7 +345,7 @@ def check_entries(
 ) -> None:
     """Raise CorruptFileError where the manifest contradicts itself or its list.
 
-    ``size`` None says that its length was found to be as listed.
+    ``size`` None means that its length is known to be as listed.
     """
     if not {EXISTING, ADDED, DELETED}.issuperset(columns.status):
         raise CorruptFileError(path, "an entry is neither existing, added nor deleted")
@@ -376,14 +376,14 @@ def check_entries(
 
 def check_count(manifest: ManifestFile, found: int, path: str) -> None:
     """Raise CorruptFileError where a manifest has fewer entries than its list says."""
-    # A file cut between two blocks is still good Avro; only the list knows what is missing.
+    # A file cut between two blocks is still valid Avro; only the list shows that it is short.
     expected = manifest.entries_count
     if expected is not None and found < expected:
         raise CorruptFileError(path, f"{found} entries where the manifest list says {expected}")
 
 
 def inherit(columns: ManifestColumns, manifest: ManifestFile, path: str) -> ManifestEntries:
-    """The entries with what they have from the list. Raises CorruptFileError."""
+    """The entries with the values inherited from the list. Raises CorruptFileError."""
     inherited = manifest.added_snapshot_id
     sequence_numbers = _sequence_numbers(columns, manifest, path)
     return ManifestEntries(
@@ -408,7 +408,7 @@ def inherit(columns: ManifestColumns, manifest: ManifestFile, path: str) -> Mani
 
 
 def _keys(given: Mapping[int, bytes]) -> Mapping[int, bytes]:
-    """Without empty ones, which is how some writers say that a file is not encrypted."""
+    """Drop empty keys, which some writers store for a file that is not encrypted."""
     return {index: key for index, key in given.items() if key}
 
 
@@ -435,7 +435,7 @@ def _file_sequence_numbers(columns: ManifestColumns, manifest: ManifestFile) -> 
 def first_row_ids(
     columns: Counted, given: Mapping[int, int], manifest: ManifestFile
 ) -> dict[int, int]:
-    """Where the rows of each entry begin to count; ``given`` is what the entries say themselves."""
+    """The first row id of each entry; ``given`` are those recorded in the entries themselves."""
     following = manifest.first_row_id
     if following is None or manifest.content is not ManifestContent.DATA:
         return {}
@@ -456,10 +456,10 @@ def first_row_ids(
 def doubtful_contents(
     summary: Mapping[str, str], manifests: Sequence[ManifestFile]
 ) -> list[ManifestFile]:
-    """The manifests whose content is to be looked at, by the ``summary`` of their snapshot.
+    """The manifests whose content type must be checked, by the ``summary`` of their snapshot.
 
-    A list whose ``content`` is wrong hides rows, or brings deleted ones back, and is good Avro. It
-    is told by the totals of its snapshot; where they fit no manifest is looked at.
+    A list with a wrong ``content`` hides rows or brings deleted ones back, and is still valid Avro.
+    The totals of the snapshot reveal it; where they match, no manifest is checked.
     """
     live = [each for each in manifests if each.has_live_files]
     by_content = {
@@ -470,7 +470,7 @@ def doubtful_contents(
     total = _summary_total(summary, "total-data-files")
     total_deleting = _summary_total(summary, "total-delete-files")
     if found is None or total is None:
-        # The totals say nothing: deletes without a row that they could be of are odd enough.
+        # There are no totals to compare: deletes without any data manifest are suspicious enough.
         return [] if by_content[ManifestContent.DATA] or total == 0 else deletes
     if found < total:
         return deletes

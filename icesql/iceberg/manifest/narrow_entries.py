@@ -1,7 +1,7 @@
-"""The entries of a data manifest as a filter sees them: what it asks for, and little else.
+"""The entries of a data manifest as a filter sees them: the values it needs, and little else.
 
-Of most files a filter wants to know two bounds and that they are live. The rest of an entry is
-decoded when its file is left over, or when something else is asked for.
+For most files a filter needs two bounds and whether they are live. The rest of an entry is decoded
+when its file remains, or when another value is needed.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ FirstRowIds = Callable[["NarrowEntries"], dict[int, int]]
 class NarrowEntries:
     """Columns by which files are pruned; index for index those of the whole ``ManifestEntries``.
 
-    ``file`` opens the manifest, which is asked for where a file is left over; ``lengths`` are those
-    of its entries. ``decode`` gives the entries of a file with the same header; whatever is not
-    among the columns that were asked for comes from there. ``partitions`` decodes partitions,
-    ``first_row_ids`` says where the rows of each file begin to count, for all entries.
+    ``file`` opens the manifest, and is called when a file remains; ``lengths`` are the bytes of
+    each entry. ``decode`` returns the entries of a file with the same header, the source of all
+    values outside ``columns``. ``partitions`` decodes partitions, ``first_row_ids`` returns the
+    first row id of each file, for all entries.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class NarrowEntries:
 
     @property
     def kept_bytes(self) -> int:
-        """About how many bytes are held, without what each entry takes."""
+        """About how many bytes are held, without the cost of each entry."""
         stored = self._columns
         return stored.size if isinstance(stored, StoredColumns) else len(self.file.data)
 
@@ -144,11 +144,11 @@ class NarrowEntries:
 
     @cached_property
     def whole(self) -> ManifestEntries:
-        """All entries with everything they say."""
+        """All entries, fully decoded."""
         return self._decode(self.file)
 
     def narrowed_to(self, indexes: Sequence[int]) -> tuple[ManifestEntries, Sequence[int]]:
-        """Some of the entries alone, with everything they say."""
+        """Some of the entries alone, fully decoded."""
         ends = list(accumulate(self._lengths))
         data = b"".join(self.file.data[ends[i] - self._lengths[i] : ends[i]] for i in indexes)
         blocks = ((len(indexes), len(data), self.file.blocks[0][2]),)
@@ -160,7 +160,7 @@ class NarrowEntries:
         return found, range(len(indexes))
 
     def given_first_row_ids(self) -> dict[int, int]:
-        """The first row ids that the entries say themselves."""
+        """The first row ids recorded in the entries themselves."""
         encoded = self._columns.get("first_row_id", ())
         return {i: v for i, each in enumerate(encoded) if (v := _optional_long(each)) is not None}
 
@@ -168,7 +168,8 @@ class NarrowEntries:
 def narrow_columns(file: AvroFile, wanted: frozenset[Wanted]) -> Columns | None:
     """The columns of the entries that a filter uses; None if they need a whole decode."""
     try:
-        # Tables of one partitioning share the first; the other tells their columns.
+        # Tables of one partitioning share the Avro schema; the table schema identifies their
+        # columns.
         shapes = _shapes(file.schema, file.metadata.get("schema", b""), wanted)
     except (Malformed, OddSchema):
         return None
@@ -181,7 +182,7 @@ def _shapes(schema: bytes, table_schema: bytes, wanted: frozenset[Wanted]) -> _S
 
 
 class _Shapes:
-    """The shapes that entries of one table were seen to have; the last one met comes first."""
+    """The shapes of the entries of one table; the one matched last comes first."""
 
     def __init__(self, root: AvroNode, wanted: frozenset[Wanted]) -> None:
         self._root, self._wanted = root, wanted
@@ -191,7 +192,7 @@ class _Shapes:
         self._lock = threading.Lock()
 
     def read(self, file: AvroFile) -> Columns | None:
-        """The columns of a file; None where an entry has no shape, or one too many."""
+        """The columns of a file; None if an entry has no shape, or there are too many shapes."""
         if self._failures >= _MOST_FAILURES:
             return None
         columns: Columns = {name: [] for name in _ALWAYS}

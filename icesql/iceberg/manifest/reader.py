@@ -2,8 +2,8 @@
 
 Iceberg's Java library (seen in 1.12) writes and reads partition values of type fixed with a
 length, as Avro bytes, although the schema in the file says fixed: ``ValueWriters.fixedBuffers``.
-Such a file does not match its own Avro schema, and may still parse by it, as entries of other
-files. So both readings are tried, and one has to tell a whole story: see ``as_written``.
+Such a file does not match its own Avro schema, and may still parse by it, with wrong entries. So
+both readings are tried, and one has to fit all entries and counts: see ``as_written``.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def as_written(
 ) -> AvroFile:
     """The file with the schema that its bytes were written by: with or without lengths.
 
-    It is the one by which every entry can be and the ``counts`` of the manifest list are met.
-    Raises CorruptFileError where both or neither are so, with other entries.
+    By it every entry is valid and the ``counts`` of the manifest list match. Raises
+    CorruptFileError if neither schema fits, or both do and give different entries.
     """
     other = _with_lengths(file)
     if other is None:

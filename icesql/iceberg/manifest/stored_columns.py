@@ -1,7 +1,7 @@
-"""The columns that a filter asked of a manifest, as bytes to be kept and read again.
+"""The columns of a manifest that a filter needed, as bytes to be stored and read again.
 
-Values are those of the manifest, encoded as they are there, so what comes of them is found out anew
-each time. Columns are unpacked when they are asked for.
+Values are encoded as in the manifest, so pruning evaluates them anew each time. Columns are
+unpacked when they are first used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WHOLE: Final = -1
 
 
 class _Column(Struct, frozen=True, array_like=True):
-    """``field_id`` is that of a bound or count, -1 of what is no map."""
+    """One column; ``field_id`` is that of a bound or count, -1 for a column that is not a map."""
 
     name: str
     field_id: int
@@ -80,7 +80,7 @@ def packed(lengths: array[int], columns: Columns) -> bytes:
 
 
 def unpacked(data: bytes) -> StoredColumns | None:
-    """The columns again; None for what ``packed`` on a machine like this one did not write."""
+    """The columns again; None for bytes that ``packed`` did not write on such a machine."""
     try:
         stored = msgspec.msgpack.decode(data, type=_Stored)
         if (stored.version, stored.order) != (_VERSION, sys.byteorder):

@@ -1,6 +1,6 @@
 """The Python source of a walk over Avro records: how single values are read, skipped and bound.
 
-What costs in a generic reader is asking every value for its type; a walk made for one schema asks
+A generic reader spends its time checking the type of every value; a walk made for one schema checks
 once. ``compiled_walk`` says which fields go where. Names from files never enter the source.
 """
 
@@ -97,7 +97,7 @@ class WalkLines:
         self.add("else:", " raise BadAvro('a union has no such branch')")
 
     def only_branch(self, node: AvroNode, column: str, read: Callable[[AvroNode], None]) -> None:
-        """Read what must not be null, whether or not the writer declared it optional."""
+        """Read a value that must not be null, whether or not the writer declared it optional."""
         inner = node.non_null
         if inner is None:
             raise OddSchema(f"{column} is an unusual union")
@@ -158,7 +158,7 @@ class WalkLines:
         )
 
     def skip(self, node: AvroNode) -> None:
-        """Step over a value that nobody asks for."""
+        """Step over a value that is not needed."""
         if node.kind in INTEGERS:
             self.varint("v")
         else:

@@ -19,7 +19,7 @@ from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.single_value_json import single_value_json
 
-# What stands before a value in JSON without white space.
+# A null after each character that may precede a value in JSON without white space.
 _NULLS: Final = (b":null", b",null", b"[null")
 
 
@@ -33,13 +33,13 @@ def metadata_bytes(document: Mapping[str, Any], *, gzipped: bool = False) -> byt
 
 
 def exact_json(value: Any) -> bytes | None:
-    """JSON as ``metadata_bytes`` has it; None for what only ``json`` writes, or refuses."""
+    """JSON as ``metadata_bytes`` has it; None for values that only ``json`` writes, or refuses."""
     try:
         # Fourteen times as fast as json, which counts where each commit writes all snapshots.
         data = msgspec.json.encode(value)
     except (TypeError, UnicodeEncodeError, OverflowError):
         return None
-    # A null may stand for a NaN; "null-order", a key of each sort order, is none.
+    # msgspec writes NaN as null. "null-order", a key of each sort order, does not match.
     return None if any(each in data for each in _NULLS) else data
 
 

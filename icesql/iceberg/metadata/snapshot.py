@@ -69,7 +69,7 @@ class SnapshotLogEntry(Struct, frozen=True, gc=False):
 
 
 class LazySnapshots(Mapping[int, Snapshot]):
-    """Snapshots by id in file order, each parsed when it is first asked for.
+    """Snapshots by id in file order, each parsed on first access.
 
     Tables keep thousands of snapshots and a query looks at one or two. Raises CorruptFileError
     on access to a malformed one.

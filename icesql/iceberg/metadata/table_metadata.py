@@ -79,7 +79,7 @@ class StatisticsFile(Struct, frozen=True):
 class TableMetadata(Struct, frozen=True, dict=True, weakref=True):
     """A table at one commit, from all its schemas, specs and snapshots to its properties.
 
-    Mappings are by id; ``snapshots`` are in file order, parsed when asked for. ``location`` has no
+    Mappings are by id; ``snapshots`` are in file order, parsed on first access. ``location`` has no
     slash at its end. ``current_snapshot_id`` is None for a table without rows yet.
     """
 
@@ -104,7 +104,7 @@ class TableMetadata(Struct, frozen=True, dict=True, weakref=True):
     partition_statistics: tuple[StatisticsFile, ...] = ()
     next_row_id: int | None = None
     encryption_keys: tuple[Mapping[str, Any], ...] = ()
-    # The highest ids that any schema or spec ever gave away, as the file says them.
+    # The highest ids that any schema or spec ever assigned, as recorded in the file.
     stated_last_column_id: int | None = None
     stated_last_partition_id: int | None = None
 

@@ -56,8 +56,8 @@ def partition_avro_type(type: t.IcebergType, name: str) -> Any:
                 "scale": scale,
             }
         case t.FixedType():
-            # Java (seen in 1.12) stores their length, too, which the schema does not say; what one
-            # of the two ways writes, readers of the other take for damage.
+            # Java (seen in 1.12) stores their length, too, which the schema does not declare;
+            # readers of one form take the other for damage.
             raise UnsupportedTableError(
                 f"writing partition field {name!r} of type {type}, which Iceberg's libraries "
                 "store in different ways",
@@ -178,7 +178,7 @@ def list_schema(version: int) -> Any:
     )
     keys = _optional("key_metadata", 519, "bytes")
     if version == 1:
-        # Java's order of v1: the summaries stand before the rows.
+        # Java's order of v1: the summaries precede the row counts.
         return _record("manifest_file", [*head, *files, partitions, *rows, keys])
     first = [_optional("first_row_id", 520, "long")] if version > 2 else []
     return _record("manifest_file", [*head, *numbers, *files, *rows, partitions, keys, *first])

@@ -30,7 +30,7 @@ from icesql.iceberg.schema import Schema
 
 
 class ManifestEntry(Struct, frozen=True):
-    """A file and what became of it; None is inherited from where the manifest is listed.
+    """A file and its status; None is inherited from the manifest list.
 
     ``snapshot_id`` is the snapshot that added the file, of a DELETED entry the one that removed it.
     """
@@ -58,9 +58,9 @@ def added_entry(
 
 
 def existing_entry(file: DataFile, snapshot_id: int) -> ManifestEntry:
-    """A file of an older manifest, with all that it inherited there made explicit.
+    """A file of an older manifest, with all its inherited values made explicit.
 
-    ``snapshot_id`` stands for the adder where the old manifest does not know it.
+    ``snapshot_id`` is recorded as the adding snapshot if the old manifest does not name one.
     """
     adder = snapshot_id if file.snapshot_id is None else file.snapshot_id
     return ManifestEntry(EXISTING, adder, file.sequence_number, file.file_sequence_number, file)
@@ -83,7 +83,7 @@ def field_summaries(
 ) -> tuple[FieldSummary, ...]:
     """A summary for each partition field of a spec over the tuples of all entries.
 
-    Bounds are exact and leave out nulls and NaN; they are None where nothing else is there.
+    Bounds are exact and leave out nulls and NaN; they are None if there are no other values.
     """
     distinct = set(partitions)
     return tuple(
@@ -106,7 +106,7 @@ def _summary(type: t.IcebergType, values: set[Any]) -> FieldSummary:
 
 # A number that the commit gives to a manifest when it knows it.
 UNASSIGNED: Final = -1
-# What Java writes as the length of a block in v1, which no reader uses.
+# The block length that Java writes in v1, which no reader uses.
 _BLOCK_SIZE: Final = 64 << 20
 
 

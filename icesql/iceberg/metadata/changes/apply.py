@@ -1,6 +1,6 @@
 """Apply updates to the JSON of table metadata, as Java's ``TableMetadata.Builder`` does.
 
-The JSON rather than its parsed form is changed: what icesql does not know of a table stays in it.
+The JSON rather than its parsed form is changed, so that fields unknown to icesql are kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from icesql.iceberg.partition_names import check_partition_names, shared_names
 from icesql.iceberg.partitioning import FIRST_FIELD_ID, PartitionSpec, parse_spec
 from icesql.iceberg.schema import Schema
 
-# Java keeps these apart: they are asked for as properties and never stored as such.
+# Java reserves these: callers pass them as properties, and they are never stored as such.
 RESERVED_PROPERTIES: Final = frozenset(
     {
         "format-version", "uuid", "snapshot-count", "current-snapshot-id",
@@ -47,7 +47,7 @@ _ORDER: Final = (
     "sort-orders", "properties", "current-snapshot-id", "next-row-id", "encryption-keys", "refs",
     "snapshots", "statistics", "partition-statistics", "snapshot-log", "metadata-log",
 )  # fmt: skip
-# What differs between two versions of which nothing was changed.
+# The keys that differ even between two versions without a change.
 _OF_EACH_VERSION: Final = ("last-updated-ms", "metadata-log")
 
 

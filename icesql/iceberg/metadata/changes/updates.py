@@ -22,7 +22,7 @@ from icesql.iceberg.metadata.sort_order import SortOrder
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 
-# Stands for the schema, spec or order that an earlier update of the same change added.
+# A placeholder for the id of the schema, spec or order that an earlier update just added.
 LAST_ADDED: Final = -1
 
 
