@@ -1,9 +1,10 @@
 """Columns of manifests in the cache folder, so that a new process plans without unpacking them.
 
-One file has what a filter asked of the manifests of a snapshot. Of an object store it lies with
-what was fetched of that store by the same principal; on this machine it is for who may read the
-manifests. CPU time of planning in a new process, one column (tests/benchmarks planning, "disk"):
-10,000 entries 53 ms with them, 111 without, 169 decoded whole; 50,000 entries 118, 386 and 773 ms.
+One file holds the columns that a filter needed from the manifests of a snapshot. For an object
+store it is kept with the blocks that the same principal fetched from the store; for local manifests
+it serves users who may read them. CPU time of planning in a new process, one column
+(tests/benchmarks planning, "disk"): 10,000 entries 53 ms with them, 111 without, 169 decoded whole;
+50,000 entries 118, 386 and 773 ms.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
     from icesql.storage.stores.blocks import Shelf
 
 _KIND: Final = "columns of manifests"
-# Fewer new entries are sooner unpacked than written.
+# Unpacking fewer new entries again is faster than writing them.
 _LEAST: Final = 2_000
 _MOST_BYTES: Final = 64 << 20
 
 
 class _Kept(Struct, frozen=True, array_like=True):
-    """The packed columns of a manifest, and the fingerprint of the file that had its name."""
+    """The packed columns of a manifest, and the fingerprint of the file they came from."""
 
     version: tuple[int, int]
     columns: bytes
@@ -63,7 +64,7 @@ class ColumnsOnDisk:
             self._count += found.count
 
     def write(self) -> None:
-        """Keep what is new with what was kept, where there is enough of it, and room."""
+        """Write the new columns with the old ones, if there are enough, and they fit."""
         if self._place is None or self._count < _LEAST:
             return
         every = {**self._kept, **self._new}
@@ -96,7 +97,7 @@ def _place(
     storage: Storage, manifest_list: str, wanted: Iterable[tuple[str, int]]
 ) -> tuple[Shelf, str] | None:
     blocks = None if storage.cache is None else storage.cache.blocks
-    # What ends with the connection is better kept in its memory.
+    # A cache that ends with the connection is better kept in its memory.
     if blocks is None or not blocks.settings.cache or blocks.settings.cache_size == 0:
         return None
     location = storage.location(manifest_list)

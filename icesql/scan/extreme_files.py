@@ -1,6 +1,6 @@
 """Leave out planned files that a query does not need to read.
 
-They cannot hold the extreme values that it asks for, or metadata knows how many rows they count.
+They cannot hold the extreme values that it needs, or metadata has the number of their rows.
 
 A warm query over 200 files reads all of them in 2.2 to 3.4 times the CPU time that it needs without
 those: ``count(*)`` and ``count(v)`` with a WHERE, ``max(id)``, ``ORDER BY id DESC LIMIT 10``.
@@ -35,7 +35,7 @@ class Walk(Protocol):
 
 
 def needed_for_extremes(files: tuple[FileScanTask, ...], walk: Walk) -> NeededFiles:
-    """The files that must be read; ``walk`` is changed as if no other files had been found."""
+    """The files that must be read; ``walk`` is updated as if no other files had been found."""
     scan = walk.scan
     mapping, left_out = scan.table.metadata.name_mapping, scan.left_out
     if mapping is not None:
@@ -95,9 +95,9 @@ def without(
     walk: Walk,
     stage: Literal["count", "order"],
 ) -> tuple[FileScanTask, ...]:
-    """The files without those at some positions, which have a text and a reason for EXPLAIN.
+    """Drop the files at some positions, each of which has a text and a reason for EXPLAIN.
 
-    What ``walk`` says is changed as if they had not been found.
+    ``walk`` is updated as if they had not been found.
     """
     if walk.scan.explain:
         walk.skipped += [
@@ -138,7 +138,7 @@ def deleted_rows(deletes: Sequence[DataFile]) -> int | None:
 def exact_deleted_rows(task: FileScanTask, table: Table) -> int | None:
     """The same, without the positions beyond the end of the file that other writers may name.
 
-    Reads the vectors of others, and raises what that does.
+    Reads deletion vectors that other writers made; raises what reading them raises.
     """
     rows = deleted_rows(task.deletes)
     if not rows:

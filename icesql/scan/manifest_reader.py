@@ -39,7 +39,7 @@ _INFLATED, _BYTES_PER_ENTRY = 4, 600
 # Bytes of a manifest that is decoded beside the thread of the query.
 _LONG: Final = 4 << 20
 
-# Beside its bytes a narrow entry keeps a few numbers, and each value that was asked for.
+# Beside its bytes a narrow entry keeps a few numbers, and each value that the filter needs.
 _NARROW, _NARROW_VALUE = 280, 60
 _MOST_WANTED: Final = 32
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from icesql.scan.columns_on_disk import ColumnsOnDisk
     from icesql.storage.stores.pool import Request
 
-# What a filter asks of each entry: (map, field id); None for everything.
+# The values of each entry that a filter needs: (map, field id); None for all.
 WantedOf = Callable[[], "frozenset[tuple[str, int]] | None"]
 SpecOf = Callable[[ManifestFile], tuple[PartitionSpec, Sequence[IcebergType]]]
 
@@ -97,7 +97,7 @@ class ManifestReader:
     def keep(self, snapshot: Snapshot, listed: Sequence[ManifestFile], head: str | None) -> None:
         """Keep the manifests of a list that was just written, and let go of those of ``head``.
 
-        ``listed`` is what one finds who reads the list; ``head`` is the list that it follows.
+        ``listed`` are the manifests as read from the list; ``head`` is the list that it follows.
         """
         storage, path = self._storage, snapshot.manifest_list
         if storage.cache is None or path is None:
@@ -106,7 +106,7 @@ class ManifestReader:
             key = storage.cache_key("manifest list", path)
             storage.cache.put(key, tuple(listed), 500 * len(listed))
         if head is not None:
-            # A session that commits often would fill its cache with what nobody asks for.
+            # A session that commits often would fill its cache with lists that are not read again.
             storage.cache.remove(storage.cache_key("manifest list", head))
 
     @cached_property
@@ -126,7 +126,8 @@ class ManifestReader:
     ) -> Iterator[tuple[ManifestEntries, int]]:
         """Each live file as entries and its place in them.
 
-        Of one content those of manifests that say that they have some, else those of all manifests.
+        With ``content``, only manifests of it that list live files by their counts are read; else
+        all.
         """
         listed = [
             each
@@ -141,11 +142,11 @@ class ManifestReader:
     def entries_of(
         self, manifests: Sequence[ManifestFile], spec_of: SpecOf | None = None
     ) -> Iterator[tuple[ManifestFile, ManifestEntries]]:
-        """Each manifest with its entries, in the order given, read as they are asked for.
+        """Each manifest with its entries, in the order given, read on iteration.
 
         ``spec_of`` is not given where all specs have the types of the current schema. Raises
         UnsupportedTableError for an encrypted manifest, CorruptFileError for a spec that the table
-        has not, QueryCancelledError between two.
+        does not have, QueryCancelledError between two manifests.
         """
         spec_of = spec_of or self._spec_of
         for done, (manifest, read) in enumerate(self._ahead(manifests)):
@@ -156,9 +157,9 @@ class ManifestReader:
     def filtered_entries_of(
         self, manifests: Sequence[ManifestFile], spec_of: SpecOf, wanted_of: WantedOf | None
     ) -> Iterator[tuple[ManifestFile, FilterColumns]]:
-        """As ``entries_of``, but of data manifests only what a filter asks for, where that pays.
+        """Like ``entries_of``; of data manifests only the values a filter needs, where that pays.
 
-        ``wanted_of`` is asked before each; None wants all of it.
+        ``wanted_of`` is called before each manifest; None reads whole entries.
         """
         for done, (manifest, read) in enumerate(self._ahead(manifests)):
             self._query.check()
@@ -214,14 +215,14 @@ class ManifestReader:
             submit_next(_AHEAD)
             for done in range(len(manifests)):
                 manifest, request = pending.popleft()
-                # A walk that goes on looks further ahead; one that a limit ends asked for few.
+                # A long walk reads further ahead; a walk that a limit ends has made few requests.
                 submit_next(1 if done < _AHEAD else min(2, _MOST_AHEAD - len(pending)))
                 if request is None:
                     yield manifest, partial(self._read, manifest)
                 else:
                     yield manifest, partial(request.result, self._query)
         finally:
-            # A walk that stops early, or is cancelled, does not wait for what is under way.
+            # A walk that stops early, or is cancelled, does not wait for pending requests.
             for _, request in pending:
                 if request is not None:
                     pool.leave(request)
@@ -237,7 +238,7 @@ class ManifestReader:
         read = partial(self._storage.read, path, most=most)
         if self._is_near(path):
             return read()
-        # What lies on disk takes less time than a thread to wait for it.
+        # A read from the disk cache takes less time than starting a thread to wait for it.
         found = self._storage.kept(path, most=most)
         return self._query.wait_for(read) if found is None else found
 
@@ -377,7 +378,7 @@ class ManifestReader:
         return None if cache is None or key is None else cache.get(("narrow", key))
 
     def _decode(self, manifest: ManifestFile, data: bytes | AvroFile, decode: Callable[[], T]) -> T:
-        # A long one takes seconds, in which a caller may want to leave.
+        # A long manifest takes seconds, in which the caller may cancel.
         long = len(data if isinstance(data, bytes) else data.data) > _LONG
         try:
             found = self._query.wait_for(decode) if long else decode()
@@ -403,7 +404,7 @@ class ManifestReader:
         return None if key is None else (*key, tuple(types))
 
     def _manifest_key(self, manifest: ManifestFile) -> tuple[Any, ...] | None:
-        # What entries inherit is part of what they are.
+        # Entries inherit values from ``manifest``, so it is part of the key.
         return self._storage.cache_key("manifest", manifest.manifest_path, manifest)
 
 

@@ -40,11 +40,12 @@ def check_limits(
 
     ``max_scan_files`` counts data and delete files, ``max_scan_bytes`` the stored bytes of the
     projected columns and of delete files, both over all scans of the query: a table that is
-    scanned twice counts twice. ``require_partition_filter`` asks each scan of a partitioned table
-    for a filter that can skip partitions. Metadata tables read no data and are not limited.
+    scanned twice counts twice. ``require_partition_filter`` requires each scan of a partitioned
+    table to have a filter that can skip partitions. Metadata tables read no data and are not
+    limited.
 
     ``first`` are the scans that are read to narrow the others. With any, the limits hold for these
-    alone: what the others read is known only afterwards, and is to be checked again then.
+    alone: the files of the others are known only afterwards, and must be checked then.
     """
     scanned = [each for each in plans if each.metadata is None]
     if settings.require_partition_filter:
@@ -143,10 +144,10 @@ class Survivors(Struct, frozen=True):
 
 
 class NeededFiles(Struct, frozen=True):
-    """The ``files`` to read, and what metadata knows of ``left_out`` others.
+    """The ``files`` to read, and the contribution of ``left_out`` others from metadata.
 
-    Those add ``counts`` to the outputs of the query, () for nothing, or ``rows`` of the projection
-    stand for them, in the internal form of ``iceberg.types``: each as often as ``copies`` say, ()
+    Those add ``counts`` to the outputs of the query, () for nothing, or are replaced by ``rows`` of
+    the projection, in the internal form of ``iceberg.types``: each repeated as ``copies`` say, ()
     for once.
     """
 
@@ -161,16 +162,15 @@ class ScanPlan(Struct, frozen=True, dict=True):
     """The files to read for one scan; immutable.
 
     ``files`` are whole files in the order of the manifests. ``skipped`` is empty unless the scan is
-    one to explain. ``counted`` is what ``files_counted`` files that are not read add to each output
-    of the query, () if there are none; ``constants`` are rows of the projection that stand for such
-    files instead, in the internal form of ``iceberg.types``; ``constant_counts`` say how often each
-    comes, () for once. ``metadata`` has the rows of a
-    metadata table, which has no files. ``rows_read`` is the Arrow table of all rows, columns named
-    ``c<field id>``, where they were read to learn the keys that limit another scan. ``changes`` say
-    what to compare; ``files`` are then all that are read for it. ``planned_by`` says how the
-    catalog planned the scan, None where icesql did. ``repeated`` are the data files that the table
-    lists more than once, whose rows come as often. ``tasks``, ``report`` and ``projected_bytes``
-    are worked out on first use.
+    one to explain. ``counted`` is the number that ``files_counted`` files that are not read add to
+    each output of the query, () if there are none; ``constants`` are rows of the projection that
+    replace such files, in the internal form of ``iceberg.types``; ``constant_counts`` are their
+    repetitions, () for once. ``metadata`` has the rows of a metadata table, which has no files.
+    ``rows_read`` is the Arrow table of all rows, columns named ``c<field id>``, where they were
+    read to learn the keys that limit another scan. ``changes`` say what to compare; ``files`` are
+    then all that are read for it. ``planned_by`` says how the catalog planned the scan, None where
+    icesql did. ``repeated`` are the data files that the table lists more than once, whose rows come
+    as often. ``tasks``, ``report`` and ``projected_bytes`` are worked out on first use.
     """
 
     scan: TableScan
@@ -247,7 +247,7 @@ class ScanPlan(Struct, frozen=True, dict=True):
 
     @cached_property
     def report(self) -> ScanReport:
-        """The counts of this plan, with what was asked."""
+        """The counts of this plan, with the snapshot, filter and columns of the scan."""
         scan = self.scan
         names = {column.field_id: column.name for column in scan.projection.fields}
         return ScanReport(

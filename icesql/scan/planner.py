@@ -30,7 +30,7 @@ from icesql.scan.spec_scan import SpecScan
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, content_bytes
 
-# What pruning and deletes need is imported where a scan first needs it: most have neither.
+# Modules for pruning and deletes are imported on first use: most scans have neither.
 if TYPE_CHECKING:
     from icesql.scan.changes import ChangeScan
     from icesql.scan.deletes.delete_index import DeleteIndex
@@ -53,7 +53,7 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
     Files are in the order of the snapshot's manifests. Only metadata is read: a manifest whose
     partition summaries rule it out is not opened, and delete manifests only once a data file is
     left. The setting ``prune`` off keeps every live file. Where the catalog plans the scans of the
-    table, it is asked instead. Raises UnsupportedTableError for encrypted tables,
+    table, the catalog is called instead. Raises UnsupportedTableError for encrypted tables,
     CorruptFileError, StorageError, and QueryCancelledError between manifests.
     """
     started = time.perf_counter()
@@ -88,13 +88,13 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
 def _needed_files(files: tuple[FileScanTask, ...], walk: _Walk) -> NeededFiles:
     """The matching files that must be read, without those that metadata answers alone.
 
-    What ``walk`` says is changed as if no others had been found.
+    ``walk`` is updated as if no others had been found.
     """
     scan, settings = walk.scan, walk.query.settings
     needed, verifies = NeededFiles(files), settings.verify == "full"
     if not settings.prune:
         return needed
-    # Counts of files that nobody opens verify nothing.
+    # Counts of files that are not opened verify nothing.
     if (scan.extremes or scan.counts) and not (scan.counts and verifies):
         from icesql.scan.extreme_files import needed_for_extremes
 
@@ -140,7 +140,7 @@ def _plan_changes(
 
 
 def _trusted(scan: TableScan) -> Predicate:
-    """The row filter without columns whose metrics may not be about what is read.
+    """The row filter without columns whose metrics may differ from the values read.
 
     In a file without field ids a column that the name mapping leaves out reads as NULL, whatever
     counts and bounds the manifest has for it.
@@ -152,7 +152,7 @@ def _trusted(scan: TableScan) -> Predicate:
 
 
 def _trusted_conditions(scan: TableScan) -> tuple[FileCondition, ...]:
-    """The file conditions on columns whose metrics are about what is read."""
+    """The file conditions on columns whose metrics describe the values read."""
     mapping = scan.table.metadata.name_mapping
     if mapping is None or not scan.file_conditions:
         return scan.file_conditions
@@ -215,7 +215,7 @@ class _Walk:
                 return
 
     def _rows_wanted(self) -> int | None:
-        """How many rows suffice, where every row of a file is known to count."""
+        """The number of rows that suffice, None if some rows of a file may not match."""
         scan = self.scan
         if scan.row_filter is not ALWAYS_TRUE or self._delete_manifests or not self._prunes:
             return None
@@ -314,8 +314,8 @@ class _Walk:
     def _matching_files(self, entries: FilterColumns, spec: SpecScan) -> Sequence[int]:
         """Indexes of the live files whose partition and metrics may match.
 
-        Metrics are asked about the residual: what a partition has ruled out on one side of an OR
-        need not be ruled out by bounds again.
+        Metrics are compared with the residual: bounds need not rule out a side of an OR that the
+        partition has ruled out.
         """
         live = _live(entries)
         kept = self._in_partition(entries, live, spec, "file")
@@ -484,8 +484,8 @@ class _Walk:
 def _listed_again(scan: TableScan, path: str, manifest: ManifestFile, count: int) -> str:
     """The path of a live file that is listed once more; its rows come as often, as in Java.
 
-    Raises CorruptFileError where the manifest list knows of fewer entries than the ``count`` that
-    the manifest has: then its writer did not mean it.
+    Raises CorruptFileError if the manifest list records fewer entries than the ``count`` in the
+    manifest: then its writer did not intend the repetition.
     """
     expected = manifest.entries_count
     if expected is not None and count > expected:
@@ -506,7 +506,7 @@ def _live(entries: FilterColumns) -> Sequence[int]:
 def _by_residual(
     entries: FilterColumns, indexes: Sequence[int], spec: SpecScan
 ) -> dict[Predicate, list[int]]:
-    """The files by what is left of the filter in their partition, which may be nothing."""
+    """The files by the residual of the filter in their partition, which may be ALWAYS_TRUE."""
     if spec.residuals.is_constant:
         return {spec.residuals.predicate: list(indexes)} if indexes else {}
     residual_of, partitions = spec.residuals.residual, entries.partition
@@ -534,10 +534,10 @@ def _until(
 
 
 def whole_files(scan: TableScan, query: QueryContext) -> ScanPlan | None:
-    """The plan of a scan with a row to find in every row of every file; None where it is not sure.
+    """The plan of a scan whose WHERE keeps every row of every file; None if that is not sure.
 
-    ``scan`` says by ``left_out`` which rows its statement leaves out. Rows that deletes take count
-    as rows.
+    ``left_out`` of the scan holds for the rows that its statement leaves out. Deleted rows count as
+    rows.
     """
     unknown = scan.metadata_table is not None or scan.changes is not None
     if unknown or scan.table.planning is not None or scan.left_out is ALWAYS_TRUE:

@@ -1,7 +1,7 @@
 """Data files that a table lists more than once: their rows come as often, as in other engines.
 
-``add_files`` of files that are there already makes them, where its check is switched off. A change
-of some of their rows would need to tell one listing from the other, which no delete can.
+``add_files`` makes them with files that the table already has, if its check is switched off. A
+change of some of their rows would have to distinguish the listings, which no delete can.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def repeated_note(plan: ScanPlan) -> str:
 
 
 def refuse_repeated(files: Iterable[FileScanTask], table: str) -> None:
-    """Raise ProgrammingError where rows of a file are to change that is there more than once."""
+    """Raise ProgrammingError for a change of rows in a file that is listed more than once."""
     times = Counter(each.data_file.path for each in files)
     for path, count in times.items():
         if count > 1:

@@ -1,4 +1,4 @@
-"""TableScan: what one table reference of a statement asks of its table."""
+"""TableScan: the request of one table reference of a statement to its table."""
 
 from __future__ import annotations
 
@@ -23,25 +23,22 @@ if TYPE_CHECKING:
 class TableScan(Struct, frozen=True):
     """One table at one snapshot, with what was pushed into it.
 
-    ``snapshot`` is None for a table without rows yet. ``schema`` is the schema to read by (that
-    of the snapshot, or the current one of a branch); ``projection`` the columns that come out:
-    top-level columns of ``schema``, and metadata columns by their reserved ids. ``row_filter``
-    names fields of ``schema`` by id and is implied by the WHERE, which is evaluated again over
-    the rows.
+    ``snapshot`` is None for a table without rows yet. ``schema`` is the schema to read by (that of
+    the snapshot, or the current one of a branch); ``projection`` the output columns: top-level
+    columns of ``schema``, and metadata columns by their reserved ids. ``row_filter`` names fields
+    of ``schema`` by id and is implied by the WHERE, which is evaluated again over the rows.
     ``file_conditions`` are implied by the WHERE too, and rule out files that ``row_filter`` cannot.
-    ``limit`` may be set only if any rows of the scan will do, which an ORDER BY or
-    a WHERE of any kind rules out. ``ref`` is the branch or tag that was asked for. With ``explain``
-    the plan remembers why each file was skipped. ``metadata_table`` is the name of a metadata
-    table whose rows are asked for instead of the table's own. ``extremes`` are the only rows that
-    matter, if any are set. ``counts`` has one item for each output of the query if some of them
-    count rows and the others are ``extremes``. With either, ``left_out`` holds for every row for
-    which the WHERE is not true.
-    ``values_only``: one of several rows that are alike is enough. ``rows_alike``: they may be told
-    by one of them and their number.
-    ``rows`` gives the rows where they are of no table, but of a statement that stands in FROM; then
-    ``metadata_table`` is what that shows.
-    ``all_deletes``: a file that is left has its deletes of other rows than the filter's, too.
-    ``changes`` are asked for instead of rows; ``schema`` then has the columns of a change, too.
+    ``limit`` may be set only if any rows of the scan will do, which an ORDER BY or a WHERE of any
+    kind rules out. ``ref`` is the branch or tag of the reference. With ``explain`` the plan records
+    why each file was skipped. ``metadata_table`` is the name of a metadata table to read instead of
+    the table's own rows. ``extremes`` are the only rows that matter, if any are set. ``counts`` has
+    one item for each output of the query if some of them count rows and the others are
+    ``extremes``. With either, ``left_out`` holds for every row for which the WHERE is not true.
+    ``values_only``: one of several equal rows is enough. ``rows_alike``: equal rows may be
+    represented by one row and their number. ``rows`` returns the rows of a statement in FROM that
+    is not a table; then ``metadata_table`` names what the statement shows. ``all_deletes``: a
+    remaining file has all its deletes, also of rows that the filter excludes. ``changes`` are read
+    instead of rows; ``schema`` then has the columns of a change, too.
     """
 
     table: Table

@@ -1,6 +1,6 @@
 """Checks of ``SET verify = 'full'``: manifest lists, manifests and the snapshot's totals.
 
-Other engines read past all of this, and so does icesql unless it is asked to look.
+Other engines do not check any of this, and neither does icesql without this setting.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from icesql.scan.table_scan import TableScan
 def verify_snapshot(scan: TableScan, query: QueryContext) -> int:
     """Compare the manifests of a scan's snapshot with their list and the snapshot's summary.
 
-    Every manifest is read. Gives how many there are; raises CorruptFileError for the first that
-    is contradicted, and what planning raises.
+    Reads every manifest and returns their number. Raises CorruptFileError for the first mismatch,
+    and what planning raises.
     """
     snapshot = scan.snapshot
     if snapshot is None:

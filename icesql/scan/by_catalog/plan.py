@@ -1,7 +1,7 @@
-"""Plan a scan by asking the catalog, and take its answer for a stranger's word.
+"""Plan a scan through the catalog, and check its response as untrusted input.
 
-The catalog says which deletes apply to which file, and sends no sequence numbers; so nothing here
-or later compares any (``ScanContext.paired``).
+The catalog lists the deletes of each file and sends no sequence numbers, so neither planning nor
+reading compares sequence numbers (``ScanContext.paired``).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, content_bytes
 from icesql.storage.open import is_local
 
-# Whether one predicate follows from another, as far as their shape shows it.
+# Implication between predicates, as far as their structure shows it.
 
 
 class Implication:
-    """Answers are kept, so that the cost is at most the product of the sizes.
+    """Decides implication; results are cached, so the cost is at most the product of the sizes.
 
     >>> from icesql.iceberg.expressions.predicate import Operation, Term
     >>> a, b, c = (Leaf(Operation.IS_NULL, Term(number, "x")) for number in (1, 2, 3))
@@ -52,7 +52,7 @@ class Implication:
         self._known: dict[tuple[int, int], tuple[bool, Predicate, Predicate]] = {}
 
     def holds(self, known: Predicate, wanted: Predicate) -> bool:
-        """Whether ``wanted`` is true wherever ``known`` is; False also where that is not seen."""
+        """Whether ``known`` implies ``wanted``; False also where that cannot be shown."""
         key = id(known), id(wanted)
         found = self._known.get(key)
         if found is None:
@@ -79,11 +79,11 @@ class Implication:
 
 
 def _range_of(leaf: Leaf) -> tuple[object, ...]:
-    """A leaf without the name that its column had."""
+    """The identity of a leaf, without the name that its column had."""
     return leaf.operation, leaf.term.field_id, leaf.term.transform, leaf.literal
 
 
-# What a catalog does not send of a file.
+# Metadata columns whose values a catalog does not send.
 _UNKNOWN: Final = (LAST_UPDATED_SEQUENCE_NUMBER, SNAPSHOT_ID)
 
 
@@ -92,10 +92,10 @@ def plan_by_catalog(
 ) -> ScanPlan:
     """The files of ``scan`` as its catalog gives them, with their deletes.
 
-    ``row_filter`` is what may prune, implied by that of the scan. Raises CatalogError for an
-    answer that contradicts itself or the table's metadata; UnsupportedTableError for metadata
-    columns that the answer has no values for, for changes, for encrypted files, and where the
-    catalog leaves out rows that were asked for.
+    ``row_filter`` is the predicate that may prune, implied by that of the scan. Raises CatalogError
+    for a response that contradicts itself or the table's metadata; UnsupportedTableError for
+    metadata columns that the response has no values for, for changes, for encrypted files, and if
+    the catalog leaves out requested rows.
     """
     started = time.perf_counter()
     name = scan.table.name
@@ -131,7 +131,7 @@ def plan_by_catalog(
 
 
 def _request_body(scan: TableScan, row_filter: Predicate, query: QueryContext) -> dict[str, Any]:
-    """The request: one snapshot, by name what is read of it, and a filter that it may prune by."""
+    """The request: a snapshot, the names of the columns to read, and a filter for pruning."""
     assert scan.snapshot is not None
     metadata = scan.table.metadata
     body: dict[str, Any] = {
@@ -141,7 +141,7 @@ def _request_body(scan: TableScan, row_filter: Predicate, query: QueryContext) -
     }
     own = [each for each in scan.projection.fields if each.field_id not in METADATA_IDS]
     if len(own) < len(scan.schema.fields):
-        # Not of all columns: Iceberg's own server takes no list of variants by its name.
+        # Omitted for all columns: Iceberg's own server rejects the name of a list of variants.
         body["select"] = [column.name for column in own]
     if not query.settings.prune:
         return body
@@ -153,7 +153,7 @@ def _request_body(scan: TableScan, row_filter: Predicate, query: QueryContext) -
 
 
 def _rows_wanted(scan: TableScan, query: QueryContext) -> int | None:
-    """How many rows suffice, where every row of a file is known to count."""
+    """The number of rows that suffice, None if some rows of a file may not match."""
     if scan.row_filter is not ALWAYS_TRUE or not query.settings.prune:
         return None
     return scan.limit
@@ -172,7 +172,7 @@ def _with_rows(files: tuple[FileScanTask, ...], wanted: int) -> tuple[FileScanTa
 
 
 class _Tasks:
-    """Tasks out of the answers of a catalog."""
+    """Tasks from the responses of a catalog."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class _Tasks:
     ) -> None:
         self._scan, self._counts, self._query = scan, counts, query
         self._filter = row_filter if query.settings.prune else ALWAYS_TRUE
-        # What the catalog was told is implied by the filter, too, in the words it knows.
+        # The predicate sent to the catalog is implied by the filter; residuals may repeat its form.
         self._known = self._filter & parse_predicate(body, scan.schema)
         self._specs: dict[int, SpecScan] = {}
         self._seen: set[str] = set()
@@ -194,7 +194,7 @@ class _Tasks:
         self._is_remote = not is_local(scan.table.metadata.location)
 
     def of(self, plan: CatalogPlan) -> tuple[FileScanTask, ...]:
-        """The tasks of all answers, in their order."""
+        """The tasks of all responses, in their order."""
         found = [task for each in plan.answers for task in self._of_answer(each)]
         distinct = self._deletes.values()
         counts = self._counts
@@ -276,7 +276,7 @@ class _Tasks:
         return found
 
     def _delete(self, sent: ContentFile) -> DataFile:
-        """A delete file, the same object however many answers name it."""
+        """A delete file, the same object however many responses name it."""
         key = sent.file_path, sent.content_offset
         found = self._deletes.get(key)
         if found is None:
@@ -286,7 +286,7 @@ class _Tasks:
         return found
 
     def _check_vector(self, delete: DataFile, before: Sequence[DataFile], file: DataFile) -> None:
-        """A deletion vector is of the one file that it names, and a file has one."""
+        """Check that a deletion vector names this file, and is the only one of the file."""
         if not delete.is_deletion_vector:
             return
         key_of = self._scan.table.storage.same_file_key
@@ -301,9 +301,10 @@ class _Tasks:
     # ------------------------------------------------------------------ residuals
 
     def _check_residual(self, sent: bytes, own: Predicate, file: DataFile) -> None:
-        """The residual that is read by is icesql's own; the catalog's may ask no more than it.
+        """Check that the catalog's residual is implied by ``own``, which rows are filtered by.
 
-        One that asks more hides rows that the query wants: a rule that icesql cannot apply.
+        Raises UnsupportedTableError for a stricter one: it hides rows that the query wants, by a
+        rule that icesql cannot apply.
         """
         if not sent:
             return

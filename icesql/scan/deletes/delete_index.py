@@ -67,7 +67,7 @@ class DeleteIndex:
                     raise CorruptFileError(delete.path, "a deletion vector that names no data file")
                 vectors.add(delete.referenced_data_file, without_metrics(delete))
             elif (path := _only_path(delete)) is not None:
-                # Bounds go; that they named one file is worth knowing.
+                # The bounds are dropped; keep the one file that they named.
                 named = replace(without_metrics(delete), referenced_data_file=path)
                 by_path.add(path, named)
             else:
@@ -131,7 +131,7 @@ def _joined(first: Deletes, second: Deletes) -> Deletes:
 
 
 def _only_path(delete: DataFile) -> str | None:
-    """The one data file that a position delete file is about, None when it may be several."""
+    """The one data file that a position delete file refers to, None if there may be several."""
     if delete.referenced_data_file is not None:
         return delete.referenced_data_file
     lower = (delete.lower_bounds or {}).get(DELETE_FILE_PATH.field_id)
@@ -163,7 +163,7 @@ def _the_vector(vectors: list[DataFile], data_file: DataFile) -> DataFile:
 
 
 def _of_this_file(named: list[DataFile], data_file: DataFile) -> Deletes:
-    # The path says enough: which partition or spec the delete was written under does not matter.
+    # The path identifies the file: the partition and spec of the delete do not matter.
     return tuple(each for each in named if each.sequence_number >= data_file.sequence_number)
 
 
@@ -195,8 +195,8 @@ class _ByPath:
     def find(self, path: str) -> list[DataFile]:
         """The deletes that name ``path``, oldest manifest first.
 
-        Spellings of one file share its name, so the key, which may ask the file system, is needed
-        only where another spelling of the same name is about.
+        All spellings of a path share its last part, so the key, which may query the file system, is
+        computed only where another spelling with that last part exists.
         """
         name = last_part(path)
         spellings = self._by_name.get(name)

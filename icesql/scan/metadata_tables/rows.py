@@ -1,4 +1,4 @@
-"""The rows of any metadata table, as a scan asks for it."""
+"""The rows of any metadata table, for a scan of it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class PositionDeleteFile(Struct, frozen=True):
 class MetadataRows(Struct, frozen=True):
     """Rows with the columns of ``schema``, values in the internal form of ``iceberg.types``.
 
-    Structs are dicts by field id. Each pass over ``rows`` reads what they are made of again, so
-    that no more than one manifest is held. The rows of ``delete_files`` are still to be read: they
-    are those of ``position_deletes``.
+    Structs are dicts by field id. Each pass over ``rows`` reads the metadata again, so that no more
+    than one manifest is held. The rows of ``delete_files`` are still to be read: they are those of
+    ``position_deletes``.
     """
 
     schema: Schema

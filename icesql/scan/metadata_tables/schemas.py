@@ -16,7 +16,7 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.schema import Schema
 from icesql.scan.metadata_tables.readable_metrics import metrics_type
 
-# Tables that show one snapshot, and so can be asked for at an earlier one.
+# Tables that show one snapshot, and so can be queried at an earlier one.
 OF_A_SNAPSHOT: Final = frozenset(
     {
         "entries", "files", "data_files", "delete_files", "manifests", "partitions",
@@ -30,14 +30,14 @@ OF_ALL_SNAPSHOTS: Final = frozenset(
         "all_files", "all_data_files", "all_delete_files", "iceberg_snapshots",
     }
 )  # fmt: skip
-# What may stand after the name of a table.
+# The suffixes that may follow the name of a table.
 SUFFIXES: Final = (OF_A_SNAPSHOT | OF_ALL_SNAPSHOTS) - {"iceberg_metadata", "iceberg_snapshots"}
 # Tables whose first columns are those of a file.
 FILE_TABLES: Final = frozenset(
     {"files", "data_files", "delete_files", "all_files", "all_data_files", "all_delete_files"}
 )
 
-# Far from the ids of partition fields, by which filters reach the manifests.
+# Far from the ids of partition fields, since filters on those ids prune manifests.
 _FIRST_ID: Final = 1_000_000_000
 _ROW_IDS: Final = 1_500_000_000
 

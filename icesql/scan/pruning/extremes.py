@@ -1,8 +1,8 @@
-"""Files that cannot hold one of the greatest or smallest values that a query asks for.
+"""Files that cannot hold one of the greatest or smallest values that a query needs.
 
 ``ORDER BY ts DESC LIMIT 10``, ``max(ts)``: files that surely hold enough rows at or beyond a bound
-make all files needless whose values lie on the other side of it. Bounds are taken as what they
-are, limits that enclose the values, so cut texts do no harm.
+make all files needless whose values lie on the other side of it. Bounds are used only as limits
+that enclose the values, so truncated texts do no harm.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ORDERED: Final = (
 class Extreme(Struct, frozen=True):
     """The ``count`` rows with the greatest (``descending``) or smallest values of a column.
 
-    NULL comes last. ``text`` is what the query says, for EXPLAIN.
+    NULL comes last. ``text`` is the clause of the query, for EXPLAIN.
     """
 
     field_id: int
@@ -42,7 +42,7 @@ class Extreme(Struct, frozen=True):
 class Candidate(Struct, frozen=True):
     """A file that is left: its entry in a manifest, and how many rows deletes take from it.
 
-    ``deleted`` is None where only the delete files know. ``left_out`` holds for every row of it
+    ``deleted`` is None if only the delete files show it. ``left_out`` holds for every row of it
     for which the WHERE is not true.
     """
 
@@ -58,14 +58,14 @@ class Candidate(Struct, frozen=True):
 
 
 def is_ordered(value_type: t.IcebergType) -> bool:
-    """Whether bounds can say where the extreme values of a column are."""
+    """Whether bounds can locate the extreme values of a column."""
     return isinstance(value_type, _ORDERED)
 
 
 def needless(
     files: Sequence[Candidate], whole: Sequence[bool], wanted: Sequence[Extreme], schema: Schema
 ) -> dict[int, tuple[Extreme, str]]:
-    """The positions of files without a row that is wanted, each with a reason.
+    """The positions of files without a wanted row, each with a reason.
 
     Only files without deletes that are ``whole`` are sure to bring rows.
     """
@@ -150,7 +150,7 @@ class _Facts(Struct, frozen=True):
 
 
 def are_whole(files: Sequence[Candidate], schema: Schema) -> list[bool]:
-    """For each file whether the WHERE leaves none of its rows out."""
+    """For each file whether the WHERE keeps all of its rows."""
     whole = [file.left_out is not ALWAYS_TRUE and file.rows > 0 for file in files]
     for entries, left_out, positions in _by_manifest(files, whole):
         mask = metrics_mask(entries, left_out, schema, [files[each].index for each in positions])

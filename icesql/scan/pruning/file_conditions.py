@@ -1,6 +1,6 @@
-"""Conditions that are asked of values and bounds, where no predicate can say them.
+"""Conditions that are evaluated on values and bounds, where no predicate can express them.
 
-They are asked of manifests by the summaries of their partition fields, then of files.
+They are evaluated for manifests by the summaries of their partition fields, then for files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from icesql.iceberg.schema import Schema
     from icesql.scan.spec_scan import SpecScan
 
-# More different ones take longer to ask about than they are likely to save.
+# More distinct ranges take longer to evaluate than they are likely to save.
 _MOST_RANGES: Final = 20_000
 _GREATEST: Final = {t.IntegerType: (1 << 31) - 1, t.LongType: (1 << 63) - 1}
 _MICROS_PER_HOUR: Final = MICROS_PER_DAY // 24
@@ -51,9 +51,9 @@ class ValueRange(Struct, frozen=True):
 class FileCondition(Struct, frozen=True):
     """One condition. ``sql`` is for people.
 
-    ``decide`` is given the ranges of the columns ``field_ids``, in their order, as they are in
-    different files or manifests, and says for each whether a row may satisfy the condition; None
-    for "not known of any".
+    ``decide`` takes the ranges of the columns ``field_ids``, in their order, for several files or
+    manifests, and returns for each whether a row may satisfy the condition; None if it cannot
+    decide for any.
     """
 
     sql: str

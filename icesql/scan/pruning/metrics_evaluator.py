@@ -50,7 +50,7 @@ def metrics_mask(
     indices = range(entries.count) if among is None else among
     unknown = set(entries.unknown_counts)
     known = [each for each in indices if each not in unknown] if unknown else list(indices)
-    # Few files are left, and then the empty ones fall away: a count is decoded when it is asked.
+    # Empty files are dropped last, when few are left: record counts are decoded on use.
     for index in ColumnStatistics(entries, schema).select(predicate, known):
         mask[index] = entries.record_count[index] > 0
     if unknown:
@@ -107,7 +107,7 @@ class ColumnStatistics:
                 return among
 
     def type_of(self, leaf: Leaf) -> t.IcebergType | None:
-        """The type of the leaf's column, None where it has no statistics to go by."""
+        """The type of the leaf's column, None if it has no usable statistics."""
         source = self.schema.field_by_id.get(leaf.term.field_id)
         if source is None or not isinstance(source.type, t.PrimitiveType):
             return None
@@ -130,7 +130,7 @@ class ColumnStatistics:
         # Writers that count values per parent, or leave nulls out, have fewer values than rows.
         whole = values is not None and values >= rows > 0
         nested = field_id in self.schema.parent_by_id
-        # A lower bound is a value: counts that deny it prove nothing.
+        # A lower bound is a value: counts that contradict it prove nothing.
         boundless = whole and entries.lower_bound(field_id)[index] is None
         all_null = boundless and nulls == values
         lower = upper = None
@@ -282,7 +282,7 @@ class ColumnStatistics:
     def _or_spoilt(
         self, column_type: t.IcebergType, field_id: int, among: _Indices, found: _Indices
     ) -> _Indices:
-        """``found`` and the entries with NaN in a bound, whose other bound says nothing either."""
+        """``found`` and the entries with NaN in a bound, whose other bound is unusable, too."""
         decode = bound_decoder(column_type)
         spoilt = {
             i

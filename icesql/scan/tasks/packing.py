@@ -111,7 +111,7 @@ def pack(
     largest_bin_first: bool = False,
     most_items: int | None = None,
 ) -> Iterator[list[Item]]:
-    """Groups of ``items`` that weigh at most ``target`` each, unless one item alone weighs more.
+    """Groups of ``items`` of weight at most ``target`` each, unless one item alone is heavier.
 
     An item goes to the first open bin that can take it; once more than ``lookback`` bins are
     open, one comes out: the heaviest (first on ties) or the oldest. Items keep their order
