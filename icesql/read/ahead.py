@@ -1,7 +1,7 @@
-"""ReadAhead: files of an object store that a scan will open are asked for before it does.
+"""ReadAhead: request the files that a scan will open from the object store before it does.
 
-A reader opens one file after the other, and each would cost a round trip. Files of this machine
-are left alone.
+A reader opens one file after the other, and each would cost a round trip. Local files are not read
+ahead.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from icesql.iceberg.manifest.data_file import DataFile
     from icesql.storage.remote import RemoteFiles
 
-# Requests under way, and bytes, before the reader comes to them.
+# Limits of pending requests, and of their bytes, ahead of the reader.
 _MOST_FILES: Final = 64
 _MOST_BYTES: Final = 64 << 20
 
@@ -35,7 +35,7 @@ class ReadAhead:
             self._deletes(self._remote, distinct_deletes(tasks))
 
     def reach(self, index: int) -> None:
-        """The reader comes to file ``index``: ask for those that follow. Waits for nothing."""
+        """Request the files that follow ``index``, which the reader has reached; do not wait."""
         if self._remote is None:
             return
         self._next = max(self._next, index)
@@ -62,7 +62,7 @@ class ReadAhead:
         remote.prefetch(location, file.file_size_in_bytes, self._query)
 
     def close(self) -> None:
-        """Nothing more is read: end what is under way."""
+        """End all pending requests; nothing more is read."""
         if self._remote is not None:
             self._remote.leave()
 

@@ -59,7 +59,7 @@ def read_file(
     """Live rows of one file task, in file order; empty batches are left out.
 
     ``relations`` shares loaded deletes between the files of a scan; None loads those of this task.
-    When the projection asks for ``_deleted``, deleted rows are marked instead of left out.
+    If the projection contains ``_deleted``, deleted rows are marked instead of left out.
     """
     query.check()
     if task.residual is ALWAYS_FALSE:

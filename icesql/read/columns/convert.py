@@ -128,8 +128,8 @@ def _timestamp_reader(
         return None
 
     def read(array: pa.Array) -> pa.Array:
-        # The stored number is kept and the file's zone dropped: the table type decides. The unit
-        # is the array's own: INT96 comes in the unit that was asked for.
+        # The stored number is kept and the file's zone dropped: the table type decides. The unit is
+        # the array's own: INT96 comes in the unit that the reader requested.
         counted = array.view(pa.timestamp(array.type.unit))
         if counted.type.unit == "ns" and wanted.unit == "us":
             return _thousandths(counted).view(wanted)

@@ -94,7 +94,7 @@ def key_columns(schema: Schema, field_ids: Iterable[int], path: str) -> tuple[Ke
 
 
 def leaf_column(schema: Schema, field_id: int) -> KeyColumn:
-    """The way to a field that lies in no list or map."""
+    """The path to a field outside lists and maps."""
     leaf = column = schema.field_by_id[field_id]
     ancestors = schema.ancestors(field_id)
     for parent in ancestors:
@@ -107,8 +107,8 @@ class EqualityGroup(Struct, frozen=True):
 
     With ``partitions`` (scope: the delete file's own spec and partition) relations carry the
     column ``partition``, an ordinal that ``partition_of`` gives for a data file; without
-    (global scope) they do not. With a ``chain`` that says what applies to what, numbers of its
-    stand in place of sequence numbers.
+    (global scope) they do not. With a ``chain``, which records the deletes of each file, its
+    numbers replace sequence numbers.
     """
 
     columns: tuple[KeyColumn, ...]
@@ -153,7 +153,7 @@ class EqualityGroup(Struct, frozen=True):
         return file.sequence_number if self.chain is None else self.chain.delete_numbers[file.path]
 
     def data_number(self, file: DataFile) -> int:
-        """That of a data file, whose rows are deleted by greater ones."""
+        """The sequence number of a data file; deletes with a greater number apply to its rows."""
         return file.sequence_number if self.chain is None else self.chain.of_data(file.path)
 
     def applies_to(self, task: FileScanTask) -> bool:

@@ -70,7 +70,7 @@ class AvroFileReader:
         for block in self._blocks(0 if whole else start, end):
             seen = block.first + block.count
             if 0 <= file.record_count < seen:
-                # Before decoding: a damaged count could ask for any number of empty records.
+                # Before decoding: a damaged count could demand any number of empty records.
                 check_row_count(file, seen, self.path)
             if not block.count:
                 continue

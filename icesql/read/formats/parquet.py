@@ -28,11 +28,11 @@ from icesql.read.formats.thrift import BadThrift
 from icesql.scan.tasks.task import ScanContext
 from icesql.storage.stores.stream import StoredStream
 
-# A data file as Arrow reads it: from this machine, or from what is fetched of an object store.
+# A data file as Arrow reads it: a local file, or blocks fetched from an object store.
 
 
 def open_data_stream(file: DataFile, context: ScanContext) -> tuple[Any, StoredStream | None]:
-    """Arrow's stream, and what is below it where that is an object store."""
+    """Arrow's stream, and the stream below it for an object store."""
     storage = context.storage
     local = storage.local_path(file.path)
     with decoding(local or file.path):
@@ -86,7 +86,7 @@ class ParquetFileReader:
         check_row_count(file, metadata.num_rows, self.path)
 
     def _check_identity(self, file: DataFile, context: ScanContext) -> None:
-        """Whether a file of unexpected length is still the one that the manifest describes."""
+        """Raise CorruptFileError if a file of unexpected length is not the one in the manifest."""
         length = self._stream.size()
         if length == file.file_size_in_bytes:
             return
@@ -142,7 +142,7 @@ class ParquetFileReader:
         self, groups: list[int], wanted: Sequence[FileField], first: int, rows: int
     ) -> Iterator[FileBatch]:
         """Rows of consecutive row groups, so that positions go up by one."""
-        # Ascending: Arrow gives the columns in the order in which they are asked for.
+        # Ascending: Arrow returns the columns in the order in which they are requested.
         indices = sorted(leaf for each in wanted for leaf in self._leaves[each.index])
         file = self._reader_for(wanted)
         in_file_order = sorted({each.index for each in wanted})
@@ -168,7 +168,7 @@ class ParquetFileReader:
             raise CorruptFileError(self.path, f"{rows} rows expected, {seen} found")
 
     def _fetch(self, groups: list[int], leaves: list[int]) -> None:
-        """Ask an object store for all column chunks at once; Arrow reads one after the other."""
+        """Request all column chunks from an object store at once; Arrow reads them one by one."""
         if self._stored is None:
             return
         ranges = []
@@ -182,7 +182,7 @@ class ParquetFileReader:
         self._stored.file.fetch(ranges)
 
     def _reader_for(self, wanted: Sequence[FileField]) -> Any:
-        """INT96 holds nanoseconds of any year; Arrow needs the unit to keep."""
+        """The reader for some fields; Arrow must be given the unit to decode INT96 to."""
         stamps = [
             each
             for each in walk(wanted)

@@ -18,7 +18,7 @@ BATCH_ROWS = 65_536
 
 
 class FileBatch(Struct, frozen=True):
-    """Consecutive rows of a file; ``arrays`` follow the fields asked for.
+    """Consecutive rows of a file; ``arrays`` follow the requested fields.
 
     ``first`` is the position in the file of the first row, before any filtering.
     """
@@ -49,7 +49,7 @@ class FileReader(Protocol):
         """Rows of the byte range in file order, at most ``BATCH_ROWS`` a batch.
 
         ``wanted`` are top-level fields. Parts of the file in which no row can match ``predicate``
-        may be left out. With ``whole`` the range is not looked at.
+        may be left out. With ``whole`` the range is ignored.
         """
 
     def close(self) -> None:
