@@ -33,7 +33,7 @@ def check_address(uri: str) -> None:
 
 
 class ArrowFiles:
-    """One pyarrow file system per scheme and authority, made when first asked for.
+    """One pyarrow file system per scheme and authority, made on first use.
 
     ``properties`` have the names that Iceberg's FileIO (Java and PyIceberg) gives them; with none
     the store's own default chain (environment, profile, instance role) finds the credentials.
@@ -174,8 +174,8 @@ class ArrowFiles:
             case "abfs" | "abfss" | "wasb" | "wasbs":
                 system = self._azure(authority)
                 if not any(name.startswith(_AZURE_CREDENTIALS) for name in self.properties):
-                    # Opening a file ends the process where the default chain finds nothing;
-                    # asking for its facts raises (pyarrow 26).
+                    # Opening a file ends the process if the default chain finds nothing;
+                    # ``get_file_info`` raises (pyarrow 26).
                     system.get_file_info(f"{authority.partition('@')[0]}/metadata")
                 return system
             case _:
@@ -214,7 +214,7 @@ class ArrowFiles:
         from pyarrow.fs import GcsFileSystem
 
         given: Mapping[str, str] = self.properties
-        # Left to itself it tries for a quarter of an hour to reach a store that is not there.
+        # By default the client retries for a quarter of an hour to reach a missing store.
         options: dict[str, Any] = {"retry_time_limit": timedelta(seconds=_GCS_RETRY_SECONDS)}
         if token := given.get("gcs.oauth2.token"):
             options["access_token"] = token

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from icesql.storage.stores.lease import Lease
     from icesql.storage.stores.signed import Signer
 
-# How many bytes a file of metadata may have; a pointer to it says about how many there are.
+# Limits on the bytes of metadata files; references to a file record its approximate length.
 
 VERSION_HINT_BYTES: Final = 1 << 10
 METADATA_BYTES: Final = 256 << 20
-# A manifest list does not say elsewhere how long it is; one entry takes some hundred bytes.
+# The length of a manifest list is recorded nowhere; one entry takes some hundred bytes.
 MANIFEST_LIST_BYTES: Final = 256 << 20
 _MANIFEST: Final = 1 << 30
 _SLACK: Final = 1 << 20
@@ -33,8 +33,8 @@ _SLACK: Final = 1 << 20
 def most_of_manifest(stated: int | None) -> int:
     """Bytes that a manifest may have where its list says ``stated``.
 
-    A manifest that was rewritten in place, as when a table moves, has another length than its
-    list says, so twice the length and 1 MiB are allowed; 1 GiB is the end in any case.
+    A manifest that was rewritten in place, as when a table moves, has another length than listed,
+    so twice the length and 1 MiB are allowed; never more than 1 GiB.
     """
     return _MANIFEST if stated is None or stated <= 0 else min(2 * stated + _SLACK, _MANIFEST)
 
@@ -48,7 +48,7 @@ def check_size(location: str, size: int, most: int) -> None:
         )
 
 
-# Reroot: where the files of a table lie that was moved after its paths were written down.
+# Reroot: find the files of a table that was moved after its paths were recorded.
 
 # Two letters at least, so that C:\ stays a path.
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):(?=/|\.)")
@@ -122,13 +122,13 @@ class Reroot:
     4. by its longest suffix that exists under ``folder``, never outside of it, also not through
        a symbolic link.
 
-    A suffix must say enough. The bare file name counts only when it holds a UUID or 16 hex
+    A suffix must identify the file. A bare file name is enough only when it holds a UUID or 16 hex
     digits; a name without these needs two parts. Two recorded paths that would meet in one file
     through step 4 and such a name are an error, so ``p=1/000000_0`` never replaces
-    ``p=2/000000_0``. A remote scheme is never opened: a table that was opened from a folder is
-    read from there. With ``confine`` no place outside of those roots is looked at in any step.
+    ``p=2/000000_0``. A remote scheme is never opened: a table that was opened from a folder is read
+    from there. With ``confine`` no step accesses a place outside of those roots.
 
-    Picklable; what was learned about prefixes travels along, what was found does not.
+    Picklable, with the knowledge about prefixes, without the files found.
     Source: the layout of the tables that other systems published; Iceberg itself has no rule.
     """
 
@@ -141,7 +141,7 @@ class Reroot:
         self._learned: list[tuple[str, ...]] = []
         self._found: dict[str, tuple[str, bool] | None] = {}
         self._owners: dict[str, tuple[str, bool]] = {}
-        # Nearly every path starts like the recorded location, and nothing else has to be tried.
+        # Nearly every path starts with the recorded location, so this is tried first.
         self._start, self._start_at = recorded_location.rstrip("/") + "/", self.folder + "/"
         self._gone: str | None = None  # text prefix that no path as written can have and exist
         if is_local(recorded_location) and recorded_location.startswith(("/", "file:/")):
@@ -158,7 +158,7 @@ class Reroot:
         return {**self.__dict__, "_found": {}, "_owners": {}}
 
     def _place_of(self, folder: str) -> str:
-        """A folder by its path or URI: the spelling of it that is there, else the likeliest."""
+        """The path of a folder by its path or URI: the spelling that exists, else the likeliest."""
         if split_path(folder)[0] != "file":
             return os.path.abspath(folder)
         return next(self._there(folder), local_spellings(folder)[0])
@@ -185,7 +185,8 @@ class Reroot:
     def locate(self, path: str) -> str:
         """As ``find``, but StorageError naming ``path`` when there is no such file.
 
-        With ``confine`` that is an AccessDeniedError, whether there is one outside or not.
+        With ``confine`` the error is AccessDeniedError, whether or not there is such a file
+        outside.
 
         StorageError, too, when a guessed place already belongs to another recorded path.
         """
@@ -309,14 +310,14 @@ class Storage:
     ``properties`` are Iceberg's FileIO properties (s3.endpoint, gcs.oauth2.token, …); they may
     hold credentials and are never shown. With ``reroot`` the table lies in a local folder and
     every path, whatever its scheme, is looked for there; without it a path is taken as written.
-    ``cache`` is for what outlives a statement, such as decoded manifests; it stays behind when
-    the storage is pickled for a worker, as do open connections.
+    ``cache`` holds objects that outlive a statement, such as decoded manifests; it is left out when
+    the storage is pickled for a worker, as are open connections.
 
-    ``lease`` has the properties in force where a catalog lends credentials for a while, ``signer``
+    ``lease`` has the current properties where a catalog lends temporary credentials; ``signer``
     signs the requests to a store where the catalog does that.
 
-    Every failure of a file or store is a StorageError naming the path. What lies outside of
-    ``confine`` is an AccessDeniedError, before anything is touched.
+    Every failure of a file or store is a StorageError naming the path. A path outside of
+    ``confine`` is an AccessDeniedError, before anything is accessed.
     """
 
     def __init__(
@@ -343,7 +344,7 @@ class Storage:
     # ------------------------------------------------------------------ names
 
     def location(self, path: str) -> str:
-        """Where ``path`` is opened: an absolute local path, or a remote URI as written.
+        """The place at which ``path`` is opened: an absolute local path, or a remote URI as written.
 
         Raises StorageError when the table lies in a folder and has no such file.
         """
@@ -446,7 +447,7 @@ class Storage:
         return not is_local(location) and self.remote_files().is_kept(location)
 
     def kept(self, path: str, *, most: int) -> bytes | None:
-        """A file of a store as it was read before, without a request; None where it is not here.
+        """A file of a store from the disk cache, without a request; None if it is not there.
 
         Raises ScanLimitError for a file of more than ``most`` bytes.
         """
@@ -456,15 +457,15 @@ class Storage:
     def kept_name(self, path: str) -> str | None:
         """The key of a file in ``kept``, another for each store and principal.
 
-        None of files of this machine, and of those that may be written again.
+        None for local files, and for those that may be written again.
         """
         location = self.location(path)
         return None if is_local(location) else self.remote_files().kept_name(location)
 
     def forget(self, path: str, length: int | None = None) -> bool:
-        """Fetch a file of a store anew next time: what came was not what it should be.
+        """Fetch a file of a store anew next time, because its cached bytes were wrong.
 
-        ``length`` is the recorded one of a data file. Whether anything of it was kept.
+        ``length`` is the recorded one of a data file. Returns whether any bytes of it were cached.
         """
         location = self.location(path)
         return not is_local(location) and self.remote_files().forget(location, length)
@@ -491,7 +492,7 @@ class Storage:
             raise storage_error(location, error) from error
 
     def open_known(self, path: str, length: int) -> BinaryIO:
-        """As ``open`` for a file that metadata says the length of: a store is not asked for it."""
+        """As ``open`` for a file whose length is in metadata: no request to a store for it."""
         location = self.location(path)
         return (
             self.open(path) if is_local(location) else self.remote_files().stream(location, length)
@@ -522,7 +523,7 @@ class Storage:
             raise storage_error(folder, error) from error
 
     def version_of(self, path: str) -> tuple[str, int, int] | None:
-        """(location, time of change in ns, size) of a local file, None of others and no file."""
+        """(location, time of change in ns, size) of a local file; None if remote or missing."""
         location = self.local_path(path)
         if location is None:
             return None
@@ -553,12 +554,12 @@ class Storage:
         return self._remote
 
 
-# Metadata names files that exist; what is missing has mostly been expired in the meantime.
+# Metadata names files that exist; a missing one has mostly been expired in the meantime.
 VANISHED: Final = "no such file; expired or removed while reading?"
 
 
 def storage_error(path: str, error: OSError) -> StorageError:
-    """An OSError in words: what happened, without the errno and the path twice."""
+    """The StorageError for an OSError: its reason, without the errno and a second path."""
     return StorageError(path, os_problem(error))
 
 

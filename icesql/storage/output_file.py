@@ -17,9 +17,9 @@ _NAME_BYTES: Final = 255
 class OutputFile:
     """Bytes for a file at ``path``, written beside it and renamed by ``finish``.
 
-    Without ``overwrite`` a file that is there is left alone, also one that another program makes
-    meanwhile. A pipe or a device is written to as it is. Used as a context, it is finished at the
-    end of the block, or after an error removed. ``error`` is what stopped a write.
+    Without ``overwrite`` an existing file is left unchanged, also one that another program creates
+    meanwhile. A pipe or a device is written to directly. Used as a context, it is finished at the
+    end of the block, or removed after an error. ``error`` is the error that stopped a write.
 
     Raises OperationalError naming the path, and AccessDeniedError, with one text whatever is
     there, for a path that leads outside of ``allowed``.
@@ -61,7 +61,7 @@ class OutputFile:
         self._temporary = temporary
 
     def write(self, data: bytes | memoryview) -> int:
-        """Write some more bytes; what fails is kept in ``error``, too."""
+        """Write some more bytes; an error is also kept in ``error``."""
         try:
             if self._file is None:
                 raise ValueError("the file is closed")
@@ -71,7 +71,7 @@ class OutputFile:
             raise self.error from error
 
     def restart(self) -> bool:
-        """Forget what was written; False where it cannot be taken back."""
+        """Discard the bytes written so far; False for a pipe or a device, which cannot."""
         if self._temporary is None or self._file is None:
             return False
         self._file.seek(0)
@@ -79,7 +79,7 @@ class OutputFile:
         return True
 
     def finish(self) -> None:
-        """Let the file appear under its name. What fails leaves nothing behind."""
+        """Make the file appear under its name; after an error no file is left."""
         file, self._file = self._file, None
         if file is None:
             return
@@ -105,7 +105,7 @@ class OutputFile:
             os.replace(temporary, self._place)
             return
         try:
-            # A name that is there meanwhile makes this fail, where a rename would replace it.
+            # This fails if the name exists meanwhile; a rename would replace it.
             os.link(temporary, self._place)
         except FileExistsError:
             raise self._exists() from None
@@ -117,7 +117,7 @@ class OutputFile:
         os.unlink(temporary)
 
     def abandon(self) -> None:
-        """Leave nothing behind. Harmless when repeated, and after ``finish``."""
+        """Remove the unfinished file. Harmless when repeated, and after ``finish``."""
         file, self._file = self._file, None
         if file is not None:
             with suppress(OSError, ValueError):
@@ -161,5 +161,5 @@ def _given(path: str) -> str:
             f"cannot write {path}: results are written to files of this machine, "
             "not to object stores"
         )
-    # Of a file: URI the plain reading: nothing is there yet that could tell them apart.
+    # The last spelling of a file: URI: no file exists yet that could decide between them.
     return local_spellings(os.path.expanduser(path))[-1]

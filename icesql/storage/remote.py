@@ -1,4 +1,4 @@
-"""RemoteFiles: the one door to object stores, for metadata, local engine and Spark's workers."""
+"""RemoteFiles: all access to object stores, for metadata, local engine and Spark's workers."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class RemoteFiles:
 
     ``properties`` have the names that Iceberg's FileIO (Java and PyIceberg) gives them; with none
     the store's own default chain (environment, profile, instance role) finds the credentials.
-    ``blocks`` is what is kept on disk. With a ``lease`` its properties are used, which change
-    when the credentials in them expire or a store refuses them. ``signer`` signs requests to S3
-    where the properties say that the catalog does.
+    ``blocks`` is the cache on disk. With a ``lease`` its properties are used, which change when the
+    credentials in them expire or a store refuses them. ``signer`` signs requests to S3 where the
+    properties say that the catalog does.
     """
 
     def __init__(
@@ -54,10 +54,11 @@ class RemoteFiles:
     ) -> None:
         self.properties, self.blocks = properties, blocks
         self.lease, self.signer = lease, signer
-        # What is open, by the prefix that properties are for, and the properties of them all.
+        # The open clients by the prefix of their properties, and the properties they were made
+        # from.
         self._opened: dict[str, _Opened] = {}
         self._current_properties = properties
-        # What a scan has already asked for, by URI and length.
+        # The files that a scan has requested ahead, by URI and length.
         self._ahead: dict[tuple[str, int], StoredFile] = {}
         self._shelves: dict[str, tuple[Any, Shelf | None]] = {}
 
@@ -170,13 +171,13 @@ class RemoteFiles:
     def kept_name(self, uri: str) -> str | None:
         """The key by which ``read_whole`` keeps a file; None for one that it does not keep.
 
-        It says which store and principal the file is of.
+        It includes the store and the principal.
         """
         shelf = self.shelf(uri) if is_telling(uri) else None
         return None if shelf is None else f"{shelf.folder}/{shelf.name(uri, None)}"
 
     def forget(self, uri: str, length: int | None = None) -> bool:
-        """Keep no longer what was read of a file, also as one of ``length`` bytes; if it was."""
+        """Remove a file from the cache, also as one of ``length`` bytes; whether it was there."""
         shelf = self.shelf(uri)
         if shelf is None:
             return False
@@ -191,9 +192,9 @@ class RemoteFiles:
         return self.stream(uri, self.size(uri))
 
     def stream(self, uri: str, length: int) -> BinaryIO:
-        """A file that is said to have ``length`` bytes as a seekable binary stream.
+        """A file with ``length`` bytes by its metadata, as a seekable binary stream.
 
-        Small ones come whole, of others the end, where footers are, with the first request.
+        The first request fetches a small file whole, of others the end, where footers are.
         """
         from icesql.storage.stores.files import OtherLength, StoredFile
         from icesql.storage.stores.stream import StoredStream
@@ -209,12 +210,12 @@ class RemoteFiles:
         return cast(BinaryIO, StoredStream(file))
 
     def prefetch(self, uri: str, length: int, query: QueryContext) -> None:
-        """Ask for what ``stream`` will read first of a file; ``leave`` when it will not."""
+        """Request the bytes that ``stream`` will read first; ``leave`` ends unused requests."""
         if (uri, length) not in self._ahead:
             self._ahead[uri, length] = self._opened_file(uri, length, query)
 
     def leave(self) -> None:
-        """End what was asked for ahead and not opened."""
+        """End the requests for files that were not opened."""
         ahead, self._ahead = self._ahead, {}
         for file in ahead.values():
             file.leave()
@@ -242,11 +243,11 @@ class RemoteFiles:
         return self._allowed(uri, lambda opened: opened.arrow.walk(uri))
 
     def shelf(self, uri: str) -> Shelf | None:
-        """Where what is fetched of the store of ``uri`` is kept; None where nothing is."""
+        """The cache for bytes fetched from the store of ``uri``; None if there is none."""
         if self.blocks is None:
             return None
         store = self.blocks.store()
-        # Asked for each of many files: what precedes the key says which store it is.
+        # Called for each of many files: the part before the key identifies the store.
         end = uri.find("/", uri.find("://") + 3)
         prefix, properties = properties_at(self.properties, uri)
         place = prefix + " " + (uri[:end] if end > 0 else uri)
@@ -290,7 +291,7 @@ class RemoteFiles:
 
 
 class _Opened:
-    """The clients of one set of properties, by scheme and authority; ``of`` is what has them."""
+    """The clients of one set of properties, by scheme and authority; ``of`` is their source."""
 
     def __init__(
         self, properties: Mapping[str, str], signer: Signer | None, of: Mapping[str, str]

@@ -31,10 +31,10 @@ def remove_files(
 ) -> set[str]:
     """Remove files of a table, as ``remove_file`` does; those that could not be removed.
 
-    Just before each goes, ``allowed`` is asked for it: a folder may have become a link meanwhile.
+    ``allowed`` is called just before each removal: a folder may have become a link meanwhile.
 
-    They go in the order given as far as one waits for another: what has begun when the statement
-    is cancelled ends. Raises QueryCancelledError.
+    Removals start in the order given; those that have started when the statement is cancelled are
+    completed. Raises QueryCancelledError.
     """
 
     def remove(path: str) -> bool:
@@ -50,7 +50,7 @@ def remove_listed(
     *,
     at_once: int | None = None,
 ) -> list[ListedFile]:
-    """As ``remove_files`` for what a listing found: exactly that, wherever its path might lead."""
+    """As ``remove_files`` for listed files: exactly these, wherever their paths might lead."""
 
     def remove(file: ListedFile) -> bool:
         if file.place is None:

@@ -21,7 +21,7 @@ _SPECIAL: Final = ("adls.blob-storage-authority", "adls.dfs-storage-authority")
 
 
 class _Account(Struct, frozen=True):
-    """Where an account is and what opens it; ``endpoint`` None is Azure's own."""
+    """The address and credentials of an account; ``endpoint`` None is Azure's own."""
 
     name: str
     options: Mapping[str, str]
@@ -29,9 +29,9 @@ class _Account(Struct, frozen=True):
 
 
 def account_of(authority: str, given: Mapping[str, str]) -> str:
-    """The storage account of ``container@host``, which becomes a part of the address asked.
+    """The storage account of ``container@host``, which becomes a part of the request's address.
 
-    Raises NotSupportedError for a name that would make it another server's.
+    Raises NotSupportedError for a name that would change the server in the address.
     """
     host = authority.rpartition("@")[2]
     return _checked(given.get("adls.account-name") or host.partition(".")[0])
@@ -40,7 +40,7 @@ def account_of(authority: str, given: Mapping[str, str]) -> str:
 def azure_store(authority: str, given: Mapping[str, str]) -> Any | None:
     """The client for ``container@account.host``; None where pyarrow's must do it.
 
-    A connection string brings its own credentials, and no others go to where it leads.
+    A connection string has its own credentials; no others are sent to its endpoint.
     """
     container, at, _ = authority.rpartition("@")
     if text := given.get("adls.connection-string"):

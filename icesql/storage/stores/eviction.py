@@ -1,8 +1,8 @@
-"""Eviction: the block store stays within its size; what a running query uses stays.
+"""Eviction: keep the block store within its size, and the blocks that running queries use.
 
-A query that opens files by their place holds a lease: a locked file as old as the query. What was
-used since the oldest lease began is not evicted. Files are dated under a shared lock of ``gate``
-and removed under an exclusive one, so that none goes between being found and being dated.
+A query that opens files by their place holds a lease: a locked file as old as the query. Files used
+since the oldest lease began are not evicted. Files are dated under a shared lock of ``gate`` and
+removed under an exclusive one, so that none is removed between being found and being dated.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ except ImportError:  # Windows has no such locks: nothing is shared safely there
 
 # A sweep leaves this share of the size.
 _KEPT: Final = 0.9
-# Bytes that a process writes before it tells the others; how long files written aside may lie.
+# Bytes that a process writes before it reports them; the greatest age of temporary files.
 _REPORTED_AT_ONCE: Final = 32 << 20
 _ASIDE_SECONDS: Final = 3600.0
 _AT_ONCE: Final = 64
 
 
 class Lease:
-    """Keeps what is used from now on until ``close``; also when it is collected."""
+    """Keeps the files used from now on, until it is closed or garbage-collected."""
 
     def __init__(self, folder: str) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -39,7 +39,7 @@ class Lease:
             fcntl.flock(self._handle, fcntl.LOCK_EX)
 
     def close(self) -> None:
-        """Let go. Harmless when repeated."""
+        """End the lease. Harmless when repeated."""
         handle, self._handle = self._handle, None
         if handle is not None:
             with suppress(OSError):
@@ -73,12 +73,12 @@ class Eviction:
 
     @contextmanager
     def finding(self) -> Iterator[None]:
-        """A block in which files are found and dated, and none of them goes."""
+        """A block in which files are found and dated, and none of them is removed."""
         with self._gate(exclusive=False):
             yield
 
     def added(self, size: int) -> None:
-        """``size`` bytes were written. Sweeps, in a thread of its own, when that is too much."""
+        """Count ``size`` written bytes. If the store is too large, sweep in a separate thread."""
         with self._lock:
             self._unreported += size
             if self._unreported < min(_REPORTED_AT_ONCE, self.most_bytes // 16):
@@ -86,7 +86,7 @@ class Eviction:
         self.report()
 
     def report(self) -> None:
-        """Count what was written so far."""
+        """Add the bytes written so far to the common count."""
         with self._lock:
             written, self._unreported = self._unreported, 0
         if not written:
@@ -109,7 +109,8 @@ class Eviction:
                 with suppress(OSError):
                     left = self.sweep()
                     with self._lock:
-                        # Whoever added bytes meanwhile asked for no sweep; 0 if others are at it.
+                        # Bytes added meanwhile started no sweep; ``left`` is 0 if another process
+                        # sweeps.
                         used = self.usage()
                         again = bool(left) and used > left and used > self.most_bytes
                         self._sweeping = again
@@ -118,7 +119,7 @@ class Eviction:
                     self._sweeping = False
 
     def sweep(self, most_bytes: int | None = None) -> int:
-        """Remove what was used longest ago until 9/10 of the size are left; the bytes left."""
+        """Remove the least recently used files until 9/10 of the size are left; the bytes left."""
         most = self.most_bytes * _KEPT if most_bytes is None else most_bytes
         with self._locked("sweep", wait=False) as mine:
             if not mine:

@@ -24,7 +24,7 @@ _LONGEST: Final = 500
 
 
 class RefusedError(StorageError):
-    """A store did not take the credentials that it was shown; others may do."""
+    """A store refused the credentials of a request; others may be accepted."""
 
 
 class Failure(Struct, frozen=True):
@@ -37,7 +37,7 @@ class Failure(Struct, frozen=True):
     is_refusal: bool = False
 
     def text(self, attempts: int) -> str:
-        """The problem as an error tells it."""
+        """The problem as the text of an error."""
         facts = [] if self.status is None or self.is_missing else [f"status {self.status}"]
         if attempts > 1:
             facts.append(f"{attempts} attempts")
@@ -47,7 +47,7 @@ class Failure(Struct, frozen=True):
 def failure_of(error: BaseException, action: str = "") -> Failure:
     """Describe an exception of the store's client.
 
-    ``action`` is what a policy would have to allow, such as s3:GetObject, where that has a name.
+    ``action`` is the name of the action that a policy would have to allow, such as s3:GetObject.
     """
     text = str(error)
     found = _STATUS.search(text)
@@ -70,7 +70,7 @@ def failure_of(error: BaseException, action: str = "") -> Failure:
 
 
 def _without_credentials(found: re.Match[str] | None, text: str) -> Failure:
-    """S3 is never sent a POST by a reader: the token service was, for a role's credentials."""
+    """A failed POST: readers send it only to the token service, for the credentials of a role."""
     if found is None:
         http = "builder error" in text
         why = "its address has to be https" if http else "it cannot be reached"
@@ -101,7 +101,7 @@ def _without_answer(error: BaseException, text: str) -> Failure:
 
 
 def wrong_length(expected: int, found: int) -> Failure:
-    """An answer of another length than was asked for."""
+    """The failure of a response whose length is not the requested one."""
     return Failure(f"the store sent {found} bytes where {expected} were asked for", True)
 
 

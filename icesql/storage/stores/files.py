@@ -1,6 +1,6 @@
 """StoredFile: an object of known length, read at any place, from the disk or else from the store.
 
-What is missing is asked for in parts, many at once; two readers of the same bytes share a request.
+Missing bytes are requested in parts, many at once; two readers of the same bytes share a request.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from icesql.storage.remote import RemoteFiles
     from icesql.storage.stores.blocks import Shelf
 
-# A longer range is asked for in several requests, since a connection gives some 80 MB a second.
+# A longer range takes several requests, since a connection gives some 80 MB a second.
 PART_BYTES: Final = 4 << 20
-# Bytes between two ranges that are rather read than asked for apart.
+# Two ranges with at most this many bytes between them are fetched in one request.
 GAP_BYTES: Final = 1 << 20
-# A reader with less memory waits for one part after the other of what it asks for in one piece.
+# With less memory, a reader waits for one part of a read after the other.
 _LOW_MEMORY: Final = 1 << 30
-# What may stay in memory of a file when the disk does not take it.
+# Bytes of a file that may stay in memory when they are not cached on disk.
 _HELD_BYTES: Final = 64 << 20
 
 Part = tuple[int, int]
-# Bytes of a file, and the request that brings them; None for those that are here.
+# Bytes of a file, and the request that fetches them; None for bytes already at hand.
 Piece = tuple[Part, Request[memoryview] | None]
 
 
 class OtherLength(CorruptFileError):
-    """An object that is not as long as its table says; ``length`` is the true one."""
+    """An object without the length that its table records; ``length`` is the true one."""
 
     def __init__(self, path: str, length: int, expected: int) -> None:
         self.length, self.expected = length, expected
@@ -50,7 +50,7 @@ class StoredFile:
     """See the module; safe for threads. ``length`` is the true one once something was fetched.
 
     ``whole`` fetches everything with the first request. Reads raise StorageError, CorruptFileError
-    where the object is not as long as it was said to be, and QueryCancelledError.
+    if the object does not have the recorded length, and QueryCancelledError.
     """
 
     def __init__(
@@ -97,10 +97,10 @@ class StoredFile:
         raise CorruptFileError(self.uri, "what was fetched cannot be read again from the cache")
 
     def fetch(self, ranges: Iterable[Part], gap: int = GAP_BYTES) -> None:
-        """Ask for ranges (first byte, end) that will be read; waits for none of them.
+        """Request ranges (first byte, end) that will be read; do not wait for them.
 
-        Those no farther apart than ``gap`` are one. Without a disk to put them on only as much as
-        may stay in memory.
+        Ranges no farther apart than ``gap`` are fetched as one. Without a cache on disk nothing is
+        requested if the bytes do not fit in memory.
         """
         wanted = coalesced(ranges, gap)
         if self._shelf is None and sum(end - first for first, end in wanted) > _HELD_BYTES:
@@ -109,10 +109,10 @@ class StoredFile:
             self._cover(max(first, 0), min(end, self.length))
 
     def leave(self) -> None:
-        """Nobody reads any more: end what is under way.
+        """End all pending requests, since no reader is left.
 
-        Bytes that came and are on their way to the disk stay known: the query that looked at a
-        footer goes on to read the file, and must not fetch them once more.
+        Bytes that have arrived and are being written to disk are kept: the query that read a footer
+        goes on to read the file, and must not fetch them again.
         """
         with self._lock:
             for part, request in list(self._pending.items()):
@@ -166,7 +166,7 @@ class StoredFile:
         kept = False
         if self._shelf is not None:
             request.give(body.data)
-            # A disk that is full, or gone, makes it slower and no more.
+            # A disk that is full, or missing, only makes reading slower.
             with suppress(OSError):
                 if self._whole:
                     self._shelf.put_whole(self._name, body.data)
@@ -184,15 +184,15 @@ class StoredFile:
         return body.data
 
     def _read(self, offset: int, stop: int) -> bytes | memoryview | None:
-        """The bytes; None when a part has gone from the disk in the meantime.
+        """The bytes; None if a part has been removed from the disk in the meantime.
 
-        With little memory the next part is asked for when one is waited for, and no more.
+        With little memory only the next part is requested while one is waited for.
         """
         end = min(offset + self._step, stop)
         pieces = self._cover(offset, end)
         if end == stop and len(pieces) == 1:
             return self._piece(*pieces[0], offset, stop)
-        # Bytes that were filled in place: whoever wants bytes need not copy them.
+        # A buffer that is filled in place, so that its bytes need not be copied.
         buffer = BytesIO()
         buffer.seek(stop - offset - 1)
         buffer.write(b"\0")
@@ -237,7 +237,7 @@ class StoredFile:
                 data = request.result(self._query)
             finally:
                 with self._lock:
-                    # What goes to the disk is pending until it is there.
+                    # Bytes that are being written to disk are pending until they are there.
                     if request.is_done and (self._shelf is None or request.has_failed):
                         self._pending.pop(part, None)
             return data[begin - part[0] : stop - part[0]]

@@ -13,16 +13,16 @@ from icesql.errors import CatalogError
 MARGIN_SECONDS: Final = 300.0
 # A store that refuses fresh credentials refuses for another reason.
 _SHORTEST_SECONDS: Final = 10.0
-# The names end so, or go on with the account that a token is for.
+# Endings of the property names; the account of a token may follow.
 _EXPIRES: Final = ("expires-at-ms", "token-expires-at", "expiration-ms")
 
 
 class Lease:
     """Storage properties with credentials that expire; safe for threads.
 
-    ``renew`` asks the catalog for the properties anew, and may raise CatalogError. However many
-    threads find them expired or refused, it is called once for them all. A pickled lease renews
-    for itself, if ``renew`` pickles.
+    ``renew`` fetches the properties from the catalog again, and may raise CatalogError. However
+    many threads find them expired or refused, it is called once for them all. A pickled lease
+    renews for itself, if ``renew`` pickles.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Lease:
     def current(self) -> Mapping[str, str]:
         """The properties to use now, renewed shortly before they expire.
 
-        While the catalog gives no others, those that there are.
+        If the catalog returns no others, the old ones.
         """
         until = expires_at(self._properties)
         if until is None or time.time() < until - MARGIN_SECONDS:
@@ -90,7 +90,7 @@ class Lease:
 
 
 def expires_at(properties: Mapping[str, str]) -> float | None:
-    """When the first of the credentials expires, in seconds since 1970; None where none says."""
+    """When the first of the credentials expires, in seconds since 1970; None without a time."""
     found = []
     for name, value in properties.items():
         if any(name.endswith(end) or f"{end}." in name for end in _EXPIRES):

@@ -17,7 +17,7 @@ from icesql.errors import NotSupportedError
 
 # Credentials of AWS profiles for obstore, which reads none: by botocore's own chain.
 
-# A chain that renews its credentials is asked again in time.
+# obstore calls again after this time, and so gets credentials that the chain has renewed.
 _RENEWED_AFTER: Final = timedelta(minutes=10)
 
 
@@ -45,8 +45,8 @@ class ProfileCredentials:
 def profile_credentials(name: str | None) -> ProfileCredentials | None:
     """Those of the profile ``name``, else of AWS_PROFILE or the default one.
 
-    None without botocore, or where its chain finds nothing. Raises what botocore does for a
-    profile that is not there, and for a login that is over, before anything is asked of a store.
+    None without botocore, or where its chain finds nothing. Raises what botocore does for a missing
+    profile, and for an expired login, before any request to a store.
     """
     if find_spec("botocore") is None:
         return None
@@ -65,7 +65,7 @@ def profile_credentials(name: str | None) -> ProfileCredentials | None:
 
 CONNECT_SECONDS: Final = 5.0
 REQUEST_SECONDS: Final = 30.0
-# Retries are ours: they are counted, have a budget and end when a query does.
+# icesql retries itself: its retries are counted, have a budget and end with the query.
 ONE_TRY: Final = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}
 
 
@@ -164,7 +164,7 @@ def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
     if anonymous:
         options["skip_signature"] = True
     elif key is not None:
-        # As a provider: what the environment has does not mix with what was given.
+        # As a provider, so that credentials of the environment do not mix with the given ones.
         provider = fixed(
             access_key_id=key,
             secret_access_key=first(given, "s3.secret-access-key", "client.secret-access-key")
@@ -182,7 +182,7 @@ def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
 
 
 def check_signing(given: Mapping[str, str]) -> None:
-    """Raise NotSupportedError where the catalog alone can sign the requests, and is not there."""
+    """Raise NotSupportedError if only a catalog can sign the requests, and there is none."""
     if is_signed_elsewhere(given):
         raise NotSupportedError(
             "not supported: this S3 request signed by the catalog: icesql reads tables of a "

@@ -13,7 +13,7 @@ import msgspec
 from icesql.storage.credentials import is_secret
 from icesql.storage.stores.options import is_signed_elsewhere
 
-# What the client of a store takes from the environment when it is given nothing.
+# The variables that the client of a store reads if it is given no credentials.
 _ENVIRONMENT: Final = (
     "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE",
     "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_ROLE_ARN",
@@ -22,7 +22,7 @@ _ENVIRONMENT: Final = (
     "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY",
 )  # fmt: skip
 _STORES: Final = ("s3.", "client.", "gcs.", "adls.", "hdfs.")
-# A principal that a catalog lends keys for a while is known by what it showed the catalog.
+# A principal with temporary keys from a catalog is identified by its credentials there.
 _LENT: Final = ("s3.session-token", "client.session-token", "gcs.oauth2.token")
 # Set with credentials that a catalog vends: a digest of what the user showed the catalog.
 PRINCIPAL: Final = "catalog.principal-key"
@@ -68,10 +68,10 @@ def _plain(location: str) -> str:
 def identity(scheme: str, authority: str, properties: Mapping[str, str]) -> tuple[str, ...]:
     """Texts that differ wherever endpoint or principal do; secrets are among them.
 
-    Keys that a catalog lends change with every hour, and those that it signs with are not told:
-    instead of them counts what the catalog is asked with, for it is asked, and may refuse, each
-    time a table is loaded. Whoever has no more
-    than the public name of a principal's key does not have its secret, and so another identity.
+    Keys that a catalog lends change every hour, and those that it signs with are unknown here. Then
+    the credentials shown to the catalog identify the principal instead: the catalog checks them,
+    and may refuse them, each time a table is loaded. A user with only the public name of a
+    principal's key, not its secret, has another identity.
     """
     is_lent = (
         is_signed_elsewhere(properties)

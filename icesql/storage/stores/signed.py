@@ -30,7 +30,7 @@ _MOST_CONNECTIONS: Final = 64
 
 
 class Signature(Struct, frozen=True):
-    """An address and headers that a store takes as signed; ``is_kept`` if it was used before."""
+    """The address and headers of a signed request; ``is_kept`` if they were used before."""
 
     uri: str
     headers: Mapping[str, str]
@@ -38,12 +38,12 @@ class Signature(Struct, frozen=True):
 
 
 class Signer(Protocol):
-    """Who has the keys; pickled it signs in a worker, too."""
+    """Signs requests with keys of its own; when pickled, in a worker, too."""
 
     def sign(
         self, method: str, region: str, uri: str, headers: Mapping[str, str], *, anew: bool
     ) -> Signature:
-        """The request, signed; with ``anew`` none that was kept. Raises CatalogError."""
+        """The signed request; with ``anew`` not a cached one. Raises CatalogError."""
 
 
 def signed_client(
@@ -56,7 +56,7 @@ def signed_client(
 
 
 class SignedClient(StoreClient):
-    """As ``StoreClient``, with one request to the signer for each that it has not kept."""
+    """As ``StoreClient``, with a request to the signer for each one without a cached signature."""
 
     def __init__(self, bucket: str, properties: Mapping[str, str], signer: Signer) -> None:
         super().__init__(None, properties)
@@ -92,7 +92,7 @@ class SignedClient(StoreClient):
         )
 
     def _sent(self, method: str, key: str, headers: Mapping[str, str]) -> Any:
-        """An answer of success, whose body is not read yet."""
+        """A successful response, whose body is not read yet."""
         uri = f"{self._base}/{quote(key, safe='/-_.~')}"
         anew = False
         while True:
@@ -142,8 +142,8 @@ class SignedClient(StoreClient):
 def _with_signed(headers: Mapping[str, str], signature: Signature) -> dict[str, str]:
     """The headers of a request with those that a signer added.
 
-    Signers tell of all that they signed, and may write names otherwise. ``Host`` would lead to
-    another bucket: the address says which.
+    Signers return all headers that they signed, and may spell names differently. A ``Host`` could
+    lead to another bucket, so the address alone decides.
     """
     own = {"host", *(name.lower() for name in headers)}
     added = {name: text for name, text in signature.headers.items() if name.lower() not in own}
@@ -151,13 +151,13 @@ def _with_signed(headers: Mapping[str, str], signature: Signature) -> dict[str, 
 
 
 def _object(uri: str) -> tuple[str, str, str]:
-    """Which object an address means, whatever is signed in its query."""
+    """The object of an address, without the signature in its query."""
     parts = urlsplit(uri)
     return parts.scheme, parts.netloc, unquote(parts.path)
 
 
 def _place(response: Any) -> tuple[int, int]:
-    """Where the body of an answer begins in its object, and the length of that."""
+    """The offset of a response's body in its object, and the length of the object."""
     content_range = str(response.headers.get("Content-Range") or "")
     try:
         if response.status == 206:
