@@ -61,9 +61,9 @@ COMMANDS: Final[dict[str, _Usage]] = {
 _WORDS: Final = {"exit": "q", "quit": "q", "help": "?", "?": "?"}
 # help merge, help(merge), help()
 _HELP: Final = re.compile(r"help(?:\(([^()\n]*)\)|\s+([^;\n]+?))\s*;?", re.IGNORECASE)
-# What psql and people call them.
+# Other names of the commands, by psql and by habit.
 _ALIASES: Final = {"help": "?", "h": "?", "quit": "q", "exit": "q", "w": "o", "l": "dn"}
-# What people type to the shells of SQLite and DuckDB.
+# Commands of the shells of SQLite and DuckDB.
 _DOTTED: Final[dict[str, str]] = {
     "tables": "dt", "schema": "schema", "exit": "q", "quit": "q", "help": "?", "mode": "format",
     "timer": "timing", "read": "i", "output": "o", "once": "o", "shell": "!", "system": "!",
@@ -101,7 +101,7 @@ def _checked(name: str, argument: str | None) -> Command:
 
 
 def in_words(text: str) -> Command | None:
-    """The command that people type to other shells: exit, quit, help, .tables, .schema t.
+    """The command in the form of other shells: exit, quit, help, .tables, .schema t.
 
     Raises ProgrammingError for one of these with a wrong argument.
     """
@@ -128,12 +128,12 @@ def is_word(text: str) -> bool:
 
 
 def is_question(text: str) -> bool:
-    """Whether the text asks for the manual, as ``help merge`` does; no SQL begins like that."""
+    """Whether the text opens the manual, as ``help merge`` does; no SQL begins like that."""
     return bool(_HELP.fullmatch(text.strip()))
 
 
 def help_lines(columns: int) -> list[str]:
-    """The commands and keys, with what they do beside them, as wide as the screen."""
+    """The commands and keys with their descriptions, as wide as the screen."""
     lines = [
         (f"\\{name} {usage.argument}".rstrip(), usage.help) for name, usage in COMMANDS.items()
     ]
@@ -210,6 +210,6 @@ def _text(text: str) -> str:
 
 
 def _pattern(text: str) -> str:
-    """A LIKE pattern; ``*`` and ``?`` are understood, and a bare word may stand anywhere."""
+    """A LIKE pattern; ``*`` and ``?`` are wildcards, and a bare word matches anywhere."""
     text = text.strip("'").replace("*", "%").replace("?", "_")
     return _text(text if "%" in text or "_" in text else f"%{text}%")

@@ -1,4 +1,4 @@
-"""One result on the screen of the shell: as much of it as a person reads, or a pager."""
+"""One result on the screen of the shell: its first rows, or all of it in a pager."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def pager_command(environment: Mapping[str, str]) -> list[str]:
-    """The words of the command; [] where there is none to run."""
+    """The words of the command; [] if there is no command to run."""
     from shutil import which
 
     try:
@@ -40,10 +40,10 @@ def pager_command(environment: Mapping[str, str]) -> list[str]:
 
 
 def page(command: list[str], write: Callable[[IO[str]], int]) -> int:
-    """Let ``write`` fill the pager; what it returns, or -1 where the reader left before the end.
+    """Let ``write`` fill the pager; returns its result, or -1 if the pager was closed early.
 
-    Ctrl-C belongs to the pager from here on: it stops what is still to come, and never the shell.
-    Raises OSError where the command cannot be started.
+    Ctrl-C goes to the pager meanwhile: it stops the rest of the output, never the shell. Raises
+    OSError if the command cannot be started.
     """
     # Long lines are not folded, colours are shown, and the text stays when the pager is left.
     environment = {"LESS": "-SRX", **os.environ}
@@ -73,7 +73,7 @@ _LINES_BESIDE: Final = 6  # headings, rule, rows, scan, prompt
 
 
 class Shown(Struct, frozen=True):
-    """Rows that a result had; ``more`` of them were not shown, None if the reader left first."""
+    """Rows of a result; ``more`` of them were not shown, None if the pager was closed first."""
 
     count: int
     more: int = 0
@@ -93,7 +93,7 @@ class Display(Struct):
 
     @classmethod
     def of(cls, out: TextIO, preferences: ShellPreferences, output_format: str | None) -> Display:
-        """As the person wants it."""
+        """The display by the preferences of the user."""
         return cls(
             out,
             output_format or preferences.format,
@@ -104,10 +104,10 @@ class Display(Struct):
         )
 
     def show(self, cursor: Cursor, began: Callable[[], None], *, everything: bool = False) -> Shown:
-        """Show the rows; ``began`` is called before the first of it is written.
+        """Show the rows; ``began`` is called before the first one is written.
 
-        On a terminal a result that is longer than the screen goes to the pager, and without one
-        its first rows are shown, unless ``everything`` is asked for.
+        On a terminal a result that is longer than the screen goes to the pager, and without one its
+        first rows are shown, unless ``everything`` is set.
         """
         out = Output(self.out, self.format)
         form = "expanded" if self.format == "table" and self.expanded == "on" else self.format
@@ -137,7 +137,7 @@ class Display(Struct):
         return Shown(self.most_rows + more, more, counted)
 
     def columns(self) -> int:
-        """How wide lines may be."""
+        """The greatest width of lines."""
         return self.screen().columns if self.out.isatty() else _WIDTH_OF_A_FILE
 
     def page_lines(self, lines: Sequence[str]) -> bool:
@@ -169,7 +169,7 @@ class Display(Struct):
 
 
 class _Counter:
-    """Rows on their way, counted."""
+    """Counts the rows that pass through it."""
 
     def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
         self._rows, self.count = rows, 0

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, ValidationError, convert
 from icesql.config import Settings, config_path, setting_key
 from icesql.errors import Error, ProgrammingError, similar_names
 
-# What ``connect`` takes that may stand at the top of the file.
+# The arguments of ``connect`` that the top of the file may set.
 CONNECT: Final = ("catalog", "uri", "warehouse", "dialect", "timezone")
 
 
@@ -33,7 +33,7 @@ class ShellPreferences(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _SWITCH: Final = "true or false"
-# What each key may be, as people say it.
+# The allowed values of each key, as messages show them.
 _VALUES: Final[Mapping[str, str]] = {
     "keys": '"emacs" or "vi"',
     "format": '"table", "csv", "tsv", "json", "jsonl", "markdown", "html" or "expanded"',
@@ -55,10 +55,10 @@ class ConfigFile(Struct, frozen=True):
 
 
 def read_config(environment: Mapping[str, str]) -> ConfigFile:
-    """The file as it is; none of it is used that an ``ICESQL_`` variable says otherwise.
+    """The file as written; an ``ICESQL_`` variable overrides a key of it.
 
-    Raises ProgrammingError that names the file and the key for what it does not know, and for a
-    file that ``$ICESQL_CONFIG`` names and that cannot be read.
+    Raises ProgrammingError, naming the file and the key, for an unknown key, and for an unreadable
+    file that ``$ICESQL_CONFIG`` names.
     """
     path = config_path(environment)
     if not path:

@@ -25,7 +25,7 @@ _PIECE: Final = re.compile(r"[^\s_.(-]*[\s_.(-]*")
 def heading_lines(headings: Sequence[str], widths: Sequence[int]) -> Iterator[list[str]]:
     """The lines of the headings above columns so wide.
 
-    A heading of fewer lines than others stands at the bottom. One that does not fit is whole on
+    A heading of fewer lines than others is aligned to the bottom. One that does not fit is whole on
     its last line, for the caller to cut.
     """
     folded = [_folded(heading, width) for heading, width in zip(headings, widths, strict=True)]
@@ -131,7 +131,7 @@ def _write_markdown(out: Writer, columns: Sequence[str], rows: Iterable[Row], st
 
 
 def _markdown_cell(text: str) -> str:
-    # What is data must be read as text: no cell, and no tag of HTML, begins in it.
+    # Data must be read as text: it must begin no cell, and no tag of HTML.
     return printable(text).replace("|", "\\|").replace("<", "\\<")
 
 
@@ -150,7 +150,7 @@ def _write_table(out: Writer, columns: Sequence[str], rows: Iterable[Row], style
         for index, heading in enumerate(headings)
     ]
     cut = False
-    # A single column (EXPLAIN has one) loses nothing by wrapping, and much by being cut.
+    # A single column, as of EXPLAIN, is wrapped by the terminal rather than cut.
     if style.width is not None and len(columns) > 1:
         fitted = _fitted(widths, _least_widths(headings, cells, measured), style.width)
         widths, cut = fitted, fitted != widths
@@ -181,7 +181,7 @@ def _write_table(out: Writer, columns: Sequence[str], rows: Iterable[Row], style
 
 
 def table_room(columns: Sequence[str], rows: Sequence[Row], width: int) -> bool:
-    """Whether a table of these rows fits without a column falling off the end."""
+    """Whether a table of these rows fits without leaving out columns at the end."""
     headings = [printable(column) for column in columns]
     cells = [[printable(text_of(value)) for value in row] for row in rows]
     widths = [
@@ -193,10 +193,10 @@ def table_room(columns: Sequence[str], rows: Sequence[Row], width: int) -> bool:
 
 
 def _fitted(widths: list[int], stages: Sequence[Sequence[int]], room: int) -> list[int]:
-    """Widths that fit into ``room`` cells; columns without room fall off the end.
+    """Widths that fit into ``room`` cells; columns without room at the end are left out.
 
-    ``stages`` are the least widths, one list after the other: those of a later one are used only
-    where the earlier ones leave no room for all columns.
+    ``stages`` are lists of least widths: a later one is used only if the earlier ones leave no room
+    for all columns.
     """
     for count in range(len(widths), 0, -1):
         left = room - (2 if count < len(widths) else 0)  # the mark of what is left out
@@ -225,11 +225,11 @@ def _lowered(widths: Sequence[int], least: Sequence[int], room: int) -> list[int
 def _least_widths(
     headings: Sequence[str], cells: Sequence[Sequence[str]], rows: Sequence[Row]
 ) -> list[list[int]]:
-    """How narrow each column may be, in the order of ``_fitted``.
+    """The least widths of the columns, as the ``stages`` of ``_fitted``.
 
     Long texts shrink first, then headings above narrow values go on several lines and are cut,
-    then every text shrinks, the first column last. Numbers and times stay whole: half of an id is
-    another one.
+    then every text shrinks, the first column last. Numbers and times stay whole: half of an id
+    would be another id.
     """
 
     whole, folded, short, values, texts, names = [], [], [], [], [], []
@@ -289,11 +289,11 @@ LAYOUTS: Final[Mapping[str, Callable[[Writer, Sequence[str], Iterable[Row], Styl
 
 
 def row_line(count: int, seconds: float | None) -> str:
-    """How many rows there were and, if wanted, how long they took."""
+    """The number of rows and, if wanted, their time."""
     rows = "1 row" if count == 1 else f"{count:,} rows"
     return f"({rows})" if seconds is None else f"({rows}, {seconds_text(seconds)})"
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration as people say it: ``12 ms``, ``1.25 s``."""
+    """A duration in a readable unit: ``12 ms``, ``1.25 s``."""
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"

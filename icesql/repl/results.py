@@ -1,7 +1,7 @@
-"""A result on its way out: to a screen, a pipe or a file, in the format that was asked for.
+"""Write a result to a screen, a pipe or a file, in the requested format.
 
 Rows for people (table, markdown) are laid out here; csv, tsv, json, jsonl, parquet and arrow are
-written by ``engine.writing``, the one place that COPY has them from, too.
+written by ``engine.writing``, which COPY uses, too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from icesql.dbapi.cursor import Cursor
     from icesql.file_format import FileFormat
 
-# What a terminal can show, and what only a pipe or a file can take.
+# The formats that a terminal can show; the others are only for a pipe or a file.
 TEXT_FORMATS: Final = (
     "table", "csv", "tsv", "json", "jsonl", "markdown", "html", "expanded",
 )  # fmt: skip
@@ -43,7 +43,7 @@ def show(
 ) -> int:
     """Write the rows of ``cursor`` to ``out`` in one of ``FORMATS``; how many there were.
 
-    ``began`` is called before the first of it is written.
+    ``began`` is called before the first row is written.
     """
     description = cursor.description or []
     if output_format not in LAYOUTS and not _is_document(cursor):
@@ -64,7 +64,7 @@ def show(
 def show_texts(
     columns: Sequence[str], rows: Sequence[Sequence[str | None]], output_format: str, out: Output
 ) -> None:
-    """Write texts that are no result of SQL in one of ``TEXT_FORMATS``."""
+    """Write texts that are not a result of SQL in one of ``TEXT_FORMATS``."""
     if output_format in LAYOUTS:
         layout_rows(out, output_format, columns, rows, Style())
     elif output_format in TEXT_FORMATS:
@@ -88,9 +88,9 @@ def _file_format(name: str, path: str) -> FileFormat:
 
 
 def format_for(path: str | None, output_format: str | None) -> str:
-    """The format of results: the one asked for, else what the ending of ``path`` says.
+    """The format of results: the requested one, else the one of the ending of ``path``.
 
-    Raises ProgrammingError for an ending that says nothing.
+    Raises ProgrammingError for an ending of no known format.
     """
     if output_format is not None:
         return output_format
@@ -107,10 +107,10 @@ def format_for(path: str | None, output_format: str | None) -> str:
 
 
 class Target(Protocol):
-    """Where the command puts results."""
+    """The destination of the results of a command."""
 
     def take(self, cursor: Cursor) -> int:
-        """Write a result; how many rows it had."""
+        """Write a result; the number of its rows."""
 
 
 class Screen:

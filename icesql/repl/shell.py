@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from icesql.dbapi.cursor import Cursor
     from icesql.scan.report import ScanReport
 
-# The keys of the prompt, and the grey hint behind the cursor that says what they do.
+# The keys of the prompt, and the grey hint behind the cursor about them.
 
 _GREY: Final = "fg:ansibrightblack"
 
 
 def key_bindings(*, dialect: str) -> KeyBindings:
-    """Enter runs what is complete; ``dialect`` as in ``is_complete``."""
+    """Enter runs a complete statement; ``dialect`` as in ``is_complete``."""
     bindings = KeyBindings()
 
     @Condition
@@ -84,7 +84,7 @@ def hint(is_asking: Callable[[], bool], *, dialect: str) -> AfterInput:
         text = app.current_buffer.text
         if is_asking():
             return [(_GREY, "  the catalog has not answered yet …")]
-        # Long texts are not looked through on every key.
+        # Long texts are not parsed on every key.
         if not text.endswith("\n") or len(text) > 10_000 or not text.strip():
             return []
         ends = runs_by_empty_line(text, dialect=dialect)
@@ -101,8 +101,8 @@ class Shell:
     """A prompt on one connection; ``run`` returns the exit code of the command.
 
     ``variables`` are the parameters of every statement, ``reports`` the scans of the last one,
-    ``ran`` counts statements that ended, ``next_file`` is where the next result goes, and
-    ``prefill`` is what the next prompt begins with.
+    ``ran`` counts statements that ended, ``next_file`` is the file for the next result, and
+    ``prefill`` is the text that the next prompt begins with.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Shell:
             if wanted.suggestions
             else None,
             editing_mode=EditingMode.VI if wanted.keys == "vi" else EditingMode.EMACS,
-            # An editor runs commands, and so does a pager: both are for a shell of its owner.
+            # An editor can run commands, and so can a pager: a restricted shell has neither.
             enable_open_in_editor=not self.is_restricted,
             tempfile_suffix=".sql",
             key_bindings=key_bindings(dialect=self._spelling),
@@ -176,7 +176,7 @@ class Shell:
             try:
                 prefill, self.prefill = self.prefill, ""
                 text = self._session.prompt(default=prefill)
-                # Ctrl-C while two threads import one module may leave it locked for ever.
+                # Ctrl-C while two threads import one module may leave it locked forever.
                 warming.join()
             except KeyboardInterrupt:
                 continue  # Ctrl-C at the prompt drops the line being typed
@@ -188,7 +188,7 @@ class Shell:
                 return 0
 
     def handle(self, text: str) -> bool:
-        """Run what was typed; False when it ends the shell. Errors are shown, not raised."""
+        """Run the typed text; False when it ends the shell. Errors are shown, not raised."""
         found, self.prefill = inputs(text, dialect=self._spelling)
         return all(map(self._handle, found))
 
@@ -215,8 +215,8 @@ class Shell:
     def run_sql(self, text: str, *, kept: bool = True, everything: bool = False) -> bool:
         """Run statements and show their results; ``kept`` makes it the last statement.
 
-        One that is kept fails an open transaction if it fails; what a command asks does not.
-        False when it was cancelled.
+        If a kept statement fails, an open transaction fails, too; a statement of a command has no
+        such effect. False when it was cancelled.
         """
         if kept:
             self._last = text
@@ -302,7 +302,7 @@ class Shell:
         )
 
     def forget_names(self) -> None:
-        """Ask the catalogs again for what completion offers."""
+        """Fetch the names for completion from the catalogs again."""
         self._names.forget()
 
     def history(self) -> list[str]:
@@ -327,7 +327,7 @@ def _harmless(text: str) -> str:
 
 
 def _warm_up() -> None:
-    """Import what the first statement needs, while it is being typed."""
+    """Import the modules that the first statement needs, while it is being typed."""
     time.sleep(_FIRST_KEYS_SECONDS)  # the prompt comes first
     import icesql.sql.parse  # noqa: F401
 
@@ -339,7 +339,7 @@ def _lexer() -> Lexer:
 
 
 def history_path() -> Path:
-    """Where the shell keeps its history: ``$XDG_STATE_HOME/icesql/history``."""
+    """The file of the shell's history: ``$XDG_STATE_HOME/icesql/history``."""
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "icesql" / "history"
 
@@ -348,7 +348,7 @@ def _history() -> History:
     path = history_path()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Statements can hold personal data: nobody else may read them.
+        # Statements can hold personal data: only this user may read them.
         path.touch(mode=0o600)
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)

@@ -1,4 +1,4 @@
-"""Signals end what runs as an exception does: what is half done is undone first."""
+"""Turn signals into exceptions, so that unfinished work is undone before the process ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _AGAIN_SECONDS: Final = 0.01
 
 
 class Signalled(SystemExit):
-    """A signal asked the process to end; raised in the main thread, wherever that is."""
+    """A signal to end the process; raised in the main thread at whatever point it is."""
 
     def __init__(self, number: int) -> None:
         super().__init__(128 + number)
@@ -37,7 +37,7 @@ def _unwind(number: int, _: object) -> None:
 
 
 def raise_swallowed() -> None:
-    """Raise what a signal raised once more where Python has dropped it, as in a finalizer."""
+    """Raise the exception of a signal again if Python has dropped it, as in a finalizer."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(
         signal, "setitimer"
     ):
@@ -54,7 +54,7 @@ def raise_swallowed() -> None:
             raise error.with_traceback(None)
 
         signal.signal(signal.SIGALRM, again)
-        # Later: what is raised inside of this call would be dropped as well.
+        # Later, since an exception inside of this call would be dropped as well.
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
 
     sys.unraisablehook = unraisable

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from icesql.engine.result_schema import ResultType
 
 _SINGLE: Final = struct.Struct("<f")
-# Nine digits tell any two floats apart.
+# Nine digits distinguish any two floats.
 _DIGITS: Final = range(1, 10)
 
 
@@ -60,7 +60,7 @@ def _converter(declared: ResultType) -> Callable[[Any], Any] | None:
                 }
             )
         case _:
-            # Which member of a union a value is of is not known any more.
+            # The member of the union that a value came from is no longer known.
             if any(child.kind == "double" or child.is_nested for _, child in declared.children):
                 return None
             return lambda value: _shortest(value) if isinstance(value, float) else value

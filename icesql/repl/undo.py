@@ -1,4 +1,4 @@
-"""``icesql undo TABLE`` and ``\\undo TABLE``: one commit back, after a look at what that takes."""
+"""``icesql undo TABLE`` and ``\\undo TABLE``: show the last commit's changes, and undo it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def undo(
     head: int | None = None,
     agreed: bool = False,
 ) -> bool:
-    """Set a branch, main without one, to the parent of its head; False where nobody agreed.
+    """Set a branch, main without one, to the parent of its head; False if the user declines.
 
-    ``say`` gets what is taken back, line by line. ``head`` is the snapshot that is wanted to be
-    taken back, None for any. ``agreed``: do not ask. Raises CommitConflictError where the branch
-    is at another snapshot than ``head``, or than the one that was shown; ProgrammingError where
-    nobody can be asked, and what CALL raises.
+    ``say`` is called with each line about the changes that are undone. ``head`` is the snapshot to
+    undo, None for any. With ``agreed`` no confirmation is needed. Raises CommitConflictError if the
+    branch is at another snapshot than ``head``, or than the one that was shown; ProgrammingError if
+    there is no terminal for the confirmation, and what CALL raises.
     """
     from msgspec.structs import replace
 

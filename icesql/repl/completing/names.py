@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Known(Struct, frozen=True):
-    """A name or value with what is worth knowing of it."""
+    """A name or value, and the description beside it."""
 
     text: str
     about: str = ""
@@ -37,16 +37,16 @@ class Source(Protocol):
         """Branches and tags of a table, then its snapshots, newest first."""
 
     def times(self, table: str) -> list[Known]:
-        """When the snapshots of a table were committed, newest first."""
+        """The commit times of the snapshots of a table, newest first."""
 
     def values(self, table: str, column: str) -> list[Known]:
-        """Values of a column that the metadata knows: of an identity partition."""
+        """Values of a column that are in metadata: those of an identity partition."""
 
     def functions(self) -> list[Known]:
         """Functions and their arguments."""
 
     def settings(self) -> list[Known]:
-        """Settings and what they are for."""
+        """Settings and their purposes."""
 
     def procedures(self) -> list[Known]:
         """Procedures that CALL runs, their parameters and what they do."""
@@ -55,7 +55,7 @@ class Source(Protocol):
         """Names of the namespaces."""
 
     def paths(self, beginning: str) -> list[str]:
-        """Files and folders that begin so."""
+        """Files and folders whose paths begin with ``beginning``."""
 
 
 class _Lookup:
@@ -75,16 +75,16 @@ class _Lookup:
 
 
 class Names:
-    """Names asked for once and kept until ``forget``; a catalog that fails offers none.
+    """Names fetched once and kept until ``forget``; a catalog that fails offers none.
 
-    One that does not answer within ``patience`` seconds offers none for now: what it says later
-    is there the next time. No second question is asked while one is open.
+    A catalog that does not respond within ``patience`` seconds offers none for now: a later
+    response is used the next time. No second request is sent while one is pending.
     """
 
     def __init__(self, source: Source, patience: float = 1.0) -> None:
         self._source, self._patience = source, patience
         self._lookups: dict[tuple[str, ...], _Lookup] = {}
-        # How often it was not waited for an answer any longer.
+        # How often ``patience`` ran out before a response.
         self.given_up = 0
 
     def tables(self, catalog: str | None = None) -> list[str]:
@@ -143,9 +143,9 @@ class Names:
         return lookup.found
 
     def forget(self) -> None:
-        """Ask again next time: a statement may have changed what there is.
+        """Fetch the names again next time, since a statement may have changed them.
 
-        What has not been answered yet is not asked for twice.
+        A pending request is kept.
         """
         self._lookups = {
             key: lookup

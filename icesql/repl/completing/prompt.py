@@ -1,4 +1,4 @@
-"""``suggestions`` for prompt-toolkit: asked for in a thread that nothing waits for."""
+"""``suggestions`` for prompt-toolkit, computed in a thread that nothing waits for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST_WAIT: Final = 60.0
 class SqlCompleter(Completer):
     """Completions at the cursor, best first; the text behind the cursor counts as well.
 
-    ``is_asking`` says that somebody waits and nothing has come yet.
+    ``is_asking`` is true while completions are awaited and none has arrived.
     """
 
     def __init__(self, names: Names) -> None:
@@ -43,9 +43,9 @@ class SqlCompleter(Completer):
     async def get_completions_async(
         self, document: Document, event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """The same. A catalog that is slow is waited for until the text changes.
+        """The same, waiting for a slow catalog until the text changes.
 
-        The thread is none of the event loop's, which would wait for it when the prompt ends.
+        The thread is not one of the event loop's, which would wait for it when the prompt ends.
         """
         began = time.monotonic()
         shown: set[str] = set()
@@ -64,7 +64,7 @@ class SqlCompleter(Completer):
                         shown.add(each.text)
                         yield each
                 if self._names.given_up == given_up:
-                    break  # that is all; else an answer may have come meanwhile
+                    break  # complete; otherwise a response may have arrived meanwhile
         finally:
             self._show(False)
 

@@ -25,7 +25,7 @@ _TABLES: Final = {
     "spark": "spark", "databricks": "spark", "hive": "spark", "trino": "trino",
     "presto": "trino", "athena": "trino", "snowflake": "snowflake",
 }  # fmt: skip
-# What DuckDB's parser knows and its catalog does not.
+# Functions that DuckDB's parser knows and its catalog does not.
 _BY_PARSER: Final = {
     "coalesce": "(value, …)", "row_number": "() OVER (…)", "rank": "() OVER (…)",
     "dense_rank": "() OVER (…)", "percent_rank": "() OVER (…)", "cume_dist": "() OVER (…)",
@@ -72,7 +72,7 @@ class ConnectionSource:
     """See ``Source``. Nothing here reads a data file."""
 
     def __init__(self, connection: Connection, dialect: str = "", *, files: bool = False) -> None:
-        """``files`` lets it name files of this machine, which a restricted shell may not."""
+        """``files`` allows it to list local files, which a restricted shell may not."""
         self._connection, self._dialect, self._files = connection, dialect, files
 
     def tables(self, catalog: str | None = None) -> list[str]:
@@ -122,7 +122,7 @@ class ConnectionSource:
                 break
         else:
             return []
-        # The partitions table calls the field as the column where nobody named it otherwise.
+        # The partitions table names the field like the column unless it was given another name.
         rows = self._rows(
             f"SELECT DISTINCT partition.{column} FROM {table}.partitions "
             f"ORDER BY 1 LIMIT {_MOST_VALUES}"
@@ -155,7 +155,7 @@ class ConnectionSource:
         return [str(row[0]) for row in self._rows("SHOW NAMESPACES")]
 
     def paths(self, beginning: str) -> list[str]:
-        """See ``Source``; folders end with a slash, files that are hidden are not told."""
+        """See ``Source``; folders end with a slash, hidden files are left out."""
         if not self._files:
             return []
         folder, name = os.path.split(beginning)
@@ -173,7 +173,7 @@ class ConnectionSource:
         return sorted(found, key=lambda each: each.committed_at, reverse=True)[:_MOST_SNAPSHOTS]
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
-        # As a script: an empty list is no reason to warn at the prompt.
+        # As a script, so that an empty list causes no warning at the prompt.
         with next(self._connection.execute_script(sql)) as cursor:
             return cursor.fetchall()
 

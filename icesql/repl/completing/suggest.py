@@ -73,7 +73,7 @@ _METADATA_TABLES: Final = (
 
 
 class Suggestion(Struct, frozen=True):
-    """One completion: ``text`` replaces ``word_at`` the cursor; ``about`` stands beside it.
+    """One completion: ``text`` replaces ``word_at`` the cursor; ``about`` is shown beside it.
 
     ``kind`` is table, catalog, column, keyword, command, version, time, value, function or
     setting.
@@ -125,7 +125,7 @@ def suggestions(before: str, names: Names, after: str = "") -> list[Suggestion]:
     else:
         words, may_be_name = completions(this)
         named = may_be_name or not words
-        # Text that the grammar cannot follow still gets help: every keyword and column.
+        # Text that the grammar cannot parse still gets suggestions: all keywords and columns.
         columns = _column_suggestions(this, word, rest, names) if named else ()
         offered = [*columns, *(Suggestion(each, "keyword") for each in words or keywords())]
         if named and word and "." not in word:
@@ -136,7 +136,7 @@ def suggestions(before: str, names: Names, after: str = "") -> list[Suggestion]:
 def _values_of(head: str, rest: str, names: Names | None) -> list[Suggestion] | None:
     """Suggestions of values: versions, times, partition values, settings; None elsewhere.
 
-    Without ``names`` an empty list says that one does.
+    Without ``names`` the list is empty where there would be suggestions.
     """
     for pattern in (_VERSION, _STATES, _CHANGES):
         if found := pattern.search(head):
@@ -181,7 +181,7 @@ def _parameters(procedure: str, names: Names) -> Iterator[Suggestion]:
 
 
 def _table_suggestions(word: str, names: Names) -> list[Suggestion]:
-    """Tables of the connection's catalog; others by name, and their tables behind it."""
+    """Tables of the connection's catalog; other catalogs by name, with their tables after a dot."""
     tables = names.tables()
     offered = [Suggestion(name, "table") for name in tables]
     first, dot, _ = word.partition(".")
@@ -200,7 +200,7 @@ def _table_suggestions(word: str, names: Names) -> list[Suggestion]:
 
 
 def _tables(text: str) -> Iterator[tuple[str, str]]:
-    """Tables that a statement names, and what it calls them."""
+    """Tables that a statement names, and their aliases."""
     for table, alias in _TABLES_NAMED.findall(text):
         yield table, alias or table.rpartition(".")[2]
 
@@ -241,7 +241,7 @@ def _matching(word: str, offered: Iterable[Suggestion]) -> list[Suggestion]:
     starts, holds = [], []
     seen = set()
     for suggestion in offered:
-        # A name that would steer the terminal is not put on it.
+        # A name with control characters is not shown.
         if suggestion.text in seen or not suggestion.text.isprintable():
             continue
         seen.add(suggestion.text)

@@ -48,14 +48,14 @@ def history_graph(
     """Lines of the graph, newest first.
 
     ``●`` is a head of a branch, ``○`` another snapshot that a branch or tag still reaches, ``✗``
-    one that none does: it was rolled back, staged, or its branch dropped. Refs stand behind their
-    snapshot, on a line of their own where ``width`` cells have no room. ``live`` are the snapshots
-    that refs reach, found from ``commits`` if None.
+    one that no ref reaches: it was rolled back, staged, or its branch dropped. Refs follow their
+    snapshot, on a separate line if ``width`` cells are too few. ``live`` are the snapshots that
+    refs reach, found from ``commits`` if None.
     """
     by_id = {each.snapshot_id: each for each in commits}
     reached = _reached(by_id, refs) if live is None else live
     heads = {each.snapshot_id for each in refs if not each.is_tag}
-    # Clocks of writers differ: a child comes before its parent whatever its time says.
+    # Clocks of writers differ: a child comes before its parent whatever their times.
     ordered = _children_first(commits, by_id)
     texts = {each.snapshot_id: _words(each, now) for each in ordered}
     pad = [max((len(row[i]) for row in texts.values()), default=0) for i in range(5)]
@@ -85,7 +85,7 @@ def history_graph(
 def _lanes(
     ordered: Sequence[Commit], by_id: Mapping[int, Commit], refs: Sequence[Ref]
 ) -> Iterator[tuple[str, str]]:
-    """The columns beside each snapshot, and those on to the next one.
+    """The columns beside each snapshot, and those between it and the next one.
 
     main is in the first one. A column holds the snapshot that its line leads to.
     """
@@ -159,7 +159,7 @@ def _words(commit: Commit, now: datetime) -> tuple[str, str, str, str, str]:
 
 
 def age(since: timedelta) -> str:
-    """How long ago, in its largest unit: ``3 d``, ``5 min``; a time to come has a minus."""
+    """An age in its largest unit: ``3 d``, ``5 min``; a time in the future has a minus."""
     seconds = int(since.total_seconds())
     sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
     for size, unit in _AGES:
@@ -179,7 +179,7 @@ def _reached(by_id: Mapping[int, Commit], refs: Sequence[Ref]) -> frozenset[int]
 
 
 def _children_first(commits: Sequence[Commit], by_id: Mapping[int, Commit]) -> list[Commit]:
-    """Newest first, no snapshot before one that was made of it."""
+    """Newest first, no snapshot before its child."""
     waiting = dict.fromkeys(by_id, 0)
     for each in by_id.values():
         if each.parent_id in waiting:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def snapshots_of(connection: Connection, table: str) -> list[Commit]:
     """The snapshots of a table, oldest first. Raises what SHOW SNAPSHOTS raises.
 
-    A query over them would start an engine, which costs far more than to read them all.
+    A query over them would start an engine, which costs far more than reading them all.
     """
     with connection.cursor() as cursor:
         rows = cursor.execute(f"SHOW SNAPSHOTS EXTENDED FROM {table}").fetchall()
@@ -67,11 +67,12 @@ _PATIENCE_SECONDS: Final = 2.0
 
 
 def travel(shell: Shell, argument: str | None) -> None:
-    """A quoted text, one that begins with a digit and one that says a time is a time.
+    r"""Run ``\at`` with a time, a number of commits, or a ref.
 
-    ``-2`` is each table's second commit before its current one; any other text is a ref.
+    A quoted text, one that begins with a digit and one that names a time is a time. ``-2`` is
+    each table's second commit before its current one; any other text is a ref.
 
-    Raises ProgrammingError for a ref that no table has, as far as the catalog says in a moment.
+    Raises ProgrammingError for a ref that no table has, as far as a short search shows.
     """
     if argument is None:
         at = shell.travels_to() or "off: tables are read as they are"
@@ -84,7 +85,7 @@ def travel(shell: Shell, argument: str | None) -> None:
     says_time = (says_time or is_time(text)) and not is_back(text)
     unset = ["snapshot_time", "snapshot_ref"]
     if argument.lower() != "off":
-        # A snapshot id is as good as a ref.
+        # A snapshot id is used like a ref.
         if says_time and not (text.isdecimal() and len(text) > 8):
             connection.execute(f"SET SNAPSHOT TIME = '{_quoted(text)}'")
             unset = ["snapshot_ref"]
@@ -127,7 +128,7 @@ def _checked(connection: Connection, wanted: str, recent: Sequence[str]) -> str:
 
 
 class _Search:
-    """Tables are asked in a thread, those that were read last first, until one has the ref."""
+    """Looks for a ref in tables, in a thread, the last read tables first, until one has it."""
 
     def __init__(self, connection: Connection, wanted: str, recent: Sequence[str]) -> None:
         self.found = self.last = ""

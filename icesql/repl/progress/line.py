@@ -15,7 +15,7 @@ from icesql.repl.render import seconds_text
 from icesql.repl.terminal import spelled_out, styled
 from icesql.scan.report_text import bytes_text
 
-# The message for a statement that was stopped: how far it was, and what remains of it.
+# The message for a stopped statement: its progress, and its remaining effects.
 
 _CHANGES: Final = frozenset(
     {"INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "REPLACE", "ALTER", "DROP", "TRUNCATE"}
@@ -34,7 +34,7 @@ def stopped_text(
     if progress.done:
         cause += f" after {progress.done}"
     if progress.committing:
-        # The statement was done, or the answer to its commit was on its way.
+        # The statement had ended, or the response to its commit was pending.
         return f"{cause}; it may be committed: look at the snapshots before you run it again"
     if not (progress.wrote or _changes(script, number, dialect)):
         return cause
@@ -61,9 +61,9 @@ _CLEAR: Final = "\r\x1b[2K"
 
 
 class ProgressLine:
-    """A progress callback that draws over its own line; ``clear`` takes the line away.
+    """A progress callback that draws over its own line; ``clear`` erases the line.
 
-    Whoever fetches rows, draws them and reports progress may be several threads.
+    Rows may be fetched, drawn and reported in different threads.
     """
 
     def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
@@ -73,7 +73,7 @@ class ProgressLine:
         self.begin()
 
     def begin(self) -> None:
-        """A statement begins: forget the one before."""
+        """Reset the state for a new statement."""
         with self._lock:
             self._drawn, self._silent = False, False
             self._start = self._heard = self._clock()
@@ -81,12 +81,12 @@ class ProgressLine:
             self._began: dict[str, float] = {}  # when each stage came first
             self._seen: dict[str, Progress] = {}
             self._last: Progress | None = None
-            # What was done when the last progress came, as words; "" before the first.
+            # The text of the last progress; "" before the first.
             self.done = ""
 
     @property
     def wrote(self) -> bool:
-        """Whether rows were written, and no part of the work may be done for good."""
+        """Whether rows were written, and no part of the work may be committed."""
         return _WRITING in self._seen and not any(
             each.startswith("rewriting") for each in self._seen
         )
@@ -114,7 +114,7 @@ class ProgressLine:
             self._draw(progress_text(progress, seconds), now)
 
     def tick(self) -> None:
-        """Show how long a catalog, say, has not answered, once that is long."""
+        """Show how long there was no progress, such as from a catalog, once that is long."""
         with self._lock:
             now = self._clock()
             silence = now - self._heard
@@ -138,14 +138,14 @@ class ProgressLine:
         if self._silent or now < self._next:
             return
         self._next = now + _BETWEEN_SECONDS
-        # A line that wraps could not be taken away.
+        # A line that wraps could not be erased.
         text = shortened(spelled_out(text), max(get_terminal_size().columns - 1, 1))
         styled(self._out)(_CLEAR + text)
         self._out.flush()
         self._drawn = True
 
     def clear(self) -> None:
-        """Erase the line, so that what follows starts at the margin."""
+        """Erase the line, so that the next output starts at the margin."""
         with self._lock:
             self._take_away()
 
@@ -170,8 +170,8 @@ class ProgressLine:
 def progress_text(progress: Progress, seconds: float = 0.0, *, ended: bool = False) -> str:
     """The words of the line: ``reading 3/10 · 12 MB of 40 MB · 6 MB/s · 5 s left``.
 
-    ``seconds`` is how long the stage runs already; rate and time left are told after one, but not
-    of a stage that has ended.
+    ``seconds`` is how long the stage has run; rate and time left are shown after one second, but
+    not for a stage that has ended.
     """
     if progress.stage == "running":  # what is counted are bytes alone
         parts = [f"running {seconds_text(seconds)}"]
