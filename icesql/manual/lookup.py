@@ -20,11 +20,11 @@ from icesql.manual.chapters import (
 
 _EVERYTHING: Final = "all"
 _MOST_OTHERS: Final = 8
-# Of a word that is in a title, in the title of the chapter, and in the text (so many times).
+# Scores of a word in a title, in the title of the chapter, and in the text (per occurrence).
 _IN_TITLE, _IN_CHAPTER, _MOST_IN_TEXT = 12, 4, 4
 _OF_A_LIST: Final = 8
 _SHORT: Final = 3
-# Words of a question that say nothing about what is asked for.
+# Words of a question that do not describe its topic.
 _EMPTY: Final = frozenset(
     {"a", "an", "and", "are", "can", "do", "does", "for", "from", "how", "i", "in", "is", "it",
      "my", "of", "on", "or", "the", "to", "what", "which", "why", "with"}
@@ -34,7 +34,7 @@ _EMPTY: Final = frozenset(
 def manual(words: str) -> str:
     """The chapter or section of that name, else the best section for the words and others beside.
 
-    Nothing gives the index, ``all`` every chapter. Raises ProgrammingError where nothing is found.
+    No words give the index, ``all`` every chapter. Raises ProgrammingError if nothing is found.
     """
     wanted = " ".join(words.replace("`", "").split()).removesuffix(".md")
     name = wanted.lower()
@@ -74,14 +74,14 @@ def _entries(name: str) -> Iterator[str]:
 
 
 class _Word(Struct, frozen=True):
-    """A word as it was asked for (or more than one of it), and the beginning of its other forms."""
+    """A word as typed, or its plural, and the stem of its other forms."""
 
     whole: re.Pattern[str]
     beginning: re.Pattern[str]
 
 
 def search(words: str) -> list[Section]:
-    """The sections that hold the words, best first; where none holds all, those with the most."""
+    """The sections with all the words, best first; if there is none, those with the most."""
     wanted = re.findall(r"[\w$@.%-]+", words.lower())
     stems = [_word(each) for each in wanted if each not in _EMPTY] or [*map(_word, wanted)]
     scores = [(_score(each, stems, words), each) for each in sections()]
@@ -96,13 +96,13 @@ def _word(text: str) -> _Word:
     whole, stem = re.escape(text), re.escape(_stem(text))
     before = r"(?<![^\W_])"
     pattern = re.compile(rf"{before}{whole}s?(?![^\W_])", re.IGNORECASE)
-    # Too many words begin with two or three letters that are a word themselves.
+    # Too many words begin with the letters of a word of two or three letters.
     short = len(text) <= _SHORT
     return _Word(pattern, pattern if short else re.compile(before + stem, re.IGNORECASE))
 
 
 def _score(section: Section, words: list[_Word], phrase: str) -> tuple[int, float]:
-    """How many of the words it holds, and how well it answers them."""
+    """The number of the words that it holds, and its score."""
     count, score = 0, 0.0
     for word in words:
         in_text = len(word.beginning.findall(section.text))
@@ -115,8 +115,8 @@ def _score(section: Section, words: list[_Word], phrase: str) -> tuple[int, floa
         score += _IN_CHAPTER * in_chapter + min(in_text, _MOST_IN_TEXT)
     if len(words) > 1 and _spaced(phrase) in _spaced(section.text):
         score += _IN_TITLE
-    # A long section holds any word: of two with the same words the short one is about them. A list
-    # answers who asks for a name.
+    # A long section holds any word: of two with the same words the short one is about them. The
+    # lists of the reference are for look-ups of one name.
     score -= len(section.text) / 2_000 + _OF_A_LIST * (section.topic in reference_topics())
     return count, score
 
@@ -126,7 +126,7 @@ def _spaced(text: str) -> str:
 
 
 def _stem(word: str) -> str:
-    """The beginning that a word has in common with its other forms."""
+    """The stem that a word shares with its other forms."""
     for ending in ("ies", "ing", "ed", "es", "s", "y"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word.removesuffix(ending)
@@ -134,7 +134,7 @@ def _stem(word: str) -> str:
 
 
 def _with_subsections(section: Section) -> str:
-    """Its text; that of a heading with smaller ones below it goes on to the next of its size."""
+    """Its text with its subsections, up to the next heading of its level."""
     if section.level == 1:
         return section.text
     all_of_them = sections()
@@ -160,7 +160,7 @@ def _others(words: str, found: list[Section]) -> str:
 
 
 def _typed(title: str) -> str:
-    """A title as one types it: names of classes keep their capitals, a shell sees no quotes."""
+    """A title as typed: names of classes keep their capitals, quotes are left out for the shell."""
     return title if " " not in title else title.lower().replace("'", "").replace("`", "")
 
 

@@ -14,7 +14,7 @@ _GAP: Final = 2
 
 
 def laid_out(markdown: str, width: int, *, colour: bool) -> list[str]:
-    """The lines, none longer than ``width`` but where code or a word is; colours if wanted."""
+    """The lines, none longer than ``width`` except for code and long words; colours if wanted."""
     width = max(min(width, _WIDEST), 30)
     page = _Page(width, colour)
     for kind, lines in _blocks(markdown.splitlines()):
@@ -112,7 +112,7 @@ class _Page:
                     self._wrapped(f"{title}: {cell}" if len(head) > 2 else cell, " " * 6, " " * 6)
 
     def _wrapped(self, text: str, first: str, others: str) -> None:
-        """One paragraph; what stands in backquotes is never broken."""
+        """Add one paragraph; text in backquotes is never broken."""
         held: list[str] = []
 
         def hold(found: re.Match[str]) -> str:
@@ -153,7 +153,7 @@ def _plain(text: str) -> str:
 
 
 def _link(text: str, target: str) -> str:
-    """A chapter is named by how to read it, a page of the web by its address."""
+    """A link: the help command for a chapter, the URL for a page of the web."""
     if target.startswith("http"):
         return f"{text} ({target})" if text not in target else target
     text, topic = text.replace("`", ""), target.partition("#")[0].rpartition("/")[2]
