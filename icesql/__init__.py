@@ -99,7 +99,7 @@ _MODULES: Final = ("config", "context", "dbapi", "engine", "errors", "interval",
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Import a public name when it is first asked for: `icesql --help` needs none of them."""
+        """Import a public name on first use: `icesql --help` needs none of them."""
         if name in __all__:
             module = import_module(f"{__name__}.{_HOMES.get(name, 'errors')}")
             value = globals()[name] = getattr(module, name)

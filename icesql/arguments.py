@@ -10,20 +10,20 @@ from typing import Any, Final, NoReturn
 
 from icesql.errors import similar_names
 
-# What ``repl.results`` writes; the last two are for files.
+# The formats that ``repl.results`` writes; the last two are for files.
 FORMATS: Final = (
     "table", "csv", "tsv", "json", "jsonl", "markdown", "html", "expanded", "parquet", "arrow",
 )  # fmt: skip
 
-# Of the doctor's findings, the heaviest first.
+# The severities of the doctor's findings, the worst first.
 WEIGHTS: Final = ("high", "medium", "low")
 
 
 class Command:
-    """A word behind ``icesql``: what it does, what it takes, and its examples.
+    """A subcommand of ``icesql``: its purpose, its arguments, and its examples.
 
-    ``takes`` is shown in its usage, ``most`` the number of words that it takes, None for any. A
-    plain class: NamedTuple takes a millisecond of each start, and a dataclass more.
+    ``takes`` is shown in its usage; ``most`` is the greatest number of words, None for any. A plain
+    class: NamedTuple costs a millisecond of each start, and a dataclass more.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ SHELLS: Final = ("bash", "zsh", "fish")
 _EVERY: Final = frozenset(COMMANDS)
 _RUN: Final = frozenset({"query", "shell"})
 _CONNECT: Final = _RUN | {"doctor", "maintain", "config", "mcp", "copy", "restore", "undo"}
-# Options that may stand before another word without taking it.
+# Options without a value: they do not take the word that follows.
 _SWITCHES: Final = frozenset(
     {"--overwrite", "--verbose", "--continue-on-error", "--no-ping", "--debug", "--service",
      "--all", "--dry-run", "--no-tables-by-path", "--no-files", "--verify", "--read-only",
@@ -201,7 +201,7 @@ _EXAMPLES: Final = (
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Made for each argument, also when no help is shown, so it need not ask for the width."""
+    """Given a width: argparse makes one per argument, and would import ``shutil`` for each."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_width() - 2)
@@ -222,7 +222,7 @@ def _width() -> int:
 def read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options of a command line; None is that of the process. Exits for help and misuse.
 
-    ``command`` is one of ``COMMANDS``, or None; ``words`` are what stands behind it.
+    ``command`` is one of ``COMMANDS``, or None; ``words`` are the positional arguments after it.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     place = _place_of_command(given)
@@ -263,7 +263,7 @@ def _refuse(parser: argparse.ArgumentParser, word: str) -> NoReturn:
 
 
 def _check_words(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """How many words a command takes, and which."""
+    """Check the number of a command's words, and their values."""
     command, words = options.command, options.words
     most = COMMANDS[command].most
     if most is not None and len(words) > most:
@@ -283,7 +283,7 @@ def _check_words(parser: argparse.ArgumentParser, options: argparse.Namespace) -
 
 
 def _copy_words(parser: argparse.ArgumentParser, command: str, words: list[str]) -> list[str]:
-    """The words behind copy (table, location, snapshot) and restore (location, table)."""
+    """The arguments of copy (table, location, snapshot) and restore (location, table)."""
     linking = "to" if command == "copy" else "as"
     found = [*words[:1], *words[2 if words[1:2] and words[1].lower() == linking else 1 :]]
     since = command == "copy" and len(found) == 4 and found[2].lower() == "since"
@@ -296,7 +296,7 @@ def _copy_words(parser: argparse.ArgumentParser, command: str, words: list[str])
 
 
 def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """Options that go with one another, or with one of the commands alone."""
+    """Check options that require one another, or that only one command takes."""
     command = options.command
     if command not in (None, "query") and (options.statements or options.file):
         parser.error(f"{command} takes neither -c nor -f")
@@ -327,7 +327,7 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
 
 
 class _Group:
-    """A group of options, of which help shows those that the command goes by."""
+    """A group of options; help shows those that the command uses."""
 
     def __init__(self, parser: Any, command: str | None) -> None:
         self._parser, self._command = parser, command
@@ -335,15 +335,15 @@ class _Group:
     def add(
         self, *names: str, of: frozenset[str] | set[str] = _EVERY, help: str, **given: Any
     ) -> None:
-        """Add an option that the commands ``of`` go by; every command takes it."""
+        """Add an option that the commands ``of`` use; every command accepts it."""
         shown = self._command is None or self._command in of
         self._parser.add_argument(*names, help=help if shown else argparse.SUPPRESS, **given)
 
 
 def make_parser(command: str | None) -> argparse.ArgumentParser:
-    """The parser of a command, whose name is not among what it reads; None is icesql's own.
+    """The parser of a command, for arguments without its name; None is icesql's own.
 
-    Each takes every option. Its help shows those that the command goes by.
+    Each accepts every option. Its help shows those that the command uses.
     """
     own = None if command is None else COMMANDS[command]
     usage = "icesql [COMMAND] [options]"
@@ -533,7 +533,7 @@ def _add_ways(how: _Group) -> None:
 
 
 def _add_access(parser: argparse.ArgumentParser, command: str | None) -> None:
-    """The arguments of ``connect`` that say what the SQL may do."""
+    """Add the arguments of ``connect`` that restrict SQL."""
     group = parser.add_argument_group("restrictions for untrusted SQL")
     access, of = _Group(group, command), _RUN | {"config"}
     access.add(

@@ -3,7 +3,7 @@
 Results go to standard output, everything else (notes, timing, errors) to standard error.
 Exit codes: 0 all right, 1 a statement failed, 2 the command line is wrong, 3 maintenance was ended
 by its budget, 130 interrupted.
-Start-up is a feature: what a run does not need is not imported.
+Start-up is a feature: modules that a run does not need are not imported.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 code = end.code if isinstance(end.code, int) else USAGE
             Output(sys.stdout).flush()
         except BrokenPipeError:
-            _abandon_output()  # the reader (`| head`) has what it wanted
+            _abandon_output()  # the reader (`| head`) has closed the pipe
             return OK
         except (OperationalError, OSError) as error:  # the help, or the end of a result
             say(f"error: {error if isinstance(error, Error) else cannot_write(error)}")
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fill_closed_streams() -> None:
-    """Open the null device for closed standard streams, before another file gets their numbers."""
+    """Open the null device for closed standard streams, before other files get their numbers."""
     if sys.stdin is None or sys.stdout is None or sys.stderr is None:
         while (number := os.open(os.devnull, os.O_RDWR)) < 3:
             pass
@@ -83,7 +83,7 @@ def _fill_closed_streams() -> None:
 
 
 def _abandon_output() -> None:
-    """Send to the null device what Python tries to flush again at exit after a failed write."""
+    """Redirect output to the null device: Python flushes it again at exit after a failed write."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -92,7 +92,7 @@ def _abandon_output() -> None:
 
 
 def _say_error(options: argparse.Namespace, error: BaseException, place: str = "") -> None:
-    """An error on standard error: a line of text, or of JSON with ``--format json``."""
+    """Print an error on standard error: a line of text, or of JSON with ``--format json``."""
     own = isinstance(error, Error) and not isinstance(error, InternalError)
     text = f"{error}" if own else f"{type(error).__name__}: {error}"
     if options.format != "json":
@@ -155,12 +155,12 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_on_connection(script: str | None, options: argparse.Namespace) -> int:
-    """Run a script, or the shell; whatever ends it, nothing is committed by that."""
+    """Run a script, or the shell; however it ends, the end commits nothing."""
     from icesql.repl.signals import raise_swallowed, unwind_on_signals
 
     raise_swallowed()
     if script is None or re.search(r"\b(BEGIN|START)\b", script, re.IGNORECASE):
-        unwind_on_signals()  # others have no transaction
+        unwind_on_signals()  # other scripts have no transaction
     connection = _connect(options)
     try:
         if script is not None:
@@ -187,7 +187,7 @@ def _run_on_connection(script: str | None, options: argparse.Namespace) -> int:
 
 
 def _rolled_back(connection: Connection) -> bool:
-    """Roll back a transaction that nobody has ended; says so, and is true, if it had changes."""
+    """Roll back an open transaction; if it had changes, print a note and return True."""
     transaction = connection._session.state.transaction
     is_lost = transaction is not None and transaction.has_changes
     connection.rollback()
@@ -197,12 +197,12 @@ def _rolled_back(connection: Connection) -> bool:
 
 
 def _word(options: argparse.Namespace) -> str | None:
-    """The word behind a command that takes one at most."""
+    """The word after a command that takes one at most."""
     return options.words[0] if options.words else None
 
 
 def _help(options: argparse.Namespace) -> int:
-    """Show what the manual says: laid out on a terminal, as Markdown elsewhere."""
+    """Show a text of the manual: laid out on a terminal, as Markdown elsewhere."""
     from icesql.manual.lookup import manual
 
     text, out = manual(" ".join(options.words)), Output(sys.stdout)
@@ -295,7 +295,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _whole_catalog(connection: Connection) -> CatalogDiagnosis:
-    """The round over all tables, with a line on a terminal that says how far it is."""
+    """The diagnosis of all tables, with a progress line on a terminal."""
     if not draws_lines(sys.stderr):
         return connection.doctor()
     from icesql.repl.progress.line import ProgressLine
@@ -311,7 +311,7 @@ def _whole_catalog(connection: Connection) -> CatalogDiagnosis:
 
 
 def _relocation(options: argparse.Namespace) -> str | None:
-    """The CALL that a command stands for which takes a table to another place."""
+    """The CALL statement of the commands copy and restore; None for other commands."""
     if options.command not in ("copy", "restore"):
         return None
     names = ("table", "location", "since") if options.command == "copy" else ("location", "table")
@@ -319,7 +319,7 @@ def _relocation(options: argparse.Namespace) -> str | None:
     given = [f"{name} => '{text}'" for name, text in zip(names, texts, strict=False)]
     if options.verify:
         given.append("verify => true")
-    options.dialect = None  # what is in quotes is in the quotes of the default one
+    options.dialect = None  # the texts are quoted as in the default dialect
     return f"CALL system.{options.command}_table({', '.join(given)})"
 
 
@@ -378,7 +378,7 @@ def _undo(options: argparse.Namespace) -> int:
 
 
 def _mcp(options: argparse.Namespace) -> int:
-    """Serve agents, with the strict choice wherever the command line leaves one."""
+    """Serve agents, with the strict value of each option that the command line does not set."""
     try:
         from icesql.mcp.server import serve
     except ImportError as error:
@@ -395,7 +395,7 @@ def _mcp(options: argparse.Namespace) -> int:
 
 
 def _add_config(options: argparse.Namespace) -> None:
-    """Fill in what the configuration file says and the command line does not."""
+    """Set options that the configuration file has and the command line does not."""
     from icesql.config import config_path
 
     options.shell = None
@@ -478,7 +478,7 @@ def _connect(options: argparse.Namespace) -> Connection:
     unknown = unknown_variables(os.environ)
     for each in unknown:
         say(f"warning: {each}")
-    if unknown:  # connect would say it again, with a line of this file
+    if unknown:  # connect would warn again, with a line of this file
         import warnings
 
         warnings.simplefilter("ignore", icesql.Warning)
@@ -549,7 +549,7 @@ def _run_each(
     for number, text in enumerate(split_statements(script, dialect=options.dialect), 1):
         start = script.index(text, position)
         position = start + len(text)
-        # Where it stands in the script, so that errors tell its lines and columns.
+        # At its position in the script, so that errors show lines and columns of the script.
         first = script.count("\n", 0, start)
         placed = "\n" * first + " " * (start - script.rfind("\n", 0, start) - 1) + text
         try:

@@ -1,4 +1,4 @@
-"""Settings: what a user may choose, from arguments, environment and SET."""
+"""Settings: values that a user may choose, from arguments, environment and SET."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from icesql.errors import ProgrammingError, similar_names
 
 _PREFIX: Final = "ICESQL_"
-# Settings by names that they have elsewhere, Spark's among them.
+# Settings by their names in other systems, such as Spark.
 _OTHER_NAMES: Final = {
     "time_zone": "timezone",
     "read_split_target_size": "split_target_size",
@@ -27,13 +27,13 @@ _OTHER_NAMES: Final = {
 _OTHER_VARIABLES: Final = frozenset(
     ("CONFIG", "TRACEBACK", "JVM_ARCHIVE", "CORPUS", "HISTORIES", "PREDICATES", "DAMAGES", "HALTS")
 )
-# What every pod is given beside a service that is called icesql.
+# The variables that Kubernetes sets in every pod near a service named icesql.
 _OF_KUBERNETES: Final = r"(?:\w{1,200}_)?(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\d+_\w+)?)"
 
-# Of ``conflict_retries``: more would only hide that two writers never agree.
+# The limit of ``conflict_retries``: more would only hide that two writers never agree.
 _MOST_RETRIES: Final = 100
 _GROUPS: Final = "sys/fs/cgroup"
-# Control groups of version 1 say "no limit" with a number of this size.
+# Control groups of version 1 express "no limit" by a number of this size.
 _UNLIMITED: Final = 1 << 60
 _UNKNOWN: Final = 4 << 30
 
@@ -103,7 +103,7 @@ def _time_zone(text: str) -> str:
 
 
 def _instant(text: str) -> str:
-    """A time with its zone as ISO has it; of other words for times only SQL makes one."""
+    """A time in ISO format with its zone, as UTC; only SQL accepts other forms."""
     text = str(text).strip()
     found = re.search(r"(?i)(?:UTC|Z)\Z", text)
     moment = datetime.fromisoformat(text[: found.start()].rstrip() if found else text)
@@ -114,8 +114,8 @@ def _instant(text: str) -> str:
 
 
 def default_temp_directory() -> str:
-    """Where queries spill unless a setting says otherwise; it need not be there."""
-    # What `tempfile.gettempdir` finds in all but odd cases, without its slow import.
+    """The default folder for spilled data; it need not exist."""
+    # As `tempfile.gettempdir` in all but odd cases, without its slow import.
     for name in ("TMPDIR", "TEMP", "TMP"):
         if folder := os.environ.get(name):
             return str(Path(folder) / "icesql")
@@ -127,7 +127,7 @@ def default_temp_directory() -> str:
 
 
 def config_path(environment: Mapping[str, str]) -> str:
-    """Where the file is, whether it exists or not; "" where none is wanted."""
+    """The path of the configuration file, whether it exists or not; "" if none is wanted."""
     if "ICESQL_CONFIG" in environment:
         return environment["ICESQL_CONFIG"]
     base = environment.get("XDG_CONFIG_HOME") or os.path.join(
@@ -146,9 +146,9 @@ def time_zone(name: str) -> tzinfo:
 
 
 def available_memory(root: str = "/") -> int:
-    """Bytes: those of the machine, or of the smallest control group that this process is in.
+    """Memory in bytes: that of the machine, or of the smallest control group of this process.
 
-    4 GiB where the system tells nothing. ``root`` is where the file system begins.
+    4 GiB if the system does not report it. ``root`` is the root of the file system.
     """
     try:
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -172,8 +172,8 @@ def _limits(root: str) -> list[int]:
             base, name = f"{_GROUPS}/memory", "memory.limit_in_bytes"
         else:
             continue
-        # Every group above limits, too. Where a container sees its own as the root, the path is
-        # one that it cannot see.
+        # Every parent group limits, too. A container that sees its own group as the root cannot see
+        # this path.
         parts = [each for each in group.split("/") if each not in ("", ".", "..")]
         for depth in range(len(parts) + 1):
             found += _limit(root, "/".join([base, *parts[:depth], name]))
@@ -195,11 +195,11 @@ def _text(root: str, path: str) -> str:
 class Settings(Struct, frozen=True):
     """One value per setting; ``SET name = value`` makes a changed copy. Sizes are bytes.
 
-    With ``caches`` off a statement begins with nothing that those before it kept: texts and what
-    they were bound to, plans, how files are read, tables in memory, footers, metadata,
-    manifests, deletes, tables that a catalog gave, and blocks on disk. A prepared statement stays,
-    as a text. What follows from a text, a type or a schema alone (patterns, decoders) is kept by
-    the process all the same, connections to servers too.
+    With ``caches`` off a statement uses nothing that earlier ones cached: bound texts, plans, how
+    files are read, tables in memory, footers, metadata, manifests, deletes, tables from a catalog,
+    and blocks on disk. A prepared statement stays, as a text. Values that depend on a text, a type
+    or a schema alone (patterns, decoders) are still kept by the process, and so are connections to
+    servers.
     """
 
     engine: str = "local"
@@ -236,7 +236,7 @@ class Settings(Struct, frozen=True):
 
     @property
     def snapshot_pinned(self) -> bool:
-        """Whether tables are read as they were where a query does not say otherwise."""
+        """Whether tables are read at a set time or ref unless a query names another one."""
         return self.snapshot_time is not None or self.snapshot_ref is not None
 
     @property
@@ -270,7 +270,7 @@ class Settings(Struct, frozen=True):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
-        """Defaults changed by ICESQL_<SETTING> variables; an empty one is as good as none.
+        """Defaults changed by ICESQL_<SETTING> variables; an empty variable counts as unset.
 
         Raises ProgrammingError that names the setting. ``unknown_variables`` has the others.
         """
@@ -298,10 +298,10 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
 
 
 def check_folder(setting: str, folder: str) -> None:
-    """Raise ProgrammingError for a folder to write to that SQL names and that cannot be one.
+    """Raise ProgrammingError for a folder named in SQL that cannot be written to.
 
-    It exists, or its parent does and it can be made there: SQL makes no chain of folders with the
-    rights of the process. The message is the same whatever the reason.
+    It must exist, or its parent must and allow to create it: SQL creates no chain of folders with
+    the rights of the process. The message is the same for all reasons.
     """
     try:
         there = os.path.isdir(folder)

@@ -1,6 +1,6 @@
-"""``icesql config``: what is in force, where each value is from, and which catalogs answer.
+"""``icesql config``: the values in force, the origin of each, and which catalogs respond.
 
-Secrets are masked by the rules of ``storage.credentials``, also in what a catalog says.
+Secrets are masked by the rules of ``storage.credentials``, also in messages of a catalog.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Given(Struct, frozen=True):
 
 
 class _Place(Struct, frozen=True):
-    """A catalog: what it is called here, its properties, and how it is opened."""
+    """A catalog: its name here, its properties, and how it is opened."""
 
     name: str
     properties: Mapping[str, Any]
@@ -57,7 +57,7 @@ class _Place(Struct, frozen=True):
 def config_report(
     given: Given, environment: Mapping[str, str], *, ping: bool
 ) -> tuple[list[Row], bool]:
-    """Rows of ``COLUMNS``, and whether every catalog that was asked has answered.
+    """Rows of ``COLUMNS``, and whether every pinged catalog has responded.
 
     Raises ProgrammingError for a setting that does not exist, CatalogError for a configuration
     file that cannot be read.
@@ -154,7 +154,7 @@ def _of_access(given: Mapping[str, Any]) -> Iterator[Row]:
     access = Access.of(**of_command(given))
     for name in Access.__struct_fields__:
         if name == "service":
-            continue  # it is told by what it sets
+            continue  # the limits that it sets are reported instead
         option = f"--{name.replace('_', '-')}"
         is_given = given.get(name) is not None
         origin = option if is_given else "--service" if given.get("service") else "default"
@@ -231,13 +231,13 @@ def _pings(places: list[_Place], seconds: float) -> list[tuple[str, bool]]:
     is_given = [(place, BackgroundCall(partial(_ping, place))) for place in places]
     answers = []
     for place, call in is_given:
-        # Each has a context of its own: one that is late ends no other.
+        # Each call has a context of its own, so that a late one does not end the others.
         query = QueryContext(deadline=end)
         try:
             answers.append((call.result(query), True))
         except QueryCancelledError:
             answers.append((f"no answer within {seconds:g} s", False))
-        except Exception as error:  # of any client: it is answers, whatever it is
+        except Exception as error:  # of any client: any error is a response
             text = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
             answers.append((redact(" ".join(text.split()), place.properties), False))
     return answers

@@ -19,12 +19,12 @@ from icesql.errors import OperationalError, QueryCancelledError, ScanLimitError
 T = TypeVar("T")
 
 _STEP_SECONDS: Final = 0.02
-# Calls that nobody waits for any more, in the whole process; more mean that something hangs.
+# The most abandoned calls of the process; more mean that something hangs.
 _MOST_ABANDONED: Final = 256
 _abandoned: Final[set[BackgroundCall[Any]]] = set()
 _lock: Final = threading.Lock()
 _running: Final = threading.local()
-# Of the tree of a text, by its words: numbers, names and signs (measured).
+# Bytes of a parse tree per word of its text: numbers, names and signs (measured).
 _WORD_BYTES: Final = 2_000
 _LONG_TEXT: Final = 20_000
 _reads: ContextVar[QueryContext | None] = ContextVar("icesql_reads", default=None)
@@ -33,8 +33,9 @@ _reads: ContextVar[QueryContext | None] = ContextVar("icesql_reads", default=Non
 class BackgroundCall(Generic[T]):
     """A call in its own thread, for blocking calls that cannot be cancelled: stores, catalogs.
 
-    Whoever waits may abandon it: its result is dropped then, and closed if it can be. The thread
-    is a daemon, so it keeps no process alive. Raises OperationalError when too many are abandoned.
+    The waiting thread may abandon it: then its result is dropped, and closed if it can be. The
+    thread is a daemon, so it keeps no process alive. Raises OperationalError when too many are
+    abandoned.
     """
 
     def __init__(self, function: Callable[[], T]) -> None:
@@ -103,7 +104,7 @@ class BackgroundCall(Generic[T]):
 
 
 def end_with_call(end: Callable[[], object] | None) -> None:
-    """Call ``end`` once nobody waits for the call that this thread runs, at once if so already."""
+    """Call ``end`` when the call that this thread runs is abandoned, at once if it already is."""
     call = getattr(_running, "call", None)
     if call is None:
         return
@@ -126,7 +127,7 @@ NOT_COMMITTED: Final = "not committed"
 class Progress(Struct, frozen=True):
     """How far a stage is; ``total`` is None and ``bytes_total`` 0 while unknown.
 
-    ``detail`` is what else there is to say, in words.
+    ``detail`` is further information, in words.
     """
 
     stage: str
@@ -138,12 +139,12 @@ class Progress(Struct, frozen=True):
 
 
 def reading_query() -> QueryContext | None:
-    """The statement whose text is read by this thread."""
+    """The statement whose text this thread parses, or None."""
     return _reads.get()
 
 
 def check_reading(words: int = 0) -> None:
-    """Look at the clock of the statement whose text is read; a text has so many ``words``.
+    """Check the deadline of the statement whose text is parsed; the text has ``words`` words.
 
     Raises QueryCancelledError, and ScanLimitError where the tree of the text would not fit.
     """
@@ -159,9 +160,9 @@ def check_reading(words: int = 0) -> None:
 
 
 def seconds_to_read(length: int) -> float | None:
-    """How many seconds are left to read a text of so many characters in.
+    """The seconds left to parse a text of ``length`` characters.
 
-    None without a limit, and for a short text, whose time nobody notices.
+    None without a limit, and for a short text, whose time does not matter.
     """
     query = _reads.get()
     if query is None or query.deadline is None or length < _LONG_TEXT:
@@ -172,9 +173,9 @@ def seconds_to_read(length: int) -> float | None:
 def read_in_time(function: Callable[[], T], length: int) -> T:
     """Run ``function``, a reader of a text of ``length`` characters, within the statement's time.
 
-    Tokenizers and parsers of others look at no clock: a long text is read in another thread, which
-    ends at its next ``check_reading`` when nobody waits for it any more. Raises what ``function``
-    raises, and QueryCancelledError.
+    Foreign tokenizers and parsers check no deadline: a long text is parsed in another thread, which
+    ends at its next ``check_reading`` once it is abandoned. Raises what ``function`` raises, and
+    QueryCancelledError.
     """
     query = _reads.get()
     if query is None or seconds_to_read(length) is None:
@@ -189,10 +190,10 @@ def _no_engine(*_: Any) -> None:
 class QueryContext(Struct):
     """Made by ``session`` for one statement and handed down; nothing about a query is global.
 
-    ``meanwhile`` is called while the next call is waited for, once: something that is needed later
-    and needs no answer. Its errors are dropped: whoever needs it meets them again.
+    ``meanwhile`` is called once, while the next call is waited for, to prepare something that is
+    needed later. Its errors are dropped; the later use raises them again.
 
-    ``now`` is the instant that ``now()`` and relative times mean for the whole statement.
+    ``now`` is the instant of ``now()`` and of relative times for the whole statement.
     ``deadline`` is on the ``time.monotonic`` clock, None without a limit.
     """
 
@@ -201,22 +202,22 @@ class QueryContext(Struct):
     deadline: float | None = None
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     progress: Callable[[Progress], None] | None = None
-    # Tables in memory that this statement alone knows, by their names in lower case.
+    # In-memory tables that only this statement can use, by their names in lower case.
     tables: Mapping[str, Any] = field(default_factory=dict)
     meanwhile: Callable[[], object] | None = None
-    # Tables that are open already, where queries of one statement must see one moment of them.
+    # Tables that are already open, if the queries of one statement must see the same versions.
     opened: dict[Any, Any] | None = None
-    # What was bound of this statement that gives another answer each time, such as ``random()``;
-    # None where nobody wants to know.
+    # The bound parts of this statement whose result differs each time, such as ``random()``; None
+    # if they are not collected.
     once: set[str] | None = None
-    # How long commits are tried, in seconds, where properties of the table do not say; None is the
-    # time that maintenance has.
+    # How long commits are tried, in seconds, unless table properties set it; None is the time of
+    # maintenance.
     commit_seconds: float | None = 60.0
     # The rows of SQL without tables on the session's engine; see ``LocalEngine.ask``.
     ask: Callable[[str, Sequence[Any], QueryContext], list[tuple[Any, ...]] | None] = _no_engine
     # The tree of a SELECT as JSON by the session's engine; see ``EngineTree``.
     serialize: Callable[[str], str] | None = None
-    # What the summaries of the snapshots that it makes say beside what every one says.
+    # Additional entries of the summaries of the snapshots that it makes.
     summary: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -228,7 +229,7 @@ class QueryContext(Struct):
         tables: Mapping[str, Any] | None = None,
         since: float | None = None,
     ) -> QueryContext:
-        """That of a statement that starts now, or started at ``since`` on the monotonic clock.
+        """The context of a statement that starts now, or started at ``since`` (monotonic clock).
 
         Its deadline follows ``query_timeout``.
         """
@@ -259,9 +260,9 @@ class QueryContext(Struct):
             )
 
     def wait_for(self, function: Callable[[], T]) -> T:
-        """``function()``, left to itself when this query is cancelled or its time is over.
+        """``function()``, abandoned when this query is cancelled or its time is over.
 
-        For calls that may block. Raises what it raises, and what ``check`` does.
+        For calls that may block. Raises what ``function`` raises, and what ``check`` does.
         """
         self.check()
         call = BackgroundCall(function)
@@ -276,6 +277,6 @@ class QueryContext(Struct):
         return call.result(self)
 
     def report(self, progress: Progress) -> None:
-        """Pass progress to whoever asked for it."""
+        """Pass progress to the callback, if there is one."""
         if self.progress is not None:
             self.progress(progress)

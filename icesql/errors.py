@@ -15,8 +15,8 @@
         ├── IntegrityError
         └── InternalError
 
-A message says what, where and what to do. Foreign exceptions are translated in the file that
-calls the foreign code, with ``raise … from``, by what was being done there.
+A message states the problem, its place and what to do. Foreign exceptions are translated in the
+file that calls the foreign code, with ``raise … from``, according to the operation there.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ class Error(Exception):
     """Root of every error of icesql; ``str()`` is the whole message.
 
     ``while_reading`` is set on errors of an engine that another reader of the same files might
-    not have. ``line`` is the line of the SQL, from 1, where one is known. ``topic`` is what
-    ``icesql help`` says more about, where the message cannot say it all.
+    not have. ``line`` is the line of the SQL, from 1, where one is known. ``topic`` is the topic of
+    ``icesql help`` with more than the message.
     """
 
     while_reading = False
     topic: ClassVar[str] = ""
     line: int | None = None
-    # Where in the SQL an engine found it, and how many characters at the end say what to do.
+    # The offset in the SQL by an engine, and the length of the hint at the end of the message.
     sql_offset: int | None = None
     hint_length = 0
-    # In the text of which view it is, "" for the statement's own; None: no view was looked at.
+    # The view whose text has the error, "" for the statement itself; None: views were not checked.
     view: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Errors cross process walls (Spark workers); the constructors of the subclasses take
-        # other arguments than ``args``, so state is carried instead of replayed.
+        # Errors are pickled between processes (Spark workers); constructors of subclasses take
+        # other arguments than ``args``, so the state is copied instead.
         return _restore, (type(self), self.args, self.__dict__)
 
 
@@ -99,14 +99,14 @@ class InternalError(DatabaseError):
 class _InSql(Error):
     """An error at a place in SQL text.
 
-    Whoever raises it knows an ``offset`` into the text at most; ``placing(sql)`` adds
-    ``position``, the line and the column, which count from 1. Both are None when unknown.
+    It is raised with at most an ``offset`` into the text; ``placing(sql)`` adds ``position``, the
+    line and the column, which count from 1. Both are None when unknown.
     """
 
     offset: int | None
     position: tuple[int, int] | None
 
-    # Others are given their line; here the position says it, and there is nothing to set.
+    # Other errors are assigned a line; here it comes from the position, and cannot be set.
     @property
     def line(self) -> int | None:  # type: ignore[override]
         """The line, from 1."""
@@ -150,7 +150,7 @@ def place(error: BaseException, sql: str) -> None:
 
 @contextmanager
 def shifted(by: int) -> Iterator[None]:
-    """Errors of a text made of another one: places there are ``by`` further than in that one."""
+    """Subtract ``by`` from the offsets of errors in a derived text, to those in the original."""
     try:
         yield
     except _InSql as error:
@@ -165,7 +165,7 @@ def shifted(by: int) -> Iterator[None]:
 
 @contextmanager
 def found_at(offset: int | None) -> Iterator[None]:
-    """Give errors of names that are looked up inside the place of the name in the SQL."""
+    """Give errors of name look-ups in the block ``offset``, the place of the name in the SQL."""
     try:
         yield
     except (TableNotFoundError, SnapshotNotFoundError) as error:
@@ -200,7 +200,7 @@ class SqlSyntaxError(_InSql, ProgrammingError):
         super().__init__(self._message())
 
     def __str__(self) -> str:
-        # Cut when it is shown: half a secret is not known for one, and would not be masked.
+        # Cut only when it is shown: half a secret would not be recognised, and not masked.
         return _cut_around_caret(super().__str__())
 
     @property
@@ -237,7 +237,7 @@ class TableNotFoundError(_InSql, ProgrammingError):
         super().__init__(self._message())
 
     def _message(self) -> str:
-        # The names are as lists show them: one that needs quotes has them already.
+        # The names are spelled as in lists: one that needs quotes has them already.
         near = _did_you_mean(
             _one_line(name) if name.endswith('"') else repr_name(name) for name in self.similar
         )
@@ -399,7 +399,7 @@ class CorruptFileError(DataError):
     """A metadata, manifest, delete or data file that is not what it should be.
 
     ``path`` is the file as it was opened; ``offset`` a byte position, None when unknown.
-    ``was_kept``: what was read had been kept on disk, and is fetched from its store next time.
+    ``was_kept``: the bytes came from the cache on disk, and are fetched from the store next time.
     """
 
     topic = "doctor"
@@ -449,7 +449,7 @@ class CommitConflictError(OperationalError):
     """Another writer committed first; the table is as that writer left it."""
 
     topic = "several writers"
-    # Refused for what the other did to rows or files: the statement, evaluated again, may succeed.
+    # The other writer changed rows or files: the statement may succeed when evaluated again.
     _rows_changed = False
 
 
@@ -545,7 +545,7 @@ def _snippet(sql: str | None, position: tuple[int, int] | None) -> str:
 
 
 def mark_in(error: Error, sql: str) -> str:
-    """The line of ``sql`` at an error's place and a mark below; "" where the message has one."""
+    """The line of ``sql`` at an error's place and a mark below; "" if the message has one."""
     at = place_of(error, sql)
     if at is None or isinstance(error, SqlSyntaxError):
         return ""
@@ -583,7 +583,7 @@ _BEHIND: Final = 40
 
 
 def json_document(value: Any, indent: int | None = None) -> str:
-    """JSON whose texts cannot drive a terminal: what is not printable is escaped."""
+    """JSON that cannot control a terminal: characters that are not printable are escaped."""
     import json
 
     text = json.dumps(value, indent=indent, ensure_ascii=False)
@@ -596,9 +596,9 @@ def json_document(value: Any, indent: int | None = None) -> str:
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    """The text with control characters spelled out, so that data cannot drive a terminal.
+    """The text with control characters spelled out, so that data cannot control a terminal.
 
-    On one line, unless ``lines`` says that its ends of lines and tabs are meant.
+    On one line, unless ``lines`` keeps its line ends and tabs.
     """
     if text.isprintable():
         return text
@@ -612,12 +612,12 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 def _one_line(text: str) -> str:
-    """The text with a blank for a tab, whose width nobody knows, and controls spelled out."""
+    """The text with a blank for a tab, whose width varies, and control characters spelled out."""
     return printable(text.replace("\t", " "))
 
 
 def _cells(text: str) -> int:
-    """How many cells of a terminal the text takes."""
+    """The number of terminal cells of the text."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width

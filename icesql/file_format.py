@@ -1,4 +1,4 @@
-"""File formats of results: which one a name or an ending means, and its options, checked.
+"""File formats of results, by name or by file ending, with checked options.
 
 The options are those of DuckDB's COPY, in its spelling.
 """
@@ -68,13 +68,13 @@ def named_format(name: str) -> FileFormat:
 
 
 def format_of_path(path: str) -> str | None:
-    """The name of the format that the ending of a path tells, None if it tells none."""
+    """The name of the format by the ending of a path, None if it is not the ending of one."""
     ending = re.search(r"\.(\w+)$", _uncompressed(path))
     return None if ending is None else _ENDINGS.get(ending[1].lower())
 
 
 def compressed_by_ending(form: FileFormat, path: str) -> FileFormat:
-    """``form`` compressed as an ending ``.gz`` or ``.zst`` of a text file says."""
+    """``form``, compressed if it is a text format and the ending is ``.gz`` or ``.zst``."""
     ending = path.lower().rpartition(".")[2]
     if form.name in _TEXTS and ending in _COMPRESSIONS and form.option("compression") is None:
         return form.with_option("compression", _COMPRESSIONS[ending])

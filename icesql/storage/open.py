@@ -344,7 +344,7 @@ class Storage:
     # ------------------------------------------------------------------ names
 
     def location(self, path: str) -> str:
-        """The place at which ``path`` is opened: an absolute local path, or a remote URI as written.
+        """The place where ``path`` is opened: an absolute local path, or a remote URI as written.
 
         Raises StorageError when the table lies in a folder and has no such file.
         """
