@@ -1,4 +1,4 @@
-"""Editing Avro changes the fields that it is told to, and no other byte of a record."""
+"""Editing Avro changes the requested fields, and no other byte of a record."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_what_has_no_form_is_left_out(untold: str) -> None:
 
 
 def test_zeros_are_one_number() -> None:
-    """Java orders -0.0 before 0.0 and would skip the files of one when asked for the other."""
+    """Java orders -0.0 before 0.0, so a filter on one zero would skip files with the other."""
     for zero in ("0.0", "-0.0"):
         equal = predicate_json(read(f"d = {zero}"), SCHEMA)
         assert (equal["left"]["type"], str(equal["left"]["value"])) == ("gt-eq", "-0.0")

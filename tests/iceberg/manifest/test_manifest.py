@@ -275,8 +275,8 @@ def fixed_manifest(value: bytes, *, lengths: bool, rows: int = 1) -> bytes:
     return write_contradicting(schema("bytes" if lengths else fixed), schema(fixed), [row])
 
 
-# The last byte goes on in the next one where a number is read from it: then the entry parses, with
-# another partition and another number of rows.
+# Read as a number, the last byte continues in the next one: then the entry parses, with another
+# partition and another number of rows.
 HIGH = (b"\x01\x02\x80", b"\x06\x80\xff", b"\xff\xff\xff", b"ab\xc3")
 
 
@@ -299,7 +299,7 @@ def test_fixed_values_that_may_be_two_are_refused() -> None:
     either = fixed_manifest(b"\x01\x02\x80", lengths=True)
     with pytest.raises(CorruptFileError, match="ambiguous"):
         decode(either, ManifestFile("m"), types=types)
-    # The list is believed, whichever of the two it tells.
+    # The counts in the list decide, whichever of the two readings they match.
     for rows, value in ((1, b"\x01\x02\x80"), (128, b"\x06\x01\x02")):
         listed = ManifestFile("m", added_files_count=1, added_rows_count=rows)
         assert decode(either, listed, types=types).partition == [(value,)]

@@ -1,4 +1,4 @@
-"""A manifest decoded for a filter says what the whole decode says, or is decoded whole."""
+"""A manifest decoded for a filter has the values of the whole decode, or is decoded whole."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _nothing_learnt() -> None:
 
 
 def columns_of(entries: FilterColumns) -> Node:
-    """What a filter may ask."""
+    """All columns that a filter may use."""
     return {
         "live": entries.live,
         "partition": entries.partition,
@@ -73,7 +73,7 @@ def decoded(
 
 
 def assert_same(data: bytes, listed: ManifestFile, types: tuple[Any, ...] = TYPES) -> bool:
-    """Whether the manifest was decoded for the filter alone; the values are the same or it fails."""
+    """Whether the manifest was decoded for the filter alone; fails if the values differ."""
     whole, narrow = decoded(data, listed, types)
     assert columns_of(narrow) == columns_of(whole)
     files = files_of(whole)
@@ -220,7 +220,7 @@ def test_damaged_bytes_say_the_same_or_fail(seed: int) -> None:
         try:
             narrow += assert_same(damaged_bytes, listed(data))
         except CorruptFileError:
-            continue  # what nobody asks for, such as a path, is only looked at when a file is left
+            continue  # other values, such as a path, are decoded only when a file remains
     assert narrow > 5
 
 
@@ -265,7 +265,7 @@ def _spans(narrow: NarrowEntries) -> list[tuple[int, int]]:
 
 
 def _with_counted_blocks(encoded: bytes, size: int | None = None) -> bytes:
-    """The column sizes, the first map of an entry, as a block that says how many bytes it has."""
+    """The column sizes, the first map of an entry, as a block with its byte count."""
     from icesql.iceberg.avro.values import read_varint
     from icesql.iceberg.manifest.entries import encode_varint, read_map
 
@@ -309,7 +309,7 @@ def test_every_manifest_of_the_corpus_says_the_same(corpus: Path) -> None:
             )
             try:
                 narrow += assert_same(data, given, types)
-            except CorruptFileError as error:  # what the list says of it is not known here
+            except CorruptFileError as error:  # its entry in the manifest list is unknown here
                 if "lacks its sequence number" not in str(error):
                     raise
     assert narrow > 300

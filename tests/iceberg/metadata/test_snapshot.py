@@ -1,4 +1,4 @@
-"""Snapshots and refs from JSON, and snapshots that are parsed when they are asked for."""
+"""Snapshots and refs from JSON, and snapshots that are parsed on first access."""
 
 from __future__ import annotations
 
