@@ -1,4 +1,4 @@
-"""Numbers that stand in place of sequence numbers say exactly what the plan said."""
+"""The numbers that replace sequence numbers give exactly the pairs of the plan."""
 
 from __future__ import annotations
 
