@@ -1,4 +1,4 @@
-"""Large tables are planned from what the filter asks of each entry: the same plan as from all."""
+"""Large tables are planned from the filter's values of each entry: the same plan as from all."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_new_snapshot_decodes_only_its_own_manifests(tmp_path, monkeypatch) ->
 
     assert plan(id_is(3)) == 4
     assert plan(id_is(700)) == 0
-    # One has a file of unknown rows and was decoded whole; the others from the bytes kept.
+    # One manifest has a file of unknown rows and was decoded whole; the others from cached bytes.
     assert plan(Leaf(Operation.EQ, Term(3, "name"), "eu")) == 3
     assert plan(Leaf(Operation.EQ, Term(3, "name"), "us") & id_is(3)) == 0
     metadata.manifest(*entries(rng, 30, 900))

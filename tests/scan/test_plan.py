@@ -1,4 +1,4 @@
-"""A plan's tasks, counts of rows and bytes, worked out when asked for."""
+"""A plan's tasks, counts of rows and bytes, computed on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The range of a column that a manifest's summaries give holds every value of its files."""
+"""The range of a column by a manifest's summaries holds every value of its files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CASES = st.one_of(
 
 
 def _ranges(kind: t.IcebergType, *fields: tuple[str, list[Any]]) -> dict[int, ValueRange]:
-    """What partition values of some transforms of one column tell of it."""
+    """The ranges of a column by the summaries of partition values of some transforms of it."""
     spec = PartitionSpec(
         0,
         tuple(
