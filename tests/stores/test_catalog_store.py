@@ -38,7 +38,7 @@ def own(bucket: Path, tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def vendor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """What is asked where no endpoint is known, in the place of AWS, with the keys of this machine."""
+    """The store for requests without a known endpoint: replaces AWS, with this machine's keys."""
     folder = tmp_path / "vendor"
     folder.mkdir()
     with Store(folder).running() as running:
@@ -133,7 +133,7 @@ def _views(store: Store) -> list[Path]:
 def test_what_metadata_names_elsewhere_is_not_asked_for(
     backup: str, lake: Open, own: Store, vendor: Store
 ) -> None:
-    """A stranger's table, of which a manifest list lies in a bucket that only the catalog may read."""
+    """A foreign table, with a manifest list in a bucket that only the catalog may read."""
     (metadata,) = sorted((own.folder / "backup/small/metadata").glob("*.metadata.json"))[-1:]
     text = metadata.read_text()
     for elsewhere in ("s3://lake/small", "s3://private/small", "s3a://lake/small"):

@@ -38,7 +38,7 @@ def count(store: Store, **properties: str) -> Any:
 
 
 class _Session:
-    """As botocore.session.Session: what the profile has is the credential's."""
+    """As botocore.session.Session: the credentials have the values of the profile."""
 
     def __init__(self, profile: str | None = None) -> None:
         if profile == "gone":
@@ -143,7 +143,7 @@ def test_a_role_without_its_token_service_is_told(
 
 
 def test_what_the_token_service_says_is_told_as_its_own() -> None:
-    """As obstore 0.12 shows it, which asks the service by https alone."""
+    """The message is that of obstore 0.12, which calls the service by https alone."""
     told = (
         "Generic S3 error: Error performing POST REDACTED in 1.6ms - Server returned non-2xx "
         'status code: 403 Forbidden: <ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15'
@@ -156,7 +156,7 @@ def test_what_the_token_service_says_is_told_as_its_own() -> None:
         "sts:AssumeRoleWithWebIdentity; check AWS_ROLE_ARN, its trust policy and "
         "AWS_WEB_IDENTITY_TOKEN_FILE (status 403)"
     )
-    assert not found.is_refusal  # the store was not asked: a catalog has nothing to renew
+    assert not found.is_refusal  # no request to the store: a catalog has nothing to renew
 
 
 @pytest.mark.usefixtures("role")

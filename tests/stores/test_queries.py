@@ -44,21 +44,21 @@ from tests.warm import fresh_python
 
 SMALL = {"whole_file_size": "8MB"}
 LARGE = {"whole_file_size": "1kB"}
-# Files do not fit into it all at once, nor do parts stay.
+# Too small for all files at once, and too small to keep parts.
 TINY_CACHE = {"cache_size": "60kB"}
 # Seconds that a store hangs.
 _STALL = 60
 
 
 def expected(bucket: Path, sql: str) -> list[Any]:
-    """The answer of DuckDB over the files of this machine."""
+    """DuckDB's result over the local files."""
     for name in ("small", "large"):
         sql = sql.replace(f"lake.{name}", f"'{bucket}/lake/{name}/data/*.parquet'")
     return duckdb.sql(sql).fetchall()
 
 
 def answers(connection: icesql.Connection, bucket: Path, sql: str) -> icesql.Cursor:
-    """A query gives what DuckDB gives; the cursor."""
+    """The cursor of a query, whose rows must be DuckDB's."""
     cursor = connection.execute(sql)
     assert cursor.fetchall() == expected(bucket, sql)
     return cursor
@@ -181,7 +181,7 @@ def test_of_large_files_come_footers_and_the_columns_asked_for_once(
 def test_bytes_on_their_way_to_the_disk_are_fetched_once(
     store: Store, bucket: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cached: bool
 ) -> None:
-    # A reader that closes the file leaves it while the disk is slow to take what has come.
+    # A reader closes the file while the disk is slow to write the fetched bytes.
     put, is_free = Shelf.put_part, threading.Event()
 
     def slow(*given: Any) -> None:
@@ -198,7 +198,7 @@ def test_bytes_on_their_way_to_the_disk_are_fetched_once(
     file.leave()
     assert bytes(file.read_at(len(data) - 3000, 3000)) == data[-3000:]
     is_free.set()
-    # Without a disk what was left is gone. The server counts what it has sent a moment later.
+    # Without a disk the fetched bytes are lost. The server counts sent bytes a moment later.
     wanted = 3000 if cached else 4000
     wait_until(lambda: sum(each.sent for each in store.data_requests) >= wanted)
     assert sum(each.sent for each in store.data_requests) == wanted
@@ -232,7 +232,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         ("SELECT sum(price) FROM lake.large", 5),
         ("SELECT * FROM lake.large WHERE id BETWEEN 12000 AND 52000 ORDER BY id LIMIT 3", 5),
         ("SELECT count(*) FROM lake.large WHERE day > DATE '2026-03-01' AND id < 9000", 5),
-        # Bloom filters come with footers, and of what is beside them in the file nothing before.
+        # Bloom filters are fetched with footers, and none of the bytes beside them before.
         ("SELECT * FROM lake.large WHERE name = 'name-0395950'", 5),
         ("SELECT sum(id) FROM lake.small", 4),
     ],
@@ -243,7 +243,7 @@ def test_what_can_be_known_early_is_asked_for_at_once(
     store.latency = 0.3
     settings = LARGE if "large" in sql else SMALL
     found = []
-    # A machine that halts may ask later than it could; nobody asks before he knows what for.
+    # A machine that halts may send requests late; none is sent before its range is known.
     while len(found) < 5 and rounds not in found:
         store.clear()
         folder = str(tmp_path / f"cache-{len(found)}")
@@ -257,7 +257,7 @@ def test_what_can_be_known_early_is_asked_for_at_once(
 def test_what_is_asked_for_ahead_is_what_comes(
     connect: Connect, store: Store, bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing ends it before the engine reads, which would ask for blocks of its own."""
+    """No request ends before the engine reads, which would then request its own blocks."""
     asked: set[tuple[str, int]] = set()
     fetch = StoredFile.fetch
 
@@ -310,7 +310,7 @@ def test_the_engine_keeps_what_it_read_of_a_store_until_it_is_told_not_to(
         reads.clear()
         assert fetched(connection, sql) == answer
         assert bool(reads) == (number == 0), number
-    # Two at once do not end what the other asks for.
+    # Two queries at once do not end each other's requests.
     one, other = connection.cursor(), connection.cursor()
     one.execute("SELECT id FROM lake.large ORDER BY id")
     other.execute("SELECT id FROM lake.large ORDER BY id")
@@ -477,7 +477,7 @@ def test_answers_that_are_wrong_once_are_asked_for_again(
             case "cut":
                 return Answer(cut=100)
             case _ if not request.is_data:
-                return None  # nobody knows of metadata how long it is
+                return None  # the length of metadata is not recorded
             case "short":
                 return Answer(headers={"Content-Length": "100"}, cut=100)
             case _:
@@ -575,7 +575,7 @@ def test_a_corrupt_file_of_the_cache_is_fetched_once_more(
     connect: Connect, store: Store, bucket: Path, tmp_path: Path, table: str, times: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Also where its checksum says nothing: a disk that gives other bytes than were compared."""
+    """Also if its checksum matches: a disk may return other bytes than those that were checked."""
     from icesql.storage.stores import blocks
 
     monkeypatch.setattr(blocks, "_is_intact", lambda path, found: True)
@@ -604,7 +604,7 @@ def _is_block(path: Path) -> bool:
 def test_the_second_run_reads_and_decodes_nothing_again(
     connect: Connect, bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not the text either; but a commit of another is seen, and so is the one before it."""
+    """Nor is the text parsed again; but a commit of another writer is seen, and so is its undo."""
     decoded = noted(monkeypatch, current_metadata, "parse_metadata")
     sql = "SELECT count(*), sum(id) FROM lake.small WHERE id >= 0"
     answer = expected(bucket, sql)

@@ -1,4 +1,4 @@
-"""S3 requests that the catalog signs: what it is asked, what the store gets, what is kept."""
+"""S3 requests that the catalog signs: requests to it and to the store, and cached signatures."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ OWN = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/sign"
 
 
 class Notary(Server):
-    """A catalog that signs; its store takes nothing else.
+    """A catalog that signs requests; its store accepts no others.
 
-    The signature is of method, address and a generation, not of the range, as Java's servlet
-    leaves that out.
+    The signature covers method, address and a generation, but not the range, as Java's servlet.
     """
 
     def __init__(self, bucket: Path, store: Store) -> None:
@@ -114,7 +113,7 @@ def test_one_signature_serves_all_ranges_of_a_file(
     wanted = sum(number % 977 / 4 > 10 for number in range(80_000))
     assert fetched(connection, sql) == [(wanted, 79_999)]
     data = [each for each in notary.signed if each["uri"].endswith(".parquet")]
-    # Requests that begin together may each have asked.
+    # Requests that begin together may each have requested a signature.
     assert (len(data) < len(store.data_requests)) is lets_keep
     assert len(data) <= len(store.data_requests)
 
@@ -180,7 +179,7 @@ def test_a_signature_for_another_address_is_refused(signed: Connect, notary: Not
 
 
 def test_a_signer_adds_headers_and_changes_none() -> None:
-    """One that writes names in small letters sends none twice, and no name of a host."""
+    """With names in lower case, none is sent twice, and no host is sent."""
     told = {"range": "bytes=0-1", "host": "other.bucket", "authorization": "seal"}
     sent = {"Accept-Encoding": "identity", "Range": "bytes=5-9"}
     for added in (told, {name.title(): text for name, text in told.items()}):
@@ -241,7 +240,7 @@ def test_a_listing_and_what_writes_are_refused_by_name(notary: Notary) -> None:
 
 
 def test_what_is_kept_of_one_user_is_not_anothers(notary: Notary) -> None:
-    """Signed reads show no key: the users are told apart by what they show the catalog."""
+    """Signed reads have no key: users are distinguished by their credentials for the catalog."""
     names = set()
     for token in ("one-token-of-mine", "another-token", "another-token"):
         storage = rest(notary, token=token, **notary.store.place).load(("lake", "small")).storage
