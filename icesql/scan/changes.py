@@ -1,7 +1,7 @@
 """The plan of CHANGES and DIFF: files with the rows that each commit of a range changed.
 
-Two states of a table are compared by their plans. A file with the same deletes in both says
-nothing and is not read. Source: Java's ``IncrementalChangelogScan`` for the columns; Java refuses
+Two states of a table are compared by their plans. A file with the same deletes in both has no
+changes and is not read. Source: Java's ``IncrementalChangelogScan`` for the columns; Java refuses
 delete files there, which are compared row by row here.
 """
 
@@ -23,7 +23,7 @@ from icesql.iceberg.types import NestedField
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask
 
-# Snapshots that say that no row changed.
+# Snapshots whose operation means that no row changed.
 _REPLACE: Final = "replace"
 
 Deduplication = Literal["none", "dropCarryovers", "netChanges"]
@@ -32,7 +32,7 @@ Deduplication = Literal["none", "dropCarryovers", "netChanges"]
 class Commit(Struct, frozen=True):
     """A state of a table and the one before it, None for an empty table.
 
-    ``first_known``: what was before is expired, so the rows may be of any commit up to this one.
+    ``first_known``: earlier snapshots are expired, so the rows may be of any commit up to this one.
     """
 
     before: Snapshot | None
@@ -77,7 +77,7 @@ class ChangePlan(Struct, frozen=True):
 
 
 def change_schema(schema: Schema, columns: Sequence[NestedField] = CHANGE_COLUMNS) -> Schema:
-    """A table's columns with those that say what happened to a row."""
+    """A table's columns with those that describe the change of a row."""
     return Schema((*schema.fields, *columns), schema_id=schema.schema_id)
 
 
@@ -118,7 +118,7 @@ def plan_changes(scan: TableScan, changes: ChangeScan, query: QueryContext) -> C
 
 
 def _is_no_change(snapshot: Snapshot, changes: ChangeScan) -> bool:
-    """A rewrite of files; in a comparison of two states it is looked at like any other."""
+    """Whether a snapshot only rewrote files; False if two states are compared."""
     return (snapshot.operation or "").lower() == _REPLACE and len(changes.commits) > 1
 
 
@@ -133,9 +133,9 @@ def _trusted_columns(schema: Schema, changes: ChangeScan) -> frozenset[int]:
 def _compared(
     commit: Commit, before: Sequence[FileScanTask], after: Sequence[FileScanTask]
 ) -> CommitFiles:
-    """The files that one state has and the other has not, or not with the same deletes.
+    """The files that only one state has, or both with different deletes.
 
-    Raises ProgrammingError where rows of a file were deleted that is listed more than once.
+    Raises ProgrammingError if rows were deleted in a file that is listed more than once.
     """
     old, new = _by_path(before), _by_path(after)
     removed: list[FileScanTask] = []

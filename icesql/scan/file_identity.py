@@ -1,7 +1,7 @@
-"""Check that a file is the one its manifest describes, with facts that opening it gives for free.
+"""Check that a file is the one its manifest describes, by facts known once it is open.
 
-Writers record wrong lengths, and some files were written anew with the same rows: one figure alone
-proves nothing where others of the file agree.
+Writers record wrong lengths, and some files were rewritten with the same rows: one different figure
+proves nothing if the others agree.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _COMPARED = t.IntegerType | t.LongType | t.DateType | t.StringType
 
 
 def count_problem(file: DataFile, rows: int) -> str | None:
-    """How a file with this row count contradicts its manifest; None if it need not.
+    """How a file with this row count contradicts its manifest; None if it does not.
 
     Delete files may hold more: some writers count the keys that they meant to delete.
     """

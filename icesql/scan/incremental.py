@@ -63,7 +63,7 @@ def snapshots_after(table: Table, start_id: int, end: Snapshot) -> tuple[Snapsho
 
 
 def operation_of(snapshot: Snapshot, table: str) -> str:
-    """APPEND, REPLACE, OVERWRITE or DELETE: what a snapshot did to the rows before it.
+    """APPEND, REPLACE, OVERWRITE or DELETE: the effect of a snapshot on earlier rows.
 
     Only APPEND and REPLACE (the same rows in other files) leave them as they were. A snapshot
     without an operation may have done anything, so it is OVERWRITE, as in Java. Raises
@@ -83,8 +83,9 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
     """The data files that ``snapshot`` added, in the order of its manifests.
 
     Files that it only carried on, and deletes, are left out. The order never changes, so that a
-    position in it can be remembered. Raises CorruptFileError, also for a snapshot that says it
-    added more than its manifests name, StorageError, and UnsupportedTableError for encrypted files.
+    position in it can be remembered. Raises CorruptFileError, also for a snapshot whose summary
+    counts more added files than its manifests, StorageError, and UnsupportedTableError for
+    encrypted files.
     """
     if table.planning is not None:
         raise UnsupportedTableError(

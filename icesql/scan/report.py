@@ -1,4 +1,4 @@
-"""ScanReport: what planning a scan looked at, skipped and kept, in the counts that Java reports."""
+"""ScanReport: the files that planning read, skipped and kept, in the counts that Java reports."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ class ScanReport(Struct, frozen=True):
     A delete file that applies to several data files counts once for each in
     ``result_delete_files``, and once in ``distinct_delete_files``; the content of a deletion
     vector, not its Puffin file, is its size. ``projected_bytes`` are the stored bytes of the
-    projected columns where the manifest knows them, else the whole file's. ``limit_reached``
-    says that the walk stopped because the files found hold enough rows. ``planning_seconds`` is
-    wall time.
-    Source: Java ``ScanReport``, ``ScanMetrics``.
+    projected columns where the manifest knows them, else the whole file's. ``limit_reached`` means
+    that the walk stopped because the files found hold enough rows. ``planning_seconds`` is wall
+    time. Source: Java ``ScanReport``, ``ScanMetrics``.
     """
 
     table_name: str
@@ -76,7 +75,7 @@ class ScanReport(Struct, frozen=True):
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values under the keys of Java's ScanReportParser.
 
-        What Java does not report is under "metadata", as text.
+        Values that Java does not report are under "metadata", as text.
         """
         metrics: dict[str, Any] = {
             "total-planning-duration": {

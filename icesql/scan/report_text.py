@@ -30,7 +30,7 @@ def scan_line(report: ScanReport) -> str:
 
 
 def scan_lines(report: ScanReport) -> Iterator[str]:
-    """All that is worth knowing of a scan, a line each: what was read, and what was left out."""
+    """The details of a scan, a line each: the files read, and those left out."""
     yield f"{report.table_name}, snapshot {report.snapshot_id}" + (
         f" ({report.ref})" if report.ref else ""
     )

@@ -13,11 +13,11 @@ from icesql.scan.pruning.residual import ResidualEvaluator
 
 
 class SpecScan:
-    """A row filter seen through one spec.
+    """A row filter projected by one spec.
 
-    ``partition_schema`` has the sources of the spec, by whatever schema still knows them, so
-    that partition values have a type after their column was dropped. ``predicate`` is on partition
-    values, and always true where the filter says nothing about them.
+    ``partition_schema`` has the sources of the spec, from any schema that has them, so that
+    partition values have a type after their column was dropped. ``predicate`` is on partition
+    values, and always true if the filter does not restrict them.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""BoundedCache: what was read or decoded once, kept while it fits; files never change."""
+"""BoundedCache: keeps read or decoded values while they fit; files never change."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class BoundedCache:
     """Least recently used values up to ``max_bytes`` in all; safe to share between threads.
 
     Keys name immutable things, such as (what, location, length). A value is returned as it was
-    put: treat it as frozen. What is larger than the whole cache is found while somebody else holds
-    it, if it can be referred to weakly. ``blocks`` is what is kept on disk, of object stores only.
+    put: treat it as frozen. A value larger than the whole cache is found while another object
+    refers to it, if it allows weak references. ``blocks`` is the cache on disk, for object stores
+    only.
     """
 
     def __init__(self, max_bytes: int = DEFAULT_BYTES, blocks: Blocks | None = None) -> None:
@@ -63,7 +64,7 @@ class BoundedCache:
                 self.bytes_used -= freed
 
     def remove(self, key: Hashable) -> None:
-        """Forget the value of ``key``, if it is here."""
+        """Remove the value of ``key``, if it is cached."""
         with self._lock:
             self._large.pop(key, None)
             old = self._kept.pop(key, None)
@@ -71,7 +72,7 @@ class BoundedCache:
                 self.bytes_used -= old[1]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all values."""
         with self._lock:
             self._kept.clear()
             self._large.clear()
@@ -82,7 +83,7 @@ class BoundedCache:
 
 
 def kept(cache: BoundedCache | None, key: Hashable | None, make: Callable[[], tuple[T, int]]) -> T:
-    """The value of ``key``; when it is not here ``make`` gives it, with the bytes that it takes.
+    """The value of ``key``; if it is not cached, ``make`` returns it with its bytes.
 
     Without a cache or a key it is made each time. Two threads may make the same value at once.
     """
@@ -95,7 +96,7 @@ def kept(cache: BoundedCache | None, key: Hashable | None, make: Callable[[], tu
     return found
 
 
-# Blocks: the block store that a connection's settings choose, opened when it is first needed.
+# Blocks: the block store that a connection's settings choose, opened on first use.
 
 _TEMPORARY: Final = "blocks-"
 # A younger folder may not yet hold the lease that its process takes.
@@ -103,9 +104,9 @@ _YOUNG_SECONDS: Final = 60.0
 
 
 class Blocks:
-    """The cache folder of ``settings``, or, switched off or unusable, one that ends with this.
+    """The cache folder of ``settings``; if switched off or unusable, a temporary one.
 
-    ``problem`` says why the folder of the settings is not used.
+    ``problem`` is the reason why the folder of the settings is not used.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -121,7 +122,7 @@ class Blocks:
         self.settings = settings
 
     def forget(self) -> None:
-        """Begin with an empty folder, unless the settings keep one."""
+        """Start with an empty folder, unless the settings name a permanent one."""
         with self._lock:
             self._chosen = None
 
@@ -165,7 +166,7 @@ class Blocks:
 def describe_cache(settings: Settings, *, clear: bool = False) -> list[str]:
     """Describe the cache folder of these settings, a line each; ``clear`` empties it.
 
-    What a query reads in this moment stays. Raises UnusableCache.
+    Files that running queries use stay. Raises UnusableCache.
     """
     from icesql.storage.stores.blocks import BlockStore, default_folder
 

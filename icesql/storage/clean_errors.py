@@ -1,4 +1,4 @@
-"""Secrets are taken out of an error and of everything it hangs on to before it goes further."""
+"""Remove secrets from an error, and from all that it refers to, before it is raised further."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def without_secrets(properties: Mapping[str, Any]) -> Iterator[None]:
     """Errors raised in the block, and the exceptions behind them, contain no secret."""
     try:
         yield
-    except Exception as error:  # each goes on, whatever it is, once it is clean
+    except Exception as error:  # each is raised again once it is clean
         clean(error, properties)
         raise
 
 
 def clean(error: BaseException, properties: Mapping[str, Any]) -> None:
-    """Take the secrets of ``properties``, and those in URLs, out of an error in place.
+    """Remove the secrets of ``properties``, and those in URLs, from an error in place.
 
-    Message, attributes and notes of icesql's errors are rewritten. A foreign exception behind it
-    that contains a secret, or does not let what is behind it be replaced, is replaced by one of
-    the same class name and traceback without it.
+    Message, attributes and notes of icesql's errors are rewritten. A foreign exception in its chain
+    that contains a secret, or whose own chain cannot be changed, is replaced by one of the same
+    class name and traceback without the secret.
     """
     _clean(error, properties, {})
 
@@ -82,7 +82,7 @@ def _own(error: BaseException, properties: Mapping[str, Any]) -> BaseException:
         error.__notes__ = _cleaned(notes, clean)
     kind, text = type(error), _text(str, error)
     if kind.__module__.startswith("pydantic"):
-        # It shows the two ends of what it read, which may be the end of a secret.
+        # It shows both ends of the text that it read, which may be the end of a secret.
         text = text.partition("\n")[0]
     else:
         shown = "\n".join([text, _text(repr, error), _text(repr, _attributes(error))])
@@ -121,5 +121,5 @@ def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:
 def _text(form: Callable[[Any], str], value: Any) -> str:
     try:
         return form(value)
-    except Exception:  # an exception of another library that cannot be shown reveals nothing
+    except Exception:  # a foreign exception that cannot be shown reveals no secret
         return ""

@@ -1,8 +1,9 @@
-"""Which properties are secret, and how they are kept out of everything that is shown.
+"""Which properties are secret, and how they are masked in everything that is shown.
 
-Two rules that need each other: what a property holds is masked wherever it is met, in every form
-that a server or a library may echo (a part of it, URL-encoded, base64); and what is a secret by
-its place is masked without being known, such as ``user:password@`` and ``?X-Amz-Signature=``.
+Two rules complement each other: the value of a secret property is masked wherever it occurs, in
+every form that a server or a library may echo (a part of it, URL-encoded, base64); and a text that
+is secret by its place is masked without being known, such as ``user:password@`` and
+``?X-Amz-Signature=``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final
 
 MASK: Final = "***"
 
-# A name with one of these in it holds a secret, unless it ends like one that says how or where.
+# A name with one of these in it holds a secret, unless its ending shows a method or a place.
 _SECRET: Final = (
     r"(?i)secret|token|passw|passphrase|\bpass\b|\bpwd?\b|credential|(?<!mon)key(?!word)|"
     r"\bsas\b|sas-|signature|\bsig\b|auth|connection[-_.]?string|\bpem\b|\bheader\.|cookie|bearer|"
@@ -39,7 +40,7 @@ _WORDS: Final = (
 )
 _NO_SECRET: Final = r"(?i)true|false|none|null|\d{1,5}|oauth2|sigv4"
 _SHORTEST_KNOWN: Final = 4
-# So many characters of a secret are masked where a text is cut, and so many anywhere.
+# The least characters of a secret that are masked where a text is cut, and anywhere.
 _PART_AT_A_CUT: Final = 6
 _PART: Final = 12
 _FEW: Final = 200
@@ -66,12 +67,12 @@ def names_password(uri: str) -> bool:
 def redact(text: str, properties: Mapping[str, Any], *, foreign: bool = True) -> str:
     """``text`` without the secrets of ``properties`` and of the environment, in any form.
 
-    What is secret by its place in a URL is masked, too. With ``foreign``, for messages of other
+    Secrets by their place in a URL are masked, too. With ``foreign``, for messages of other
     libraries and of servers, so is ``password=…`` in free text, and a known secret of four
-    characters; a text of icesql's own may say ``password = 'x'`` because a query does. A foreign
-    text may have been cut in the middle of a secret: what is left of it is masked.
+    characters; a text of icesql itself may contain ``password = 'x'`` because a query does. A
+    foreign text may have been cut in the middle of a secret: the rest of it is masked.
 
-    It takes time in proportion to the text, which strangers write: cut it afterwards.
+    It takes time in proportion to the text, which is untrusted: cut it afterwards.
     """
     text = _without(text, _forms(properties, _SHORTEST_KNOWN if foreign else 2 * _SHORTEST_KNOWN))
     text = redact_urls(text)
@@ -86,7 +87,7 @@ def redact(text: str, properties: Mapping[str, Any], *, foreign: bool = True) ->
 
 
 def redact_urls(text: str) -> str:
-    """``text`` without what is secret by its place in a URL or in a header."""
+    """``text`` without secrets by their place in a URL or in a header."""
     if "://" in text and "@" in text:
         text = _without_users(text)
     if "=" in text or "%3" in text:
@@ -98,9 +99,8 @@ def redact_urls(text: str) -> str:
 
 
 # ------------------------------------------------------------------ secret by its place
-#
-# Each pattern is of linear time: a run of characters that one start has read in vain is not read
-# again by the next one, because runs are bounded or taken whole.
+# Each pattern takes linear time: a run of characters that did not match from one start is not read
+# again from the next one, because runs are bounded or possessive.
 
 
 def _without_users(text: str, *, cut: bool = False) -> str:
@@ -119,8 +119,8 @@ def _without_users(text: str, *, cut: bool = False) -> str:
 def _user_info() -> re.Pattern[str]:
     """The password, up to the last @ before the path; a lone user is one only over http.
 
-    A container before an @ (abfss://container@account) is none. What has no @ behind it is found,
-    too, and is no password: no other start has to look for the @ again.
+    A container before an @ (abfss://container@account) is not a password. A text without an @ after
+    it is matched, too, though not a password, so that no later start searches for the @ again.
     """
     return re.compile(
         r"((?<=://)[^/\s:@'\"<>]*+:)(?!\d{1,5}/)([^\s'\"<>@]++)"
@@ -173,7 +173,7 @@ def _pairs() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 @cache
 def _said() -> re.Pattern[str]:
-    """``bad credential id:x``: a word, and behind it what looks like no other word."""
+    """``bad credential id:x``: a word, followed by a text that does not look like a word."""
     return re.compile(
         r"(?i)\b(?:credentials?|password|passwd|secret|token|(?:api|access|secret)[ -]key)\s++"
         r"(?:is\s++)?['\"]?(?:(?=[^\s'\"]*\d)([^\s'\",;()<>=/]{8,})|"
@@ -187,7 +187,7 @@ def _is_word(name: str) -> bool:
 
 
 def _values(text: str, name: re.Pattern[str], value: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """Where the values behind names of secrets are: what the last group of a pattern finds."""
+    """The spans of the values after names of secrets: the last group of a pattern."""
     done = 0
     for found in name.finditer(text):
         if found.start() >= done and _is_word(found[name.groups]):
@@ -287,7 +287,7 @@ def _of_environment() -> Iterator[str]:
 
 
 def _parts(name: str, value: str) -> Iterator[str]:
-    """The secret texts of one property: the whole value, and what it is made of."""
+    """The secret texts of one property: the whole value, and its parts."""
     import json
     from urllib.parse import unquote
 

@@ -21,9 +21,9 @@ _STEP: Final = 1000
 class ListedFile(Struct, frozen=True):
     """A file as a listing has it.
 
-    ``path`` begins as the folder that was listed is written, ``names`` are the folders and the
-    name below that. ``modified_ms`` is when it last changed, in milliseconds since 1970. ``place``
-    is where it is on this machine, None in a store.
+    ``path`` begins with the listed folder as written, ``names`` are the folders and the name below
+    that. ``modified_ms`` is when it last changed, in milliseconds since 1970. ``place`` is its
+    local path, None in a store.
     """
 
     path: str
@@ -34,7 +34,7 @@ class ListedFile(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """The path for people: bytes that are no UTF-8 are escaped."""
+        """The path for people: bytes that are not UTF-8 are escaped."""
         return os.fsencode(self.path).decode("utf-8", "backslashreplace")
 
 
@@ -47,9 +47,9 @@ def list_files(
 ) -> Iterator[ListedFile]:
     """Every file below a folder at any depth; none where there is no such folder.
 
-    Folders whose name ``enter`` says no to are left out with all that is in them. Symbolic links
-    are neither followed nor listed: what they lead to lies elsewhere. Raises StorageError where
-    any folder cannot be read, AccessDeniedError outside of the storage's roots.
+    Folders for whose name ``enter`` returns False are left out with their contents. Symbolic links
+    are neither followed nor listed: their targets are elsewhere. Raises StorageError where any
+    folder cannot be read, AccessDeniedError outside of the storage's roots.
     """
     if storage.confine is not None and not storage.confine.hold(folder):
         raise denied(folder)

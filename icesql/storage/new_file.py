@@ -1,4 +1,4 @@
-"""New files of a table, local or in a store: complete under their name, or not there."""
+"""New files of a table, local or in a store: each is complete under its name, or absent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_writable(storage: Storage) -> None:
-    """Raise UnsupportedTableError for a table whose metadata names another place than its own.
+    """Raise UnsupportedTableError for a table whose metadata records another location than its own.
 
     New files would lie here and be recorded there, where no other reader finds them.
     """
@@ -37,9 +37,9 @@ def check_writable(storage: Storage) -> None:
 class NewFile:
     """Bytes of a file at ``path``, a new name in the table's own spelling of its location.
 
-    Nothing is there before ``finish``, and never a file with half its bytes: on this machine it is
-    written beside its name and linked to it, a store shows an object once it is whole. Used as a
-    context, it is finished at the end of the block, or after an error removed.
+    The file appears at ``finish``, and only complete: a local file is written beside its name and
+    linked to it, a store shows an object once it is whole. Used as a context, it is finished at the
+    end of the block, or removed after an error.
 
     Raises OperationalError (StorageError for stores) naming the path, also where a file of that
     name is there already, and AccessDeniedError for a path outside of the storage's roots.
@@ -95,7 +95,7 @@ class NewFile:
         return held.nbytes
 
     def finish(self) -> int:
-        """Let the file appear under its name; its length in bytes."""
+        """Make the file appear under its name; returns its length in bytes."""
         if self._local is not None:
             self._local.finish()
         elif self._stream is not None:
@@ -105,7 +105,7 @@ class NewFile:
         return self.size
 
     def abandon(self) -> None:
-        """Leave nothing behind. Harmless when repeated, and after ``finish``."""
+        """Remove the unfinished file. Harmless when repeated, and after ``finish``."""
         if self._local is not None:
             self._local.abandon()
         stream, self._stream = self._stream, None
@@ -126,7 +126,7 @@ class NewFile:
 
 
 def replace_file(storage: Storage, path: str, data: bytes) -> None:
-    """Let a file have these bytes, whether it is there or not; readers see the old or the new ones.
+    """Write these bytes to a file, new or existing; readers see the old or the new ones.
 
     Raises StorageError, and AccessDeniedError for a path outside of the storage's roots.
     """
@@ -147,7 +147,7 @@ def replace_file(storage: Storage, path: str, data: bytes) -> None:
 
 
 def remove_file(storage: Storage, path: str) -> bool:
-    """Remove a file of the table; whether that went well. Never raises."""
+    """Remove a file of the table; returns whether it succeeded. Never raises."""
     try:
         if storage.confine is not None and not storage.confine.hold(path):
             return False

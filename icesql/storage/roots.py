@@ -22,11 +22,11 @@ class Roots(Struct, frozen=True):
     """Folders of this machine and prefixes of object stores; picklable.
 
     A path lies below a root by whole names: ``/data`` does not hold ``/database``. Local paths
-    are compared absolute, once as text and, only then, with symbolic links resolved: what is
-    outside by its text is refused without touching the file system. Of a ``file:`` URI every
-    meaning (percent signs literal or not) must lie below a root. Remote paths must have the
-    root's scheme (s3, s3a and s3n are one), its authority to the letter, and no part that a store
-    could take for ``.`` or ``..``.
+    are compared absolute, once as text and, only then, with symbolic links resolved: a path outside
+    by its text is refused without accessing the file system. Of a ``file:`` URI every meaning
+    (percent signs literal or not) must lie below a root. Remote paths must have the root's scheme
+    (s3, s3a and s3n are one), its authority to the letter, and no part that a store could take for
+    ``.`` or ``..``.
     """
 
     local: tuple[tuple[str, str], ...]
@@ -38,7 +38,7 @@ class Roots(Struct, frozen=True):
     def of(cls, roots: Iterable[str | os.PathLike[str]], *, option: str = "") -> Roots:
         """The roots as written by the owner. Raises ValueError naming one that cannot be one.
 
-        ``option`` is what adds a root, where errors may say so to whoever writes the paths.
+        ``option`` is the option that adds a root, if errors may show it to the author of the paths.
         """
         local, remote, texts = [], [], []
         for root in roots:
@@ -69,10 +69,10 @@ class Roots(Struct, frozen=True):
         )
 
     def hold_for_removal(self, path: str) -> bool:
-        """Whether a file that is to be deleted lies below a root, whatever may be read into it.
+        """Whether a file that is to be deleted lies below a root, by every reading of its path.
 
         Escapes count as written and decoded, ``..`` and links are followed. Unlike ``hold`` this
-        takes remote paths with empty parts, and escaped slashes as partitions have them.
+        allows remote paths with empty parts, and escaped slashes as in partitions.
         """
         if "\0" in path or not path:
             return False
@@ -123,7 +123,7 @@ def _split(text: str) -> tuple[str, ...]:
 def _all_below(found: Sequence[tuple[str, ...]], roots: Sequence[tuple[str, ...]]) -> bool:
     """Whether a path as written lies below a root as written, and all else that it may mean too.
 
-    The root may have escapes in its own name: what they mean is below what those of it mean.
+    The root may have escapes in its own name: decoded paths are compared with decoded roots.
     """
 
     def below(names: tuple[str, ...], root: tuple[str, ...]) -> bool:

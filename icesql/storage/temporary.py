@@ -1,4 +1,4 @@
-"""The folder of ``temp_directory``, and what goes wrong when something is written to it."""
+"""The folder of ``temp_directory``, and the errors of writes to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def make_temporary_folder(folder: str) -> None:
 
 @contextmanager
 def spilling_to(folder: str) -> Iterator[None]:
-    """Failures of the file system inside are icesql's: ScanLimitError where it is full."""
+    """Translate errors of the file system in the block: ScanLimitError if it is full."""
     try:
         yield
     except Error:

@@ -1,4 +1,4 @@
-"""New files that no commit has yet: what is not handed over to one is removed."""
+"""New files that are not committed yet: those not handed over to a commit are removed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Uncommitted:
-    """New files of a statement, within ``with``: leaving it removes those that stay its own.
+    """New files of a statement, as a context: its end removes those that are not handed over.
 
-    A commit that is given files removes them itself if it fails, so that they are handed over
-    before it begins: where it is not known whether it was applied, nothing of it may go. Files that
-    others write are below ``folder`` and have ``mark`` in their names, which no other files have;
-    those that nobody reported are removed, too, where there may be such, as one was ``lost``.
+    Files are handed over before the commit begins, which removes them itself if it fails: if it is
+    unknown whether it was applied, none of its files may be removed. Files of other processes are
+    below ``folder`` and have ``mark`` in their names, which no other files have; unreported ones
+    are removed, too, if there may be any because a task was ``lost``.
     """
 
     def __init__(self, storage: Storage, folder: str = "", mark: str = "") -> None:
@@ -31,22 +31,22 @@ class Uncommitted:
         self.lost = False
 
     def take(self, paths: Iterable[str]) -> None:
-        """Files that were written."""
+        """Add files that were written."""
         self._own.update(dict.fromkeys(paths))
 
     def report(self, paths: Iterable[str]) -> None:
-        """Files that a task says that it wrote. Raises InternalError where it cannot have."""
+        """Add the written files that a task reports. Raises InternalError for impossible paths."""
         for each in paths:
             if each in self._own or self.mark not in each or not each.startswith(self.folder):
                 raise InternalError("a task reported files that it cannot have written")
             self._own[each] = None
 
     def hand_over(self, paths: Iterable[str] | None = None) -> None:
-        """These are another's to remove from now on; None: all."""
+        """Leave the removal of these files to another; None: all."""
         self._handed_over.update(self._own if paths is None else paths)
 
     def remove(self, paths: Iterable[str]) -> None:
-        """Remove some now, unless they are another's."""
+        """Remove some files now, unless they are handed over."""
         for each in {*paths} - self._handed_over:
             self._own.pop(each, None)
             remove_file(self.storage, each)
@@ -65,8 +65,8 @@ class Uncommitted:
 def _remove_leftovers(storage: Storage, folder: str, mark: str, kept: Collection[str]) -> None:
     """Remove the files below ``folder`` that have ``mark`` in their names. Never raises.
 
-    Those whose names are in ``kept`` stay. What cannot be listed or removed stays, too, as files
-    that no table has.
+    Those whose names are in ``kept`` stay. Files that cannot be listed or removed stay, too, as
+    orphans.
     """
     if storage.confine is not None and not storage.confine.hold(folder):
         return

@@ -14,7 +14,7 @@ from icesql.iceberg.schema import Schema
 class ColumnFacts(NamedTuple):
     """Counts and bounds of one column in one file; unknown counts as "may".
 
-    Bounds are decoded and enclose what is neither NULL nor NaN; None when unusable.
+    Bounds are decoded and enclose all values that are neither NULL nor NaN; None when unusable.
     """
 
     may_be_null: bool

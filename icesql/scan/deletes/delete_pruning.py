@@ -1,4 +1,4 @@
-"""Which delete files a row filter leaves any work for."""
+"""Which delete files may delete rows that satisfy a row filter."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from icesql.scan.pruning.metrics_evaluator import metrics_mask
 def group_by_relaxed_filter(
     entries: ManifestEntries, indexes: Sequence[int], row_filter: Predicate
 ) -> dict[Predicate, list[int]]:
-    """The delete files by what of ``row_filter`` the rows they delete must satisfy.
+    """Group the delete files by the part of ``row_filter`` that their deleted rows must satisfy.
 
     For an equality delete that is the filter on its equality columns, relaxed to true elsewhere:
     a deleted row equals its key there and nowhere else, whatever other columns the file
-    stores. For position deletes nothing is known.
+    stores. For position deletes that part is true.
     """
     equality_ids = entries.rare.get("equality_ids", {})
     relaxed: dict[tuple[int, ...], Predicate] = {}

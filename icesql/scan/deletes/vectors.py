@@ -1,7 +1,7 @@
 """Deletion vectors of data files: their positions, and how many of them are rows.
 
-The cardinality of a vector counts the positions in it, and a writer may have put some in that are
-beyond the end of the data file. icesql writes none of these.
+The cardinality of a vector counts its positions, and some writers include positions beyond the end
+of the data file. icesql writes none of these.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def rows_of_vector(vector: DataFile, rows: int, storage: Storage, table: str) ->
 def read_vector(vector: DataFile, storage: Storage, table: str) -> Positions:
     """The positions in a deletion vector, sorted; kept for later queries.
 
-    Raises UnsupportedTableError for an encrypted one, CorruptFileError (also where the Puffin says
-    that the blob belongs to another data file), StorageError.
+    Raises UnsupportedTableError for an encrypted one, CorruptFileError (also if the Puffin footer
+    assigns the blob to another data file), StorageError.
     """
     from icesql.iceberg.puffin.deletion_vector import read_deletion_vector
 
@@ -65,12 +65,12 @@ def read_vector(vector: DataFile, storage: Storage, table: str) -> Positions:
 
 
 def _longest_vector(cardinality: int | None) -> int:
-    """Bytes of a vector with this many rows, each alone in its container."""
+    """The greatest bytes of a vector with this many rows, each alone in its container."""
     return _LONGEST_VECTOR if cardinality is None else min(64 * cardinality + 4096, _LONGEST_VECTOR)
 
 
 def _with_footer(vector: DataFile, offset: int, length: int, storage: Storage) -> bytes:
-    """The blob, and what follows it where that is little: one request instead of two."""
+    """The blob, and the rest of the file if it is short: one request instead of two."""
     rest = vector.file_size_in_bytes - offset - length
     if 0 < rest <= _LONGEST_REST:
         with suppress(CorruptFileError):  # the recorded size is wrong
@@ -79,9 +79,9 @@ def _with_footer(vector: DataFile, offset: int, length: int, storage: Storage) -
 
 
 def _check_data_file(vector: DataFile, offset: int, data: bytes, storage: Storage) -> None:
-    """Refuse a blob that the Puffin's footer gives to another data file than the manifest does.
+    """Refuse a blob that the Puffin's footer assigns to another data file than the manifest does.
 
-    ``data`` are bytes of the Puffin from ``offset`` on. A footer that nobody can read says nothing.
+    ``data`` are bytes of the Puffin from ``offset`` on. An unreadable footer is ignored.
     """
     from icesql.iceberg.puffin.container import read_puffin_footer
 

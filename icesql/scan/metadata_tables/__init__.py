@@ -1,4 +1,4 @@
-"""Metadata as tables: what a table's metadata and manifests say, as rows with a schema.
+"""Metadata as tables: the contents of a table's metadata and manifests, as rows with a schema.
 
 In: a TableScan that names a metadata table. Out: rows in the internal form of ``iceberg.types``.
 May import scan, catalog, storage and iceberg.

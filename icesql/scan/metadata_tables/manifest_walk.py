@@ -29,8 +29,8 @@ _BOTH: Final = frozenset(ManifestContent)
 class ManifestWalk:
     """Reads the manifests of one snapshot, or of all, once each.
 
-    A filter on fields of ``partition`` skips manifests by their summaries; rows are filtered by
-    whoever reads them.
+    A filter on fields of ``partition`` skips manifests by their summaries; rows are filtered by the
+    caller.
     """
 
     def __init__(self, scan: TableScan, name: str, query: QueryContext) -> None:

@@ -1,4 +1,4 @@
-"""Rows of ``partitions``: what the live files of each partition add up to.
+"""Rows of ``partitions``: the totals of the live files of each partition.
 
 Source: Java ``PartitionsTable``; deletion vectors count as position deletes.
 """
@@ -39,9 +39,9 @@ def partitions(
 ) -> Iterator[Row]:
     """One row for each partition of each spec, in the order in which manifests name them.
 
-    As in Java, specs of as many fields share a row where they give the same values, all NULL for
-    one; ``spec_id`` is then that of the latest update. ``last_updated_*`` are NULL where the
-    snapshot has expired.
+    As in Java, specs with the same number of fields share a row for equal values, all NULL for one;
+    ``spec_id`` is then that of the latest update. ``last_updated_*`` are NULL where the snapshot
+    has expired.
     """
     fields = [each.field_id for each in united_partition_type(metadata).fields]
     found: dict[tuple[Any, ...], _Partition] = {}

@@ -18,7 +18,7 @@ from icesql.iceberg.schema import Schema
 def metrics_type(schema: Schema, ids: Iterator[int]) -> t.StructType:
     """A struct for each primitive leaf of ``schema`` by its full name, sorted by names.
 
-    A variant is none: its metrics are of its parts.
+    A variant is not a leaf: its metrics belong to its parts.
     """
     return t.StructType(
         tuple(
@@ -81,6 +81,6 @@ def _leaves(schema: Schema) -> list[tuple[str, t.NestedField]]:
 def _bound(data: bytes | None, value_type: t.IcebergType) -> Any:
     value = None if data is None else decode_bound(value_type, data)
     if isinstance(value, Decimal) and isinstance(value_type, t.DecimalType):
-        # Of a file whose own type has more digits, which others have added.
+        # Of a file whose own type has more digits, as files added by other writers may.
         return value if len(value.as_tuple().digits) <= value_type.precision else None
     return value

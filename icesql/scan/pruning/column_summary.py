@@ -1,7 +1,7 @@
 """Facts about one column in one file or manifest, and the outcome of a comparison with it.
 
-This is the one place that says when bounds and counts prove that no row matches, or that every row
-does. The rules are those of the Iceberg spec and of Java's evaluators, read with SQL's WHERE: NULL
+The rules by which bounds and counts prove that no row matches, or that every row does, are all
+here. They are those of the Iceberg spec and of Java's evaluators, applied to SQL's WHERE: NULL
 matches only IS NULL, so a column of nulls cannot satisfy ``<>`` either.
 """
 
@@ -35,8 +35,8 @@ class ColumnSummary(Struct, frozen=True):
 
     ``lower`` and ``upper`` are decoded and enclose all values that are neither NULL nor NaN.
     ``valueless`` is true when there are only NULL and NaN. For types without NaN, ``no_nans`` is
-    true. ``nulls_text`` says why all values are NULL or NaN, such as "all 10 values are NULL";
-    ``show`` writes a bound for people where the type alone does not say how.
+    true. ``nulls_text`` is the reason why all values are NULL or NaN, such as "all 10 values are
+    NULL"; ``show`` formats a bound for people if the type alone does not define it.
     """
 
     value_type: t.IcebergType

@@ -1,7 +1,7 @@
 """Files whose rows can be counted from metadata: ``count(*)``, ``count(column)``.
 
-A file of which the WHERE leaves no row out counts with all its rows, less those that a deletion
-vector takes, whose number is known.
+A file whose rows all satisfy the WHERE counts with all its rows, minus those that a deletion vector
+removes, whose number is known.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Counted(Struct, frozen=True):
 def count_of(file: Candidate, wanted: Sequence[Counted | None]) -> tuple[int, ...] | None:
     """The part of each output that a file adds if every row matches; None if unknown.
 
-    An output that counts nothing, which is None, gets 0.
+    An output without a count, which is None, gets 0.
     """
     left = live_rows(file.rows, file.deleted)
     if left is None:
@@ -33,7 +33,7 @@ def count_of(file: Candidate, wanted: Sequence[Counted | None]) -> tuple[int, ..
             counts.append(0 if each is None else left)
             continue
         nulls = null_count(file, each.field_id)
-        # Which rows are deleted is not known here.
+        # It is not known here which rows are deleted.
         if nulls is None or (nulls and file.deleted):
             return None
         counts.append(left - nulls)
@@ -41,5 +41,5 @@ def count_of(file: Candidate, wanted: Sequence[Counted | None]) -> tuple[int, ..
 
 
 def live_rows(rows: int, deleted: int | None) -> int | None:
-    """The rows of a file that deletes leave; None where either number is not known."""
+    """The rows of a file that are not deleted; None if either number is unknown."""
     return None if deleted is None or not 0 <= deleted <= rows else rows - deleted

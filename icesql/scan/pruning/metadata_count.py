@@ -19,8 +19,8 @@ def count_rows(scan: TableScan, query: QueryContext) -> int | None:
 
     None with a row filter, which is weaker than the WHERE it came from; with a limit; where the
     catalog plans the scans; with live delete files; and when a file's row count is not known. The
-    row counts of the manifest list are taken where it has them and its files are younger than v1,
-    else those of the files. Raises what planning raises.
+    row counts of the manifest list are used if it has them and its files are newer than v1, else
+    those of the files. Raises what planning raises.
     """
     if scan.row_filter is ALWAYS_FALSE or scan.snapshot is None:
         return 0
@@ -46,14 +46,14 @@ def count_rows(scan: TableScan, query: QueryContext) -> int | None:
         for live, rows, path in zip(entries.live, entries.record_count, entries.path, strict=True):
             if live:
                 if rows < 0 or path in seen:
-                    return None  # planning says what is wrong with a file listed twice
+                    return None  # planning reports the problem of a file listed twice
                 seen.add(path)
                 total += rows
     return total
 
 
 def _listed_rows(manifest: ManifestFile) -> int | None:
-    """The live rows of a manifest as its list has them, None when it does not know."""
+    """The live rows of a manifest by its list, None if they are unknown."""
     if manifest.min_sequence_number == 0:
         # Files of v1 may have come from an import that counted an unknown as -1, and a sum
         # hides that.
@@ -65,7 +65,7 @@ def _listed_rows(manifest: ManifestFile) -> int | None:
         (manifest.added_files_count, added),
         (manifest.existing_files_count, existing),
     ):
-        # Writers that do not know rows write zero: no rows in some files is worth a look.
+        # Writers that do not count rows write zero: no rows in some files must be checked.
         if files is None or (files > 0) != (rows > 0):
             return None
     return added + existing

@@ -49,7 +49,7 @@ class ResidualEvaluator:
             return self.predicate
         found = self._known.get(partition)
         if found is None:
-            # Of a partition that is not known whole, no row is known to match or to fail.
+            # If a partition value is unknown, no row is known to match or to fail.
             unknown = UNSTORED in partition
             found = self.predicate if unknown else self._reduce(self.predicate, partition)
             self._known[partition] = found

@@ -1,6 +1,6 @@
 """Whether a list of values of a column can leave out files at all.
 
-Where every file holds the whole range of a column, no value rules one out.
+If every file holds the whole range of a column, no value rules out a file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from icesql.iceberg.bounds import decode_bound
 if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
 
-# The share of the files that one value is in, on average, from which on nothing is tried.
+# Above this average share of the files with one value, pruning is not tried.
 _MOST_OF_ALL: Final = 0.5
 _SAMPLED: Final = 100
 
@@ -47,7 +47,7 @@ def _differs_by_partition(plan: ScanPlan, field_id: int) -> bool:
 
 
 def _share(plan: ScanPlan, field_id: int) -> float:
-    """In what part of the files a value is, on average over the lower bounds of some of them."""
+    """The share of files that may hold a value, on average over some of their lower bounds."""
     kind = plan.scan.schema.field_by_id[field_id].type
     lows, highs, unknown = [], [], 0
     for each in plan.survivors:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from icesql.scan.tasks.task import FileScanTask, usable_offsets
 
-# A manifest may say any size of a file.
+# A manifest may record any size of a file.
 _MOST_SPLITS: Final = 1 << 12
 SPLITTABLE: Final = frozenset({"PARQUET", "ORC", "AVRO"})
 

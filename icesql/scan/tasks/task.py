@@ -1,4 +1,4 @@
-"""Scan tasks: what one worker reads, as frozen values that travel to any executor."""
+"""Scan tasks: the work of one reader, as frozen values that are sent to any executor."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from icesql.storage.open import Storage
 class ScanContext(Struct, frozen=True):
     """Everything the tasks of one scan share.
 
-    ``schema`` is the table schema the scan reads by; ``projection`` the columns that come out,
-    in order (top-level columns of ``schema``, and metadata columns by their reserved ids).
-    ``file_schema`` also holds columns that ``schema`` dropped, for equality deletes on them.
-    With ``paired`` the deletes of a task are all that apply to its file and sequence numbers are
-    unknown: the catalog planned the scan.
+    ``schema`` is the table schema the scan reads by; ``projection`` the output columns, in order
+    (top-level columns of ``schema``, and metadata columns by their reserved ids). ``file_schema``
+    also holds columns that ``schema`` dropped, for equality deletes on them. With ``paired`` the
+    deletes of a task are all that apply to its file and sequence numbers are unknown: the catalog
+    planned the scan.
     """
 
     table: str
@@ -51,9 +51,9 @@ def usable_offsets(data_file: DataFile) -> Sequence[int] | None:
 
 
 def without_metrics(file: DataFile) -> DataFile:
-    """``file`` without what only planning looks at; counts of NaN stay, engines rely on zero.
+    """``file`` without the metrics that only planning uses; NaN counts stay, engines rely on zero.
 
-    A table of many columns has kilobytes of bounds for each file, and tasks travel.
+    A table of many columns has kilobytes of bounds for each file, and tasks are sent to workers.
     """
     return replace(
         file,
@@ -82,8 +82,8 @@ class FileScanTask(Struct, frozen=True):
     """A byte range of one data file with the deletes that apply to it.
 
     ``start`` and ``length`` are bytes; a row group belongs to the task that holds its midpoint.
-    ``residual`` is what is left of the row filter once the partition is known; it is unbound,
-    exact or weaker than the WHERE, and evaluated after the deletes.
+    ``residual`` is the rest of the row filter once the partition is known; it is unbound, exact or
+    weaker than the WHERE, and evaluated after the deletes.
     """
 
     data_file: DataFile
@@ -120,7 +120,7 @@ def distinct_deletes(tasks: Iterable[FileScanTask]) -> tuple[DataFile, ...]:
     found: dict[int, DataFile] = {}
     longest: tuple[DataFile, ...] = ()
     for deletes in tuples:
-        # Younger files have the end of what older ones have; comparing costs next to nothing.
+        # The deletes of newer files are the end of those of older ones; comparing is cheap.
         if longest[len(longest) - len(deletes) :] != deletes:
             found.update(zip(map(id, deletes), deletes, strict=True))
             longest = deletes

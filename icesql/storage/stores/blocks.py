@@ -6,9 +6,9 @@
     <folder>/v1/<shelf>/<aa>/<object>.d/<first>-<end>   bytes of a large one
 
 A shelf belongs to one endpoint and principal. A name is a keyed hash of path and length, so no
-path leads anywhere. Files are written aside and renamed: they are whole or not there. Reading
-dates a file's time of access, which is what is evicted by. The nanoseconds of its time of change
-hold a checksum, with which each process compares what it uses; see ``use``.
+path leads anywhere. Files are written aside and renamed: they are whole or absent. Reading sets a
+file's time of access, which eviction goes by. The nanoseconds of its time of change hold a
+checksum, with which each process compares the files it uses; see ``use``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CHECKED: Final = 1_000_000_000
 
 
 class UnusableCache(OperationalError):
-    """The folder of the cache cannot be used, or not safely; the message says why."""
+    """The folder of the cache cannot be used, or not safely; the message has the reason."""
 
 
 def default_folder() -> str:
@@ -44,7 +44,7 @@ def default_folder() -> str:
 
 
 def default_size(folder: str) -> int:
-    """10 GB, or a fifth of what is free on the disk of ``folder`` if that is less."""
+    """10 GB, or a fifth of the free space on the disk of ``folder`` if that is less."""
     place = folder
     while not os.path.exists(place) and place != os.path.dirname(place):
         place = os.path.dirname(place)
@@ -88,7 +88,7 @@ class BlockStore:
                 os.unlink(path)
             aside = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
             write_new(aside, [os.urandom(_SALT_BYTES)])
-            # Of two processes that start at once one wins, and both read what it wrote.
+            # Of two processes that start at once one wins, and both read its file.
             with suppress(FileExistsError):
                 os.link(aside, path)
             os.unlink(aside)
@@ -98,8 +98,8 @@ class BlockStore:
 class Shelf:
     """The objects of one endpoint and principal.
 
-    Reads give None for what is not there, or is not what was written. Writes raise OSError, also
-    where the disk is full.
+    Reads return None for a missing or damaged object. Writes raise OSError, also if the disk is
+    full.
     """
 
     def __init__(self, folder: str, salt: bytes, eviction: Eviction) -> None:
@@ -107,7 +107,7 @@ class Shelf:
         self._made: set[str] = set()
 
     def name(self, path: str, length: int | None) -> str:
-        """The object of a path of this length; None where the length is not known before."""
+        """The object of a path of this length; None if the length is unknown."""
         return keyed_name(self._salt, path, "" if length is None else str(length))
 
     def _place(self, name: str) -> str:
@@ -124,7 +124,7 @@ class Shelf:
         return place if use(place, length) else None
 
     def put_whole(self, name: str, data: Any) -> str:
-        """Keep a whole object; the place it has."""
+        """Store a whole object; returns its place."""
         place = self._place(name)
         self._put(place, data)
         return place
@@ -135,7 +135,7 @@ class Shelf:
         return read_own(place) if use(place, None) else None
 
     def remove(self, name: str) -> bool:
-        """Do not keep an object any longer, whole or in parts; whether anything of it was here."""
+        """Remove an object, whole or in parts; returns whether any of it was stored."""
         place, is_here = self._place(name), False
         parts = [f"{place}.d/{first}-{end}" for first, end in self.parts(name)]
         for each in (place, *parts):
@@ -147,7 +147,7 @@ class Shelf:
     # ------------------------------------------------------------------ parts
 
     def parts(self, name: str) -> list[tuple[int, int]]:
-        """The parts (first byte, end) of an object that are here, sorted."""
+        """The stored parts (first byte, end) of an object, sorted."""
         found = []
         try:
             with os.scandir(self._place(name) + ".d") as entries:
@@ -172,7 +172,7 @@ class Shelf:
         return use(place, part[1] - part[0]) and read_own_into(place, begin - part[0], view)
 
     def put_part(self, name: str, first: int, data: Any) -> None:
-        """Keep the bytes of an object from ``first`` on."""
+        """Store the bytes of an object from ``first`` on."""
         self._put(f"{self._place(name)}.d/{first}-{first + len(data)}", data)
 
     def _put(self, place: str, data: Any) -> None:
@@ -214,7 +214,7 @@ class Shelf:
 
 
 def keyed_name(salt: bytes, *parts: str) -> str:
-    """64 hex digits that say nothing of the parts without the salt."""
+    """64 hex digits that do not reveal the parts without the salt."""
     text = b"".join(
         len(data).to_bytes(8, "big") + data
         for data in (part.encode("utf-8", "surrogateescape") for part in parts)
@@ -225,7 +225,7 @@ def keyed_name(salt: bytes, *parts: str) -> str:
 def own_folder(folder: str, *, tighten: bool = False) -> None:
     """Make a folder of mode 700 unless it is there. Raises ValueError if it is not ours alone.
 
-    With ``tighten`` others may look into one that is there: what is made below it is closed.
+    With ``tighten`` others may read an existing folder: those made below it are closed.
     """
     with suppress(FileExistsError):
         os.mkdir(folder, 0o700)
@@ -239,7 +239,7 @@ def own_folder(folder: str, *, tighten: bool = False) -> None:
 
 
 def write_new(path: str, chunks: Iterable[Any]) -> None:
-    """Write a file of mode 600 that was not there. Raises OSError and leaves nothing behind."""
+    """Write a new file of mode 600. Raises OSError, and then removes the file."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINKS, 0o600)
     try:
         for chunk in chunks:
@@ -299,7 +299,7 @@ def read_own_into(path: str, offset: int, view: Any) -> bool:
 
 
 def checksum(path: str, data: Any) -> int:
-    """Of what a file holds and of its name, so that no file is taken for another."""
+    """A checksum of a file's bytes and name, so that no file is taken for another."""
     name = "/".join(path.split("/")[-2:])
     return zlib.crc32(data, zlib.crc32(name.encode())) % _CHECKED
 
@@ -314,8 +314,8 @@ def stamp(path: str, mark: int, accessed: int | None = None) -> None:
 def use(path: str, length: int | None) -> bool:
     """Whether a file of ours is there, whole, and dated now.
 
-    It is compared with its checksum when this process uses it first, and whenever it was changed or
-    dated by anybody else since. What is not as it was written goes.
+    It is compared with its checksum when this process first uses it, and whenever another process
+    has changed or dated it since. A damaged file is removed.
     """
     try:
         found = os.lstat(path)
@@ -334,7 +334,7 @@ def use(path: str, length: int | None) -> bool:
 
 
 def note_compared(path: str) -> None:
-    """A file is as its checksum says: this process has looked, or has written it just now."""
+    """Note that a file matches its checksum: this process has compared or just written it."""
     if len(_compared) >= _MOST_COMPARED:
         _compared.clear()
     _compared[path] = _state(os.lstat(path))
@@ -347,7 +347,7 @@ _MOST_COMPARED: Final = 100_000
 
 
 def _state(found: os.stat_result) -> tuple[int, ...]:
-    # Whoever writes to a file cannot keep its time of change of state.
+    # A write to a file always changes its inode's time of change (ctime).
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 

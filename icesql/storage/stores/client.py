@@ -1,4 +1,4 @@
-"""StoreClient: requests to one bucket, repeated where that helps; errors are the store's own."""
+"""StoreClient: requests to one bucket, with retries; errors have the store's own reasons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from icesql.storage.stores.options import make_store
 
 
 class _Masked:
-    """A filter of a log: the texts of its records without what is secret by its place."""
+    """A log filter that masks secrets by their place in the texts of records."""
 
     def filter(self, record: Any) -> bool:
         """Let every record pass."""
@@ -37,7 +37,7 @@ _LOGS: Final = ("urllib3.connectionpool", "urllib3.util.retry", "botocore.auth")
 
 
 def mask_logs() -> None:
-    """Have the clients of catalogs and stores log no signature and no token of an address."""
+    """Mask signatures and tokens of addresses in the logs of catalog and store clients."""
     import logging
 
     for name in _LOGS:
@@ -47,11 +47,11 @@ def mask_logs() -> None:
 def log_request(
     method: str, url: str, begun: float, size: int, outcome: object, secrets: Mapping[str, Any]
 ) -> None:
-    """Log one line: method, URL, outcome, the bytes that came, and ms since ``begun``.
+    """Log one line: method, URL, outcome, the bytes received, and ms since ``begun``.
 
     ``begun`` is of ``time.perf_counter``; ``secrets`` are properties whose secrets are masked, as
-    are signatures in the URL. Nothing is imported for it: where nobody imported ``logging``, nobody
-    listens.
+    are signatures in the URL. It does not import ``logging``: if the program has not, there are no
+    handlers.
     """
     logging = sys.modules.get("logging")
     if logging is None:
@@ -66,14 +66,14 @@ def log_request(
 
 T = TypeVar("T")
 
-# 0.1, 0.2, … 5 s: a store that is away for a quarter of a minute costs no query.
+# 0.1, 0.2, … 5 s: a store that is unreachable for a quarter of a minute fails no query.
 _MOST_ATTEMPTS: Final = 9
-# One that never answered is more likely to be a wrong endpoint.
+# A store that never responded is more likely to be a wrong endpoint.
 _FIRST_ATTEMPTS: Final = 3
 # Requests as they are logged, and what one has to be allowed.
 _ACTIONS: Final = {"GET": "s3:GetObject", "HEAD": "s3:GetObject", "LIST": "s3:ListBucket"}
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
-# Attempts beyond the first that a bucket may cost, and what each answer adds to them.
+# The budget of retries per bucket, and the addition to it by each response.
 _BUDGET, _BUDGET_PER_ANSWER = 100.0, 0.5
 
 
@@ -85,7 +85,7 @@ class Body(NamedTuple):
 
 
 class Received(NamedTuple):
-    """Bytes as they came: the length of the object, and where they begin and end in it."""
+    """Bytes as received: the length of the object, and where they begin and end in it."""
 
     data: memoryview
     size: int
@@ -103,7 +103,7 @@ _OF_STORES: Final = ("s3.", "client.", "gcs.", "adls.")
 def shared_client(scheme: str, authority: str, properties: Mapping[str, str]) -> StoreClient | None:
     """The client of this process for a bucket with these properties; None where obstore has none.
 
-    Raises NotSupportedError and what a wrong property makes obstore raise.
+    Raises NotSupportedError, and obstore's errors for wrong properties.
     """
     own = {name: str(value) for name, value in properties.items() if name.startswith(_OF_STORES)}
     key = os.getpid(), scheme, authority, tuple(sorted(own.items()))
@@ -121,7 +121,7 @@ def shared_client(scheme: str, authority: str, properties: Mapping[str, str]) ->
 
 
 class StoreFailed(Exception):
-    """One attempt that failed, and how."""
+    """One failed attempt, and its failure."""
 
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
@@ -131,8 +131,8 @@ class StoreFailed(Exception):
 class StoreClient:
     """The objects of one bucket or container by key; safe for threads.
 
-    Every failure is a StorageError that names the URI, without secrets. ``left`` ends the waiting
-    between two attempts, for a request that nobody waits for any more.
+    Every failure is a StorageError that names the URI, without secrets. ``left`` ends the wait
+    between two attempts of an abandoned request.
     """
 
     def __init__(self, store: Any, properties: Mapping[str, str]) -> None:
@@ -144,7 +144,7 @@ class StoreClient:
 
     @property
     def is_usable(self) -> bool:
-        """False in a fork of the process: the client's threads are not there."""
+        """False in a fork of the process, which does not have the client's threads."""
         return os.getpid() == self._process
 
     def read(
@@ -158,7 +158,7 @@ class StoreClient:
     ) -> Body:
         """Bytes ``start`` to ``end`` (exclusive) in one GET; the whole object without an ``end``.
 
-        Fewer come only where the object ends before. ``check`` is called with the length of the
+        Fewer bytes only at the end of the object. ``check`` is called with the length of the
         object before its body is read, and may raise.
         """
 

@@ -14,7 +14,7 @@ from icesql.errors import OperationalError, QueryCancelledError
 T = TypeVar("T")
 
 MOST_AT_ONCE: Final = 64
-# Threads that hang in a request which nobody waits for any more; more mean that a store is dead.
+# The most threads that hang in abandoned requests; more mean that a store is dead.
 _MOST_LEFT: Final = 256
 _IDLE_SECONDS: Final = 10.0
 _STEP_SECONDS: Final = 0.02
@@ -32,7 +32,7 @@ class Request(Generic[T]):
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Call the function, unless nobody waits."""
+        """Call the function, unless the request is abandoned."""
         function, self.function = self.function, None
         try:
             if function is not None and not self.left.is_set():
@@ -42,7 +42,7 @@ class Request(Generic[T]):
         self._done.set()
 
     def give(self, value: T) -> None:
-        """Let those who wait have the value, while the function goes on."""
+        """Pass the value to the waiting threads, while the function goes on."""
         self._value = value
         self._done.set()
 
@@ -53,7 +53,7 @@ class Request(Generic[T]):
 
     @property
     def has_failed(self) -> bool:
-        """Whether there is an error in the place of a value."""
+        """Whether there is an error instead of a value."""
         return self._error is not None
 
     def result(self, query: QueryContext | None) -> T:
@@ -72,9 +72,9 @@ class Request(Generic[T]):
 
 
 class RequestPool:
-    """Up to 64 daemon threads, started as they are needed and ended when they idle.
+    """Up to 64 daemon threads, started on demand and ended when idle.
 
-    A thread whose request was left, but which cannot return from it, is not counted any more.
+    A thread that hangs in an abandoned request is not counted any more.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class RequestPool:
         return request
 
     def leave(self, request: Request[Any]) -> None:
-        """Nobody waits for this request any more."""
+        """Abandon a request."""
         request.left.set()
         with self._condition:
             if request in self._waiting:
@@ -123,7 +123,7 @@ class RequestPool:
             threading.Thread(target=self._loop, name="icesql-store", daemon=True).start()
         except RuntimeError as error:
             if self._threads:
-                return  # those that there are will do it
+                return  # the existing threads will run it
             self._waiting.pop()
             raise OperationalError(f"cannot start a thread for a request: {error}") from error
         self._threads += 1

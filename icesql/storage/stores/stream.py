@@ -13,7 +13,7 @@ from icesql.storage.stores.files import StoredFile
 class StoredStream(io.RawIOBase):
     """A seekable, readable binary stream over a file of known length.
 
-    DuckDB's threads share one handle and each seeks before it reads: so positions are theirs.
+    DuckDB's threads share one handle and each seeks before it reads, so each has its own position.
     """
 
     def __init__(self, file: StoredFile) -> None:
@@ -63,11 +63,11 @@ class StoredStream(io.RawIOBase):
         return len(data)
 
     def readall(self) -> bytes:
-        """Everything from here on."""
+        """All bytes from the position on."""
         return bytes(self.read())
 
     def close(self) -> None:
-        """End what is under way."""
+        """End all pending requests."""
         if not self.closed:
             self.file.leave()
         super().close()
