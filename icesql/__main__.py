@@ -1,4 +1,4 @@
-"""``icesql`` and ``python -m icesql``: a process that answers and ends, as fast as it can."""
+"""``icesql`` and ``python -m icesql``: run one command and end, as fast as possible."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import NoReturn
 
 def run() -> NoReturn:
     """Run the command line and leave the process with its exit code."""
-    # A run mostly imports; collecting garbage meanwhile finds none and takes a tenth of it. The
-    # collector is on again when rows are shown.
+    # A run mostly imports; garbage collection meanwhile finds nothing and takes a tenth of the
+    # time. The collector is on again when rows are shown.
     gc.disable()
     try:
         from icesql.cli import main
@@ -23,8 +23,7 @@ def run() -> NoReturn:
         os._exit(130)
     if "pyspark" in sys.modules or "prompt_toolkit" in sys.modules:
         sys.exit(code)
-    # Everything is closed by now. Freeing what was imported, object by object, would only take
-    # time.
+    # Everything is closed by now. Freeing all imported objects one by one would only take time.
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:

@@ -1,4 +1,4 @@
-"""Access: what the SQL of a connection may do, decided once by who opens it."""
+"""Access: the limits on the SQL of a connection, set once by the code that opens it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Access(Struct, frozen=True):
 
     ``locked``: names of the settings that SET and RESET cannot change. ``tables_by_path`` and
     ``files``: whether SQL may name paths, or the roots below which it may; ``copy_to``: the same
-    for the files that COPY writes. ``catalogs``: names
-    that SQL may open beside the connection's own catalog, None for all that are configured.
-    ``confine``: the roots that every path in a table's metadata must lie below; True for the
-    table's own folder, False for no limit. ``read_only``: whether statements that change tables
-    are refused. ``service``: whether SQL comes from people whom the owner does not know.
+    for the files that COPY writes. ``catalogs``: names that SQL may open beside the connection's
+    own catalog, None for all configured ones. ``confine``: the roots that every path in a table's
+    metadata must lie below; True for the table's own folder, False for no limit. ``read_only``:
+    whether statements that change tables are refused. ``service``: whether SQL comes from people
+    whom the owner does not know.
     """
 
     locked: frozenset[str] = frozenset()
@@ -54,14 +54,13 @@ class Access(Struct, frozen=True):
     ) -> Access:
         """From the arguments of ``connect``; None is an argument that was not given.
 
-        ``service`` changes the default of such an argument to its strictest value; one that was
-        given counts as it is. With any limit on
-        what SQL reads ``read_only`` is the default. Raises
+        ``service`` changes the default of each missing argument to its strictest value; given ones
+        keep their values. With any limit on reads ``read_only`` is the default. Raises
         ProgrammingError naming the argument with a bad value.
         """
         if not isinstance(service, bool):
             raise _bad("service", service, "True or False")
-        # Who limits what SQL may read has not said that it may change what is there.
+        # A limit on reads does not imply that SQL may change tables.
         given = (locked, tables_by_path, catalogs, confine)
         limited = service or any(each is not None for each in given)
         allowed_catalogs = None if catalogs is None else frozenset(_names("catalogs", catalogs))
@@ -85,7 +84,7 @@ class Access(Struct, frozen=True):
             raise AccessDeniedError(f'setting "{key}" cannot be changed by SQL', argument="locked")
 
     def check_removal(self, *, everything: bool, named: bool) -> None:
-        """Raise AccessDeniedError for a statement that says where files may be deleted.
+        """Raise AccessDeniedError for a statement that chooses which files may be deleted.
 
         ``everything``: wherever a table's metadata names some; ``named``: below given folders.
         """
@@ -106,10 +105,10 @@ class Access(Struct, frozen=True):
 
 
 def of_command(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of ``Access.of``, with what the command allows where it is given no limit.
+    """Arguments of ``Access.of``, with the defaults of the command where no limit is given.
 
-    Whoever types a command may read and write files anyway: without a limit, SQL reads those
-    below the current folder, and writes any.
+    The user of the command may read and write files anyway: without a limit, SQL reads those below
+    the current folder, and writes any.
     """
     made = dict(given)
     if not given["service"] and all(
@@ -120,7 +119,7 @@ def of_command(given: Mapping[str, Any]) -> dict[str, Any]:
         if given["files"] is given["copy_to"] is None:
             made["copy_to"] = True
         if given["files"] is not False:
-            # The folder is gone, its name is no text, or a root is no folder.
+            # The folder is gone, its name is not text, or a root is not a folder.
             with suppress(OSError, ValueError):
                 _here().encode()
                 made["files"] = Roots.of([_here(), *(given["files"] or ())], option="--files")
@@ -128,7 +127,7 @@ def of_command(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _here() -> str:
-    """The current folder by the name that the shell shows of it, which may lead over a link."""
+    """The current folder by its name in the shell, which may contain a link."""
     real, shown = os.getcwd(), os.environ.get("PWD", "")
     return shown if os.path.isabs(shown) and os.path.realpath(shown) == real else real
 

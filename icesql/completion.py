@@ -18,7 +18,7 @@ _VALUES: Final = {
     "--set": tuple(f"{name}=" for name in Settings.__struct_fields__),
 }  # fmt: skip
 
-# A value follows the name of a setting, and no blank.
+# A value, not a blank, follows the name of a setting.
 _WITHOUT_BLANK: Final = """
 _icesql() { _shtab_icesql "$@"; [[ ${COMPREPLY[0]} != *= ]] || compopt -o nospace; }
 complete -o bashdefault -F _icesql icesql
@@ -44,7 +44,7 @@ def completion_script(shell: str) -> str:
 
 
 def _copy_options(command: str | None, parser: argparse.ArgumentParser) -> None:
-    """Give ``parser`` the options that help shows for a command, with what completes a value."""
+    """Give ``parser`` the options that help shows for a command, with completions of values."""
     import shtab
 
     for action in make_parser(command)._actions:

@@ -138,7 +138,7 @@ def _show_history(connection: Connection, out: Writer) -> None:
 
 
 def _show_undo(connection: Connection, out: Writer) -> None:
-    """A write that was a mistake, what was there before it, and its undo."""
+    """Show a mistaken write, the state before it, and its undo."""
     history = "SELECT snapshot_id FROM demo.trips.refs WHERE name = 'main'"
     ((before,),) = connection.execute(history).fetchall()
     print("\nA mistake, a look at what was there before, and the undo:", file=out)
@@ -162,7 +162,7 @@ def _write(cursor: Cursor, out: Writer) -> None:
 
 
 def _saved(connection: Connection, report: ScanReport) -> str:
-    """The snapshot that was read, and how much of it was not."""
+    """The snapshot that was read, and the share of it that was skipped."""
     assert connection.catalog is not None
     assert report.snapshot_id is not None
     snapshot = connection.catalog.load(("demo", "trips")).metadata.snapshot(report.snapshot_id)

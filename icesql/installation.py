@@ -1,4 +1,4 @@
-"""``icesql doctor`` without a table: what is installed, and what is missing for what."""
+"""``icesql doctor`` without a table: the installed packages, and those missing for each extra."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def installation() -> Iterator[tuple[str, str | None, str]]:
 
 
 def _extras() -> dict[str, list[str]]:
-    """The packages of each extra, without what PyIceberg's own extras bring."""
+    """The packages of each extra, without those of PyIceberg's own extras."""
     found: dict[str, list[str]] = {}
     try:
         required = metadata("icesql").get_all("Requires-Dist") or []
@@ -62,7 +62,7 @@ def _version(package: str) -> str | None:
 
 
 def _java() -> tuple[str | None, str]:
-    """The version of Java that Spark would take, and what to do about it."""
+    """The version of Java that Spark would use, and advice about it."""
     home = os.environ.get("JAVA_HOME")
     command = os.path.join(home, "bin", "java") if home else which("java")
     wanted = f"Spark needs Java {_JAVA} or later; set JAVA_HOME"

@@ -15,9 +15,9 @@ _MONTH: Final = 30 * _DAY
 class Interval(Struct, frozen=True, eq=False):
     """Months, days and microseconds, each with a sign of its own, as SQL keeps them.
 
-    A month is no number of days until a date is known, nor a day a number of hours. Comparisons,
-    also with a timedelta, are SQL's: they take 30 days for a month and 24 hours for a day. ``str``
-    is the engine's text: ``1 year 2 months 3 days 04:05:06.789``.
+    Without a date, a month is no fixed number of days, nor a day a fixed number of hours.
+    Comparisons, also with a timedelta, are SQL's: they take 30 days for a month and 24 hours for a
+    day. ``str`` is the engine's text: ``1 year 2 months 3 days 04:05:06.789``.
     """
 
     months: int = 0

@@ -1,4 +1,4 @@
-"""Threads whose stack is known, for work that recurses where the caller's stack may be full."""
+"""Threads with a large stack, for recursive work when the caller's stack may be full."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _in_thread(function: Callable[[], T]) -> T:
 
 
 def start(thread: threading.Thread) -> None:
-    """Start a thread whose stack is large, whatever ``threading.stack_size`` says.
+    """Start a thread with a large stack, whatever ``threading.stack_size`` is.
 
     The engine walks expressions 1,000 deep on it, and a stack that is full ends the process.
     """

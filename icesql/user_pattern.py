@@ -1,4 +1,4 @@
-"""A user's regular expression, parsed and never run: matching may take for ever."""
+"""A user's regular expression, parsed and never run: matching may take forever."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from msgspec import Struct
 
 
 class UserPattern(Struct, frozen=True):
-    """``shortest`` is how many characters it matches at least, ``groups`` how many it captures."""
+    """``shortest`` is the least number of characters of a match, ``groups`` that of groups."""
 
     shortest: int
     groups: int
 
 
 def read_pattern(text: str) -> UserPattern | None:
-    """The regular expression, None if Python reads it as none."""
+    """The regular expression, None if it is not one for Python."""
     import re
     from re import _parser
 

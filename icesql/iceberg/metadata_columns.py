@@ -1,4 +1,4 @@
-"""Columns that every table has beside its own, by their reserved field ids.
+"""Metadata columns, which every table has beside its own, by their reserved field ids.
 
 Source: Iceberg spec, "Reserved Field IDs". ``_snapshot_id`` is icesql's own: the snapshot that
 added the file; its id lies in the reserved range and is not used by the spec.
@@ -20,11 +20,11 @@ LAST_UPDATED_SEQUENCE_NUMBER: Final = t.NestedField(
     2147483539, "_last_updated_sequence_number", t.LONG
 )
 SNAPSHOT_ID: Final = t.NestedField(2147483500, "_snapshot_id", t.LONG)
-# Files may hold them; where they do not, they follow from the file.
+# Files may store them; otherwise they are derived from the file.
 LINEAGE: Final = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
 LINEAGE_IDS: Final = frozenset(each.field_id for each in LINEAGE)  # a query may rename them
 
-# What happened to a row, in the rows of a change. The spec reserves the first two ids, under other
+# The kind of change, in the rows of a change. The spec reserves the first two ids, under other
 # names for the second; the time is icesql's own.
 CHANGE_COLUMNS: Final = (
     t.NestedField(2147483543, "_change_type", t.STRING, required=True),

@@ -84,7 +84,7 @@ class Schema(Struct, frozen=True, dict=True):
         """The field of a full dotted name.
 
         Raises ColumnNotFoundError with the nearest names, AmbiguousColumnError when several
-        fields answer to the name up to case.
+        fields have the name up to case.
         """
         exact = self._ids_by_name.get(name)
         if exact is not None:

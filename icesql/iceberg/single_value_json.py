@@ -17,8 +17,8 @@ from icesql.iceberg.transforms import uuid_text
 def single_value_json(type: t.IcebergType, value: Any) -> Any:
     """The JSON form of a value in the internal form of ``iceberg.types``; None is null.
 
-    What ``parse_single_value`` gives for it is the value again. Raises DataError for NaN and
-    infinities, which JSON has no word for, and for types that have no defaults.
+    ``parse_single_value`` turns it back into the value. Raises DataError for NaN and infinities,
+    which JSON cannot express, and for types that have no defaults.
 
     >>> single_value_json(t.DecimalType(9, 2), __import__("decimal").Decimal("1E+1"))
     '10.00'

@@ -1,4 +1,4 @@
-"""The chapters as they lie in this folder, and the sections that they consist of."""
+"""The chapters, which are files of this folder, and their sections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEADING: Final = re.compile(r"^(#{1,3}) (.+)$")
 
 
 class Section(Struct, frozen=True):
-    """A heading with what follows it up to the next one; ``text`` begins with the heading.
+    """A heading with its text up to the next one; ``text`` begins with the heading.
 
     ``level`` is 1 for the opening of a chapter, whose heading is the chapter's title.
     """
@@ -44,7 +44,7 @@ def chapters() -> dict[str, str]:
 
 @functools.cache
 def reference_topics() -> frozenset[str]:
-    """The chapters that are lists, made of the code."""
+    """The chapters that are lists generated from the code."""
     paths = _LISTED.findall(_text(INDEX))
     return frozenset(path.rpartition("/")[2] for path in paths if path.startswith(_REFERENCE))
 

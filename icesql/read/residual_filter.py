@@ -124,7 +124,7 @@ def _fits(literal: Any, length: int) -> bool:
 def _among(leaf: Leaf, array: pa.Array, type: t.IcebergType) -> pa.Array:
     values = list(leaf.literal)
     if t.is_floating(type) and 0.0 in values:
-        # Arrow's is_in looks at bits; both zeros are meant.
+        # Arrow's is_in compares bits, so both zeros are listed.
         values = [*(value for value in values if value != 0.0), 0.0, -0.0]
     literals = pa.concat_arrays([_stored(value, type) for value in values])
     return pc.is_in(array, value_set=literals, skip_nulls=True)

@@ -1,7 +1,7 @@
 """``SET verify = 'full'``: every file of a scan is read whole and compared with its manifest.
 
-Reading whole checks what checksums there are: of Parquet pages, of ORC and Avro blocks whose codec
-has one, of deletion vectors.
+Reading a whole file verifies its checksums: those of Parquet pages, of ORC and Avro blocks whose
+codec has one, of deletion vectors.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _ORDERED = (
 
 
 def verify(plans: Sequence[ScanPlan], query: QueryContext) -> tuple[str, ...]:
-    """Verify the metadata and the files that ``plans`` read; what was done, for people.
+    """Verify the metadata and the files that ``plans`` read; returns notes for people.
 
     A file is verified once for as long as the connection remembers its version. Raises
-    CorruptFileError for the first that is not what its manifest says, StorageError, and
+    CorruptFileError for the first file that contradicts its manifest, StorageError, and
     QueryCancelledError.
     """
     manifests = sum(verify_snapshot(plan.scan, query) for plan in plans)
@@ -152,7 +152,7 @@ class _Files:
 
 
 class _Column(Struct):
-    """A column of a file while it is read, and what its manifest says of it."""
+    """A column of a file while it is read, and its metrics in the manifest."""
 
     field: t.NestedField
     file: DataFile

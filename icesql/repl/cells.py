@@ -14,14 +14,14 @@ from icesql.errors import printable as printable
 
 
 class Style(Struct, frozen=True):
-    """How rows are laid out; ``width`` is the terminal's in cells, None = never cut."""
+    """The layout of rows; ``width`` is the terminal's in cells, None = never cut."""
 
     width: int | None = None
     colour: bool = False
 
 
 def text_of(value: Any) -> str:
-    """One value as people read it; a time without the digits and minutes that are zero."""
+    """One value as text for people; a time without digits and minutes that are zero."""
     if type(value) is not datetime:
         return whole_text(value)
     exact = "auto" if value.microsecond % 1000 or not value.microsecond else "milliseconds"

@@ -15,7 +15,7 @@ _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 def write_expanded(
     out: Writer, columns: Sequence[str], rows: Iterable[Sequence[Any]], style: Style
 ) -> None:
-    """Each row as a block of ``column | value`` lines; nothing is cut but by the screen."""
+    """Each row as a block of ``column | value`` lines; lines are cut only at the screen's width."""
     write = styled(out)
     names = [printable(column) for column in columns]
     size = max(map(display_width, names), default=0)

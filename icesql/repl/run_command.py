@@ -1,4 +1,4 @@
-"""The backslash commands of the shell, beside those that are a statement of SQL."""
+"""The backslash commands of the shell that do not run a statement of SQL."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def variable_name(text: str) -> str:
 
 
 def variable_value(text: str) -> Any:
-    """A number, true, false or null as such, everything else as a text; quotes make any a text."""
+    """A number, true, false or null as such, anything else as a text; quotes make it a text."""
     if len(text) > 1 and text[0] == text[-1] == "'":
         return text[1:-1].replace("''", "'")
     if re.fullmatch(r"[+-]?\d+", text, re.ASCII):
@@ -84,7 +84,7 @@ def place_in_file(
     return f"{file}:{line}, statement {number} of {len(texts)}"
 
 
-# What reaches beyond SQL, and so beyond what a restricted connection limits.
+# Commands that do more than SQL can, and so evade the limits of a restricted connection.
 _OUTSIDE = frozenset({"!", "e", "i", "o", "s"})
 
 
@@ -171,7 +171,7 @@ def _switch(shell: Shell, command: Command) -> None:
             display.format = argument
         case "o":
             if argument is not None:
-                format_for(argument, None)  # refuses an ending before anything is kept
+                format_for(argument, None)  # raises before anything is changed
             shell.next_file = argument
             message = "results are shown" if argument is None else f"the next result: {argument}"
             shell.say(message)

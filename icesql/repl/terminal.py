@@ -1,7 +1,7 @@
-"""Where the command's text leaves the process: fit for a terminal, an encoding and a full disk.
+"""The output of the command: safe for terminals, and correct for encodings and full disks.
 
-Results pass through ``Output``, everything else through ``Messages``. What a table, a file or a
-server is called is a stranger's text: a terminal must not obey it.
+Results pass through ``Output``, everything else through ``Messages``. Names of tables, files and
+servers are untrusted text: a terminal must not obey it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any, Final, Protocol, TextIO
 from icesql.errors import OperationalError
 from icesql.storage.credentials import redact_urls
 
-# Controls (C0 but for tab and newline, DEL, C1), what turns the direction of text or ends a line,
-# what cannot be seen, and halves of characters.
+# Controls (C0 except tab and newline, DEL, C1), characters that change the direction of text or end
+# a line, invisible ones, and halves of characters.
 _CONTROLS: Final = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
 
-# Of prompt-toolkit as well; an unset TERM is one of Windows.
+# As in prompt-toolkit; TERM is unset on Windows.
 _DUMB: Final = frozenset({"dumb", "unknown"})
 
 
@@ -58,12 +58,12 @@ def _json_escape(character: str) -> str:
 
 
 class Output:
-    """Standard output, for results in one format; ``stream`` None is one that is closed.
+    """Standard output, for results in one format; ``stream`` None means that it is closed.
 
-    On a terminal control characters are spelled out, elsewhere the text is exact. What the
-    encoding lacks is spelled out as well: json has escapes of its own for it, table and markdown
-    are for people, but csv would say something else, so there it is an error. A failed write is
-    an OperationalError, a closed pipe a BrokenPipeError.
+    On a terminal control characters are spelled out, elsewhere the text is exact. Characters that
+    the encoding lacks are spelled out as well: json has escapes for them, table and markdown are
+    for people, but in csv the value would change, so there it is an error. A failed write is an
+    OperationalError, a closed pipe a BrokenPipeError.
     """
 
     def __init__(self, stream: TextIO | None, output_format: str = "table") -> None:
@@ -81,7 +81,7 @@ class Output:
         return self.styled(spelled_out(text, self._spell) if self._terminal else text)
 
     def takes_utf8(self) -> bool:
-        """Whether ``write_bytes`` may be used: no terminal reads it, in no other encoding."""
+        """Whether ``write_bytes`` may be used: not on a terminal, nor in another encoding."""
         stream = self._open()
         encoding = (stream.encoding or "").lower().replace("-", "").replace("_", "")
         return not self._terminal and encoding == "utf8" and hasattr(stream, "buffer")
@@ -108,7 +108,7 @@ class Output:
         return self.styled("".join(self._encodable(each, encoding) for each in text))
 
     def flush(self) -> None:
-        """Write what is held back."""
+        """Write buffered output."""
         try:
             if self._stream is not None:
                 self._stream.flush()
@@ -146,10 +146,10 @@ def _cannot_encode(error: UnicodeEncodeError) -> str:
 
 
 class Messages:
-    """Standard error: notes, errors and whatever else is printed there, secrets aside.
+    """Standard error: notes, errors and other messages, without secrets.
 
-    Control characters are spelled out wherever it goes, as it is read on a terminal in the end.
-    Nothing fails because a message cannot be written.
+    Control characters are always spelled out, since a file may later be shown on a terminal. A
+    message that cannot be written causes no error.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
@@ -170,12 +170,12 @@ class Messages:
         """Write text with icesql's own control sequences."""
         if self._stream is not None:
             encoding = self._stream.encoding or "ascii"
-            with suppress(OSError, ValueError):  # there would be nowhere left to say so
+            with suppress(OSError, ValueError):  # there is no place left to report it
                 self._stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         return len(text)
 
     def flush(self) -> None:
-        """Write what is held back."""
+        """Write buffered output."""
         if self._stream is not None:
             with suppress(OSError, ValueError):
                 self._stream.flush()
@@ -192,7 +192,7 @@ def coloured(stream: TextIO | None) -> bool:
 
 
 def to_margin(stream: TextIO) -> None:
-    """Begin a line anew: a terminal has written ^C where the cursor was."""
+    """Start a new line: a terminal has written ^C at the cursor."""
     if draws_lines(stream):
         styled(stream)("\r\x1b[2K")
 
@@ -203,5 +203,5 @@ def say(text: str) -> None:
 
 
 def styled(out: Writer) -> Callable[[str], object]:
-    """How text with colours is written to ``out``, which need not know of them."""
+    """The function that writes coloured text to ``out``, which need not support colours."""
     return getattr(out, "styled", out.write)

@@ -129,7 +129,7 @@ class AvroContainer:
         """The blocks of the byte range in file order; ``end`` None means to the end of the file.
 
         Blocks before the range are stepped over, so that positions are those of the file. ``most``
-        is what all blocks may unpack to; without it the length of each block limits its own.
+        limits the unpacked bytes of all blocks; without it the length of each block limits its own.
         Raises CorruptFileError, UnsupportedTableError for an unknown codec.
         """
         first, position = 0, self._begin
@@ -153,7 +153,7 @@ class AvroContainer:
             position = self._stream.tell()
 
     def _read_block(self, begin: bytes, wanted: bool) -> tuple[int, bytes | None]:
-        """The number of records and the packed bytes, None when they are not wanted."""
+        """The number of records and the packed bytes, None if not ``wanted``."""
         count = self._read_long(begin)
         size = self._read_long()
         if count < 0 or size < 0:

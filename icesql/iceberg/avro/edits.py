@@ -1,6 +1,6 @@
 """Change fields of the records of an Avro file; all other bytes of a record stay as they are.
 
-What a schema has and its reader does not know, and all that the header says, is carried over.
+Fields that icesql does not know, and the whole header, are carried over.
 Source: Avro 1.12 specification, "Binary Encoding" and "Object Container Files".
 """
 
@@ -33,7 +33,7 @@ class FoundField(Struct, frozen=True):
 
 
 Found = dict[int, FoundField]
-# Notes fields of the record at a position, and gives the position behind it.
+# Notes fields of the record at a position, and returns the position after it.
 Find = Callable[[bytes, int, Found], int]
 # The new values of fields by id, of those that were found.
 Edit = Callable[[Mapping[int, FoundField]], Mapping[int, Any]]
@@ -44,8 +44,8 @@ def find_fields(
 ) -> Find:
     """A reader that notes the wanted fields of a record by their ids and skips the others.
 
-    The fields ``inside`` are records that are looked into likewise. ``record`` may be a union of
-    one with null. Raises OddSchema.
+    The fields ``inside`` are records whose fields are searched likewise. ``record`` may be a union
+    of one with null. Raises OddSchema.
     """
     if record.kind == "union":
         return _in_union([_branch(each, wanted, inside or {}) for each in record.items])
@@ -97,9 +97,10 @@ def _in_union(branches: list[Find]) -> Find:
 
 
 def edited(file: AvroFile, find: Find, edit: Edit) -> bytes:
-    """The container with what ``edit`` changes in each record; the same of the same, always.
+    """The container with the changes of ``edit`` in each record; equal input gives equal bytes.
 
-    Blocks that were packed come packed by deflate. Raises CorruptFileError, and what ``edit`` does.
+    Compressed blocks are compressed again, by deflate. Raises CorruptFileError, and what ``edit``
+    does.
     """
     metadata = dict(file.metadata)
     packs = metadata.get("avro.codec", b"null") != b"null"
@@ -150,7 +151,7 @@ def _header(metadata: Mapping[str, bytes]) -> bytes:
 
 # ------------------------------------------------------------------ what is stepped over
 
-# The position behind a value. Raises IndexError, BadAvro.
+# The position after a value. Raises IndexError, BadAvro.
 Skip = Callable[[bytes, int], int]
 _SIZES: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
@@ -242,7 +243,7 @@ def _counted(data: bytes) -> bytes:
 
 
 def _encoded(node: AvroNode, value: Any) -> bytes:
-    """A value, in the form in which ``compile_reader`` gives it; of a union its first fit."""
+    """Encode a value in the form of ``compile_reader``; of a union the first branch that fits."""
     match node.kind:
         case "union":
             for index, branch in enumerate(node.items):

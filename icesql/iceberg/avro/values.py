@@ -1,6 +1,6 @@
 """Readers of single Avro values, compiled from a writer schema.
 
-A reader takes the data and a position and gives the value and the position after it. Records
+A reader takes the data and a position and returns the value and the position after it. Records
 become dicts by Iceberg field id (by name where the writer gave no id), unions their branch's value,
 logical types are left as the ints and bytes that carry them.
 """
@@ -20,7 +20,7 @@ _DOUBLE = Struct("<d")
 
 
 class BadAvro(ValueError):
-    """Bytes that are not what the Avro encoding allows."""
+    """Bytes that the Avro encoding does not allow."""
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
@@ -180,7 +180,7 @@ def smallest_size(node: AvroNode) -> int:
 
 
 def _array_reader(item: AvroNode) -> Read:
-    # Items without bytes would make a huge count free of charge, and never end.
+    # With items of no bytes, a few bytes could claim a huge count, and never end.
     if smallest_size(item) == 0:
         raise OddSchema("an array of items that take no bytes")
     read_item = compile_reader(item)

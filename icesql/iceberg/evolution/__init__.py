@@ -1,4 +1,4 @@
-"""How schemas and partition specs of a table change, and what they must be.
+"""Change schemas and partition specs of a table, and check their rules.
 
-In: schemas and specs. Out: others, or an error that says why not. May import: iceberg.
+In: schemas and specs. Out: changed ones, or an error with the reason. May import: iceberg.
 """

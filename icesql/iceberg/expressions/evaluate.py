@@ -24,10 +24,10 @@ def evaluate(
     value_of: Callable[[int], Any],
     type_of: Callable[[int], IcebergType] | None = None,
 ) -> bool:
-    """Whether the row whose values ``value_of`` gives by field id satisfies ``predicate``.
+    """Whether a row satisfies ``predicate``; ``value_of`` returns its values by field id.
 
-    NULL and NaN behave as the predicate module says. ``type_of`` is needed only for terms that
-    transform their column; without it ``value_of`` is taken to give the transformed value.
+    NULL and NaN behave as in the predicate module. ``type_of`` is needed only for terms that
+    transform their column; without it ``value_of`` must return the transformed value.
     """
     match predicate:
         case Leaf(operation, term, literal):
@@ -50,7 +50,7 @@ def evaluate(
 def matches(operation: Operation, literal: Any, value: Any) -> bool:
     """Whether one value satisfies one comparison; both in the internal form.
 
-    UNSTORED, a partition value that nobody knows, may satisfy any.
+    UNSTORED, an unknown partition value, may satisfy any.
     """
     if value is None:
         return operation is Operation.IS_NULL

@@ -512,7 +512,7 @@ def _fixed(operation: Operation, term: Term, length: int, value: bytes) -> Predi
 def _uuid(operation: Operation, term: Term, value: Any) -> Predicate:
     literal = _uuid_bytes(value)
     if literal is None or operation not in (Operation.EQ, Operation.NOT_EQ):
-        # Java orders UUIDs as signed numbers, DuckDB and Parquet as unsigned: ranges say nothing.
+        # Java orders UUIDs as signed numbers, DuckDB and Parquet as unsigned: ranges prove nothing.
         return Leaf(Operation.NOT_NULL, term)
     return Leaf(operation, term, literal)
 

@@ -109,8 +109,8 @@ def _projections(
             continue
         target = Term(each.field_id, each.name)
         if leaf.term.transform != "identity":
-            # The predicate is on a transform of the column: the partition value itself decides
-            # if it is the same transform, and says nothing here if it is another.
+            # The predicate is on a transform of the column: the partition value decides if it has
+            # the same transform, and nothing follows if it has another.
             if parse_transform(leaf.term.transform) == transform:
                 yield Leaf(leaf.operation, target, leaf.literal)
             continue

@@ -1,4 +1,4 @@
-"""The columns of a manifest as they are stored, before anything is inherited."""
+"""The columns of a manifest as stored, before values are inherited."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """A manifest walker compiled from the writer schema: one pass over the bytes fills the columns.
 
-The walk is Python source made for one schema, because what costs in a generic reader is asking
-every value for its type. Small fields are read where they lie, the maps are stepped over and only
-where they begin is kept (``encoded_maps``). A schema of an unexpected shape raises OddSchema,
-and ``record_reader`` reads it instead.
+The walk is Python source made for one schema, because a generic reader spends its time checking the
+type of every value. Small fields are decoded at once, the maps are stepped over and only their
+offsets are kept (``EncodedMaps``). A schema of an unexpected shape raises OddSchema, and
+``record_reader`` reads it instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAPS: Final = known.COUNT_MAPS | known.BOUND_MAPS
 
 
 class _Offsets:
-    """Where the maps and arrays begin, and which maps need the slow way."""
+    """The offsets of maps and arrays, and the maps that must be read item by item."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.starts: dict[str, list[int]] = {name: [] for name in names}
@@ -244,7 +244,7 @@ class _WalkGenerator(WalkLines):
 
     def repeating(self, column: str, read: Callable[[], None]) -> None:
         """Read a value into ``v`` unless its bytes are those of the entry before."""
-        # An empty tuple is the start that no bytes start with.
+        # No bytes start with an empty tuple of prefixes.
         self.head.append(f"{column}_bytes, {column}_value, {column}_size = (), None, 0")
         append = self.appender(column)
         self.add(f"if data.startswith({column}_bytes, p):", f" p += {column}_size", "else:")

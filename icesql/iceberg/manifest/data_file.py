@@ -20,7 +20,7 @@ class FileContent(IntEnum):
 class DataFile(Struct, frozen=True):
     """A file of a manifest entry, with inherited values filled in; immutable and picklable.
 
-    ``path`` is the identity, verbatim as the manifest says; ``storage`` knows where it is opened.
+    ``path`` is the identity, verbatim from the manifest; ``storage`` maps it to the place to open.
     ``partition`` follows the fields of spec ``spec_id``, values in the internal form of
     ``iceberg.types``. ``sequence_number`` is the data sequence number (0 in v1).
     ``record_count`` below 0 means unknown. Counts and bounds are by field id, None when the

@@ -1,4 +1,4 @@
-"""Partition values of manifests: from what Avro stores to the internal form of their type."""
+"""Partition values of manifests: from the stored Avro value to the internal form of their type."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PartitionFields = tuple[tuple[int, str], ...] | None
 class Unstored(Enum):
     """Placeholder in a partition tuple for a value that the manifest does not have.
 
-    Unlike NULL it says nothing about the rows of the file, so nothing is pruned by it.
+    Unlike NULL it implies nothing about the rows of the file, so no file is pruned by it.
     """
 
     UNSTORED = "not stored"
@@ -36,8 +36,8 @@ def partition_converter(node: AvroNode, type: t.IcebergType) -> Convert | None:
     """A converter of stored values that are not null to ``type``; None if there is none.
 
     The column may have been promoted since (int to long, float to double, date to timestamp), and
-    ``type`` may be UNKNOWN, where the Avro type alone decides. A pair that makes no sense gives
-    a converter that raises BadAvro, since the values may all be null.
+    ``type`` may be UNKNOWN, where the Avro type alone decides. An impossible pair gives a converter
+    that raises BadAvro, since the values may all be null.
     """
     match type:
         case t.UnknownType():

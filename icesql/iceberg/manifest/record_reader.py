@@ -1,7 +1,7 @@
 """Manifests decoded record by record: slower than ``compiled_walk``, and for every writer schema.
 
-It reads what a writer schema resolves to under Avro's rules, whatever unions it has: a value is
-judged by what it is, and not by how it was declared.
+It reads every schema that resolves under Avro's rules, whatever unions it has: a value is judged by
+its own type, not by the declared one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the fields of a manifest lie in its writer schema: found by field id, never by name.
+"""Find the fields of a manifest in its writer schema: by field id, never by name.
 
 Writers renamed fields over time; their ids stayed. Only a schema without any ids is read by
 names. Some writers make everything optional, so a union with one record means that record.
@@ -126,7 +126,7 @@ def partition_fields(
         return list(fields)
     by_id = {each.field_id: each for each in fields if each.field_id is not None}
     if len(by_id) < sum(each.field_id is not None for each in fields):
-        by_id = {}  # an id that is there twice says nothing
+        by_id = {}  # an id that occurs twice identifies no field
     by_name = {each.name: each for each in fields}
     ids = [by_id.get(field_id) for field_id, _ in spec]
     names = [by_name.get(name) or by_name.get(avro_name(name)) for _, name in spec]

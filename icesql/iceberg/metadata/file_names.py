@@ -1,4 +1,4 @@
-"""Where the next metadata file of a table goes, and what it is called.
+"""The place and the name of the next metadata file of a table.
 
 Source: Java ``BaseMetastoreTableOperations``, ``TableMetadataParser``.
 """
@@ -30,9 +30,9 @@ def is_gzipped(properties: Mapping[str, str]) -> bool:
 
 
 def wants_gzip(properties: Mapping[str, str]) -> bool:
-    """The same, and a codec that there is not is none.
+    """The same, with an unknown codec as no compression.
 
-    The statement that mends such a property writes a metadata file.
+    The statement that corrects such a property must be able to write a metadata file.
     """
     return (properties.get(_CODEC) or "none").lower() == "gzip"
 

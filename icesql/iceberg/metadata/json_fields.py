@@ -1,4 +1,4 @@
-"""Typed access to parsed JSON: a value of another kind than the format says becomes Malformed."""
+"""Typed access to parsed JSON: a value of another kind than the format's raises Malformed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INT_LIMIT: Final = {32: 1 << 31, 64: 1 << 63}
 
 _EXACT_FLOATS: Final = 1 << 53
 _INTEGER: Final = re.compile(r"-?[0-9]{1,40}", re.ASCII)
-# The first days of the years 2 and 9999 in milliseconds: no zone moves them out of Python's times.
+# The first days of the years 2 and 9999 in milliseconds: in any zone Python can represent them.
 _TIMES: Final = (-62_104_060_800_000, 253_370_764_800_000)
 # How writers spell "no snapshot": -1, also as a number without sign.
 _NO_ID: Final = (-1, (1 << 64) - 1)
@@ -30,7 +30,7 @@ def load_json(data: bytes | str) -> Any:
     try:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        pass  # json reads what is beyond the standard, and knows where it is wrong
+        pass  # json reads more than the standard, and reports the place of an error
     try:
         return json.loads(data)
     except RecursionError as error:

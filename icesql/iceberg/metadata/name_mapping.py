@@ -25,7 +25,7 @@ _DEEPEST: Final = 100
 
 
 class MappedField(Struct, frozen=True):
-    """One field and all names it ever had; ``field_id`` None says to ignore columns so named."""
+    """One field and all names it ever had; ``field_id`` None: ignore such columns."""
 
     field_id: int | None
     names: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Whole numbers of metadata, bounded where they are read.
 
-Those in the texts of properties, options and summaries are of Java's 64 bits, or none; those of
-manifests are rows or bytes that one file may have, or unknown.
+Numbers in the texts of properties, options and summaries have Java's 64 bits, or are invalid; those
+of manifests are rows or bytes that one file may have, or unknown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def of_file(numbers: list[int]) -> list[int]:
 
 
 def whole_number(text: str | None, least: int = 0) -> int | None:
-    """The number that a text is; None for others, for less than ``least`` and beyond 64 bits.
+    """A text as a number; None for other texts, for less than ``least`` and beyond 64 bits.
 
     >>> whole_number("12"), whole_number("1e3"), whole_number("9" * 400), whole_number("0", least=1)
     (12, None, None, None)
@@ -44,7 +44,7 @@ def whole_number(text: str | None, least: int = 0) -> int | None:
 def number_property(
     properties: Mapping[str, str], name: str, default: int, least: int = 0, kind: str = "property"
 ) -> int:
-    """That of a property, ``default`` where it is not set. Raises ProgrammingError."""
+    """The number of a property, ``default`` if it is not set. Raises ProgrammingError."""
     text = properties.get(name)
     number = default if text is None else whole_number(text, least)
     if number is None:

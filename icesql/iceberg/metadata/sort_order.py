@@ -36,7 +36,7 @@ def parse_sort_orders(json: Any) -> dict[int, SortOrder]:
         try:
             order = _parse_order(as_object(each, "sort order"))
         except Malformed:
-            # No answer depends on a sort order, so a strange one does not close the table.
+            # No result depends on a sort order, so the table stays readable with an invalid one.
             continue
         orders[order.order_id] = order
     return orders

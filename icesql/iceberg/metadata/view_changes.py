@@ -49,10 +49,10 @@ def version_json(new: NewView, version_id: int, schema_id: int, now_ms: int) -> 
 def view_document(
     new: NewView, location: str, now_ms: int, base: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The JSON of a view, or of the next version of ``base``, whose history it goes on.
+    """The JSON of a new view, or of the next version of ``base``, with the history continued.
 
-    A version or schema that is there already is used again. As many versions stay as the
-    property ``version.history.num-entries`` says.
+    An existing equal version or schema is used again. The property ``version.history.num-entries``
+    is the number of versions that are kept.
     """
     known = dict(base or {})
     properties = {**known.get("properties", {}), **new.properties}
@@ -94,7 +94,7 @@ _OF_ONE: Final = ("version-id", "timestamp-ms")
 
 
 def _log_of(log: list[dict[str, Any]], kept: set[int]) -> list[dict[str, Any]]:
-    """The entries behind the last one whose version is gone: a history has no holes."""
+    """The entries after the last one whose version was removed: a history has no gaps."""
     found: list[dict[str, Any]] = []
     for each in log:
         if each["version-id"] in kept:

@@ -1,7 +1,7 @@
-"""Metadata that this process writes, version after version, without starting anew each time.
+"""Metadata that this process writes, version after version, encoding only the differences.
 
-A table keeps thousands of snapshots, and each version lists all of them: what the version before
-has, too, is neither encoded nor parsed again.
+A table keeps thousands of snapshots, and each version lists all of them: elements of the version
+before are neither encoded nor parsed again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GROWING: Final = ("snapshots", "snapshot-log")
 
 
 class WrittenMetadata(Struct, frozen=True):
-    """A metadata file by its content: the JSON as it decodes, and what it is parsed to.
+    """A metadata file by its content: the decoded JSON, and the parsed metadata.
 
     ``arrays`` is the text of the growing arrays, without brackets. Nothing in it may be
     changed.
@@ -47,7 +47,7 @@ class _Array(Struct, frozen=True):
 
 
 class EncodedMetadata(Struct, frozen=True):
-    """The bytes of a metadata file: those that ``metadata_bytes`` makes of its JSON."""
+    """The bytes of a metadata file, as ``metadata_bytes`` makes them of its JSON."""
 
     data: bytes
     base: WrittenMetadata | None

@@ -1,4 +1,4 @@
-"""Puffin files: the footer that says which blobs lie where.
+"""Puffin files: the footer, which lists the blobs and their places.
 
 Source: Iceberg spec, "Puffin".
 """
@@ -41,7 +41,7 @@ class PuffinBlob(Struct, frozen=True):
 def read_puffin_footer(
     path: str, size: int, read: Callable[[int, int], bytes]
 ) -> tuple[PuffinBlob, ...]:
-    """The blobs of a file of ``size`` bytes; ``read(offset, length)`` gives bytes of it.
+    """The blobs of a file of ``size`` bytes; ``read(offset, length)`` returns bytes of it.
 
     Raises CorruptFileError, and what ``read`` raises.
     """
@@ -56,7 +56,7 @@ def read_puffin_footer(
 def read_puffin_payload(
     path: str, size: int, read: Callable[[int, int], bytes]
 ) -> tuple[bytes, int]:
-    """The JSON of the footer, unpacked, and the byte of the file where it lies.
+    """The JSON of the footer, unpacked, and its offset in the file.
 
     Raises as ``read_puffin_footer`` does.
     """

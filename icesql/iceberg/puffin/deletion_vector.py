@@ -24,9 +24,9 @@ def read_deletion_vector(
 ) -> array[int]:
     """The positions in a blob, ascending and distinct, as an ``array("q")``.
 
-    ``cardinality`` is the number of them that the manifest promises; ``offset`` where the blob lies
-    in the file, for errors. Raises CorruptFileError when length, magic, checksum, cardinality or
-    the bitmap itself is wrong.
+    ``cardinality`` is their number by the manifest; ``offset`` is that of the blob in the file, for
+    errors. Raises CorruptFileError when length, magic, checksum, cardinality or the bitmap itself
+    is wrong.
     """
     if len(blob) < 20:
         raise CorruptFileError(path, f"a deletion vector of {len(blob)} bytes", offset=offset)
@@ -45,7 +45,7 @@ def read_deletion_vector(
     if len(bitmap) > _MOST_POSITIONS:
         problem = f"a deletion vector of more than {_MOST_POSITIONS} positions"
         raise CorruptFileError(path, problem, offset=offset)
-    # As signed integers, which positions are and numpy wants.
+    # As signed integers, like all positions and as numpy needs them.
     return array("q", bitmap.to_array().tobytes())
 
 

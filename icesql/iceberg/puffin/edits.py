@@ -21,9 +21,9 @@ _REFERENCED: Final = "referenced-data-file"
 def edited_footer(
     path: str, size: int, read: Callable[[int, int], bytes], change: Callable[[str], str]
 ) -> tuple[int, bytes]:
-    """Where the footer of a file of ``size`` bytes begins, and what comes there instead of it.
+    """The offset of the footer in a file of ``size`` bytes, and its new bytes.
 
-    ``change`` gives the new path of a data file. Raises CorruptFileError and what ``read`` does.
+    ``change`` returns the new path of a data file. Raises CorruptFileError and what ``read`` does.
     """
     text, start = read_puffin_payload(path, size, read)
     try:

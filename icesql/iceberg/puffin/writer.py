@@ -16,7 +16,7 @@ _MAGIC: Final = b"PFA1"
 _NOT_COMPRESSED: Final = b"\0\0\0\0"
 _VECTOR_MAGIC: Final = b"\xd1\xd3\x39\x64"
 VECTOR_TYPE: Final = "deletion-vector-v1"
-# The reserved id of the position of a row, which is what a vector is about.
+# The reserved field id of the row position, the field that a vector refers to.
 _POSITION_ID: Final = 2147483645
 
 
@@ -33,7 +33,7 @@ class NewBlob(Struct, frozen=True):
 
 
 class PlacedBlob(Struct, frozen=True):
-    """Where a blob lies in its file, in bytes."""
+    """The offset and length of a blob in its file, in bytes."""
 
     offset: int
     length: int

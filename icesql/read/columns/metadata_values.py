@@ -49,7 +49,7 @@ def metadata_column(
     context: ScanContext,
     reader: Callable[[NestedField], ColumnReader],
 ) -> MetadataColumn:
-    """How a metadata column of the projection comes about for the task's file."""
+    """The source of a metadata column of the projection for the task's file."""
     file = task.data_file
     match column.field_id:
         case FILE.field_id:

@@ -1,8 +1,8 @@
-"""Numbers of Arrow as numpy has them, over the same memory, and back.
+"""Convert numbers of Arrow to numpy, over the same memory, and back.
 
 pyarrow's own ways (``to_numpy``, ``pa.array``, and scalars of Python in its functions) import
-pandas wherever it is installed, which takes a process 0.2 s of CPU time. What reads and writes many
-rows and needs no more than bare numbers goes without.
+pandas wherever it is installed, which takes a process 0.2 s of CPU time. Code that reads and writes
+many rows and needs only plain numbers avoids that import here.
 """
 
 from __future__ import annotations
@@ -35,6 +35,6 @@ def to_numbers(array: pa.Array) -> npt.NDArray[Any]:
 
 
 def from_numbers(numbers: npt.NDArray[Any]) -> pa.Array:
-    """An array of whole numbers or floats without NULL; ``numbers`` may not change any more."""
+    """An array of whole numbers or floats without NULL; do not change ``numbers`` afterwards."""
     data = pa.py_buffer(np.ascontiguousarray(numbers))
     return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, data])

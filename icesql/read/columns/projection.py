@@ -1,7 +1,7 @@
-"""Build a table column from what a file holds, by field id at every depth.
+"""Build a table column from the fields of a file, by field id at every depth.
 
-A field is, in this order: the file's column with its id, the identity partition value of the file
-when the column is absent, the initial default, NULL when optional. Source: Iceberg spec, "Column
+A field comes from the first of: the file's column with its id, the identity partition value of the
+file if the column is absent, the initial default, NULL if optional. Source: Iceberg spec, "Column
 Projection".
 """
 
@@ -26,7 +26,7 @@ Filler: TypeAlias = Callable[[int], pa.Array]
 
 
 class ColumnReader(Struct, frozen=True):
-    """How one table column comes out of a file.
+    """The reader of one table column from a file.
 
     ``source`` is the file's top-level field to read, None when ``fill(count)`` makes the column
     without the file; ``convert`` turns the field's array into the column.

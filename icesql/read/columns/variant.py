@@ -121,7 +121,7 @@ def _bytes(array: pa.Array) -> pa.Array:
 
 
 def _variants(array: pa.Array, form: _Form) -> tuple[list[bool], list[Any]]:
-    """Which rows have a variant, and what it is."""
+    """Whether each row has a variant, and the variants."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     valid = array.is_valid().to_pylist()

@@ -80,7 +80,7 @@ class KeyIndex:
                 found_rows.append(active[hit])
                 found_slots.append(slot[hit].astype(np.int64))
             slot = slot + np.uint32(1)
-            # Hashes ascend within a bucket: beyond the one looked for it cannot come.
+            # Hashes ascend within a bucket: after a greater one the search ends.
             on = (there < here) & (slot < end)
             active, slot, end, here = active[on], slot[on], end[on], here[on]
         if not found_rows:
@@ -124,8 +124,8 @@ def build_key_index(
 ) -> KeyIndex:
     """The index of all keys that ``batches()`` yields, each batch with its sequence number.
 
-    ``sequence_numbers`` are all that can come, ``expected`` about how many rows. ``batches`` is
-    called again with another seed in the rare case that two keys share a hash.
+    ``sequence_numbers`` are all possible ones, ``expected`` the approximate number of rows.
+    ``batches`` is called again with another seed in the rare case that two keys share a hash.
     """
     layout = KeyLayout(tuple(types))
     ranks = np.array(sorted(set(sequence_numbers)), np.int64)

@@ -179,7 +179,7 @@ class _Column:
     def __init__(self, dtype: np.dtype[Any], capacity: int, folder: str | None) -> None:
         self._dtype, self._count = dtype, 0
         self._file = None if folder is None else _temporary(folder)
-        # Memory that is never written to is never taken.
+        # Memory that is never written to is never allocated.
         self._memory = np.empty(capacity if folder is None else 0, dtype)
 
     def append(self, values: npt.NDArray[Any]) -> None:
@@ -200,7 +200,7 @@ class _Column:
 
 
 def _temporary(folder: str) -> IO[bytes]:
-    # Unlinked from the start: it goes when the last map of it does.
+    # Unlinked from the start: the file is removed with the last map of it.
     return tempfile.TemporaryFile(dir=folder)
 
 

@@ -1,10 +1,10 @@
-"""Which equality deletes apply to which files, where the plan says so and no sequence number does.
+"""Number deletes and files so that each delete applies as the plan lists, without sequence numbers.
 
 A catalog that plans a scan names the delete files of every data file and sends no sequence
-numbers. Numbers of icesql's own take their place: delete files are put into chains, in each of
-which every file applies wherever the ones before it do, and are numbered along the chain. So
-streams of upserts, where each delete applies to all older data, stay one chain, and any other
-pairing is right as well.
+numbers. icesql numbers the files itself: delete files are put into chains, in each of which every
+file applies wherever the ones before it do, and are numbered along the chain. Streams of upserts,
+where each delete applies to all older data, stay one chain, and any other pairing is correct as
+well.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def chains(deletes: Sequence[DataFile], tasks: Iterable[FileScanTask]) -> list[C
     starting: dict[str | None, list[int]] = {}
     for delete in ordered:
         files = members[delete.path]
-        # The longest chain first: that of the stream that the table mostly is.
+        # The longest chain first: that of the stream that made most of the table.
         near = [number for path in (None, *files) for number in starting.get(path, ())]
         for number in sorted(near, key=lambda each: (-len(found[each]), each)):
             if members[found[number][-1].path] <= files:

@@ -1,7 +1,7 @@
 """Deleted positions of each data file: deletion vectors and position delete files.
 
-A position delete counts for a data file when the planner attached its file to the task (sequence
-number and partition are its part) and the row names the data file: verbatim, or as another
+A position delete applies to a data file if the planner attached its file to the task (after
+checking sequence number and partition) and the row names the data file: verbatim, or as another
 spelling of the same file where a table was moved. A deletion vector replaces position deletes.
 """
 
@@ -30,7 +30,7 @@ from icesql.scan.deletes.vectors import Positions, read_vector
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
 from icesql.storage.cache import kept
 
-# Larger delete files are read for each query, and only what the query's data files need is kept.
+# Larger delete files are read for each query, keeping only positions of the query's data files.
 _MOST_KEPT_ROWS: Final = 1 << 20
 
 _SCHEMA = Schema((DELETE_FILE_PATH, DELETE_POS))
@@ -52,8 +52,8 @@ class PositionDeletes:
         self._loaded: dict[str, dict[str, Positions]] = {}
         self._checked: set[str] = set()
         tasks = tuple(tasks)
-        # Deletes that are known to hold no positions, by identity: a stream of upserts has
-        # hundreds of equality deletes for each of hundreds of files.
+        # Deletes known to hold no positions, by identity: a stream of upserts has hundreds of
+        # equality deletes for each of hundreds of files.
         self._without: dict[int, tuple[DataFile, ...]] = {}
         if all(
             each.content is not FileContent.POSITION_DELETES for each in distinct_deletes(tasks)
@@ -67,9 +67,8 @@ class PositionDeletes:
     def positions(self, task: FileScanTask) -> Positions | None:
         """Deleted positions of the task's data file, sorted and distinct; None for none.
 
-        Writers name positions beyond the end of a file: they are no rows, and are left out. Where
-        the file's row count is unknown, nothing is. Raises CorruptFileError where the row count is
-        not that of the file.
+        Writers may name positions beyond the end of a file: these are left out, unless the file's
+        row count is unknown. Raises CorruptFileError where the row count is not that of the file.
         """
         found, file = self.named(task), task.data_file
         if found is None or file.record_count < 0 or found[-1] < file.record_count:

@@ -1,8 +1,8 @@
 """Avro writer schemas as file fields, and columns of decoded records as Arrow arrays.
 
-Logical types are taken off the schema before decoding, so that values arrive as the integers and
-bytes that were stored: dates beyond year 9999 survive, and nothing is rounded. Source: Iceberg
-spec, "Avro"; Avro 1.12 specification.
+Logical types are removed from the schema before decoding, so that values are the stored integers
+and bytes: dates beyond year 9999 survive, and nothing is rounded. Source: Iceberg spec, "Avro";
+Avro 1.12 specification.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def avro_record(schema: Any) -> AvroColumn:
 
 
 def file_fields(record: AvroColumn) -> tuple[FileField, ...]:
-    """The fields of a record as the tree that every format gives."""
+    """The fields of a record as the common tree of all formats."""
     return tuple(
         FileField(index, name, child.type, field_id, file_fields(child))
         for index, (name, field_id, child) in enumerate(record.children)
@@ -77,7 +77,7 @@ def file_fields(record: AvroColumn) -> tuple[FileField, ...]:
 
 
 def without_logical_types(schema: Any) -> Any:
-    """The schema with nothing but the stored types."""
+    """The schema with the stored types only."""
     if isinstance(schema, list):
         return [without_logical_types(each) for each in schema]
     if isinstance(schema, dict):

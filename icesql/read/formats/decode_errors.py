@@ -1,4 +1,4 @@
-"""Errors of the libraries that decode files, in icesql's words."""
+"""Translate errors of the libraries that decode files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from icesql.errors import CorruptFileError, Error, StorageError, UnsupportedTabl
 from icesql.storage.credentials import redact
 from icesql.storage.open import VANISHED, os_problem
 
-# What pyarrow and fastavro raise when bytes are not what they should be. TypeError is missing on
-# purpose: it would hide bugs of icesql.
+# The errors of pyarrow and fastavro for invalid bytes. TypeError is missing on purpose: it would
+# hide bugs of icesql.
 _DECODING = (
     pa.ArrowException,
     OSError,
@@ -28,7 +28,7 @@ _DECODING = (
     struct.error,
     zlib.error,
 )
-# The first release of pyarrow that opens Parquet files with variants, and what older ones say.
+# The first release of pyarrow that opens Parquet files with variants, and the error of older ones.
 VARIANT_RELEASE = 22
 _UNKNOWN_TYPES = ("LogicalType that is not recognized", "cannot be applied to group node")
 _MISSING = ("NO_SUCH_KEY", "Path does not exist")
@@ -37,10 +37,10 @@ _REMOTE_FAILURES = ("AWS Error", "HTTP", "curl", "CURL", "GetFileInfo", "timed o
 
 @contextmanager
 def decoding(path: str) -> Iterator[None]:
-    """Translate what a library raises while it decodes the file; keep the block around that call.
+    """Translate errors of a library that decodes the file; the block must hold only that call.
 
-    Raises StorageError for a file that cannot be reached, UnsupportedTableError for an encoding
-    or a type that the library does not know, CorruptFileError for everything else.
+    Raises StorageError for a file that cannot be reached, UnsupportedTableError for an encoding or
+    a type that the library does not support, CorruptFileError for other errors.
     """
     try:
         yield

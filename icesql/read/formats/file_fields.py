@@ -93,9 +93,9 @@ def table_fields(
 ) -> tuple[tuple[FileField, ...], bool]:
     """The fields with the ids that they have for this table, and whether missing ones are null.
 
-    They are in a file read by the name mapping, required or not (see ``column_reader``). Raises
-    UnsupportedTableError when neither ids nor a mapping say which column is which and
-    names and positions disagree, CorruptFileError when two siblings have the same id.
+    Missing fields are null in a file read by the name mapping, required or not (see
+    ``column_reader``). Raises UnsupportedTableError if there are neither ids nor a mapping and
+    names and positions disagree, CorruptFileError if two siblings have the same id.
     """
     missing_is_null = False
     if not _has_field_ids(fields):
@@ -135,7 +135,7 @@ def _with_name(
 
 
 def _level_names(each: FileField) -> tuple[str | None, ...]:
-    """The names that a mapping gives the children: None for a struct's own."""
+    """The names of the children in a mapping; None for a child of a struct: its own name."""
     if pa.types.is_map(each.type):
         return ("key", "value")
     if is_list(each.type):
@@ -176,7 +176,7 @@ def _column_named(name: str, columns: Mapping[str, NestedField]) -> NestedField 
 def _check_same_story(
     fields: tuple[FileField, ...], path: str, schema: Schema, file_schema: Schema
 ) -> None:
-    """Java numbers the columns of such a file 1, 2, 3, …; others go by name. Both must agree."""
+    """Check that names and positions agree: Java numbers such columns 1, 2, …; others use names."""
     by_name = {column.name: column for column in schema.fields}
     by_id = {column.field_id: column for column in file_schema.fields}
     for position, each in enumerate(fields, start=1):

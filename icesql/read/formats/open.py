@@ -12,7 +12,7 @@ def open_reader(file: DataFile, context: ScanContext) -> FileReader:
     """Open a data file, or a delete file that is not a deletion vector.
 
     Raises UnsupportedTableError for an encrypted file or a format that the spec does not know,
-    StorageError when the file cannot be reached, CorruptFileError when it is not what it says.
+    StorageError when the file cannot be reached, CorruptFileError when it is not of its format.
     """
     if file.key_metadata is not None:
         raise UnsupportedTableError("encryption", table=context.table, path=file.path)

@@ -48,7 +48,7 @@ class OrcFileReader:
             fields = arrow_fields(schema, _FIELD_ID)
             self._stripes: tuple[Stripe, ...] = read_stripes(bytes(tail))
         check_row_count(file, count, self.path)
-        # Other engines look for the tail where the manifest says that the file ends.
+        # Other engines read the tail at the end of the file by the manifest.
         if isinstance(self._stream, pa.OSFile) and self._stream.size() != file.file_size_in_bytes:
             raise CorruptFileError(
                 self.path,

@@ -1,7 +1,7 @@
 """Which row groups of a Parquet file a range holds, and which cannot hold a matching row.
 
-Errs towards reading: what the footer does not say for certain "may match". NaN is in no minimum
-or maximum, and no comparison is true for it. Source: Iceberg Java, ParquetMetricsRowGroupFilter.
+Errs towards reading: values that the footer does not determine "may match". NaN is in no minimum or
+maximum, and no comparison is true for it. Source: Iceberg Java, ParquetMetricsRowGroupFilter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Thrift's compact protocol, as much of it as walking through Parquet's own structures takes.
+"""The part of Thrift's compact protocol that reading Parquet's own structures needs.
 
 Functions over bytes and positions, integers read in place: a footer has tens of values for each
-column chunk, and a call for each of them takes five times as long. IndexError says that the bytes
+column chunk, and a call for each of them takes five times as long. IndexError means that the bytes
 end too early. Source: Thrift, "Thrift compact protocol encoding".
 """
 
@@ -15,7 +15,7 @@ _DEEPEST: Final = 20
 
 
 class BadThrift(ValueError):
-    """Bytes that are not what they should be; the caller adds the path of the file."""
+    """Invalid bytes; the caller adds the path of the file."""
 
 
 def varint(data: bytes, position: int) -> tuple[int, int]:

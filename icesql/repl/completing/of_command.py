@@ -20,7 +20,7 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 _HELP: Final = frozenset({"?", "h", "help"})
 _FILES: Final = frozenset({"i", "o", "s"})
 _TIMES: Final = (Known("off", "tables as they are"), Known("'yesterday 12:00'", "a time"))
-# Whoever travels wants a branch or tag: those of so many tables are looked at.
+# ``\at`` takes a branch or tag: those of this many tables are offered.
 _MOST_TABLES: Final = 8
 
 
@@ -43,7 +43,7 @@ def word_of_command(text: str) -> str:
 
 
 def of_command(text: str, names: Names) -> tuple[str, str, Iterable[Known]]:
-    """The part of a word that is typed, the kind of name that fits there, and its suggestions."""
+    """The typed part of a word, the kind of name that fits there, and its suggestions."""
     name, space, argument = text.removeprefix("\\").partition(" ")
     word = word_of_command(text)
     if not space:

@@ -18,7 +18,7 @@ from prompt_toolkit.history import History
 
 from icesql.storage.credentials import is_secret, redact_urls
 
-# So much of it is read: some ten thousand statements. It is searched on every key.
+# The bytes of it that are read: some ten thousand statements. It is searched on every key.
 _MOST_BYTES: Final = 2 << 20
 _WORDS: Final = r"passw|passphrase|\bpwd\b|secret|credential|token"
 # name = 'value', 'name' = 'value', name => 'value', "name": "value", SET name TO 'value'
@@ -34,7 +34,7 @@ _VARIABLE: Final = re.compile(
 def holds_secret(text: str) -> bool:
     """Whether a statement seems to hold a password, a token or a key of a store.
 
-    A column may be called ``key``; a property with a dot or a hyphen in its name is none.
+    A column may be called ``key``; a name with a dot or a hyphen is a property, not a column.
     """
     if redact_urls(text) != text:
         return True
@@ -49,10 +49,10 @@ def _names_secret(name: str) -> bool:
 
 
 class HistoryFile(History):
-    """The history of all shells of a person; one that cannot be read or written is none.
+    """The history of all shells of a user; an unreadable file is an empty history.
 
-    What begins with a blank, as in other shells, and what holds a secret is known until the end
-    of this shell and never written.
+    A text that begins with a blank, as in other shells, or holds a secret is kept until this shell
+    ends, and never written.
     """
 
     def __init__(self, path: Path) -> None:

@@ -13,17 +13,17 @@ from icesql.repl.commands import is_question, is_word
 from icesql.sql.lexer import CLOSING, OPENING, WORD, tokens_in
 
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
-# Statements that nobody writes on several lines, and that destroy nothing.
+# Statements that are written on one line, and that destroy nothing.
 _ONE_LINE: Final = frozenset(
     {"SHOW", "DESCRIBE", "DESC", "USE", "SET", "RESET", "BEGIN", "COMMIT", "ROLLBACK"}
 )
-# What an empty line may run: a WHERE may be still to come in everything that changes a table.
+# The statements that an empty line may run: one that changes a table may still get a WHERE.
 _QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES", "EXPLAIN", "SUMMARIZE", "TABLE"})
 _INNER: Final = frozenset({"SELECT", "WITH", "FROM", "INSERT", "UPDATE", "DELETE", "MERGE", "CALL"})
 
 
 class _Seen(Struct):
-    """A text read to its end: where its last statement begins, and the words of that."""
+    """A parsed text: the offset of its last statement, and the words of that."""
 
     start: int = 0
     depth: int = 0
@@ -35,9 +35,9 @@ class _Seen(Struct):
 def is_complete(text: str, *, dialect: str = "duckdb") -> bool:
     r"""Whether Enter at the end of the text should run it.
 
-    A command does, a statement that ends with ``;``, one of a single line such as SHOW TABLES, and
-    a query with an empty line behind it. Nothing inside quotes or a comment ends anything.
-    ``dialect`` is that of the statements, which says what their quotes are.
+    It runs a command, a statement that ends with ``;``, a statement of a single line such as SHOW
+    TABLES, and a query followed by an empty line. Text inside quotes or a comment ends no
+    statement. ``dialect`` is that of the statements, which defines their quotes.
     """
     stripped = text.strip()
     if not stripped or is_question(stripped):
@@ -73,8 +73,8 @@ def inputs(text: str, *, dialect: str = "duckdb") -> tuple[list[str], str]:
     r"""The commands and statements of a text, in order, and an unfinished statement to go on with.
 
     A command is a line of its own, and is taken out of the statement around it, which keeps all of
-    its other lines and their ends. Whoever is stuck in a statement types ``\q``, ``exit`` or
-    ``help``, and has the statement back at the next prompt; pasted text may hold several.
+    its other lines and their ends. After ``\q``, ``exit`` or ``help`` inside a statement, the
+    statement is back at the next prompt. Pasted text may hold several commands.
     """
     found, rest, by_command = _taken_apart(text, dialect)
     if by_command or not rest.strip():
@@ -83,7 +83,7 @@ def inputs(text: str, *, dialect: str = "duckdb") -> tuple[list[str], str]:
 
 
 def _taken_apart(text: str, dialect: str) -> tuple[list[str], str, bool]:
-    """Commands and the statements that end before one, what is left, whether a command ends it."""
+    """Commands and the statements that end before one, the rest, and whether a command ends it."""
     found: list[str] = []
     lines: list[str] = []
     by_command = False
@@ -93,7 +93,7 @@ def _taken_apart(text: str, dialect: str) -> tuple[list[str], str, bool]:
         if not line.strip():
             lines.append(line)
             continue
-        # Inside a statement a word may be a column's name, save where Enter was just typed.
+        # Inside a statement a word may be the name of a column, except where Enter was just typed.
         may_be = each.end() >= end or line.lstrip()[0] == "\\" or not before.strip()
         by_command = may_be and _is_command(line) and not _seen(before, dialect).is_open
         if not by_command:

@@ -34,9 +34,9 @@ def avro_bytes(
 
 
 def manifest_codec(properties: Mapping[str, str]) -> str:
-    """Avro's name for the codec that a table's properties want of manifests.
+    """Avro's name for the codec of manifests by a table's properties.
 
-    Raises ProgrammingError for one that there is not.
+    Raises ProgrammingError for an unknown codec.
     """
     name = properties.get("write.manifest.compression-codec", "gzip").lower()
     if name not in _CODECS:

@@ -31,10 +31,10 @@ class ListHeader(Struct, frozen=True):
 def write_manifest_list(
     manifests: Sequence[ManifestFile], header: ListHeader
 ) -> tuple[bytes, tuple[ManifestFile, ...], int]:
-    """The bytes of the list, its manifests as they are listed, and the row ids it gives away.
+    """The bytes of the list, its manifests as listed, and the number of row ids it assigns.
 
     Manifests of this snapshot get its sequence number; in v3 data manifests without a first row
-    id get one, also those of a time before row ids. But for v1 the counts of all are known.
+    id get one, also those older than row ids. Except in v1, the counts of all manifests are known.
     """
     listed, following = [], header.first_row_id or 0
     for each in manifests:

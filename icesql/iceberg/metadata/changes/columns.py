@@ -1,4 +1,4 @@
-"""A changed schema as updates of a table, with the properties that follow its columns.
+"""A changed schema as updates of a table, with the properties that name its columns.
 
 Source: Java ``SchemaUpdate.applyChanges`` and ``MetricsUtil``, ``MappingUtil.update``.
 """
@@ -108,7 +108,7 @@ def _mapped(known: Sequence[Any], fields: Sequence[t.NestedField]) -> list[Any]:
     found = []
     for field in fields:
         old = by_id.pop(field.field_id, {})
-        # A name that another column has now is that column's alone.
+        # A name that another column has now belongs to that column alone.
         kept = [each for each in old.get("names", []) if each not in taken or each == field.name]
         names = dict.fromkeys([*kept, field.name])
         node: dict[str, Any] = {"field-id": field.field_id, "names": [*names]}

@@ -1,4 +1,4 @@
-"""Requirements: what has to hold of a table for the updates of a change to apply to it.
+"""Requirements: conditions of a table under which the updates of a change apply to it.
 
 Source: Iceberg REST catalog specification, ``TableRequirement``; Java ``UpdateRequirements``.
 """
@@ -19,7 +19,7 @@ class AssertCreate(Struct, frozen=True):
 
 
 class AssertTableUuid(Struct, frozen=True):
-    """It is this table, and not another one of its name."""
+    """The table has this uuid: it is not another one of its name."""
 
     uuid: str
 
@@ -133,7 +133,7 @@ def _ref(base: TableMetadata, name: str) -> AssertRefSnapshotId:
 
 
 def _branches(base: TableMetadata) -> Iterator[Requirement]:
-    """That nobody wrote by an old schema or spec meanwhile; beyond Java, also to main."""
+    """No writer committed by an old schema or spec meanwhile; beyond Java, also to main."""
     for name in {MAIN: None, **base.refs}:
         ref = base.refs.get(name)
         if ref is None or ref.kind == "branch":

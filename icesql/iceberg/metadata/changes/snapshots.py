@@ -27,7 +27,7 @@ def snapshot_ids(updates: Iterable[Update]) -> tuple[int, ...]:
 def has_snapshots(now: TableMetadata, base: TableMetadata, ids: Sequence[int]) -> bool:
     """Whether a table has, or had since ``base``, one of these snapshots.
 
-    One that expired is known by what was made of it.
+    An expired one is found as the parent or the source of another.
     """
     if any(each in now.snapshots for each in ids):
         return True
@@ -42,7 +42,7 @@ def has_snapshots(now: TableMetadata, base: TableMetadata, ids: Sequence[int]) -
 
 
 def has_lost_snapshots(base: TableMetadata, now: TableMetadata) -> bool:
-    """Whether a snapshot may have come since ``base`` and be gone again, with an id nobody knows.
+    """Whether a snapshot with an unknown id may have been added since ``base`` and removed again.
 
     Sequence numbers count snapshots; in format version 1 each names its parent.
     """
@@ -55,7 +55,7 @@ def has_lost_snapshots(base: TableMetadata, now: TableMetadata) -> bool:
     return any(each.parent_snapshot_id not in known for each in came)
 
 
-# The logs of table metadata: earlier metadata files, and what ``main`` was.
+# The logs of table metadata: earlier metadata files, and earlier snapshots of ``main``.
 #
 # Source: Iceberg spec, "Table Metadata Fields"; Java ``TableMetadata.Builder``.
 
@@ -91,8 +91,8 @@ def next_snapshot_log(
 ) -> list[dict[str, Any]]:
     """The log without the snapshots that main only ``passed`` in this change.
 
-    An entry of a snapshot that is gone takes all before it along: what main was between them is
-    not known any more. The last entry is always the current snapshot.
+    An entry of a removed snapshot and all entries before it are dropped: the snapshots of main in
+    between are not known any more. The last entry is always the current snapshot.
     """
     found: list[dict[str, Any]] = []
     for entry in log:
@@ -103,7 +103,7 @@ def next_snapshot_log(
         elif removed:
             found.clear()
     if current is not None and (not found or found[-1].get("snapshot-id") != current):
-        # Of a writer that kept no log; Java opens no table whose log ends elsewhere.
+        # The writer kept no log; Java opens no table whose log ends with another snapshot.
         found.append({"timestamp-ms": now_ms, "snapshot-id": current})
     return found
 
@@ -168,7 +168,7 @@ class SnapshotChanges:
                 raise TypeError(f"{update!r} is no update of table metadata")
 
     def finished(self, version: int) -> Document:
-        """The fields of the document that this is about, but for the sequence number."""
+        """The fields of the document about snapshots, except the sequence number."""
         current = self._refs.get(MAIN, {}).get("snapshot-id")
         if self._main_changed or self._has_removed:
             self._log = next_snapshot_log(
