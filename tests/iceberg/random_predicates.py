@@ -1,4 +1,4 @@
-"""Predicates that Hypothesis draws: any comparison that a type knows, joined by AND and OR."""
+"""Predicates from Hypothesis: any comparison that a type supports, joined by AND and OR."""
 
 from __future__ import annotations
 

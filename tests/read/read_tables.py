@@ -116,7 +116,7 @@ def task_of(scan: ScanContext | Columns, *files: FileScanTask | DataFile | str) 
 
 
 def rows(scan: Any, *files: Any, query: QueryContext | None = None) -> list[dict[str, Any]]:
-    """All rows of ``task_of``, in the order they come."""
+    """All rows of ``task_of``, in reading order."""
     return [row for batch in read_task(task_of(scan, *files), query) for row in batch.to_pylist()]
 
 

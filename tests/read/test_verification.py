@@ -1,4 +1,4 @@
-"""``SET verify = 'full'`` finds what nobody looks at by default, and says what it looked at."""
+"""``SET verify = 'full'`` finds damage that is not checked by default, and lists its checks."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_metrics_that_are_not_those_of_the_file(
         file.record[name] = {**file.record[name], **values}
     table.commit([file])
     if "text01" in str(metrics):
-        # A prefix that was cut and not raised is what careless writers leave.
+        # Careless writers truncate an upper bound without raising it.
         assert len(run(table)[0]) == 200
         file.record["upper_bounds"][2] = b"text0"[:4] + b"0000"
         table.commit([], [file])

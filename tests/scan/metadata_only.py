@@ -1,4 +1,4 @@
-"""Tables of metadata without data files: what planning looks at, one manifest at a time."""
+"""Tables of metadata without data files: the input of planning, one manifest at a time."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class MetadataOnly:
         partitions: list[dict[str, Any]] | None = None,
         **listed: Any,
     ) -> str:
-        """Write a manifest of these entries; ``listed`` overrides what the list says of it."""
+        """Write a manifest of these entries; ``listed`` overrides its entry in the list."""
         content = 0 if entries[0]["data_file"]["content"] == 0 else 1
         number = len(self.manifests)
         path = (

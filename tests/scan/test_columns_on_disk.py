@@ -1,4 +1,4 @@
-"""Columns of manifests that lie in the cache folder give the plans that the manifests give."""
+"""Columns of manifests in the cache folder give the same plans as the manifests."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def small(monkeypatch) -> None:
     """Small tables are read as large ones are."""
     monkeypatch.setattr(planner, "_MANY_ENTRIES", 0)
     monkeypatch.setattr(columns_on_disk, "_LEAST", 1)
-    # What shapes the entries of other tests had does not matter.
+    # Shapes of entries from other tests do not matter.
     narrow_entries._shapes.cache_clear()
 
 
 @pytest.fixture
 def stored(monkeypatch) -> list[Any]:
-    """What came from the disk."""
+    """The values read from disk."""
     found: list[Any] = []
     plain = filtered_manifest.from_stored
 
@@ -51,7 +51,7 @@ def settings(folder: Path, **more: str) -> Settings:
 
 
 def fresh(table: Any, folder: Path, **more: str) -> Any:
-    """The table as a process opens it that has nothing but the cache folder."""
+    """The table as opened by a new process, with only the cache folder."""
     cache = BoundedCache(blocks=Blocks(settings(folder, **more)))
     return replace(table, storage=Storage({}, table.storage.reroot, cache=cache))
 

@@ -1,4 +1,4 @@
-"""What snapshots add: histories, operations, and files in an order that can be remembered."""
+"""Files that snapshots add: histories, operations, and a stable order of files."""
 
 from __future__ import annotations
 

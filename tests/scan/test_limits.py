@@ -66,7 +66,7 @@ def test_explain_says_what_would_be_refused(connection: Any) -> None:
     assert cursor.fetchall()
     assert any("not allowed to run: the query would read" in note for note in cursor.notes)
     refused(connection, f"EXPLAIN ANALYZE {SUM}")
-    # The engine looks into the files for its plan.
+    # The engine reads from the files for its plan.
     refused(connection, f"EXPLAIN (ENGINE) {SUM}")
 
 

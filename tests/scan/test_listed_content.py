@@ -45,7 +45,7 @@ def filled(con: icesql.Connection, version: int, commits: int = 3, *, deletes: b
 
 
 def edit_list(con: icesql.Connection, edit: Callable[[list[dict[str, Any]]], None]) -> None:
-    """Change the current manifest list where it lies."""
+    """Change the current manifest list in place."""
     (path,) = con.execute(
         "SELECT manifest_list FROM s.t.snapshots ORDER BY committed_at DESC LIMIT 1"
     ).fetchone()
@@ -119,7 +119,7 @@ def test_healthy_tables_are_read_as_ever(
 
 
 def test_deletes_that_are_left_alone_are_no_fault(con: icesql.Connection, tmp_path) -> None:
-    """Of a snapshot whose summary has no totals, too: then the manifest is looked at."""
+    """Also if the summary of the snapshot has no totals: then the manifest is read."""
     filled(con, 2, deletes=True)
 
     def only_deletes(rows: list[dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Metadata tables hold what manifests and metadata JSON say; PyIceberg's inspect is the referee."""
+"""Metadata tables show manifests and metadata JSON; PyIceberg's inspect is the reference."""
 
 from __future__ import annotations
 

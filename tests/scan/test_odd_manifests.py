@@ -1,4 +1,4 @@
-"""What other writers put into manifest entries beside the paths: the rows stay the same."""
+"""Other writers' values in manifest entries beside the paths: the rows stay the same."""
 
 from __future__ import annotations
 

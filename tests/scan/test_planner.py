@@ -1,4 +1,4 @@
-"""Planning keeps what may match, reads no more metadata than it needs, and says what it did."""
+"""Planning keeps files that may match, reads only the needed metadata, and reports its steps."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def region(name: str | None) -> dict[str, Any]:
 
 
 class ReadPaths(Storage):
-    """A storage that remembers what was read."""
+    """A storage that records the paths it reads."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -402,7 +402,7 @@ def test_planning_is_cancelled_between_manifests(built: MetadataOnly) -> None:
 
 
 class Remote(ReadPaths):
-    """A store that says its files are far away; reading waits for ``gate`` when there is one."""
+    """A store that counts as remote; reading waits for ``gate`` if there is one."""
 
     gate: threading.Event | None = None
 

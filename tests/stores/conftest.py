@@ -1,4 +1,4 @@
-"""A bucket with small tables, served by a store of this machine."""
+"""A bucket with small tables, served by a local store."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def connect_to(store: Store, tmp_path: Path) -> Iterator[Connect]:
 
 
 def metadata_of(bucket: Path, name: str) -> dict[str, Any]:
-    """What a catalog sends for a table of the bucket."""
+    """The response of a catalog for a table of the bucket."""
     path = max((bucket / "lake" / name / "metadata").glob("*.metadata.json"))
     metadata = json.loads(path.read_text())
     place = f"{metadata['location']}/metadata/v1.metadata.json"

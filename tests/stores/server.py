@@ -57,7 +57,7 @@ class Answer:
     stall: float = 0.0
 
 
-# Called for each request; None lets it be answered as it should.
+# Called for each request; None means a normal response.
 Fault = Callable[[Request], Answer | None]
 
 
@@ -111,11 +111,11 @@ class Store:
 
     @property
     def place(self) -> dict[str, str]:
-        """The FileIO properties that lead here, without keys."""
+        """The FileIO properties for this server, without keys."""
         return {name: value for name, value in self.properties().items() if "key" not in name}
 
     def properties(self, key: str = "AKIATESTTESTTESTTEST") -> dict[str, str]:
-        """FileIO properties that lead here."""
+        """FileIO properties for this server."""
         return {
             "s3.endpoint": self.endpoint,
             "s3.access-key-id": key,
@@ -130,7 +130,7 @@ class Store:
 
     @property
     def rounds(self) -> int:
-        """How many requests waited for one another: what latency is multiplied by."""
+        """The length of the longest chain of sequential requests: the multiplier of latency."""
         return max((each.round for each in self.requests), default=0)
 
     @property
@@ -334,7 +334,7 @@ class Store:
 
 
 def _unchunked(body: bytes) -> bytes:
-    """What is in ``aws-chunked`` chunks; their signatures and checksums are not looked at."""
+    """The content of ``aws-chunked`` chunks; their signatures and checksums are ignored."""
     found, place = [], 0
     while size := int(body[place : body.index(b"\r\n", place)].partition(b";")[0], 16):
         start = body.index(b"\r\n", place) + 2

@@ -1,4 +1,4 @@
-"""Azure's storage: how it is opened, and a table in Microsoft's own double of it."""
+"""Azure's storage: how it is opened, and a table in Microsoft's emulator."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_what_opens_an_account(given: str, config: str) -> None:
     ],
 )
 def test_a_connection_string_brings_its_own_credentials(text: str, told: str) -> None:
-    """No others go to where it leads."""
+    """No other credentials are sent to its endpoint."""
     given = {"adls.connection-string": text or "x", "adls.sas-token": "mine"}
     place = "lake@evil#.x" if not text else PLACE
     with pytest.raises(NotSupportedError, match=told):

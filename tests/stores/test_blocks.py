@@ -1,4 +1,4 @@
-"""What is kept on disk: whole or not there, ours alone, within its size, safe between processes."""
+"""Blocks on disk: whole or absent, private to the user, within the size, safe between processes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shelf(tmp_path: Path) -> Shelf:
 
 
 def kept(shelf: Shelf, name: str, data: bytes) -> str:
-    """The place of a file that is kept."""
+    """The place of a cached file."""
     place: str = shelf.put_whole(shelf.name(name, len(data)), data)
     return place
 
@@ -105,7 +105,7 @@ def test_names_tell_nothing_and_lead_nowhere(tmp_path: Path, shelf: Shelf) -> No
     assert all(len(each.name) == 64 and each.name.isalnum() for each in found)
     # The salt differs, and with it every name.
     assert shelf_of(tmp_path / "d").name("f", 1) != shelf.name("f", 1)
-    # Length and path do not run into each other.
+    # Length and path cannot be confused in the name.
     assert shelf.name("f1", 2) != shelf.name("f", 12)
 
 
@@ -118,7 +118,7 @@ def test_links_in_the_folder_are_not_followed(tmp_path: Path, shelf: Shelf) -> N
     place.symlink_to(outside)
     assert shelf.whole(name, 6) is None
     assert shelf.read_whole(name) is None
-    # What is fetched anew replaces the link, not what it leads to.
+    # A newly fetched file replaces the link, not its target.
     shelf.put_whole(name, b"SECRET")
     assert outside.read_bytes() == b"secret"
     assert shelf.read_whole(name) == b"SECRET"
@@ -190,7 +190,7 @@ def test_a_file_is_compared_once_in_a_process(
     )
     for _ in range(5):
         assert shelf.read_whole(name) == b"fine"
-    assert compared == []  # it has written it
+    assert compared == []  # this process wrote it
     blocks._compared.clear()  # as in another process
     for _ in range(5):
         assert shelf.read_whole(name) == b"fine"
@@ -297,7 +297,7 @@ def test_two_writers_and_a_kill_leave_whole_files(tmp_path: Path) -> None:
     for first, last in shelf.parts(shelf.name("large", None)):
         part = shelf.read_part(shelf.name("large", None), (first, last), first, last)
         assert part == data
-    # What was being written goes with a later sweep, also of the file that counts the bytes.
+    # Unfinished files are removed by a later sweep, also those of the file that counts the bytes.
     Path(shelf.eviction.folder, "usage.1.00.tmp").touch()
     for each in folder.rglob("*.tmp"):
         os.utime(each, (1, 1))

@@ -1,4 +1,4 @@
-"""What a store says is wrong reaches the user, once it is clear that asking again does not help."""
+"""The store's own error reaches the user once retries cannot help."""
 
 from __future__ import annotations
 

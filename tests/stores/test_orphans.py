@@ -42,7 +42,7 @@ def test_they_are_listed_and_removed(
     con: icesql.Connection, own_bucket: Path, own_store: Store
 ) -> None:
     folder = own_bucket / "lake" / "small"
-    # What the table was made with before it was published is no part of it.
+    # Files from before the table was published are not part of it.
     con.execute("CALL system.remove_orphan_files('lake.small')")
     whole = {each for each in folder.rglob("*") if each.is_file()}
     planted = {folder / name for name in ("data/x.parquet", "data/p=é ü/y+z%2F.parquet", "loose")}

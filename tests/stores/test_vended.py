@@ -1,4 +1,4 @@
-"""Credentials that a REST catalog lends: renewed once for all when they expire in a scan."""
+"""Credentials that a REST catalog lends: renewed once for all threads when they expire."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIST = "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}"
 
 
 class Lender(Server):
-    """A catalog that vends one key at a time, which is the only one that its store takes."""
+    """A catalog that vends one key at a time, the only one that its store accepts."""
 
     def __init__(self, bucket: Path, store: Store) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Lender(Server):
             table["storage-credentials"] = vended
 
     def renew(self) -> None:
-        """Another key from now on."""
+        """Change to another key."""
         self.key += 1
         self.vend()
 

@@ -1,4 +1,4 @@
-"""Avro containers: every codec, and damage with the byte where it lies."""
+"""Avro containers: every codec, and damage with its byte offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writer schemas that a stranger wrote: what would never end is refused at once."""
+"""Untrusted writer schemas: those whose reading would never end are refused at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partition fields come and go; their ids are never given to others."""
+"""Partition fields are added and dropped; their ids are never given to others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests decoded by fastavro, container and values: what icesql's own readers are held to."""
+"""Manifests decoded by fastavro, container and values: the reference for icesql's readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled walk and the record reader give, entry by entry, what fastavro gives."""
+"""The compiled walk and the record reader agree with fastavro, entry by entry."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_random_entries_read_the_same(
     )
     data = write_avro(schema, rows, codec=codec, block_bytes=block_bytes)
     walked = assert_same(data, (UNKNOWN,) * 3)
-    # fastavro's own container reader, with nothing of icesql between
+    # fastavro's own container reader, without code of icesql
     direct = list(fastavro.reader(io.BytesIO(data)))
     assert walked.path == [row["data_file"]["file_path"] for row in direct]
     assert walked.record_count == [row["data_file"]["record_count"] for row in direct]

@@ -1,4 +1,4 @@
-"""Columns of entries: lookups by field id, whole files, and what travels."""
+"""Columns of entries: lookups by field id, whole files, and pickling."""
 
 from __future__ import annotations
 

@@ -281,7 +281,7 @@ def test_a_schema_where_everything_may_be_null_is_read() -> None:
         data, ManifestFile("m"), path="m", partition_types=TYPES, partition_fields=SPEC
     )
     assert found.path == ["a", "b"]
-    assert found.record_count == [-1, 10]  # below zero: nobody knows
+    assert found.record_count == [-1, 10]  # below zero: unknown
     assert found.content == [0, 0]
     assert found.partition == [(1, "t", None, None), (UNSTORED,) * 4]
     assert found.maps["lower_bounds"].values_of(1) == [b"x", None]

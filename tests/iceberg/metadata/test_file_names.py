@@ -1,4 +1,4 @@
-"""What the next metadata file is called."""
+"""The name of the next metadata file."""
 
 from __future__ import annotations
 

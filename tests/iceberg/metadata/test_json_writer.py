@@ -1,4 +1,4 @@
-"""Parts of metadata as JSON: what is read back is what was written."""
+"""Parts of metadata as JSON: reading them back gives the same values."""
 
 from __future__ import annotations
 

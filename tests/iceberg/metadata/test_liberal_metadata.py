@@ -55,7 +55,7 @@ def renumbered(table, ids):
 
 
 def test_a_branch_main_that_was_removed_by_pyiceberg(base, tmp_path):
-    """It leaves out what is null, and keeps the log: after CREATE OR REPLACE TABLE, for one."""
+    """It leaves out null fields, and keeps the log: after CREATE OR REPLACE TABLE, for example."""
     node = changed(base, current_snapshot_id=DROP, refs={})
     assert node["snapshot-log"]
     assert rows(tmp_path, node) == []

@@ -1,4 +1,4 @@
-"""Table metadata: tolerant of what does not decide rows, strict about what does."""
+"""Table metadata: tolerant about fields that do not affect rows, strict about those that do."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Parsed(Stage):
         assert self.parsed.schema.fields[0].initial_default is MISSING
 
     def at_its_path(self) -> None:
-        """The last error says which file it is."""
+        """The last error names the file."""
         assert self.error.path == PATH
 
 

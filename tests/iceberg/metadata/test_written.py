@@ -1,4 +1,4 @@
-"""A metadata file that goes on from the one before it: to the byte what a whole one is."""
+"""A metadata file encoded from the version before it has the bytes of one encoded whole."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import metadata_document, parse_metadata
 from icesql.iceberg.metadata.written import WrittenMetadata, encoded
 
-# What JSON spells in several ways, or not at all, and what may be taken for a missing number.
+# Values with several JSON forms, or none, and values that may be taken for a missing number.
 TEXTS = (
     "plain", "", "null", ":null", '"null",null', "[null]", "é\u2028\x7f", "\x00\x1f\t\"\\/", "\U0001f600",
     "\ud800", "NaN", "]}", ",",

@@ -1,4 +1,4 @@
-"""Puffin files and deletion vectors: the bytes of Java, and what the reader makes of them."""
+"""Puffin files and deletion vectors: bytes written by Java, and their decoded positions."""
 
 from __future__ import annotations
 

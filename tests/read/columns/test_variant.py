@@ -64,7 +64,7 @@ def test_cut_variants_are_bad_variants() -> None:
 def shredded(folder: Path, type: pa.DataType, stored: list[Any]) -> list[Any]:
     path = write_parquet(folder, [arrow_field("v", type, 1)], [stored])
     found = values("1 v variant", path)
-    # Its bytes, as writers read them, say the same.
+    # Its bytes, as writers read them, give the same.
     as_bytes = values(context([column(1, "v", VariantType(binary=True))]), path)
     assert found == [
         None if each is None else to_text(decode(each["value"], read_dictionary(each["metadata"])))

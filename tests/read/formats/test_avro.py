@@ -88,7 +88,7 @@ def test_uuids_are_read_from_fixed_and_from_text(tmp_path) -> None:
 def test_nanoseconds_and_years_beyond_python_survive(tmp_path) -> None:
     far = 10**18
     kinds = [{"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("nanos", "micros")]
-    # fastavro takes plain integers for timestamps as they are.
+    # fastavro writes plain integers for timestamps unchanged.
     file = write_avro(
         tmp_path, [field(1, "a", kinds[0]), field(2, "b", kinds[1])], [{"a": 1, "b": far}]
     )

@@ -257,7 +257,7 @@ def test_a_schema_is_asked_of_the_engine_once(tmp_path, monkeypatch) -> None:
     footers.load(cursor, keys, [1])
     assert cursor.asked == 1
     with monkeypatch.context() as patched:
-        patched.setattr(footer, "read_row_counts", None)  # known: nothing is read again
+        patched.setattr(footer, "read_row_counts", None)  # known: not read again
         footers.load(cursor, keys, [1])
     assert cursor.asked == 1
     assert all(footers.get(*key) is not None for key in keys)

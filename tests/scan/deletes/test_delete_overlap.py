@@ -54,7 +54,7 @@ def kept(kind: str, delete: DataFile, data: DataFile) -> bool:
     (column,) = Overlap(columns(f"key {kind}")).columns_of([1], [delete])
     facts = column.facts_of(data)
     found = column.overlapping(facts, [0]) == [0]
-    # The test for all deletes at once may only say yes where each one of them stays.
+    # The test for all deletes at once may be true only if each one of them is kept.
     assert found or not column.all_overlap(facts, 0)
     return found
 

@@ -1,4 +1,4 @@
-"""A delete file is pruned by what the filter says of its equality columns, and nothing else."""
+"""A delete file is pruned only by the filter's conditions on its equality columns."""
 
 from __future__ import annotations
 

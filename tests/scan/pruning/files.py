@@ -34,7 +34,7 @@ def entries_of(*files: Mapping[str, Any]) -> ManifestEntries:
 
 
 def read_bound(kind: IcebergType, cell: str) -> bytes | None:
-    """The bytes of a bound; "-" is none."""
+    """The bytes of a bound; "-" means no bound."""
     return None if cell == "-" else encode_bound(kind, read_value(kind, cell))
 
 

@@ -193,7 +193,7 @@ VALUES: dict[IcebergType, st.SearchStrategy[Any]] = {
 
 
 def upper_of(text: str, length: int) -> str | None:
-    """The truncated upper bound of a string, as the spec says."""
+    """The truncated upper bound of a string, by the spec."""
     if len(text) <= length:
         return text
     cut = text[:length]

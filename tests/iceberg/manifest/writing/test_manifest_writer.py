@@ -1,4 +1,4 @@
-"""Manifests and lists: what three readers make of what was written."""
+"""Manifests and lists that icesql writes, as three readers decode them."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class Document(Stage):
         self.document = made
 
     def put(self, path: str, text: str) -> None:
-        """What another writer has put there."""
+        """Values of another writer."""
         above, _, name = path.rpartition("/")
         self.part(above)[name] = json.loads(text)
 

@@ -1,4 +1,4 @@
-"""What updates make of table metadata; PyIceberg reads what comes out."""
+"""Table metadata after updates; PyIceberg reads the result."""
 
 from __future__ import annotations
 
