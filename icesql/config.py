@@ -300,8 +300,8 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
 def check_folder(setting: str, folder: str) -> None:
     """Raise ProgrammingError for a folder named in SQL that cannot be written to.
 
-    It must exist, or its parent must and allow to create it: SQL creates no chain of folders with
-    the rights of the process. The message is the same for all reasons.
+    The folder, or its parent if it does not exist, must be writable: SQL creates no chain of
+    folders with the rights of the process. The message is the same for all reasons.
     """
     try:
         there = os.path.isdir(folder)

@@ -150,7 +150,7 @@ def place(error: BaseException, sql: str) -> None:
 
 @contextmanager
 def shifted(by: int) -> Iterator[None]:
-    """Subtract ``by`` from the offsets of errors in a derived text, to those in the original."""
+    """Subtract ``by`` from the offsets of errors: from a derived text to the original one."""
     try:
         yield
     except _InSql as error:
