@@ -86,7 +86,7 @@ def delete_files(facts: Facts) -> Iterator[Finding]:
 
 
 def _without_deletes(facts: Facts) -> Need:
-    """The need by which maintenance removes them; else the rewrite that the doctor alone advises."""
+    """The need by which maintenance acts; else the rewrite that the doctor alone advises."""
     compaction = try_need("compact", facts)
     groups = compaction.rewrite.groups if compaction and compaction.rewrite else ()
     if not any(task.deletes for group in groups for task in group.files):
