@@ -18,7 +18,8 @@ _CLIENTS: Final = (
     "google", "thrift", "hive_metastore", "psycopg2", "psycopg", "tenacity", "fsspec",
 )  # fmt: skip
 
-# The module that is missing → what brings it. One that several kinds need is found by the kind.
+# The missing module → the extra that installs it. Modules that several kinds of catalog need are
+# resolved by the kind.
 _EXTRAS: Final = {
     "thrift": "hive",
     "hive_metastore": "hive",
@@ -35,13 +36,13 @@ _EXTRAS: Final = {
     "huggingface_hub": "hf",
 }
 _BOTO_KINDS: Final = {"glue": "glue", "dynamodb": "dynamodb", "rest": "rest-sigv4"}
-# PyIceberg itself is missing: the extra by the kind of a catalog or of a manager of REST's auth.
+# If PyIceberg itself is missing: the extra by kind of catalog or of REST authentication manager.
 _KINDS: Final = {
     "glue": "glue", "dynamodb": "dynamodb", "hive": "hive", "bigquery": "bigquery",
     "google": "gcp-auth", "entra": "entra-auth",
 }  # fmt: skip
 
-# Answers of a REST catalog that say what to do about them.
+# Errors of a REST catalog → the status to report, and advice for the user.
 _REFUSALS: Final = {
     "UnauthorizedError": ("401 Unauthorized", "check its token or credential"),
     "OAuthError": ("the token request was refused", "check its credential"),
@@ -67,10 +68,10 @@ def is_missing(error: BaseException | None, *kinds: str) -> bool:
 
 
 def translated(error: BaseException, what: str, properties: Mapping[str, Any]) -> Error:
-    """The error to raise for a foreign one; ``what`` is "catalog NAME"."""
+    """The icesql error to raise for a client's error; ``what`` is "catalog NAME"."""
     if isinstance(error, ImportError) or "NotInstalledError" in _names(error):
         return _missing_extra(error, what, properties)
-    # Secrets go first: a text that is cut might keep the half of one.
+    # Redact before truncating: a truncated message could keep half of a secret.
     text = _message(error, redact(str(error), properties), properties)
     if "pydantic" in type(error).__module__ and "Metadata" in str(getattr(error, "title", "")):
         return CorruptFileError(what, text)
@@ -98,7 +99,7 @@ def _message(error: BaseException, text: str, properties: Mapping[str, Any]) -> 
 
 
 def _malformed(error: Any, properties: Mapping[str, Any]) -> str:
-    """Pydantic's reasons to refuse an answer, without its link and its list of inputs."""
+    """Why Pydantic rejected a response, without its link and its list of inputs."""
     found = error.errors(include_url=False)[0]
     if found["type"] == "json_invalid":
         start = _short(redact(str(found.get("input", "")), properties), 60)
@@ -130,7 +131,7 @@ def _answer(text: str) -> str:
 
 
 def _unreachable(error: BaseException, text: str, properties: Mapping[str, Any]) -> str:
-    """Where the client could not get to and the system's reason, without its pool's message."""
+    """The unreachable address and the system's reason, without the connection pool's message."""
     place = properties.get("uri")
     url = getattr(getattr(error, "request", None), "url", None)
     if isinstance(url, str) and "://" in url:
@@ -156,7 +157,7 @@ def _unreachable(error: BaseException, text: str, properties: Mapping[str, Any])
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and those that it carries, as causes and, in urllib3's way, as arguments."""
+    """The error and its nested errors: causes and, as urllib3 nests them, arguments."""
     waiting, seen = [error], dict[int, BaseException]()
     while waiting:
         one = waiting.pop(0)
@@ -171,7 +172,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _missing_extra(
     error: BaseException, what: str, properties: Mapping[str, Any]
 ) -> MissingExtraError:
-    """Which package is missing, by its own name, and the extra that brings it."""
+    """The error that names the missing package and the extra that installs it."""
     module = next(
         (str(each.name) for each in _chain(error) if isinstance(each, ImportError) and each.name),
         "",

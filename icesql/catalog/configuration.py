@@ -22,7 +22,7 @@ _LARGEST: Final = 1 << 20
 
 
 class Configuration(Struct, frozen=True):
-    """The configured catalogs by name; ``file`` is where they stand, None if only in variables."""
+    """The configured catalogs by name; ``file`` defines them, None if only variables do."""
 
     catalogs: Mapping[str, Mapping[str, Any]]
     default_name: str = "default"
@@ -85,11 +85,11 @@ def _content(file: str) -> dict[str, Any]:
     try:
         with open(file, encoding="utf-8") as opened:
             text = opened.read(_LARGEST)
-        # Aliases could make a small file enormous, and values are texts whatever they look like.
+        # Aliases can expand a small file to an enormous document, so anchors are refused.
         for token in yaml.scan(text):
             if isinstance(token, yaml.AliasToken | yaml.AnchorToken):
                 raise CatalogError(f"{_FILE} cannot be read: anchors and aliases are not supported")
-        # BaseLoader makes nothing but texts, lists and dicts: no tag of YAML makes an object.
+        # BaseLoader creates only strings, lists and dicts; it ignores tags that create objects.
         content = yaml.load(text, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, ValueError, OSError, RecursionError) as error:
         first = " ".join(redact(str(error), {}).split())

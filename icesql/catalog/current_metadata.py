@@ -22,12 +22,12 @@ _HADOOP: Final = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _CATALOG: Final = re.compile(r"(\d+)-.*\.metadata\.json(?:\.gz)?")
 _HINT: Final = re.compile(r"v?(\d{1,18})(?:(?:\.gz)?\.metadata\.json(?:\.gz)?)?")
 HINTS: Final = ("version-hint.text", "version-hint.txt")
-# How often a table may be overtaken by commits that remove the metadata file just found.
+# Most attempts to find a metadata file while concurrent commits delete the one just found.
 _LOOKS: Final = 20
-# What the cache holds of a metadata file.
+# Kinds of cache entries for a metadata file.
 _PARSED: Final = "metadata"
 _WRITTEN: Final = "written metadata"
-# Parsed metadata takes so many times the bytes of its JSON.
+# Size of parsed metadata as a multiple of the bytes of its JSON.
 _PARSED_SIZE: Final = 4
 
 Place = TypeVar("Place")
@@ -46,7 +46,7 @@ def hadoop_version(name: str) -> int | None:
 
 
 def is_later(name: str, other: str) -> bool:
-    """Whether a file comes after another one by the numbers in their names, of one kind each."""
+    """True if both names have the same layout and ``name`` has the higher version number."""
     for pattern in (_HADOOP, _CATALOG):
         found, known = pattern.fullmatch(name), pattern.fullmatch(other)
         if found and known:
@@ -55,10 +55,10 @@ def is_later(name: str, other: str) -> bool:
 
 
 def hadoop_versions(names: Iterable[str]) -> dict[str, int]:
-    """N of each of the names that is v<N>.metadata.json.
+    """Map each name of the form v<N>.metadata.json to its N.
 
-    A folder after thousands of commits has thousands of names, most of them of manifests, and a
-    commit looks at it several times.
+    Kept fast: after thousands of commits a folder has thousands of names, most of them manifests,
+    and each commit lists it several times.
     """
     match = _HADOOP.fullmatch
     return {
@@ -67,14 +67,14 @@ def hadoop_versions(names: Iterable[str]) -> dict[str, int]:
 
 
 def metadata_names(names: Iterable[str]) -> tuple[dict[str, int], list[str]]:
-    """The names of metadata files: N of each that is v<N>, and the others."""
+    """The names of metadata files: those of the form v<N>, with their N, and the others."""
     ended = [name for name in names if name.endswith(_ENDS)]
     versions = hadoop_versions(ended)
     return versions, [name for name in ended if name not in versions and is_metadata_name(name)]
 
 
 def hadoop_spellings(version: int) -> tuple[str, ...]:
-    """The names that the file of a version has, as it is or by gzip, the plain one first."""
+    """The possible names of a version's metadata file, uncompressed first, then with gzip."""
     start = f"v{version}"
     return (
         f"{start}.metadata.json",
@@ -92,9 +92,9 @@ def is_taken(folder: str, version: int) -> bool:
 def hinted_last(folder: str) -> str | None:
     """The path of the current v<N> file in a folder of this machine, by the hint alone.
 
-    The hint names N, there is one file of N, and none of N+1. Then it is the one that
-    ``find_current_metadata`` finds, which lists the folder, unless files that a catalog named lie
-    there, too. None says nothing.
+    A path is returned only if the hint names N, exactly one file of version N exists and none of
+    N+1. ``find_current_metadata``, which lists the folder, finds the same file, unless the folder
+    also has files that a catalog named. None means that the folder has to be listed.
     """
     try:
         version = read_hint(folder)
@@ -108,9 +108,9 @@ def hinted_last(folder: str) -> str | None:
 
 
 def read_hint(folder: str) -> int | None:
-    """The version that the hint in a folder of this machine names, None for none.
+    """The version that the hint in a folder of this machine names; None without a usable hint.
 
-    Raises OSError for one that cannot be read.
+    Raises OSError if the hint cannot be read.
     """
     try:
         with open(f"{folder}/{HINTS[0]}", "rb") as file:
@@ -123,9 +123,10 @@ def read_hint(folder: str) -> int | None:
 def newer_of_catalog(
     folder: str, others: Sequence[str], than: TableMetadata, storage: Storage
 ) -> str | None:
-    """A file in a folder of v<N> files that a catalog named and that is the current one.
+    """The path of a catalog-named file in a folder of v<N> files, if it is the current one.
 
-    ``others`` are all such, ``than`` is the current v<N> file. Raises as ``read_metadata``.
+    ``others`` are the names of all catalog-named files there, ``than`` is the metadata of the
+    current v<N> file. Raises as ``read_metadata``.
     """
     if not others:
         return None
@@ -138,7 +139,7 @@ def newer_of_catalog(
 
 
 def hinted_version(text: str) -> int | None:
-    """The version that the text of a hint names, None for none."""
+    """The version that the text of a hint names; None if it names none."""
     found = _HINT.fullmatch(text.strip())
     return int(found[1]) if found else None
 
@@ -174,7 +175,7 @@ def find_current_metadata(folder: str, storage: Storage) -> str | None:
         highest = max([*versions.values(), *_catalog_numbers(others).values()], default=0)
         if not versions or hinted is None or hinted <= highest:
             break
-        # A version that was committed after the folder was listed is there at the next look.
+        # A version that was committed after the folder was listed appears in the next listing.
         if hinted == before:
             return _unlisted(hinted, highest, path, storage)
         before = hinted
@@ -185,9 +186,10 @@ def find_current_metadata(folder: str, storage: Storage) -> str | None:
 
 
 def _unlisted(version: int, highest: int, path: Callable[[str], str], storage: Storage) -> str:
-    """The path of a version that the hint names and no listing of the folder has.
+    """The path of a version that the hint names but the listing of the folder lacks.
 
-    Raises StorageError where it is not there: it was committed, and older ones are not current.
+    Raises StorageError if no such file exists: that version was committed, so no older one is
+    current.
     """
     names = hadoop_spellings(version)
     for name in names:
@@ -206,8 +208,8 @@ def read_where_it_is(
 ) -> T:
     """Call ``read`` with the place of a table, or with a newer place if its file is gone.
 
-    Writers may delete old metadata files with each commit, also between a look at a catalog and
-    the reading of what it named. Raises StorageError for a file that is the current one still.
+    Each commit may delete old metadata files, even between the catalog lookup and the read of the
+    file that the catalog named. Raises StorageError if the file of the current place is unreadable.
     """
     for _ in range(_LOOKS):
         try:
@@ -223,8 +225,9 @@ def read_where_it_is(
 def read_metadata(path: str, storage: Storage) -> TableMetadata:
     """The parsed metadata file ``path``; CorruptFileError or StorageError name it.
 
-    What was parsed is kept in the storage's cache: of files of this machine by path, time of change
-    and size; of a store's by path, where that is of a file which is never written again.
+    Parsed metadata is kept in the storage's cache. The key of a file of this machine is its path,
+    modification time and size; the key of a file in a store is its path, if files of that name are
+    never overwritten.
     """
 
     def read() -> tuple[TableMetadata, int]:
@@ -253,15 +256,15 @@ def keep_written(
     made: EncodedMetadata,
     version: tuple[str, int, int] | None = None,
 ) -> None:
-    """Keep what a metadata file says that was just written, so that it need not be read.
+    """Cache the content of a metadata file that was just written, so that it need not be read.
 
-    ``version`` is what it is known by, as ``Storage.version_of``, since it was written; None for
-    what the file at ``path`` is known by, whose name nobody else writes.
+    ``version`` identifies the written file, as ``Storage.version_of`` does. None takes the identity
+    of the file that is at ``path`` now, for names that no other writer uses.
     """
     size = len(made.data)
     if storage.cache is None or _PARSED_SIZE * size > storage.cache.max_bytes:
         return
-    with suppress(Error):  # of what cannot be read, which whoever reads it will say
+    with suppress(Error):  # an unreadable file is reported by the next read
         parsed, whole = (
             _key(path, storage, kind) if version is None else (kind, *version)
             for kind in (_PARSED, _WRITTEN)
@@ -273,16 +276,16 @@ def keep_written(
 
 
 def is_parsed(path: str, storage: Storage) -> bool:
-    """Whether ``read_metadata`` would give what it has parsed before, and read nothing."""
+    """True if ``read_metadata`` would return parsed metadata from the cache, without a read."""
     key = _key(path, storage, _PARSED)
     return storage.cache is not None and key is not None and storage.cache.get(key) is not None
 
 
 def forget_metadata(path: str, storage: Storage) -> None:
-    """Let go of the parsed metadata file ``path``, which a commit of ours has replaced.
+    """Remove the parsed metadata file ``path`` from the cache after our own commit replaced it.
 
-    Each version lists all snapshots: a session that commits often would fill its cache with what
-    nobody asks for, some ten objects a snapshot and version, which Python's collector walks.
+    Each version lists all snapshots. A session that commits often would fill its cache with unused
+    versions: about ten objects for each snapshot of each, which Python's garbage collector visits.
     """
     with suppress(Error):  # its file may be gone
         for kind in (_PARSED, _WRITTEN):
@@ -304,7 +307,7 @@ def _hint(storage: Storage, path: str) -> str | None:
         data = storage.read(path, most=VERSION_HINT_BYTES)
         return data.decode("ascii", errors="replace").strip()
     except (StorageError, ScanLimitError):
-        return None  # the hint is best effort for its writer, so it is for the reader
+        return None  # writers write the hint on a best-effort basis, so it may be missing
 
 
 def _hadoop_current(numbered: Mapping[str, int], hinted: int | None) -> list[str]:
@@ -314,7 +317,7 @@ def _hadoop_current(numbered: Mapping[str, int], hinted: int | None) -> list[str
     current = hinted if hinted in versions else max(versions)
     while current + 1 in versions:
         current += 1
-    # Of several spellings of one version the plain one counts, as in Java.
+    # If one version has several spellings, the uncompressed one wins, as in Java.
     spelled = [name for name, version in numbered.items() if version == current]
     return [min(spelled, key=lambda name: (len(name), name))]
 

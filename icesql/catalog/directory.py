@@ -38,7 +38,7 @@ class DirectoryCatalog:
     Source: Iceberg Java ``HadoopCatalog``.
     """
 
-    # Nobody is asked but this machine's file system.
+    # Only this machine's file system is read.
     may_wait = False
     kind = "directory"
 
@@ -53,7 +53,7 @@ class DirectoryCatalog:
     ) -> None:
         self.folder, self.properties, self.cache = folder, dict(properties or {}), cache
         self.confine = confine
-        # When the folders of tables were listed whose current file is a v<N> file.
+        # Table folders whose current file is a v<N> file → the time of their last listing.
         self._listed: dict[str, float] = {}
         self.name = name or os.path.basename(folder.rstrip("/")) or "warehouse"
         if _is_table(folder):
@@ -94,10 +94,10 @@ class DirectoryCatalog:
         return self._table(wanted, location)
 
     def load_to_change(self, identifier: Sequence[str]) -> Table:
-        """As ``load``, for a commit, which looks again.
+        """As ``load``, for a commit, which checks the current version again.
 
-        Where the folder was listed just now, the hint says which file is the current one: after
-        thousands of commits a folder has thousands of names.
+        If the folder was listed recently, the hint identifies the current file, without another
+        listing: after thousands of commits a folder has thousands of names.
         """
         from icesql.catalog.writes.directory import LISTED_SECONDS
 
@@ -120,7 +120,7 @@ class DirectoryCatalog:
     # ------------------------------------------------------------------ changes
 
     def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
-        """As ``Catalog.load_without_waiting``: this catalog has to be waited for."""
+        """As ``Catalog.load_without_waiting``: always None, every load may take time."""
         return None
 
     def swap(
@@ -138,7 +138,7 @@ class DirectoryCatalog:
         return directory.swap(identifier, folder, base_location, change, listed=listed)
 
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
-        """As ``Catalog.place_new``: always the folder that its name says."""
+        """As ``Catalog.place_new``: always the folder that corresponds to the name."""
         from icesql.catalog.writes.change import Place
         from icesql.catalog.writes.new_places import check_empty, requested_location
 
@@ -174,7 +174,7 @@ class DirectoryCatalog:
         remove_table(folder)
 
     def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
-        """NotSupportedError: the name of such a table is where its files lie."""
+        """NotSupportedError: the folder of the files determines the name of such a table."""
         raise NotSupportedError(
             f"not supported: renaming {'.'.join(identifier)} in a warehouse folder, where the "
             "name of a table is its folder, which its metadata records"
@@ -196,7 +196,7 @@ class DirectoryCatalog:
         directory.drop_namespace(folder, tuple(namespace))
 
     def _folder_of(self, identifier: Sequence[str]) -> str:
-        """Where a table or namespace of that name belongs, be it there or not."""
+        """The folder of a table or namespace of that name, whether or not it exists."""
         from icesql.catalog.writes.directory import check_parts
 
         check_parts(identifier)
@@ -212,11 +212,11 @@ class DirectoryCatalog:
         return os.path.join(folder, identifier[-1])
 
     def forget(self) -> None:
-        """Look at everything anew."""
+        """Forget earlier listings: folders are listed again."""
         self._listed.clear()
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Does nothing: the catalog holds nothing open."""
 
     # ------------------------------------------------------------------ folders
 
@@ -250,7 +250,7 @@ class DirectoryCatalog:
         return folder
 
     def _walk(self) -> Iterator[tuple[Identifier, str, bool]]:
-        """(name, folder, is a table) of everything below; links in circles are followed once."""
+        """(name, folder, is a table) of all folders below; circular links are followed once."""
         seen: set[str] = set()
         waiting: list[tuple[Identifier, str]] = [((), self.folder)]
         while waiting:

@@ -10,7 +10,7 @@ from icesql.errors import CatalogError, TableNotFoundError, similar_names
 
 Identifier = tuple[str, ...]
 
-# Nobody reads a longer list, and one that has no end must stop somewhere.
+# A limit that stops at lists without an end; longer lists are of no use to a reader.
 MOST_NAMES: Final = 1_000_000
 _DEEPEST: Final = 100
 
@@ -33,9 +33,9 @@ class Catalog(Protocol):
 
 
 def listed_name(parts: Sequence[str]) -> str:
-    """The name as lists show it: its parts as they are, or in quotes where these could be misread.
+    """The name as lists show it: its parts as they are, or in quotes if they are ambiguous.
 
-    A dot in a part could be, and a quote at its start.
+    A part is ambiguous if it contains a dot or starts with a quote.
 
     >>> print(listed_name(("sales", "big orders")), listed_name(("sales", "v1.orders")))
     sales.big orders "sales"."v1.orders"
@@ -48,9 +48,10 @@ def listed_name(parts: Sequence[str]) -> str:
 def all_namespaces(
     directly_in: Callable[[Identifier], Iterable[Identifier]], where: str
 ) -> list[Identifier]:
-    """Every namespace at every depth, sorted; ``directly_in`` tells those in one, () for the top.
+    """Every namespace at every depth, sorted.
 
-    Raises CatalogError where ``where`` tells of namespaces in namespaces without end.
+    ``directly_in`` returns the children of a namespace, and the top level for (). Raises
+    CatalogError if the namespaces are nested without end; ``where`` names the catalog in it.
     """
     found: set[Identifier] = set()
     waiting: list[Identifier] = [()]
@@ -88,8 +89,8 @@ def not_found(
     tables = list(candidates)
     names = [listed_name(one) for one in tables]
     text = ".".join(wanted)
-    # A forgotten or wrong namespace is the commonest slip: the same last name comes first. So do
-    # quotes that are missing around a name with a dot.
+    # A missing or wrong namespace is the commonest mistake: tables with the same last name come
+    # first, as do names with a dot that lack their quotes.
     same = [
         name
         for name, one in zip(names, tables, strict=True)
@@ -105,9 +106,9 @@ def not_found(
 
 
 def near_tables(catalog: Catalog, wanted: Identifier) -> tuple[list[Identifier], str]:
-    """Tables that a missing name may mean, and what is wrong with its namespace.
+    """Tables with names near a missing one, and a hint about its namespace.
 
-    A catalog that cannot list can still say that there is no such table.
+    Both are empty if the catalog cannot list its tables and namespaces.
     """
     above = wanted[:-1]
     near: list[Identifier] = []

@@ -1,4 +1,4 @@
-"""The two ways in: a table by its path, a catalog by its name or place."""
+"""Opens a table by its path, or a catalog by its name, URI or folder."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def open_table(
     """The table at a path: its folder, its metadata folder, or one metadata file.
 
     Takes plain and ``~`` paths, file: URIs and the URIs of object stores. A table opened from
-    this machine is read from the folder it lies in, wherever it was written; one opened from a
-    store is read as written, with what of ``properties`` is for files.
+    this machine is read from its present folder, wherever it was written; one opened from a store
+    is read from the paths in its metadata, with those of ``properties`` that are for files.
 
-    Raises TableNotFoundError saying what was looked for, CorruptFileError for metadata that does
-    not parse, StorageError when reading fails, and AccessDeniedError, with one text for whatever
-    is there, for a path or its metadata outside of ``within``. ``confine``: see
-    ``table_from_metadata``.
+    Raises TableNotFoundError that names the files looked for, CorruptFileError for metadata that
+    does not parse, StorageError if reading fails, and AccessDeniedError for a path or its metadata
+    outside of ``within``; its text is the same whether or not a table exists there. ``confine``:
+    see ``table_from_metadata``.
     """
     text = os.fspath(path)
     if within is not None:
@@ -98,7 +98,7 @@ def open_catalog(
     place = os.fspath(warehouse) if warehouse is not None else None
     if uri is not None and (file := sqlite_file(uri)) is not None:
         if place is not None:
-            # Where new tables go; the paths that they keep have to be whole ones.
+            # The location of new tables, which record absolute paths.
             whole = place if "://" in place or place.startswith("file:") else _local(place)
             properties = {**(properties or {}), "warehouse": whole}
         return SqliteCatalog(file, name, properties=properties, cache=cache, confine=confine)

@@ -1,4 +1,4 @@
-"""The catalogs of the user's configuration that a session reaches beside its own."""
+"""The catalogs of the user's configuration that a session can use besides its own."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class OtherCatalogs:
-    """Configured catalogs by name, in any case; each is opened when it is first asked for.
+    """Configured catalogs by case-insensitive name; each is opened at its first use.
 
-    ``access`` says which of them SQL may open: the others are as if there were none of that name.
+    ``access`` determines which of them SQL may open; the others are treated as not configured.
     """
 
     def __init__(self, cache: BoundedCache, access: Access) -> None:
@@ -34,11 +34,11 @@ class OtherCatalogs:
         return {name: found[name] for name in sorted(found) if self._access.allows_catalog(name)}
 
     def has(self, name: str) -> bool:
-        """Whether there is one of that name, and SQL may open it."""
+        """True if a catalog of that name is configured and SQL may open it."""
         try:
             return name.lower() in self.configured()
         except CatalogError:
-            return False  # the file says nothing of this name
+            return False  # a broken file configures no catalog
 
     def named(self, name: str) -> Catalog | None:
         """The catalog of a name, None where none is configured or allowed.
@@ -63,12 +63,12 @@ class OtherCatalogs:
 
     @property
     def opened(self) -> list[Catalog]:
-        """Those that were opened."""
+        """The catalogs opened so far."""
         with self._lock:
             return list(self._opened.values())
 
     def close(self) -> None:
-        """Close those that were opened. Whoever opens one is not waited for."""
+        """Close the opened catalogs, without waiting for one that another thread is opening."""
         with self._lock:
             self._closed = True
             opened = list(self._opened.values())

@@ -29,7 +29,8 @@ def of_storage(properties: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-# What a server may say of its stores; which of this machine's users asks, it may not.
+# Properties that a server may set for its stores. It must not choose a credentials profile of this
+# machine.
 _OF_STORES: Final = ("s3.", "client.", "gcs.", "adls.")
 _OF_MACHINE: Final = frozenset({"s3.profile-name", "client.profile-name"})
 
@@ -41,14 +42,14 @@ _BY_SCHEME: Final = {
 }
 # A catalog signs for its own tables only.
 _OF_SIGNERS: Final = ("s3.signer", "s3.remote-signing-enabled")
-# Properties that say where a store is, and who reads it.
+# Properties that identify a store and the account that reads it.
 _PLACES: Final = (
     "s3.endpoint", "s3.access-key-id", "client.access-key-id", "s3.profile-name",
     "client.profile-name", "gcs.service.host", "gcs.oauth2.token", "adls.account-name",
     "adls.account-host", "adls.connection-string", "adls.blob-storage-authority",
     "adls.dfs-storage-authority", "hdfs.host",
 )  # fmt: skip
-# Without these a store would be looked for at its vendor's.
+# Without these, the store's vendor would be contacted instead.
 ENDPOINTS: Final = (".endpoint", ".host", "-authority", "-host", ".connection-string")
 _AZURE: Final = r"\.(dfs|blob)\.core\.(windows\.net|usgovcloudapi\.net|chinacloudapi\.cn)"
 
@@ -56,7 +57,7 @@ _AZURE: Final = r"\.(dfs|blob)\.core\.(windows\.net|usgovcloudapi\.net|chinaclou
 def of_store(properties: Mapping[str, Any], path: str) -> dict[str, str]:
     """The properties of a catalog that open ``path`` in its store.
 
-    Nothing for a path of another scheme, or of another account or host where a path names one.
+    Empty for a path of another scheme, or for a path that names another account or host.
     """
     scheme, authority, _ = split_path(path)
     names, host = _BY_SCHEME.get(scheme, ()), authority.rpartition("@")[2].lower()
@@ -84,13 +85,13 @@ def of_store(properties: Mapping[str, Any], path: str) -> dict[str, str]:
 def with_given(
     own: Mapping[str, str], given: Mapping[str, str], more: Mapping[str, str]
 ) -> dict[str, str]:
-    """``own`` with ``more`` on it; ``given`` in its place where ``more`` names another store."""
+    """``own`` updated with ``more``; ``given`` instead of ``own`` if ``more`` changes the store."""
     is_other = any(key in more and more[key] != own.get(key) for key in _PLACES)
     return {**(given if is_other else own), **more}
 
 
 def names_code(name: str) -> bool:
-    """Whether the value of a property is a class of Python's or Java's, which runs when loaded."""
+    """True if the value of a property names a Python or Java class, which runs when loaded."""
     return name.startswith("py-") or name.endswith(("-impl", ".impl"))
 
 

@@ -1,7 +1,7 @@
-"""PyIcebergCatalog: every other kind of catalog, set up by the user's .pyiceberg.yaml.
+"""PyIcebergCatalog: every other kind of catalog, configured in the user's .pyiceberg.yaml.
 
-PyIceberg imports and calls classes that properties name, and takes a table's properties for its
-own. So none of those reach it: the configuration that the user wrote opens files, and it alone.
+PyIceberg imports and calls classes that properties name, and merges a table's properties into its
+own. Therefore properties of tables never reach it: only the user's configuration opens files.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from icesql.catalog.writes.change import Place, Swap, TableChange
 
 _REST: Final = "pyiceberg.catalog.rest.RestCatalog"
-# Properties that tell what kind of catalog it is.
+# Properties that determine the kind of a catalog.
 _KINDS_SAID: Final = frozenset({"uri", "type", "py-catalog-impl"})
-# What PyIceberg's catalogs take beside their properties.
+# Arguments of PyIceberg's catalogs that are not properties.
 _ARGUMENTS: Final = frozenset({"self", "name", "client"})
-# How often a table is looked for again whose metadata file is gone.
+# Retries of a load whose metadata file has been deleted meanwhile.
 _LOOKS: Final = 3
 _NO_SUCH_TABLE: Final = ("NoSuchTableError", "NoSuchNamespaceError", "NoSuchIdentifierError")
 
@@ -65,8 +65,8 @@ def open_pyiceberg(
 ) -> Catalog:
     """The catalog that PyIceberg's configuration calls ``name``, with the arguments on top.
 
-    One that turns out to be SQLite is opened without PyIceberg's catalog. Raises CatalogError
-    with the configured names for an unknown one.
+    SQLite and REST catalogs are opened by icesql itself, without PyIceberg. Raises CatalogError
+    that lists the configured names for an unknown one.
     """
 
     given = dict(properties or {})
@@ -137,7 +137,7 @@ def open_pyiceberg(
 
 
 def _no_kind(what: str, properties: Mapping[str, Any]) -> str:
-    """The message about properties that name no catalog, such as a bucket alone."""
+    """The message for properties that name no catalog, such as only a bucket."""
     place = redact_urls(str(properties.get("warehouse") or ""))
     hint = (
         "name one with --uri (in Python uri=), such as https://host/catalog or "
@@ -153,7 +153,7 @@ def _no_kind(what: str, properties: Mapping[str, Any]) -> str:
 
 
 def _is_rest(properties: Mapping[str, Any]) -> bool:
-    """Whether the catalog is one of REST: icesql's own, whatever proves who asks."""
+    """True for a REST catalog, which icesql implements itself, whatever its authentication."""
     uri = str(properties.get("uri") or "")
     kind = str(properties.get("type") or "").lower()
     guessed = not kind and uri.startswith(("http://", "https://"))
@@ -161,7 +161,7 @@ def _is_rest(properties: Mapping[str, Any]) -> bool:
 
 
 def held_names(foreign: Any) -> list[str]:
-    """The catalog names that a SQL catalog's database has tables of; none for other kinds."""
+    """The catalog names that have tables in a SQL catalog's database; none for other kinds."""
     engine = getattr(foreign, "engine", None)
     if engine is None:
         return []
@@ -171,7 +171,7 @@ def held_names(foreign: Any) -> list[str]:
 
 
 def _with_driver(uri: str, what: str) -> str:
-    """``postgresql://`` with the driver that is installed: SQLAlchemy's own choice may not be."""
+    """``postgresql://`` with an installed driver: SQLAlchemy's default may be missing."""
     found = re.match(r"postgres(?:ql)?://", uri)
     if found is None:
         return uri
@@ -182,7 +182,7 @@ def _with_driver(uri: str, what: str) -> str:
 
 
 def _quiet() -> None:
-    """Clients that log beside the error they raise do so only where logging is set up."""
+    """Clients that also log the errors they raise do so only if logging is configured."""
     for client in ("pyiceberg", "thrift"):
         logger = logging.getLogger(client)
         if not logger.handlers:
@@ -190,7 +190,7 @@ def _quiet() -> None:
 
 
 class PyIcebergCatalog:
-    """A catalog that PyIceberg talks to; metadata is parsed by icesql wherever it can be read."""
+    """A catalog accessed through PyIceberg; icesql parses the metadata files that it can read."""
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ class PyIcebergCatalog:
         return all_namespaces(self._namespaces_in, f"catalog {self.name}")
 
     def first_namespaces(self) -> list[Identifier]:
-        """The namespaces of the first level: one question, to see whether it answers."""
+        """The namespaces of the first level: one request, to check that the catalog responds."""
         return self._namespaces_in(())
 
     def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
@@ -242,13 +242,13 @@ class PyIcebergCatalog:
         return self._table(wanted, table)
 
     def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
-        """As ``Catalog.load_without_waiting``: this catalog has to be waited for."""
+        """As ``Catalog.load_without_waiting``: always None, every load may take time."""
         return None
 
     def _loaded(self, identifier: Identifier) -> ForeignTable:
         """The table as PyIceberg reads it.
 
-        Writers may delete old metadata files: one that is gone was named a moment ago.
+        Writers may delete old metadata files: if the file is gone, the catalog is read again.
         """
         with self._calling():
             for _ in range(_LOOKS):
@@ -257,7 +257,7 @@ class PyIcebergCatalog:
             return self._foreign.load_table(identifier)
 
     def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
-        """As ``HasViews.views``; none where PyIceberg has no views of this kind of catalog."""
+        """As ``HasViews.views``; none if PyIceberg does not support views of this kind."""
         if namespace is None:
             return [view for each in self.namespaces() for view in self.views(each)]
         if not hasattr(self._foreign, "list_views"):
@@ -349,7 +349,7 @@ class PyIcebergCatalog:
             self._foreign.close()
 
     def empty_hint(self) -> str:
-        """Why there may be no tables: a SQL database keeps those of each catalog name apart."""
+        """Why there may be no tables: a SQL database separates tables by catalog name."""
         with self._calling():
             held = held_names(self._foreign)
         others = [name for name in held if name != self._foreign.name]
@@ -365,14 +365,14 @@ class PyIcebergCatalog:
             with self._calling():
                 return [tuple(each) for each in self._foreign.list_namespaces(above)]
         except CatalogError:
-            if above:  # Glue and Hive have one level and say so by failing
+            if above:  # Glue and Hive have one level, and fail for nested namespaces
                 return []
             raise
 
     def _table(self, identifier: Identifier, table: ForeignTable) -> Table:
         location = table.metadata_location
         properties = of_storage(self._foreign.properties)
-        if sent := getattr(table, "config", None):  # of a server, to a class of the user's
+        if sent := getattr(table, "config", None):  # from a server, through a class of the user
             place = location or table.metadata.location
             properties = storage_properties(
                 self.name, self._properties, self._foreign.properties, sent, (), place
@@ -389,11 +389,11 @@ class PyIcebergCatalog:
             except UnsupportedTableError:
                 raise
             except (StorageError, NotSupportedError):
-                pass  # only the catalog may read it; what it sent along says the same
+                pass  # only the catalog may read the file; it sent the same metadata
         data = table.metadata.model_dump_json().encode()
         path = location or f"metadata sent by catalog {self.name}"
         metadata = parse_metadata(data, path)
-        # Without a file the folder that the catalog names is the table's own.
+        # Without a metadata file, the location in the metadata is the table's folder.
         roots = confining_roots(self.confine, location or f"{metadata.location}/metadata/x")
         reroot = (
             Reroot(metadata.location, metadata.location, confine=roots)
@@ -405,17 +405,18 @@ class PyIcebergCatalog:
 
     @contextmanager
     def _calling(self) -> Iterator[None]:
-        # The foreign catalog's properties also have what the server sent along.
+        # The foreign catalog's properties include those that the server sent.
         known = {**self._foreign.properties, **self._properties, **_tokens(self._foreign)}
         with _translated(f"catalog {self.name}", known):
             yield
 
 
 def _keep_own_files(foreign: Any, given: Mapping[str, Any]) -> None:
-    """Let PyIceberg open files as the user's own properties say, whatever a table's say.
+    """Make PyIceberg open files with the user's properties only, not with those of a table.
 
-    It would merge them: ``py-io-impl`` of a table is a class that it imports and calls, and an
-    address or a proxy there would be sent the user's own tokens. ``given`` are the user's.
+    PyIceberg would merge them. It would import and call the class that a table's ``py-io-impl``
+    names, and would send the user's tokens to an address or a proxy in the table's properties.
+    ``given`` are the user's properties.
     """
     for key in [key for key in foreign.properties if names_code(key)]:
         if given and foreign.properties[key] != given.get(key):  # a server's
@@ -426,7 +427,7 @@ def _keep_own_files(foreign: Any, given: Mapping[str, Any]) -> None:
 
 
 def _tokens(foreign: Any) -> dict[str, Any]:
-    """The tokens that a REST catalog was given for its credential; none for other kinds."""
+    """The tokens that a REST catalog obtained with its credential; none for other kinds."""
     adapter = getattr(getattr(foreign, "_session", None), "auth", None)
     manager = getattr(adapter, "auth_manager", None)
     holders = (manager, getattr(manager, "token_provider", None))

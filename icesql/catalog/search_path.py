@@ -1,4 +1,4 @@
-"""Which table a name means in one session: registered tables, then the catalogs."""
+"""Resolves table names of one session: to registered tables first, then in the catalogs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from icesql.storage.cache import BoundedCache
 
 
-# How a catalog gives a table of an identifier.
+# Loads the table of an identifier from a catalog.
 Load = Callable[["Catalog", Sequence[str]], "Table"]
 
 
@@ -73,9 +73,9 @@ class SearchPath:
     """The names of one session, in the order in which they are looked up.
 
     First the registered tables, then the current namespace and the whole catalog of the connection,
-    then the other catalogs of the user's PyIceberg configuration. Catalogs are opened when first
-    asked for; ``access`` says which names and paths SQL may use. Tables are those that
-    ``transaction`` gives, which is None while none is open.
+    then the other catalogs of the user's PyIceberg configuration. Catalogs are opened at their
+    first use; ``access`` determines the names and paths that SQL may use. ``transaction`` returns
+    the open transaction, whose changes the tables include, or None.
     """
 
     def __init__(
@@ -88,10 +88,9 @@ class SearchPath:
     ) -> None:
         self._access = access
         self._transaction = transaction
-        # Of the connection: with these its tables by path are opened, too.
-        # The properties of the connection, by which tables are opened by path.
+        # The connection's properties, which also open its tables by path.
         self.given: Mapping[str, Any] = dict(properties or {})
-        # Where USE has led: the name of another catalog, None for the own one, and a namespace.
+        # The target of the last USE: a catalog (None is the connection's own) and a namespace.
         self.place: tuple[str | None, tuple[str, ...]] = None, ()
         self._open_catalog, self._opened = open_catalog, False
         self._catalog: Catalog | None = None
@@ -109,7 +108,7 @@ class SearchPath:
             raise InterfaceError("the connection is closed")
         if not self._opened:
             made = self._open_catalog(self._cache)
-            # A query that was given up may come late, when it is open or closed again.
+            # An abandoned query may get here late, after another thread opened or closed it.
             if not self._take(made) and made is not None:
                 made.close()
         return self._catalog
@@ -127,12 +126,13 @@ class SearchPath:
         return list(self._properties.values())
 
     def store_of(self, path: str, *, is_owners: bool = True) -> tuple[dict[str, str], bool]:
-        """The properties with which a path is opened.
+        """The properties that open a path, and whether they include those of the own catalog.
 
-        Where True comes with them, those of the connection's configured catalog are among them: the
-        owner of the connection wrote the path, and it is one of the catalog's own store. They are
-        for the folder of the table there, whatever its metadata names. Raises CatalogError, and
-        AccessDeniedError for a path of another's that would be looked for where the store is not.
+        They include the properties of the connection's configured catalog only if the owner of the
+        connection wrote the path (``is_owners``) and it lies in that catalog's store. Such
+        properties are valid only for the folder of the table there, not for other places that its
+        metadata names. Raises CatalogError, and AccessDeniedError for somebody else's path that
+        would be read from the wrong store without the catalog's endpoint.
         """
         from icesql.catalog.properties import ENDPOINTS, of_storage, of_store
 
@@ -154,11 +154,11 @@ class SearchPath:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether tables are as an open transaction has changed them."""
+        """True while a transaction is open, whose changes the tables include."""
         return self._transaction() is not None
 
     def register(self, name: str, path: str | os.PathLike[str]) -> None:
-        """Let ``name`` mean the table at ``path``, before any catalog's table."""
+        """Register the table at ``path`` as ``name``, which precedes the tables of catalogs."""
         self._registered[name] = os.fspath(path)
 
     def open_table(
@@ -172,7 +172,7 @@ class SearchPath:
 
     def _noted(self, table: Table) -> Table:
         if table.storage.properties:
-            # Vended credentials may be another table's tomorrow: the last of each name are kept.
+            # Vended credentials change: only the last ones of each table name are kept.
             self._properties[table.name] = table.storage.properties
         return table
 
@@ -196,9 +196,9 @@ class SearchPath:
     def open_view(
         self, parts: Sequence[str], place: PlaceOfView | None = None
     ) -> tuple[StoredView, str | None] | None:
-        """The view of a catalog that a name means, and that catalog's name; None without one.
+        """The catalog's view that a name resolves to, and that catalog's name; None if no view.
 
-        The name is None for the connection's own catalog. ``place`` as in ``open_table``. Raises
+        The catalog's name is None for the connection's own. ``place`` as in ``open_table``. Raises
         CatalogError, CorruptFileError, StorageError, UnsupportedTableError.
         """
         from icesql.catalog.view import with_views
@@ -225,13 +225,13 @@ class SearchPath:
         return None
 
     def is_near(self, parts: Sequence[str], path: str | None = None) -> bool:
-        """Whether opening the table reads only files of this machine."""
+        """True if opening the table reads only files of this machine."""
         place = path or self._registered_path(parts)
         if place is not None:
             return is_local(place)
         if not self._opened or getattr(self._catalog, "may_wait", True):
             return False
-        # A longer name may be one of another catalog.
+        # A longer name may begin with the name of another catalog.
         return self.place[0] is None and len(parts) < 3
 
     def table_names(self) -> list[str]:
@@ -242,7 +242,7 @@ class SearchPath:
         return [listed_name(identifier) for identifier in (*own, *listed)]
 
     def tables_of(self, name: str) -> list[str]:
-        """The tables of a catalog by its name, which stands in front of theirs.
+        """The tables of the catalog ``name``, each prefixed with that name.
 
         Raises ProgrammingError, CatalogError.
         """
@@ -254,10 +254,11 @@ class SearchPath:
         return [listed_name((name, *identifier)) for identifier in catalog.tables(None)]
 
     def all_tables(self, name: str | None = None) -> ListedTables:
-        """Every table of a catalog by the parts of the name that a query writes.
+        """Every table of a catalog, as the parts of the name that a query writes.
 
-        Without ``name`` those of the connection's own catalog. A catalog's name stands in front
-        where the table alone would be another one. Raises ProgrammingError, CatalogError.
+        Without ``name``, the tables of the connection's own catalog. The catalog's name comes first
+        where the table's name alone would mean another table. Raises ProgrammingError,
+        CatalogError.
         """
         own = self.catalog
         is_own = own is not None and name in (None, own.name)
@@ -286,17 +287,18 @@ class SearchPath:
         }
 
     def place_of(self, parts: tuple[str, ...]) -> tuple[Catalog, tuple[str, ...], str | None]:
-        """The catalog that the name of a namespace begins with, if one, and the rest of it.
+        """Split the name of a namespace into a catalog, the rest, and the catalog's name.
 
-        Then the name of the catalog where it is not the connection's own, which comes last in
-        doubt: its own namespaces go before the names of catalogs. Raises ProgrammingError.
+        The catalog's name is None for the connection's own catalog. If the first part is both a
+        namespace of the own catalog and the name of a catalog, it is the namespace. Raises
+        ProgrammingError.
         """
         own = self.catalog
         first = parts[0].lower() if parts else ""
         is_own = own is not None and first == own.name.lower()
         if own is not None:
             named = is_own or self._others.has(first)
-            # Only a name that may be that of a catalog is worth a list of the namespaces.
+            # The namespaces are listed only if the first part may be the name of a catalog.
             if not named or any(each[0].lower() == first for each in own.namespaces() if each):
                 return own, parts, None
             if is_own:
@@ -326,11 +328,11 @@ class SearchPath:
         raise ProgrammingError(f'namespace "{text}" not found{where}{hint}')
 
     def refuse(self) -> None:
-        """Give no catalog to anybody from now on."""
+        """Refuse further use of the connection's catalog."""
         self._closed = True
 
     def close(self) -> None:
-        """Close the catalogs; none is opened again. Whoever opens one is not waited for."""
+        """Close the catalogs for good, without waiting for one that is being opened."""
         self.refuse()
         if self._catalog is not None:
             self._catalog.close()
@@ -418,7 +420,7 @@ class SearchPath:
                 missing.setdefault(candidate, error)
         if len(parts) > 2 and (other := self._seen(self._others.named(parts[0]))) is not None:
             return other, _load_from(other, parts, load)
-        # Two names are most likely the namespace and the table, wherever USE has led.
+        # Two parts are most likely namespace and table, whatever USE has set.
         raise missing[parts if len(parts) > 1 else candidates[0]]
 
 
@@ -428,7 +430,7 @@ def _listed(
     try:
         return catalog.tables(None), ()
     except CatalogError:
-        spaces = catalog.namespaces()  # one of them may be another user's
+        spaces = catalog.namespaces()  # one of them may belong to another user
     found: list[tuple[str, ...]] = []
     refused: list[tuple[tuple[str, ...], CatalogError]] = []
     for each in [(), *spaces]:
@@ -455,9 +457,9 @@ def _no_catalog(name: str, kinds: Mapping[str, str]) -> ProgrammingError:
 def _meant(
     parts: tuple[str, ...], namespace: tuple[str, ...], stored: bool
 ) -> list[tuple[str, ...]]:
-    """The full names that a name may mean, the likeliest first.
+    """The full names that a name may resolve to, the likeliest first.
 
-    To the view spec the namespace of a view is that of names that have none.
+    By the view spec, the namespace of a view applies only to names without a namespace.
     """
     found = [*dict.fromkeys([(*namespace, *parts), parts])]
     return found[::-1] if stored and len(parts) > 1 else found
@@ -472,7 +474,7 @@ def _reached(
 
 
 def forget(names: SearchPath) -> None:
-    """Keep nothing that was loaded or decoded."""
+    """Clear all cached data and catalog state."""
     names._cache.clear()
     for each in (names._catalog, *names._others.opened):
         drop = getattr(each, "forget", None)

@@ -39,16 +39,16 @@ if TYPE_CHECKING:
     from icesql.catalog.writes.sqlite import JdbcCatalog
 
 _HEADER: Final = b"SQLite format 3\0"
-# PyIceberg's name for it; here the default is not to make a file of a mistyped path.
+# PyIceberg's property. Unlike PyIceberg's, the default creates no file for a mistyped path.
 _INIT: Final = "init_catalog_tables"
 _SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
 
-# Metadata location and kind.
+# A row: metadata location and kind.
 _Row = tuple[str | None, str | None]
 
 
 def sqlite_file(uri: str) -> str | None:
-    """The absolute path of the SQLite file that ``uri`` means, None when it means none.
+    """The absolute path of the SQLite file that ``uri`` names; None if it names none.
 
     Takes SQLAlchemy's sqlite:///relative, sqlite:////absolute and sqlite+driver:/// and the plain
     or file: path of a file that ends in .db, .sqlite or .sqlite3. Raises CatalogError for a
@@ -95,11 +95,10 @@ def _holds_catalog(path: str) -> bool:
 class SqliteCatalog:
     """One catalog of a SQLite file that PyIceberg, Java or icesql wrote.
 
-    The file is opened for each call, and read-only but for changes, so it may be written by
-    others meanwhile; ``load`` keeps it open. A file with several catalogs needs ``name``. Metadata
-    files that were moved or copied together with the catalog's own are found around it; tables of
-    such a catalog are read, and not changed. Names match exactly, else case-insensitively if the
-    match is unique.
+    The file is opened for each call, and read-only except for changes, so that other processes can
+    write to it; ``load`` keeps it open. A file with several catalogs needs ``name``. Metadata files
+    that were moved or copied together with the catalog's file are found near it; tables of such a
+    catalog are read-only. Names match exactly, else case-insensitively if the match is unique.
     Source: JdbcUtil in Iceberg's Java sources, schema versions V0 and V1.
     """
 
@@ -178,10 +177,7 @@ class SqliteCatalog:
         return self._table(wanted, row)
 
     def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
-        """As ``Catalog.load_without_waiting``; None while a writer has the file.
-
-        None for every problem, too.
-        """
+        """As ``Catalog.load_without_waiting``; None while a writer has the file, or on failure."""
         wanted = tuple(identifier)
         try:
             with self._reader.connection() as database:
@@ -195,7 +191,7 @@ class SqliteCatalog:
         return self._table(wanted, row)
 
     def _is_parsed(self, location: str) -> bool:
-        """Whether the metadata file of a store is at hand."""
+        """True if the cache has the metadata file of a store."""
         try:
             roots = confining_roots(self.confine, location)
             return is_parsed(location, Storage(self.properties, cache=self.cache, confine=roots))
@@ -227,7 +223,7 @@ class SqliteCatalog:
         )
 
     def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
-        """As ``HasViews.views``; none in a file of the schema before views."""
+        """As ``HasViews.views``; none in a file of schema V0, which has no views."""
         with _opened(self.file) as database:
             found = self._views(database) if self._typed else []
         here = None if namespace is None else tuple(namespace)
@@ -247,9 +243,9 @@ class SqliteCatalog:
     # ------------------------------------------------------------------ changes
 
     def check_own(self, identifier: Sequence[str]) -> None:
-        """Raise UnsupportedTableError where a copied catalog would change what is the original's.
+        """Raise UnsupportedTableError if a copied catalog would change a table of its original.
 
-        The metadata of the table or view lies near its file then, not where its row says.
+        In a copied catalog the metadata lies near the catalog's file, not at the recorded path.
         """
         with _opened(self.file) as database:
             row = self._row(database, tuple(identifier))
@@ -362,7 +358,7 @@ class SqliteCatalog:
         return "AND upper(coalesce(iceberg_type, 'TABLE')) <> 'VIEW'" if self._typed else ""
 
     def _find(self, location: str) -> str:
-        """Where a metadata file lies now; what was copied with the catalog lies near its file.
+        """The present path of a metadata file, near the catalog's file if copied together with it.
 
         A copy reads its own files, not those of the original, which may be changed or gone.
         """
@@ -381,25 +377,25 @@ class SqliteCatalog:
 
 
 def _places(location: str, file: str) -> list[str]:
-    """The absolute paths that a local path in a catalog's ``file`` may mean, likeliest first."""
+    """Candidates for the absolute path of a local path in a catalog's ``file``, best first."""
     scheme, _, rest = split_path(location)
     if scheme or rest.startswith("/"):
         return local_spellings(location)
-    # A relative path was relative to wherever the writer ran: here, or at the catalog.
+    # A relative path was relative to the writer's working directory: the catalog's folder or ours.
     return [os.path.join(os.path.dirname(file), rest), os.path.abspath(rest)]
 
 
 def _copied(location: str, found: str | None, file: str) -> str | None:
     """The metadata file that was moved or copied together with the catalog's ``file``; or None.
 
-    ``found`` is the one at the place that the catalog names.
+    ``found`` is the file at the path that the catalog records, None if there is none.
     """
     folder = os.path.dirname(os.path.abspath(file))
     if found is not None and found.startswith(f"{folder.rstrip('/')}/"):
         return None
     near = Reroot("", folder).find_inside(location)
     names = components(location)[-3:]
-    # v3.metadata.json is a name that every table has: its table's folder must match, too.
+    # Every table has a file v3.metadata.json: the table's folder has to match, too.
     if near is None or not (re.match(r"\d+-", names[-1]) or near.endswith("/".join(names))):
         return None
     if found is not None and (
@@ -413,7 +409,7 @@ def _check_place(location: str, catalog: SqliteCatalog, name: str) -> None:
     try:
         found = catalog._find(location)
     except StorageError:
-        return  # nothing is read from another place
+        return  # no file was found elsewhere
     if not any(_in_one_folder(found, place) for place in _places(location, catalog.file)):
         raise UnsupportedTableError(
             f"changing {name} in a copied catalog: {catalog.file} says that its metadata is "
@@ -423,7 +419,7 @@ def _check_place(location: str, catalog: SqliteCatalog, name: str) -> None:
 
 
 def _in_one_folder(one: str, other: str) -> bool:
-    """Whether two files lie in one folder, whatever links lead there."""
+    """True if two files lie in the same folder, with links resolved."""
     try:
         return os.path.samefile(os.path.dirname(one), os.path.dirname(other))
     except OSError:
@@ -440,7 +436,7 @@ def _are_equal(one: str, other: str) -> bool:
 
 
 def place_of(catalog: SqliteCatalog, identifier: Sequence[str], change: TableChange) -> Place:
-    """As ``SqliteCatalog.place_new``, and files may lie there: those of dropped views stay."""
+    """As ``SqliteCatalog.place_new``, but files may exist there: those of dropped views stay."""
     from icesql.catalog.writes.change import Place
     from icesql.catalog.writes.new_places import default_location, requested_location
 
@@ -469,7 +465,7 @@ def place_of(catalog: SqliteCatalog, identifier: Sequence[str], change: TableCha
 
 
 def _identifier(namespace: object, name: object) -> Identifier:
-    """The identifier in a row, whose values may be of any type."""
+    """The identifier in a row; SQLite's values may be of any type."""
     above = str(namespace).split(".") if namespace else ()
     return (*above, str(name))
 
@@ -482,7 +478,7 @@ def _opened(file: str) -> Iterator[sqlite3.Connection]:
         with closing(connect(uri, uri=True, timeout=10)) as database:
             yield database
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        # SQLite quotes damaged names in its messages as they are.
+        # SQLite's messages contain damaged names without escaping.
         raise CatalogError(f"SQLite catalog {file}: {error}") from error
 
 

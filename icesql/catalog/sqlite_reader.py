@@ -1,4 +1,4 @@
-"""SqliteReader: a SQLite file that stays open for queries that wait for no writer."""
+"""SqliteReader: a SQLite file that stays open, for queries that never wait for a writer."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from urllib.parse import quote
 
 
 class WouldWait(Exception):
-    """The answer may take a while: ask again where the asker can be called off."""
+    """The query would block: repeat it on a thread whose caller can be cancelled."""
 
 
 class SqliteReader:
     """One connection to a SQLite file, read-only, for one query at a time from any thread.
 
-    Each query sees what is committed when it begins. A file that another one has replaced is opened
-    anew, and so it is in a fork. A file in WAL mode is not kept open: its writers would leave
-    their log behind.
+    Each query sees the state committed when it begins. The file is reopened if another file has
+    replaced it, and in a forked process. A file in WAL mode is not kept open: its writers could
+    not remove their log.
     """
 
     def __init__(self, file: str) -> None:
@@ -32,7 +32,7 @@ class SqliteReader:
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """The connection. Raises WouldWait while a writer has the file, and for every problem."""
+        """The connection. Raises WouldWait while a writer has the file, and on any failure."""
         with self._lock:
             try:
                 yield self._current()
@@ -41,7 +41,7 @@ class SqliteReader:
                 raise WouldWait from error
 
     def close(self) -> None:
-        """Close the file, after the query that is under way."""
+        """Close the file, after the running query."""
         with self._lock:
             self._closed = True
             self._disconnect()
@@ -68,7 +68,7 @@ class SqliteReader:
 
 
 def connect(place: str, **options: Any) -> sqlite3.Connection:
-    """As ``sqlite3.connect``; a value of bytes, or a text that is not UTF-8, is a DataError."""
+    """As ``sqlite3.connect``; bytes values and text that is not UTF-8 raise DataError."""
     database: sqlite3.Connection = sqlite3.connect(place, **options)
     database.text_factory = _text
     database.row_factory = _row
@@ -76,10 +76,10 @@ def connect(place: str, **options: Any) -> sqlite3.Connection:
 
 
 def undo_unfinished(file: str, seconds: float) -> None:
-    """Undo what a writer that was killed in the middle of its commit has left in a file.
+    """Roll back the unfinished commit of a writer that was killed.
 
-    Any other reader of SQLite does so by itself; a connection that is read-only may not, and
-    refuses to read. What cannot be undone here is told by whoever reads next.
+    SQLite does so on any read, but a read-only connection may not, and fails. If the rollback
+    fails here, the next read reports the error.
     """
     if os.path.exists(f"{file}-journal"):
         with (

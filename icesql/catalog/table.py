@@ -1,4 +1,4 @@
-"""Table and Catalog: what a catalog gives, and a table made from one metadata file."""
+"""Table and Catalog: the interface of catalogs, and a table made from one metadata file."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ Identifier = tuple[str, ...]
 
 
 class Reports(Protocol):
-    """Where reports of the scans of a table go."""
+    """Receives the scan reports of a table."""
 
     def send(self, report: Mapping[str, Any]) -> None:
-        """Send one, in the background; never raises."""
+        """Send one report, in the background; never raises."""
 
 
 class CatalogPlan(Struct, frozen=True):
     """The plan of a scan by a catalog.
 
-    ``answers`` hold the tasks, each with the delete files that its own tasks refer to by number.
-    ``storage`` opens the files, where the catalog gave credentials for this plan; None for the
-    table's own. ``description`` says for people how the plan came.
+    ``answers`` are the responses, each with its tasks and the delete files that these tasks refer
+    to by number. ``storage`` opens the files with the credentials that the catalog sent for this
+    plan; None means the table's own storage. ``description`` explains to people how the plan came
+    about.
     """
 
     answers: tuple[ScanTasks, ...]
@@ -47,8 +48,9 @@ class Planning(Protocol):
     def plan(
         self, body: Mapping[str, Any], rows_wanted: int | None, query: QueryContext
     ) -> CatalogPlan:
-        """The tasks for a PlanTableScanRequest; of them as many as have so many rows, if any do.
+        """The tasks for a PlanTableScanRequest.
 
+        With ``rows_wanted``, no more tasks are fetched once the fetched ones have so many rows.
         Raises CatalogError and QueryCancelledError.
         """
 
@@ -57,10 +59,10 @@ class Table(Struct, frozen=True):
     """One table as it was when its metadata was read; load it again to see later commits.
 
     ``identifier`` is namespace and name, or the one name a path was given. ``storage`` opens the
-    paths that the metadata names, moved or not. ``reports`` takes what scans read, where the
-    catalog wants to know. ``planning`` plans the scans of the table in place of icesql, where the
-    catalog demands that or the user asks for it. ``document`` is the JSON of metadata that no
-    file holds yet, inside of a transaction.
+    paths that the metadata names, even if the table was moved. ``reports`` receives scan reports,
+    if the catalog collects them. ``planning`` plans the scans of the table instead of icesql, if
+    the catalog requires it or the user chooses it. ``document`` is, inside a transaction, the JSON
+    of metadata that is not yet in a file.
     """
 
     identifier: Identifier
@@ -78,14 +80,14 @@ class Table(Struct, frozen=True):
 
     @property
     def is_in_store(self) -> bool:
-        """Whether its files are asked for over a network."""
+        """True if the table's files are read over a network."""
         return self.storage.reroot is None and not is_local(self.metadata.location)
 
 
 class Catalog(Protocol):
     """Named tables; every failure is a CatalogError unless said otherwise.
 
-    Nothing is remembered between calls: ``load`` sees what is committed at that moment.
+    Catalogs cache no state between calls: ``load`` returns the committed state of that moment.
     """
 
     @property
@@ -100,39 +102,39 @@ class Catalog(Protocol):
         """All namespaces at every depth, sorted; tables outside any are in ``()``, not listed."""
 
     def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
-        """Full identifiers of the tables directly in a namespace, sorted; of all without one."""
+        """Full identifiers of the tables directly in a namespace, or of all tables; sorted."""
 
     def load(self, identifier: Sequence[str]) -> Table:
         """The current table; TableNotFoundError with the nearest names when there is none."""
 
     def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
-        """As ``load`` of an exact name, if nobody has to be waited for; None for all others."""
+        """As ``load`` for an exact name, if that needs no waiting; else None."""
 
     def swap(
         self, identifier: Sequence[str], base_location: str | None, change: TableChange
     ) -> Swap:
         """Apply ``change`` if the table's metadata still is ``base_location``, in one step.
 
-        ``base_location`` is ``Table.metadata_location`` of what the change was made from; None
-        creates the table, and is a Conflict where there is one. Every failure before anything was
-        sent, or that refuses the change for good, is an error.
+        ``base_location`` is the ``Table.metadata_location`` that the change was made from; None
+        creates the table, and returns a Conflict if one exists. Failures before the change was
+        sent, and final refusals of it, are errors.
 
-        Raises CatalogError, StorageError, NotSupportedError where tables of this kind of catalog
-        are only read.
+        Raises CatalogError, StorageError, NotSupportedError if tables of this kind of catalog are
+        read-only.
         """
 
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
-        """Where the files of a table go that ``change`` will create.
+        """The location and storage for the files of a table that ``change`` will create.
 
-        The change says the location if the user does. Raises CatalogError where the namespace is
-        missing, the table exists, or files of others are there.
+        The change contains a location if the user gave one. Raises CatalogError if the namespace is
+        missing, the table exists, or the location has files of another table.
         """
 
     def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
-        """Take the table out of the catalog; its files stay.
+        """Remove the table from the catalog; its files stay.
 
-        With ``purge`` a catalog that deletes files itself does so; others leave them to the
-        caller. Raises TableNotFoundError.
+        With ``purge``, catalogs that can delete the files do so; others leave them to the caller.
+        Raises TableNotFoundError.
         """
 
     def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
@@ -149,7 +151,7 @@ class Catalog(Protocol):
         """Remove an empty namespace. Raises CatalogError where it is missing or not empty."""
 
     def close(self) -> None:
-        """Let go of connections; the catalog is not used afterwards."""
+        """Close connections; the catalog is not used afterwards."""
 
 
 def table_from_metadata(
@@ -160,10 +162,10 @@ def table_from_metadata(
     cache: BoundedCache | None = None,
     confine: bool | Roots = False,
 ) -> Table:
-    """The table of one metadata file, re-rooted to where that lies if it is on this machine.
+    """The table of one metadata file; on this machine, re-rooted to the folder of that file.
 
-    ``confine`` are the roots that this file and every path in it must lie under; True stands for
-    the folder that the table lies in, False for no limit. Raises AccessDeniedError.
+    ``confine`` are the roots that must contain this file and every path in it; True means the
+    table's folder, False no limit. Raises AccessDeniedError.
     """
     roots = confining_roots(confine, metadata_location)
     plain = Storage(properties, cache=cache, confine=roots)
@@ -179,7 +181,7 @@ def table_from_metadata(
 def confining_roots(confine: bool | Roots, metadata_location: str) -> Roots | None:
     """The roots of ``confine`` for the table of one metadata file, None for no limit.
 
-    Raises AccessDeniedError for a file whose folder is no table's.
+    Raises AccessDeniedError for a file whose folder cannot be a table's folder.
     """
     if confine is True:
         folder = table_folder(metadata_location)
@@ -193,7 +195,7 @@ def confining_roots(confine: bool | Roots, metadata_location: str) -> Roots | No
 
 
 def table_folder(metadata_location: str) -> str:
-    """The folder a table lies in: above "metadata", else the one the metadata file is in."""
+    """The table's folder: the parent of "metadata", else the folder of the metadata file."""
     folder = metadata_location.rpartition("/")[0]
     above, _, last = folder.rpartition("/")
     return (above if last == "metadata" else folder) or "/"

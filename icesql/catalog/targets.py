@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def table_to_change(names: SearchPath, parts: Sequence[str]) -> tuple[Catalog, Table]:
-    """The catalog of a table, and the table freshly loaded, to commit to it.
+    """The catalog of a table, and the table freshly loaded, for a commit.
 
-    Raises as ``open_table``, UnsupportedTableError for a table that was registered, and
-    NotSupportedError for a second table of a transaction.
+    Raises as ``open_table``, UnsupportedTableError for a registered table, and NotSupportedError
+    for a second table in a transaction that can change only one.
     """
     if names._registered_path(parts) is not None:
         raise UnsupportedTableError(
@@ -34,21 +34,22 @@ def table_to_change(names: SearchPath, parts: Sequence[str]) -> tuple[Catalog, T
 
 
 def load_to_change(catalog: Catalog, identifier: Sequence[str]) -> Table:
-    """As ``Catalog.load``, for a commit: its own checks are the ones that count."""
-    # Of its class: what stands before a catalog, such as a transaction, has tables of its own.
+    """As ``Catalog.load``, but faster where the catalog can be: the commit checks again."""
+    # Looked up on the class: a wrapper of a catalog, such as a transaction's, has its own tables
+    # and may only pass this method through.
     load = getattr(type(catalog), "load_to_change", None)
     found: Table = catalog.load(identifier) if load is None else load(catalog, identifier)
     return found
 
 
 def new_place(names: SearchPath, parts: tuple[str, ...]) -> tuple[Catalog, tuple[str, ...]]:
-    """The catalog and identifier of a table that is to be made. Raises ProgrammingError."""
+    """The catalog and identifier for a new table. Raises ProgrammingError."""
     catalog, namespace = namespace_place(names, parts[:-1])
     return catalog, (*(namespace if len(parts) > 1 else names.place[1]), parts[-1])
 
 
 def make_missing_catalog(names: SearchPath, parts: tuple[str, ...]) -> None:
-    """Make the SQLite file that the connection's ``uri`` names, for the first namespace in it."""
+    """Create the SQLite file that the connection's ``uri`` names, for its first namespace."""
     from icesql.catalog.sqlite import sqlite_file
 
     uri = names.given.get("uri")
@@ -61,7 +62,7 @@ def make_missing_catalog(names: SearchPath, parts: tuple[str, ...]) -> None:
 
 
 def namespace_place(names: SearchPath, parts: tuple[str, ...]) -> tuple[Catalog, tuple[str, ...]]:
-    """The catalog and name of a namespace that may not be there. Raises ProgrammingError."""
+    """The catalog and name of a namespace that need not exist. Raises ProgrammingError."""
     used, others = names.place[0], names._others
     current = None if used is None else others.named(used)
     if current is not None and not (len(parts) > 1 and others.has(parts[0].lower())):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class StoredView(Struct, frozen=True):
-    """A view as a catalog has it; ``catalog`` is what SQL calls that."""
+    """A view of a catalog; ``catalog`` is the name of that catalog in SQL."""
 
     identifier: Identifier
     metadata: ViewMetadata
@@ -35,10 +35,10 @@ class HasViews(Protocol):
         """The name of the catalog in SQL."""
 
     def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
-        """Full identifiers of the views directly in a namespace, sorted; of all without one."""
+        """Full identifiers of the views directly in a namespace, or of all views; sorted."""
 
     def load_view(self, identifier: Sequence[str]) -> StoredView | None:
-        """The current view; None without one of this name. Raises CatalogError."""
+        """The current view; None if there is none of this name. Raises CatalogError."""
 
 
 def with_views(catalog: Catalog | None) -> HasViews | None:

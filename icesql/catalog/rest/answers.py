@@ -1,4 +1,4 @@
-"""Requests to a REST catalog, its answers, and the protocol of a client that sends them."""
+"""Requests to a REST catalog, its responses, and the interface of a client that sends them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN: Final = 200
 
 
 class Refusal(CatalogError):
-    """An answer of a catalog that is no success; ``kind`` is the server's name for it."""
+    """An error response of a catalog; ``kind`` is the server's name for the error."""
 
     def __init__(self, message: str, status: int = 0, kind: str = "") -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class Refusal(CatalogError):
 
 
 class NoAnswer(CatalogError):
-    """No answer came; ``was_sent`` is False where the request cannot have reached the catalog."""
+    """There was no response; ``was_sent`` is False if the request never reached the catalog."""
 
     def __init__(self, message: str, was_sent: bool = True) -> None:
         super().__init__(message)
@@ -36,17 +36,17 @@ class NoAnswer(CatalogError):
         return type(self), (str(self), self.was_sent)
 
 
-# Fields of the specification, and of what catalogs have beside it, that say what may be read:
+# Names of fields, of the specification and of catalogs' extensions, that restrict reading:
 # read-restrictions, row filters, column masks, projections and policies.
 _RESTRICTING: Final = re.compile(r"restrict|filter|mask|polic|projection|redact|(row|column)-level")
 _NOTHING: Final[tuple[Any, ...]] = (None, False, "", [], {})
 
 
 def check_unrestricted(body: bytes, table: str) -> None:
-    """Raise UnsupportedTableError where an answer about a table restricts what may be read of it.
+    """Raise UnsupportedTableError if a response about a table restricts the reading of its rows.
 
-    A client must apply such a restriction or not read at all. What an answer does not say, or
-    says with an empty value, restricts nothing; of a field that is not known its name is enough.
+    A client must apply such a restriction or not read at all. Missing fields and empty values
+    restrict nothing. An unknown field counts as a restriction if its name looks like one.
     """
     try:
         fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
@@ -56,7 +56,7 @@ def check_unrestricted(body: bytes, table: str) -> None:
             if _RESTRICTING.search(name.lower().replace("_", "-"))
         }
     except (msgspec.DecodeError, RecursionError):
-        return  # what it is not, its own reader says
+        return  # the decoder of the response reports malformed JSON
     names = []
     for name, value in found.items():
         inner = value if isinstance(value, dict) else {"": value}
@@ -69,15 +69,18 @@ def check_unrestricted(body: bytes, table: str) -> None:
 
 
 def _holds(key: str, value: Any) -> bool:
-    """Whether a restriction says something: a filter that is always true leaves all rows, and an
-    empty list of the columns that may be read leaves none."""
+    """True if a restriction has an effect.
+
+    A filter that is always true restricts nothing; an empty list of required projections leaves no
+    column.
+    """
     if key == "required-row-filter":
         return value not in (None, True, {"type": "true"})
     return value not in _NOTHING or (value == [] and key == "required-column-projections")
 
 
 class Request(Struct, frozen=True):
-    """One request without its authentication headers; ``body`` None is no body."""
+    """One request without its authentication headers; ``body`` is None for a request without."""
 
     method: str
     url: str
@@ -86,7 +89,7 @@ class Request(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """An answer of any status; ``body`` is empty for 204 and 304."""
+    """A response of any status; ``body`` is empty for 204 and 304."""
 
     status: int
     headers: Mapping[str, str]
@@ -94,15 +97,15 @@ class Answer(Struct, frozen=True):
 
 
 class Sender(Protocol):
-    """The part of a client that the proofs of ``auth`` use."""
+    """The part of a client that the authentication methods of ``auth`` use."""
 
     name: str
 
     def send(self, request: Request) -> Answer:
-        """One request as it is."""
+        """Send one request, without retries or authentication."""
 
     def refusal(self, answer: Answer) -> Refusal:
-        """The error that an answer stands for."""
+        """The exception for an error response."""
 
     def decoded(self, body: bytes, kind: Any) -> Any:
-        """A body as JSON of a type."""
+        """Decode a JSON body as a type."""

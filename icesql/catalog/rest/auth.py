@@ -16,31 +16,31 @@ from icesql.catalog.rest.origins import resolved
 from icesql.errors import CatalogError, MissingExtraError
 from icesql.storage.clean_errors import without_secrets
 
-# A token is renewed when this part of its life is over, so that none expires on the way.
+# A token is renewed after this fraction of its lifetime, so that none expires in transit.
 _LIFE: Final = 0.9
 _SHORTEST_LIFE: Final = 30.0  # seconds
 _LIFE_UNSAID: Final = 3600.0
 
 
 class Auth:
-    """No proof at all, and the base of the others."""
+    """No authentication, and the base class of the authentication methods."""
 
     @property
     def secrets(self) -> Mapping[str, str]:
-        """Tokens that were given out in this session, by names that mark them as secret."""
+        """Tokens of this session to redact, under property names that mark them as secret."""
         return {}
 
     def headers(self, client: Sender, request: Request) -> Mapping[str, str]:
-        """The headers of ``request`` with the proof. Raises CatalogError where there is none."""
+        """The headers of ``request`` with credentials. Raises CatalogError if there are none."""
         return request.headers
 
     def renew(self) -> bool:
-        """Whether another try may bring another proof after a 401."""
+        """True if a retry after a 401 will have new credentials."""
         return False
 
 
 class Bearer(Auth):
-    """A token that the user has."""
+    """A fixed token, given by the user."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -55,12 +55,12 @@ class Bearer(Auth):
         return {**request.headers, "Authorization": f"Bearer {self.token(client)}"}
 
     def token(self, client: Sender) -> str:
-        """The token to send now. Raises CatalogError when none is given."""
+        """The token to send now. Raises CatalogError if the server issues none."""
         return self._token
 
 
 class TableToken(Bearer):
-    """A token that a catalog gave for one table."""
+    """A token that a catalog issued for one table."""
 
     @property
     def secrets(self) -> Mapping[str, str]:
@@ -69,7 +69,7 @@ class TableToken(Bearer):
 
 
 class Basic(Auth):
-    """A user and a password."""
+    """HTTP basic authentication: a user and a password."""
 
     def __init__(self, user: str, password: str) -> None:
         self._header = _basic(user, password)
@@ -85,10 +85,10 @@ class Basic(Auth):
 
 
 class ClientCredentials(Bearer):
-    """OAuth2: an id and a secret become a token, which is renewed before it expires.
+    """OAuth2: exchanges an id and a secret for a token, which is renewed before it expires.
 
-    ``form`` and ``headers`` go to the address ``server``, which gives tokens; one that does not
-    say how long it lives has ``life`` seconds. Several threads ask for one token.
+    ``form`` and ``headers`` are sent to the token endpoint ``server``. A token without
+    ``expires_in`` is valid for ``life`` seconds. Threads share one token.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class ClientCredentials(Bearer):
         return {f"token-{number}": token for number, token in enumerate(self._given[-2:])}
 
     def token(self, client: Sender) -> str:
-        """As ``Bearer.token``; several threads wait for one request."""
+        """As ``Bearer.token``; concurrent threads wait for the same token request."""
         with self._lock:
             if not self._token or time.monotonic() > self._until:
                 self._fetch(client)
@@ -129,7 +129,7 @@ class ClientCredentials(Bearer):
         answer = client.send(Request("POST", self._server, sent, data))
         if answer.status >= 300:
             refusal = client.refusal(answer)
-            # No Refusal: what is missing or forbidden is not what was asked for with the token.
+            # Not a Refusal: status 404 or 403 would be taken for that of the catalog request.
             raise CatalogError(
                 f"catalog {client.name}: the token request was refused: "
                 f"{str(refusal).partition(': ')[2]}"
@@ -176,7 +176,7 @@ class SigV4(Auth):
         from botocore.awsrequest import AWSRequest
 
         signed = AWSRequest(request.method, request.url, dict(request.headers), request.body or b"")
-        # Frozen for each request: the chain renews credentials that expire.
+        # Taken for each request, since the chain renews credentials that expire.
         SigV4Auth(self._credentials.get_frozen_credentials(), self._service, self._region).add_auth(
             signed
         )
@@ -184,10 +184,10 @@ class SigV4(Auth):
 
 
 class ManagedAuth(Auth):
-    """Proofs by a manager of PyIceberg: Google's, Entra's, or one of a class that the user names.
+    """Authentication by a manager of PyIceberg: Google's, Entra's, or a class of the user's.
 
-    It is asked for each request, and renews what expires itself. ``chosen`` is the block ``auth``
-    of the user's configuration. Raises CatalogError where the manager cannot be made.
+    The manager is called for each request, and renews its credentials itself. ``chosen`` is the
+    block ``auth`` of the user's configuration. Raises CatalogError if the manager cannot be made.
     """
 
     def __init__(self, name: str, chosen: Mapping[str, Any]) -> None:
@@ -219,12 +219,12 @@ class ManagedAuth(Auth):
         with without_secrets(self._chosen):
             try:
                 yield
-            except Exception as error:  # of whatever class: it is the user's own, or a client's
+            except Exception as error:  # any class: the manager may be the user's own code
                 raise translated(error, self._what, self._chosen) from error
 
 
 def auth_of(name: str, uri: str, properties: Mapping[str, Any]) -> Auth:
-    """The proof that a catalog's properties ask for. Raises CatalogError for a half of one."""
+    """The authentication set in a catalog's properties. Raises CatalogError if incomplete."""
     if isinstance(chosen := properties.get("auth"), Mapping):
         if chosen.get("type") in ("noop", "basic", "oauth2") and not chosen.get("impl"):
             return _chosen(name, chosen)
@@ -239,7 +239,7 @@ def auth_of(name: str, uri: str, properties: Mapping[str, Any]) -> Auth:
 
 
 def _credential(uri: str, properties: Mapping[str, Any]) -> Auth:
-    """The property credential, "id:secret" or "secret", and those beside it."""
+    """OAuth2 by the property credential ("id:secret" or "secret"), scope and related properties."""
     client_id, colon, secret = str(properties["credential"]).partition(":")
     if not colon:
         client_id, secret = "", client_id
@@ -256,7 +256,7 @@ def _credential(uri: str, properties: Mapping[str, Any]) -> Auth:
 
 
 def _chosen(name: str, auth: Mapping[str, Any]) -> Auth:
-    """The block ``auth`` of PyIceberg: a type, and what it needs under its own name."""
+    """Authentication by PyIceberg's block ``auth``: a type, and its options under its name."""
     kind = str(auth.get("type"))
     own = auth.get(kind)
     own = own if isinstance(own, Mapping) else {}

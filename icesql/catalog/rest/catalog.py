@@ -52,10 +52,10 @@ _CREDENTIALS: Final = f"GET {_TABLE}/credentials"
 
 
 class RestCatalog(RestNames):
-    """A catalog behind HTTP.
+    """An Iceberg REST catalog.
 
-    ``properties`` are the user's; those that the server's configuration adds or overrides are
-    fetched with the first request. Tables that did not change are not sent again (ETag).
+    ``properties`` are the user's; the first request fetches those that the server's configuration
+    adds or overrides. Unchanged tables are not sent again (ETag).
     """
 
     # A call may wait for another machine.
@@ -71,9 +71,9 @@ class RestCatalog(RestNames):
     ) -> None:
         super().__init__(name, properties)
         self.cache, self.confine = cache, confine
-        # What came with an ETag, by identifier and mode.
+        # Table responses with an ETag, by identifier and snapshot loading mode.
         self._kept = BoundedCache(_KEPT_BYTES)
-        # What the server gave for further requests about a table.
+        # Tokens that the server issued for further requests about a table.
         self._tokens: OrderedDict[Identifier, str] = OrderedDict()
         self._reports = ScanReports(self._post_report)
 
@@ -83,7 +83,7 @@ class RestCatalog(RestNames):
     # ------------------------------------------------------------------ tables
 
     def load(self, identifier: Sequence[str]) -> Table:
-        """As ``Catalog.load``; the metadata is the one that the catalog sends along.
+        """As ``Catalog.load``; the metadata is the JSON in the catalog's response.
 
         The storage has the credentials that the catalog vended for the table.
         """
@@ -104,7 +104,7 @@ class RestCatalog(RestNames):
             return self._load(found)
 
     def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
-        """As ``Catalog.load_without_waiting``: this catalog has to be waited for."""
+        """As ``Catalog.load_without_waiting``: always None, every load sends a request."""
         return None
 
     def _is_view(self, identifier: Identifier) -> bool:
@@ -164,7 +164,7 @@ class RestCatalog(RestNames):
         return loaded
 
     def token_of(self, identifier: Sequence[str]) -> str | None:
-        """The token that the server gave for further requests about a table."""
+        """The token that the server issued for further requests about a table."""
         return self._tokens.get(tuple(identifier))
 
     def use_token(self, identifier: Sequence[str], token: str | None) -> None:
@@ -173,18 +173,18 @@ class RestCatalog(RestNames):
         if token is not None:
             self._tokens[tuple(identifier)] = token
             while len(self._tokens) > _MOST_TOKENS:
-                with suppress(KeyError):  # of two threads
+                with suppress(KeyError):  # another thread may have emptied it
                     self._tokens.popitem(last=False)
 
     def credentials(
         self, identifier: Sequence[str], location: str, plan_id: str | None = None
     ) -> Mapping[str, str]:
-        """The storage properties of a table at ``location``, with what the catalog vends now.
+        """The storage properties of a table at ``location``, with newly vended credentials.
 
-        ``plan_id`` is that of the scan whose files are read, where the catalog planned it.
+        ``plan_id`` identifies the scan whose files are read, if the catalog planned it.
         """
         wanted = tuple(identifier)
-        self._kept.clear()  # a table that did not change would come with its old credentials
+        self._kept.clear()  # a cached response would have the old credentials
         if self.has_endpoint(_CREDENTIALS):
             query = None if plan_id is None else {"planId": plan_id}
             answer = self.request("GET", wanted, "credentials", query=query)
@@ -195,7 +195,7 @@ class RestCatalog(RestNames):
         return properties_of(loaded, self._owner(wanted, location), location)
 
     def forget(self) -> None:
-        """Keep no answer of the server."""
+        """Clear the cached responses."""
         self._kept.clear()
 
     def _delegating(self) -> dict[str, str]:
@@ -210,7 +210,7 @@ class RestCatalog(RestNames):
     def swap(
         self, identifier: Sequence[str], base_location: str | None, change: TableChange
     ) -> Swap:
-        """As ``Catalog.swap``: by requirements and updates, which the server applies."""
+        """As ``Catalog.swap``: sends requirements and updates, which the server applies."""
         from icesql.catalog.rest import changes
 
         self._kept.clear()
@@ -224,7 +224,7 @@ class RestCatalog(RestNames):
         return changes.register(self, tuple(identifier), location)
 
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
-        """As ``Catalog.place_new``: where the server says, with the credentials that it lends."""
+        """As ``Catalog.place_new``: the server's location, with the credentials that it vends."""
         from icesql.catalog.rest.changes import CREATE, create_request, refuse_missing
         from icesql.catalog.writes.change import Place
 
@@ -275,7 +275,7 @@ class RestCatalog(RestNames):
             raise
 
     def request(self, method: str, identifier: Identifier, *below: str, **options: Any) -> Answer:
-        """The answer to a request about a table. Raises CatalogError."""
+        """Send a request about a table and return the response. Raises CatalogError."""
         options.setdefault("headers", self._delegating())
         options.setdefault("token", self.token_of(identifier))
         return self._client.request(method, *self._path_of(identifier), *below, **options)

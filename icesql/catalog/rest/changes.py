@@ -24,12 +24,12 @@ from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.requirements import requirement_json
 from icesql.iceberg.metadata.json_writer import schema_json, sort_order_json, spec_json
 
-# It did not begin with it.
+# The server did not start the request.
 _TOO_MANY: Final = 429
-# It says that it did not; a gateway says so of a request, too, that went on to the catalog.
+# The server did not process the request; but a gateway may answer so for one that it passed on.
 _BUSY: Final = 503
-# It cannot do that. All others from 500 on, also those of proxies, failed in the middle or do not
-# know how it ended, as those of a request that took too long do not: it may have been done.
+# The server does not support the request. After all other statuses from 500 on, also those of
+# proxies, and after a timeout the outcome is unknown: the request may have been applied.
 _UNABLE: Final = frozenset({501, 505})
 _TOOK_TOO_LONG: Final = frozenset({408, 460, 499})
 _SENT_AGAIN: Final = 3
@@ -48,20 +48,20 @@ class Server(Protocol):
     name: str
 
     def send(self, method: str, *path: str, **options: Any) -> Answer:
-        """The answer to a request below the catalog's prefix. Raises CatalogError."""
+        """Send a request to a path below the catalog's prefix. Raises CatalogError."""
 
     def token_of(self, identifier: Sequence[str]) -> str | None:
-        """The token that the server gave for requests about a table."""
+        """The token that the server issued for requests about a table."""
 
     def joined(self, namespace: Sequence[str]) -> str:
-        """A namespace as one segment of a path."""
+        """A namespace as one segment of a URL path."""
 
     def has_endpoint(self, endpoint: str) -> bool | None:
-        """Whether the server has it; None when it does not say."""
+        """True if the server lists this endpoint; None if it lists none at all."""
 
     @property
     def is_idempotent(self) -> bool:
-        """Whether requests have keys by which they are done once."""
+        """True if the server applies a repeated request with the same idempotency key only once."""
 
 
 def swap(server: Server, identifier: Sequence[str], is_new: bool, change: TableChange) -> Swap:
@@ -74,13 +74,13 @@ def swap(server: Server, identifier: Sequence[str], is_new: bool, change: TableC
     }
     path = "namespaces", server.joined(identifier[:-1]), "tables", identifier[-1]
     if is_new and not any(isinstance(each, u.AddSnapshot) for each in change.updates):
-        # Every server makes an empty table; not all take one with its first snapshot.
+        # All servers can create an empty table; some reject one with a first snapshot.
         return _created(server, identifier, change)
     return _posted(server, path, body, identifier)
 
 
 def has_transactions(server: Server) -> bool:
-    """Whether the server says that it applies changes of several tables as a whole."""
+    """True if the server lists the endpoint that commits several tables atomically."""
     return server.has_endpoint(TOGETHER) is True
 
 
@@ -115,9 +115,9 @@ def _created(server: Server, identifier: Sequence[str], change: TableChange) -> 
 def _posted(
     server: Server, path: Sequence[str], body: Mapping[str, Any], identifier: Sequence[str]
 ) -> Swap:
-    """Send a change; with a key that makes it safe, again where no answer came.
+    """Send a change; if its outcome is unknown, repeat it, provided that it has an idempotency key.
 
-    What is refused then is no answer to the first sending, which may have been done.
+    A refusal of a repetition is not the outcome of the first request, which may have been applied.
     """
     key = {"Idempotency-Key": str(uuid.uuid4())} if server.is_idempotent else {}
     first = _once(server, path, body, key, identifier)
@@ -170,7 +170,7 @@ def _raise(error: Refusal, name: str) -> NoReturn:
 
 
 def create_request(name: str, change: TableChange, *, staged: bool) -> dict[str, Any]:
-    """The request that makes a table of the updates of a change."""
+    """The body of the request that creates a table from the updates of a change."""
     body: dict[str, Any] = {"name": name, "stage-create": staged}
     properties: dict[str, str] = {}
     for each in change.updates:
@@ -233,6 +233,6 @@ def drop_namespace(server: Server, namespace: Sequence[str]) -> None:
 
 
 def refuse_missing(server: Server, endpoint: str, what: str) -> None:
-    """Raise NotSupportedError where the server lists its endpoints, and not this one."""
+    """Raise NotSupportedError if the server lists its endpoints without this one."""
     if server.has_endpoint(endpoint) is False:
         raise NotSupportedError(f"not supported: {what}; its server does not list {endpoint}")

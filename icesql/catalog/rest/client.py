@@ -1,4 +1,4 @@
-"""Requests to a REST catalog: addresses, retries, and refusals in words."""
+"""Sends requests to a REST catalog: addresses, redirects, retries, error messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from icesql.storage.stores.client import log_request, mask_logs
 if TYPE_CHECKING:
     import urllib3
 
-# A catalog that is being replaced answers so for a second or two.
+# Statuses that pass, such as those of a catalog that is restarting for a second or two.
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 _MOST_TRIES: Final = 4
 _READS: Final = ("GET", "HEAD")
@@ -31,9 +31,9 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _MOST_REDIRECTS: Final = 3
 _FIRST_WAIT: Final = 0.2  # seconds, doubled by each try
 _LONGEST_WAIT: Final = 5.0
-_LARGEST: Final = 512 << 20  # bytes of an answer
+_LARGEST: Final = 512 << 20  # bytes of a response
 _STEP: Final = 1 << 20
-_MOST_VALUES: Final = 5_000_000  # of an answer without a type
+_MOST_VALUES: Final = 5_000_000  # in a response that is decoded without a type
 _CONNECT_SECONDS, _READ_SECONDS, _ANSWER_SECONDS = 10.0, 60.0, 300.0
 _ADVICE: Final = {
     401: ("401 Unauthorized", "check its token or credential"),
@@ -46,9 +46,9 @@ _ADVICE: Final = {
 
 
 class RestClient:
-    """Talks to one catalog; safe for several threads.
+    """The HTTP client of one catalog; thread-safe.
 
-    ``properties`` are the catalog's, whose secrets no error shows.
+    ``properties`` are the catalog's; errors never show the secrets among them.
     """
 
     def __init__(self, name: str, uri: str, properties: Mapping[str, Any], auth: Auth) -> None:
@@ -76,13 +76,13 @@ class RestClient:
         again: bool = False,
         token: str | None = None,
     ) -> Answer:
-        """The answer to one request; each part of ``path`` is one segment, whatever is in it.
+        """The response to one request; each part of ``path`` is encoded as one segment.
 
-        Reads, and with ``again`` others, are tried again while the catalog is overloaded. ``token``
-        stands for the catalog's own until the server refuses it. Raises CatalogError.
+        Reads, and with ``again`` other requests, are retried while the catalog is overloaded.
+        ``token`` replaces the catalog's own token until the server rejects it. Raises CatalogError.
         """
         if any(part in (".", "..") for part in path):
-            # As a segment it would mean another place, whatever it is encoded as.
+            # Such a segment would lead to another path, however it is encoded.
             raise Refusal(f"catalog {self.name}: no name in it is a dot or two", 404)
         url = "/".join((self.uri, *(quote(part, safe="") for part in path)))
         url += f"?{urlencode(query)}" if query else ""
@@ -98,7 +98,7 @@ class RestClient:
         again: bool = False,
         token: str | None = None,
     ) -> Answer:
-        """As ``request``, to an address that was checked, since it gets credentials."""
+        """As ``request``, to a URL that the caller has checked: credentials are sent to it."""
         data = None if body is None else msgspec.json.encode(body)
         sent = {**self._headers, **(headers or {})}
         if data is not None:
@@ -112,8 +112,8 @@ class RestClient:
         return self.decoded(self.request(method, *path, **options).body, Any)
 
     def decoded(self, body: bytes, kind: Any) -> Any:
-        """A body as JSON of a type. Raises CatalogError for what a catalog does not send."""
-        # What has no type is built whole: a list of 3 bytes takes 80.
+        """Decode a JSON body as a type. Raises CatalogError for an invalid response."""
+        # Without a type every value becomes an object: a list of 3 bytes takes 80.
         if kind is Any and sum(map(body.count, (b"[", b"{", b","))) > _MOST_VALUES:
             raise CatalogError(
                 f"catalog {self.name}: its answer has more than {_MOST_VALUES:,} values"
@@ -130,11 +130,11 @@ class RestClient:
     # ------------------------------------------------------------------ tries
 
     def _auth_of(self, token: str | None) -> Auth:
-        # As in Java, a catalog that knows its users otherwise gives no tokens for tables.
+        # As in Java, tokens of tables are used only with authentication by token.
         return TableToken(token) if token and isinstance(self._auth, Bearer) else self._auth
 
     def _secrets(self, auth: Auth) -> dict[str, Any]:
-        """All that an error may not show."""
+        """The secrets to redact from errors."""
         return {**self.properties, **self._auth.secrets, **auth.secrets}
 
     def _tried(self, request: Request, safe: bool, auth: Auth) -> Answer:
@@ -151,7 +151,7 @@ class RestClient:
             elif answer.status < 300 or (answer.status == 304 and "If-None-Match" in signed):
                 return answer
             elif answer.status in (401, 419) and auth is not self._auth:
-                auth = self._auth  # it has expired
+                auth = self._auth  # the table's token has expired
             elif answer.status in (401, 419) and not renewed and auth.renew():
                 renewed = True
             elif safe and answer.status in _TRANSIENT and number < _MOST_TRIES:
@@ -161,7 +161,7 @@ class RestClient:
                 raise self.refusal(answer, auth)
 
     def send(self, request: Request) -> Answer:
-        """One request as it is, of whatever status. Raises CatalogError where no answer comes."""
+        """Send one request and return the response of any status. Raises NoAnswer without one."""
         from urllib3.exceptions import HTTPError
 
         from icesql.catalog.rest.sockets import Ending
@@ -177,7 +177,7 @@ class RestClient:
                 outcome = f"status {response.status}"
                 try:
                     body = self._body(response)
-                    if ending.is_over:  # its end may look like that of a whole answer
+                    if ending.is_over:  # a truncated response may look complete
                         response.close()
                         raise OSError("the request was ended")
                 finally:
@@ -209,7 +209,7 @@ class RestClient:
     # ------------------------------------------------------------------ words
 
     def refusal(self, answer: Answer, auth: Auth | None = None) -> Refusal:
-        """The error that an answer of status 400 and above stands for."""
+        """The exception for a response that is no success."""
         known = self._secrets(auth or self._auth)
         message, kind = _message(answer.body)
         message = _short(redact(message, known))
@@ -238,7 +238,7 @@ class RestClient:
 
 
 def _pool(uri: str, properties: Mapping[str, Any]) -> urllib3.PoolManager:
-    """Connections to ``uri``, through the proxy of the environment, with the user's own CA."""
+    """A connection pool for ``uri``, with the environment's proxy and the user's own CA."""
     from urllib.request import getproxies, proxy_bypass
 
     import urllib3
@@ -251,7 +251,7 @@ def _pool(uri: str, properties: Mapping[str, Any]) -> urllib3.PoolManager:
     bundle = tls.get("cabundle") or properties.get("ssl.cabundle")
     options: dict[str, Any] = {
         "timeout": urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS),
-        # Redirects are followed here: urllib3 would take the headers along to another server.
+        # Redirects are followed in this class: urllib3 would send the headers to another server.
         "retries": urllib3.Retry(0, raise_on_status=False, raise_on_redirect=False),
         "maxsize": 8,
     }
@@ -276,7 +276,7 @@ def _environment_bundle() -> str | None:
 
 
 def _wait(number: int, retry_after: str | None) -> float:
-    """Seconds before the next try: what the server asks for, else twice as long each time."""
+    """Seconds before the next try: the server's Retry-After, else exponential with jitter."""
     if retry_after is not None and retry_after.isascii() and retry_after.isdigit():
         return min(float(retry_after), _LONGEST_WAIT)
     longest = _FIRST_WAIT * float(1 << (number - 1))
@@ -284,7 +284,7 @@ def _wait(number: int, retry_after: str | None) -> float:
 
 
 def _message(body: bytes) -> tuple[str, str]:
-    """The message of a refusal and its kind; a page of HTML is its title."""
+    """The message and kind in an error response; the title of an HTML page."""
     try:
         found = msgspec.json.decode(body) if body else {}
     except (msgspec.DecodeError, RecursionError):
@@ -300,7 +300,7 @@ def _message(body: bytes) -> tuple[str, str]:
 
 
 def _reason(error: BaseException) -> str:
-    """Why there was no answer, without the words of a connection pool."""
+    """Why there was no response, without the connection pool's message."""
     below: BaseException | None = error
     for _ in range(6):
         if below is None:
@@ -321,7 +321,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _was_sent(error: BaseException) -> bool:
-    """False where no connection was made, so that nothing can have been done."""
+    """False if no connection was made, so that the request cannot have had an effect."""
     from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError
 
     below = error.reason if isinstance(error, MaxRetryError) else error

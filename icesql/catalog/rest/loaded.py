@@ -1,4 +1,4 @@
-"""A catalog's answer about a table, and the Table that is made of it."""
+"""Turns a catalog's response about a table into a Table."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from icesql.storage.roots import Roots
 from icesql.storage.stores.lease import MARGIN_SECONDS, Lease, expires_at
 from icesql.storage.stores.options import is_signed_elsewhere
 
-# Java's switch for asking the catalog again.
+# Java's switch for renewing credentials from the catalog.
 _RENEWAL: Final = "client.refresh-credentials-enabled"
 
 
 class LoadedTable(Struct, frozen=True, rename="kebab"):
-    """The answer to a request for a table; ``metadata`` is its JSON as sent."""
+    """The response to a request for a table; ``metadata`` is its JSON as sent."""
 
     metadata: msgspec.Raw
     metadata_location: str | None = None
@@ -48,13 +48,13 @@ class LoadedTable(Struct, frozen=True, rename="kebab"):
 
     @property
     def token(self) -> str | None:
-        """The token for further requests about this table, where the catalog gives one."""
+        """The token for further requests about this table, if the catalog issued one."""
         found = (self.config or {}).get("token")
         return found if isinstance(found, str) and found else None
 
     @property
     def location(self) -> str:
-        """The folder of the table. Raises CorruptFileError where the metadata has none."""
+        """The folder of the table. Raises CorruptFileError if the metadata has none."""
         try:
             return msgspec.json.decode(self.metadata, type=_Located).location
         except (msgspec.DecodeError, RecursionError) as error:
@@ -64,13 +64,13 @@ class LoadedTable(Struct, frozen=True, rename="kebab"):
 
 
 class Vended(Struct, frozen=True, rename="kebab"):
-    """The answer to a request for credentials alone."""
+    """The response to a request for credentials only."""
 
     storage_credentials: list[StorageCredential]
 
 
 def fresh_until(loaded: LoadedTable) -> float:
-    """Until when an answer may be used again, in seconds since 1970: it may hold credentials."""
+    """When a response must no longer be reused, in seconds since 1970: credentials in it expire."""
     configurations = [
         loaded.config or {},
         *(each.config for each in loaded.storage_credentials or []),
@@ -89,10 +89,10 @@ class _Located(Struct, frozen=True):
 class Owner(Struct, frozen=True):
     """The part of a catalog that its tables use.
 
-    ``given`` are the user's properties, ``properties`` those with the server's configuration;
-    ``renewal`` gives what gives the storage properties anew, of the table or of the plan of that
-    id; ``reports`` takes scan reports, ``catalog`` plans scans and signs requests; ``path`` is the
-    table's own there.
+    ``given`` are the user's properties, ``properties`` those merged with the server's
+    configuration. ``renewal`` returns a function that fetches new storage properties, for a plan id
+    or, with None, for the table. ``reports`` receives scan reports; ``catalog`` plans scans and
+    signs requests; ``path`` is the URL path of the table.
     """
 
     name: str
@@ -107,18 +107,18 @@ class Owner(Struct, frozen=True):
 
 
 def table_of(identifier: Sequence[str], loaded: LoadedTable, owner: Owner) -> Table:
-    """The table of an answer, with the storage properties that came along.
+    """The table in a response, with the storage properties of that response.
 
-    Raises CorruptFileError for metadata that does not parse; CatalogError where the
-    catalog demands to plan the scans, but cannot; AccessDeniedError for a table on this machine,
-    where tables are confined to their own folders: the folder is the server's word.
+    Raises CorruptFileError for metadata that does not parse; CatalogError if the catalog requires
+    to plan the scans itself, but cannot; AccessDeniedError for a table on this machine if tables
+    are confined to their own folders: the server chose that folder.
     """
     name = ".".join(identifier)
     path = loaded.metadata_location or f"metadata sent for {name}"
     if not bytes(loaded.metadata):
         raise CorruptFileError(path, "no metadata")
     metadata = parse_metadata(bytes(loaded.metadata), redact_urls(path))
-    # Without a file the folder that the catalog names is the table's own.
+    # Without a metadata file, the location in the metadata is the table's folder.
     place = loaded.metadata_location or f"{metadata.location}/metadata/x"
     if owner.confine is True and is_local(place):
         raise AccessDeniedError(
@@ -136,12 +136,12 @@ def table_of(identifier: Sequence[str], loaded: LoadedTable, owner: Owner) -> Ta
         return _storage(sent, owner, metadata.location, roots, plan_id)
 
     planning = RestPlanning(owner.catalog, tuple(identifier), storage_of)
-    # The catalog has planned the scans itself: it needs no report of them.
+    # The catalog plans the scans itself, so it needs no reports of them.
     return Table(tuple(identifier), metadata, path, storage, None, planning)
 
 
 def _is_planned_there(loaded: LoadedTable, owner: Owner, name: str) -> bool:
-    """Whether the catalog plans the scans; what it says of the table counts before the user."""
+    """True if the catalog plans the scans; its setting for the table overrides the user's."""
     key = "scan-planning-mode"
     mode = str((loaded.config or {}).get(key) or owner.properties.get(key) or "client").lower()
     if mode not in ("client", "server", "catalog"):
@@ -177,14 +177,14 @@ def _signer(loaded: LoadedTable, owner: Owner, found: Mapping[str, str]) -> Remo
     address = signing_address(
         owner.name, owner.given, owner.properties, loaded.config or {}, own_path
     )
-    # Another server that the user has named knows the user, not this catalog's tokens.
+    # Another server, which the user configured, does not accept this catalog's tokens.
     own = is_same_server(address, [str(owner.properties["uri"])])
     token = loaded.token if own else None
     return RemoteSigner(owner.catalog, address, loaded.remote_signing_config, token)
 
 
 def properties_of(loaded: LoadedTable, owner: Owner, location: str) -> dict[str, str]:
-    """As ``storage_properties`` for an answer."""
+    """As ``storage_properties``, for a response."""
     return storage_properties(
         owner.name,
         owner.given,
@@ -195,11 +195,11 @@ def properties_of(loaded: LoadedTable, owner: Owner, location: str) -> dict[str,
     )
 
 
-# Snapshots of a table that came with those of its branches and tags alone.
+# Snapshots of a table whose metadata has only those of its branches and tags.
 
 
 class ReferencedFirst(Mapping[int, Snapshot]):
-    """The snapshots of refs; all others are fetched when one of them is asked for."""
+    """The snapshots of refs; a lookup of any other snapshot fetches all of them."""
 
     def __init__(
         self,
@@ -228,5 +228,5 @@ class ReferencedFirst(Mapping[int, Snapshot]):
         return len(self._whole())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A worker needs the snapshot that is read, which is here.
+        # A worker needs only the snapshot that it reads, which is loaded already.
         return dict, (dict(self._referenced if self._all is None else self._all),)

@@ -1,4 +1,4 @@
-"""The names in a REST catalog: what its server says about itself, namespaces, tables in pages."""
+"""The names in a REST catalog: its server's configuration, and paged lists of its contents."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from icesql.storage.credentials import redact
 
 _SEPARATOR: Final = "\x1f"
 _MOST_PAGES: Final = 100_000
-# A server that sets one of these is asked as it says from then on.
+# If the server's configuration sets one of these, a new client with it is created.
 _OF_AUTH: Final = ("token", "credential", "scope", "oauth2-server-uri")
 
 
 class RestNames:
-    """The part of a REST catalog that knows its server and lists what is there.
+    """The part of a REST catalog that fetches its configuration and lists its contents.
 
-    ``given`` are the user's properties; those that the server's configuration adds or overrides
-    are fetched with the first request.
+    ``given`` are the user's properties; the first request fetches those that the server's
+    configuration adds or overrides.
     """
 
     def __init__(self, name: str, properties: Mapping[str, Any]) -> None:
@@ -43,33 +43,33 @@ class RestNames:
 
     @property
     def properties(self) -> Mapping[str, Any]:
-        """The server's defaults, the user's properties on them, the server's overrides on both.
+        """The server's defaults, updated with the user's properties, then the server's overrides.
 
-        Raises CatalogError when the server does not answer.
+        Raises CatalogError if the server does not respond.
         """
         return self._configured().properties
 
     def has_endpoint(self, endpoint: str) -> bool | None:
-        """Whether the server says that it has "METHOD /v1/…"; None when it lists nothing."""
+        """True if the server lists the endpoint "METHOD /v1/…"; None if it lists none at all."""
         return self._configured().has(endpoint)
 
     @property
     def client(self) -> RestClient:
-        """The client of the server, as its configuration says. Raises CatalogError."""
+        """The client, set up by the server's configuration. Raises CatalogError."""
         self._configured()
         return self._client
 
     @property
     def is_idempotent(self) -> bool:
-        """Whether the server does a request once that is sent again with its key."""
+        """True if the server applies a repeated request with the same idempotency key only once."""
         return self._configured().is_idempotent
 
     def send(self, method: str, *path: str, **options: Any) -> Answer:
-        """The answer to a request below the catalog's prefix. Raises CatalogError."""
+        """Send a request to a path below the catalog's prefix. Raises CatalogError."""
         return self.client.request(method, *self._path(*path), **options)
 
     def joined(self, namespace: Sequence[str]) -> str:
-        """A namespace as one segment of a path."""
+        """A namespace as one segment of a URL path."""
         return self._joined(namespace)
 
     def _configured(self) -> Configured:
@@ -113,7 +113,7 @@ class RestNames:
         return all_namespaces(self._namespaces_in, f"catalog {self.name}")
 
     def first_namespaces(self) -> list[Identifier]:
-        """The namespaces of the first level: one question, to see whether it answers."""
+        """The namespaces of the first level: one request, to check that the catalog responds."""
         return self._namespaces_in(())
 
     def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
@@ -139,7 +139,7 @@ class RestNames:
         return load_view(self, identifier)
 
     def request_of(self, kind: str, identifier: Identifier) -> Any:
-        """The answer for one of the "tables" or "views"."""
+        """The response for one of the "tables" or "views"."""
         path = self._path("namespaces", self._joined(identifier[:-1]), kind, identifier[-1])
         return self._client.request("GET", *path)
 
@@ -160,14 +160,14 @@ class RestNames:
         try:
             return [self._names(each) for each in self._listed(path, "namespaces", query)]
         except Refusal:
-            if above:  # some catalogs have one level and say so by refusing
+            if above:  # catalogs with one level reject requests for nested namespaces
                 return []
             raise
 
     def _listed(
         self, path: tuple[str, ...], key: str, query: Mapping[str, str] | None = None
     ) -> Iterator[Any]:
-        """The items of a list that comes in pages."""
+        """The items of a paged list."""
         parameters = dict(query or {})
         if size := self.properties.get("rest-page-size"):
             parameters |= {"pageSize": str(size), "pageToken": ""}
@@ -192,18 +192,18 @@ class RestNames:
         raise CatalogError(f"catalog {self.name}: its list of {key} does not end")
 
 
-# The configuration of a REST catalog: the server's answer merged with the user's properties.
+# The configuration of a REST catalog: the server's response merged with the user's properties.
 
-# How this machine proves itself is not for a server to say.
+# A server must not choose how this machine authenticates.
 _OWN: Final = frozenset(
     {"auth", "ssl", "ssl.cabundle", "client.profile-name", "s3.profile-name", "type"}
 )
 
 
 class Configured(Struct, frozen=True):
-    """The properties in force and the endpoints that the server lists, None when it lists none.
+    """The effective properties and the endpoints that the server lists; None if it lists none.
 
-    ``is_idempotent``: a request that is sent again with its key is not done again.
+    ``is_idempotent``: a repeated request with the same idempotency key is applied only once.
     """
 
     properties: Mapping[str, Any]
@@ -211,15 +211,15 @@ class Configured(Struct, frozen=True):
     is_idempotent: bool = False
 
     def has(self, endpoint: str) -> bool | None:
-        """Whether the server has "METHOD /v1/…"; None when it does not say."""
+        """True if the server lists the endpoint "METHOD /v1/…"; None if it lists none at all."""
         return None if self.endpoints is None else endpoint in self.endpoints
 
 
 def configured(name: str, given: Mapping[str, Any], answer: Any) -> Configured:
-    """The server's defaults, the user's properties on them, the server's overrides on both.
+    """The server's defaults, updated with the user's properties, then the server's overrides.
 
-    Raises CatalogError for an answer of another shape, and for one that would send the user's
-    credentials to another server.
+    Raises CatalogError for a malformed response, and for one that would send the user's credentials
+    to another server.
     """
     if not isinstance(answer, dict):
         raise CatalogError(f"catalog {name}: invalid response: expected an object of configuration")
@@ -231,7 +231,7 @@ def configured(name: str, given: Mapping[str, Any], answer: Any) -> Configured:
 
 
 def _texts(values: Any) -> dict[str, str]:
-    """Properties of a configuration; what is no text is spelled as one."""
+    """Properties of a configuration, converted to strings."""
     if not isinstance(values, dict):
         return {}
     return {

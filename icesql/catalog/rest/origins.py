@@ -1,4 +1,4 @@
-"""Which server an address means: credentials go to the user's own server alone."""
+"""Compares the servers of addresses: credentials are sent only to the user's own server."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from icesql.errors import CatalogError
 from icesql.storage.credentials import redact
 
 _PORTS: Final = {"http": 80, "https": 443}
-# Properties by which the user proves who asks. Headers of the user's may, too.
+# Properties with the user's credentials. Headers that the user sets may contain some, too.
 _PROOFS: Final = ("token", "credential", "auth")
-# Where a server may send its clients.
+# Properties by which a server may redirect its clients.
 _ADDRESSES: Final = ("uri", "oauth2-server-uri")
 
 Origin = tuple[str, str, int]
 
 
 def origin(url: str) -> Origin | None:
-    """Scheme, host and port of an http address, None for anything else."""
+    """Scheme, host and port of an http or https URL; None for anything else."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -32,7 +32,7 @@ def origin(url: str) -> Origin | None:
 
 
 def is_same_server(url: str, known: Iterable[str]) -> bool:
-    """Whether ``url`` has the origin of one of ``known``, or is that server's https."""
+    """True if ``url`` has the origin of one of ``known``, or the https origin of its http."""
     found = origin(url)
     if found is None:
         return False
@@ -41,29 +41,29 @@ def is_same_server(url: str, known: Iterable[str]) -> bool:
 
 
 def is_proven(properties: Mapping[str, Any]) -> bool:
-    """Whether requests carry credentials of the user."""
+    """True if requests contain credentials of the user."""
     if any(properties.get(name) for name in _PROOFS):
         return True
     signed = str(properties.get("rest.sigv4-enabled", "")).lower() in ("true", "1")
     tls = properties.get("ssl")
     certified = bool(tls.get("client")) if isinstance(tls, Mapping) else False
-    # Those of Iceberg's protocol say what is wanted, not who asks.
+    # Headers of Iceberg's protocol describe the request and contain no credentials.
     headers = [name.lower() for name in properties if name.startswith("header.")]
     named = any(not name.startswith("header.x-iceberg-") for name in headers)
     return signed or certified or named
 
 
 def resolved(uri: str, place: str) -> str:
-    """An address of a property, which may be a path below the catalog's, as Java takes it."""
+    """The URL in a property; as in Java, it may be a path below the catalog's ``uri``."""
     if "://" in place or place.startswith("//"):
         return place
     return f"{uri.rstrip('/')}/{place.lstrip('/')}"
 
 
 def check_addresses(name: str, given: Mapping[str, Any], merged: Mapping[str, Any]) -> None:
-    """Raise CatalogError where a server's configuration leads the user's proof elsewhere.
+    """Raise CatalogError if a server's configuration would send the user's credentials elsewhere.
 
-    ``given`` are the user's properties, ``merged`` those with the server's.
+    ``given`` are the user's properties, ``merged`` those merged with the server's.
     """
     known = [str(given[key]) for key in _ADDRESSES if given.get(key)]
     for key in _ADDRESSES:
@@ -84,9 +84,9 @@ def check_addresses(name: str, given: Mapping[str, Any], merged: Mapping[str, An
 
 
 def redirected(name: str, url: str, place: str, properties: Mapping[str, Any]) -> str:
-    """The address that a redirect from ``url`` to ``place`` leads to.
+    """The target URL of a redirect from ``url`` to ``place``.
 
-    Raises CatalogError for one on another server: neither credentials nor headers go there.
+    Raises CatalogError for another server, so that it gets neither credentials nor headers.
     """
     from urllib.parse import urljoin
 

@@ -1,4 +1,4 @@
-"""Scan planning by the catalog: plan, poll, fetch the tasks, give up.
+"""Scan planning by the catalog: request a plan, poll it, fetch its tasks, cancel it.
 
 Source: Iceberg's OpenAPI specification, "planTableScan"; Java ``RESTTableScan``.
 """
@@ -28,7 +28,7 @@ _TABLE: Final = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 PLAN: Final = f"POST {_TABLE}/plan"
 _CANCEL: Final = f"DELETE {_TABLE}/plan/{{plan-id}}"
 
-# Java's name for the time, and its default.
+# Java's name of the timeout, and its default.
 _TIMEOUT: Final = "rest-scan-planning.poll-timeout-ms"
 _TIMEOUT_MS: Final = 300_000
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0  # seconds
@@ -37,7 +37,7 @@ _MOST_TASKS: Final = 1_000_000
 
 
 class PlanAnswer(Struct, frozen=True, rename="kebab"):
-    """The answer to a plan, or about one."""
+    """The response to a request for a plan, or for the state of one."""
 
     status: str
     plan_id: str | None = None
@@ -53,25 +53,25 @@ class PlanningServer(Protocol):
 
     @property
     def properties(self) -> Mapping[str, Any]:
-        """Those in force."""
+        """The effective properties."""
 
     def has_endpoint(self, endpoint: str) -> bool | None:
-        """Whether the server says that it has "METHOD /v1/…"; None when it lists nothing."""
+        """True if the server lists the endpoint "METHOD /v1/…"; None if it lists none at all."""
 
     def request(self, method: str, identifier: Identifier, *below: str, **options: Any) -> Answer:
-        """The answer to a request about a table."""
+        """Send a request about a table and return the response."""
 
     @property
     def client(self) -> RestClient:
         """The client of the server."""
 
 
-# Storage from the credentials of a plan, which has an id.
+# Makes a storage from the credentials and the id of a plan.
 StorageOf = Callable[[list[StorageCredential], str | None], Storage]
 
 
 class RestPlanning:
-    """Has the scans of one table planned; in a worker's copy of a table there is none."""
+    """Requests plans for scans of one table; pickled, for a worker, it becomes None."""
 
     def __init__(
         self, catalog: PlanningServer, identifier: Identifier, storage_of: StorageOf
@@ -87,16 +87,16 @@ class RestPlanning:
         """As ``Planning.plan``. An abandoned plan is cancelled on the server."""
         return query.wait_for(lambda: _Plan(self, body, rows_wanted, query).made())
 
-    # What one plan needs.
+    # Used by _Plan.
 
     def request(self, kind: Any, method: str, *below: str, **options: Any) -> Any:
-        """One answer, decoded, and its body."""
+        """Send a request; return the decoded response and its body."""
         answer = self._catalog.request(method, self._identifier, *below, **options)
         check_unrestricted(answer.body, ".".join(self._identifier))
         return self._catalog.client.decoded(answer.body, kind), answer.body
 
     def decoded(self, body: bytes, kind: Any) -> Any:
-        """A body as JSON of a type. Raises CatalogError."""
+        """Decode a JSON body as a type. Raises CatalogError."""
         return self._catalog.client.decoded(body, kind)
 
     def storage(self, credentials: list[StorageCredential], plan_id: str | None) -> Storage:
@@ -104,13 +104,13 @@ class RestPlanning:
         return self._storage_of(credentials, plan_id)
 
     def cancel(self, plan_id: str) -> None:
-        """Tell the server that the plan is abandoned; failures are ignored."""
+        """Cancel the plan on the server; failures are ignored."""
         if self._catalog.has_endpoint(_CANCEL) is not False:
             with suppress(Error):
                 self._catalog.request("DELETE", self._identifier, "plan", plan_id)
 
     def seconds(self) -> float:
-        """How long a plan may take."""
+        """The timeout for polling a plan, in seconds. Raises CatalogError for an invalid one."""
         value = self._catalog.properties.get(_TIMEOUT)
         try:
             found = float(value or _TIMEOUT_MS)
@@ -123,7 +123,7 @@ class RestPlanning:
         return found / 1000
 
     def problem(self, what: str) -> CatalogError:
-        """The error of a catalog that could not plan, or gave an invalid response."""
+        """The error for a catalog that could not plan, or sent an invalid response."""
         text = redact(what, self._catalog.properties)
         return CatalogError(
             f"catalog {self._catalog.name}: planning a scan of {'.'.join(self._identifier)}: {text}"
@@ -131,7 +131,7 @@ class RestPlanning:
 
 
 class _Plan:
-    """One plan on its way."""
+    """One plan while it is being made."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class _Plan:
         self._id: str | None = None
 
     def made(self) -> CatalogPlan:
-        """The plan; one that fails, or is not wanted whole, is cancelled at the server."""
+        """The plan; a failed or only partly fetched plan is cancelled on the server."""
         try:
             plan = self._completed()
         except BaseException:
@@ -159,7 +159,7 @@ class _Plan:
     def _cancel(self) -> None:
         plan_id = self._id
         if plan_id is not None:
-            # Nobody waits for this, either.
+            # In the background: the query does not wait for it.
             request_pool().submit(lambda _: self._planning.cancel(plan_id), 0)
 
     def _completed(self) -> CatalogPlan:
@@ -212,7 +212,7 @@ class _Plan:
         return ": ".join([f"status {answer.status[:60]}", *words])[:500]
 
     def _fetched(self, first: ScanTasks) -> tuple[ScanTasks, ...]:
-        """All answers with tasks, those of plan tasks in the order in which they were named."""
+        """All responses with tasks, in the order in which their plan tasks were listed."""
         answers, seen, rows = [first], set[str](), _rows(first)
         waiting: deque[str] = deque()
         running: deque[Request[ScanTasks]] = deque()
@@ -254,7 +254,7 @@ class _Plan:
 
 
 def _rows(answer: ScanTasks) -> int:
-    """The rows of all files without deletes; the others may have none."""
+    """The rows of all files without deletes; files with deletes may have no rows left."""
     return sum(
         max(task.data_file.record_count, 0)
         for task in answer.file_scan_tasks or ()

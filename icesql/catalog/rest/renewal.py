@@ -1,4 +1,4 @@
-"""Renewal: asks a catalog again for a table's credentials, in this process or in a worker's."""
+"""Renewal: fetches new credentials of a table from its catalog, here or in a worker process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class Vendor(Protocol):
-    """A catalog that vends credentials; ``name`` and ``given`` open it."""
+    """A catalog that vends credentials; a worker opens it with ``name`` and ``given``."""
 
     name: str
     given: Mapping[str, Any]
@@ -15,19 +15,19 @@ class Vendor(Protocol):
     def credentials(
         self, identifier: Sequence[str], location: str, plan_id: str | None = None
     ) -> Mapping[str, str]:
-        """The storage properties of a table now, or of the files of a plan of the catalog's."""
+        """New storage properties of a table, or of the files of a plan by the catalog."""
 
     def token_of(self, identifier: Sequence[str]) -> str | None:
-        """The token that the catalog gave for requests about a table."""
+        """The token that the catalog issued for requests about a table."""
 
     def use_token(self, identifier: Sequence[str], token: str | None) -> None:
-        """Have it sent."""
+        """Send this token with requests about a table; None for the catalog's own."""
 
 
 class Renewal:
-    """Gives the storage properties of one table anew; pickled it opens the catalog for itself.
+    """Fetches new storage properties of one table; after unpickling it opens the catalog itself.
 
-    So what the user shows the catalog goes to the workers that have to show it.
+    Its pickle therefore contains the user's credentials for the catalog.
     """
 
     def __init__(

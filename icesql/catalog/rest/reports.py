@@ -1,4 +1,4 @@
-"""ScanReports: what scans read, sent to the catalog in the background; failures are ignored."""
+"""ScanReports: sends scan reports to the catalog in the background; failures are ignored."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from icesql.catalog.rest.answers import Refusal
 from icesql.catalog.table import Identifier
 from icesql.errors import Error
 
-# Reports are lost rather than kept waiting: no query depends on one.
+# Further reports are dropped: no query depends on them.
 _MOST_WAITING: Final = 64
 _IDLE_SECONDS: Final = 2.0
 
 
 class ScanReports:
-    """Posts reports one after another in a thread of its own, which ends when it idles.
+    """Posts reports one after another in its own thread, which ends when idle.
 
-    ``post`` sends one, and may raise. A catalog that refuses one is sent no more.
+    ``post`` sends one report, and may raise. After a refusal by the catalog no more are sent.
     """
 
     def __init__(self, post: Callable[[Identifier, Mapping[str, Any]], object]) -> None:
@@ -40,13 +40,13 @@ class ScanReports:
             thread = threading.Thread(target=self._loop, name="icesql-reports", daemon=True)
             try:
                 thread.start()
-            except RuntimeError:  # no thread is to be had, or the interpreter ends
+            except RuntimeError:  # no thread is available, or the interpreter is shutting down
                 self._closed = True
             else:
                 self._running = True
 
     def close(self) -> None:
-        """Send no more; nothing is waited for."""
+        """Stop sending, without waiting; waiting reports are dropped."""
         with self._condition:
             self._closed = True
             self._waiting.clear()
@@ -59,7 +59,7 @@ class ScanReports:
             except Refusal:
                 self.close()
             except Error:
-                continue  # it was not reached; it may be next time
+                continue  # the catalog was not reachable; the next report may get through
 
     def _next(self) -> tuple[Identifier, Mapping[str, Any]] | None:
         with self._condition:
@@ -72,7 +72,7 @@ class ScanReports:
 
 
 class TableReports:
-    """Reports of scans of one table; in a worker's copy of a table there are none."""
+    """Reports of scans of one table; pickled, for a worker, it becomes None."""
 
     def __init__(self, reports: ScanReports, identifier: Identifier) -> None:
         self._reports, self._identifier = reports, identifier
@@ -81,6 +81,6 @@ class TableReports:
         return type(None), ()
 
     def send(self, report: Mapping[str, Any]) -> None:
-        """Send a scan report, in the keys of Java's, without the values of its filter."""
+        """Send a scan report with Java's keys; the filter is left out, it contains values."""
         body = {**report, "report-type": "scan-report", "filter": True}
         self._reports.put(self._identifier, body)

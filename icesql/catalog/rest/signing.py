@@ -1,4 +1,4 @@
-"""Remote signing: requests to S3 are signed by the catalog, which keeps the keys to itself.
+"""Remote signing: the catalog signs requests to S3 and does not hand out its keys.
 
 Source: Iceberg's OpenAPI specification, "signRequest"; Java ``S3V4RestSignerClient``.
 """
@@ -25,15 +25,15 @@ SIGN: Final = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/sign"
 _URI: Final = ("s3.signer.uri", "signer.uri")
 _ENDPOINT: Final = ("s3.signer.endpoint", "signer.endpoint")
 _DEFAULT: Final = "v1/aws/s3/sign"
-# As Java keeps them: S3 takes a signature for a quarter of an hour.
+# As in Java; S3 accepts a signature for a quarter of an hour.
 _KEPT_SECONDS: Final = 30.0
 _MOST_KEPT: Final = 10_000
-# Readers are many; a catalog is one, and has as many connections.
+# Limits the concurrent requests of many readers to the size of the connection pool.
 _AT_ONCE: Final = 8
 
 
 class SigningConfig(Struct, frozen=True):
-    """The fields that a server wants in every request to sign."""
+    """Fields that the server requires in every signing request."""
 
     properties: dict[str, str] | None = None
     headers: dict[str, list[str]] | None = None
@@ -45,7 +45,7 @@ class _Signed(Struct, frozen=True):
 
 
 class Signing(Protocol):
-    """The part of a catalog that signing uses; ``name`` and ``given`` open it."""
+    """The part of a catalog that signing uses; a worker opens it with ``name`` and ``given``."""
 
     name: str
     given: Mapping[str, Any]
@@ -62,10 +62,10 @@ def signing_address(
     table: Mapping[str, Any],
     own_path: tuple[str, ...] | None,
 ) -> str:
-    """Where requests are signed: as the table says, as the catalog does, else the default.
+    """The URL that signs requests: the table's property, the catalog's, else the default.
 
-    ``own_path`` is that of the table's own endpoint, where the server has one. Raises CatalogError
-    where the user's proof of who asks would go to another server.
+    ``own_path`` is the path of the table's own endpoint, if the server has one. Raises CatalogError
+    if the user's credentials would be sent to another server.
     """
     both = {**properties, **table}
     base = next((str(both[key]) for key in _URI if both.get(key)), str(properties["uri"]))
@@ -87,10 +87,10 @@ def signing_address(
 
 
 class RemoteSigner:
-    """Has requests signed at one address; pickled it opens the catalog for itself.
+    """Has requests signed at one URL; after unpickling it opens the catalog itself.
 
-    It is asked with the table's own ``token``, where there is one.
-    Signatures that the server allows to be kept hold for every range of an object.
+    Signing requests are sent with the table's own ``token``, if there is one. Signatures that the
+    server allows to cache are valid for every range of an object.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class RemoteSigner:
         found = Signature(signed.uri, signed_headers)
         if answer.headers.get("cache-control", "").lower() == "private":
             until = time.monotonic() + _KEPT_SECONDS
-            # A range is no part of what was signed; the one of this request is not to be kept.
+            # The range header is not signed, so it is removed from the cached signature.
             general = {
                 name: value for name, value in signed_headers.items() if name.lower() != "range"
             }

@@ -1,4 +1,4 @@
-"""Requests that end at their deadline and when nobody waits for them any more."""
+"""Ends requests at their deadline, or when their caller is cancelled."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _sending: Final = threading.local()
 
 
 class Ending:
-    """A block with one request; ``is_over`` once it was ended, by ``seconds`` or its caller.
+    """A block with one request; ``is_over`` after ``seconds`` or cancellation by its caller.
 
-    The connection is shut down: whoever reads from it, headers or body, gets an error at once.
+    The connection is shut down then: a read of headers or body fails at once.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -35,7 +35,7 @@ class Ending:
                 each.shutdown(socket.SHUT_RDWR)
 
     def watch(self, connected: Any) -> None:
-        """Take this connection's socket as that of the request."""
+        """Register the socket of the request's connection."""
         self._sockets.append(connected)
         if self.is_over:
             self.end()
@@ -73,6 +73,6 @@ class _HttpsPool(urllib3.HTTPSConnectionPool):
 
 
 def watched(manager: urllib3.PoolManager) -> urllib3.PoolManager:
-    """The pools of connections, whose requests an ``Ending`` can end."""
+    """The pool manager, changed so that an ``Ending`` can end its requests."""
     manager.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}
     return manager

@@ -16,7 +16,7 @@ from icesql.storage.credentials import is_secret, redact
 from icesql.storage.stores.options import is_signed_elsewhere
 from icesql.storage.stores.principal import PRINCIPAL, VENDED, begins
 
-# Where requests go that carry a secret as it is, not a signature; and those secrets.
+# Addresses to which requests send a secret itself, not a signature; and those secrets.
 _ADDRESSES: Final = (
     "gcs.service.host",
     "adls.blob-storage-authority",
@@ -44,17 +44,18 @@ def storage_properties(
     vended: Iterable[StorageCredential],
     location: str,
 ) -> dict[str, str]:
-    """The catalog's storage properties, the table's on them, its vended credentials on both.
+    """The catalog's storage properties, updated with the table's, then its vended credentials.
 
-    ``given`` are the user's properties, ``properties`` those with the server's configuration,
-    ``table`` those of the table's answer. Of several credentials the one with the longest prefix
-    of ``location`` counts. They open what lies below their prefix, see ``properties_at``. Raises
-    CatalogError where the server would have a secret of the user's sent to an address of its own.
+    ``given`` are the user's properties, ``properties`` those merged with the server's
+    configuration, ``table`` those of the table's response. Of several credentials, the one with the
+    longest prefix of ``location`` applies. Credentials open the files below their prefix, see
+    ``properties_at``. Raises CatalogError if a secret of the user would be sent to an address that
+    the server chose.
     """
     found = _of_catalog(properties) | of_server(table)
     offered = {each.prefix: of_server(each.config) for each in vended}
     prefix = max((each for each in offered if begins(location, each)), key=len, default=None)
-    # Of what the server says for the table, no key and no address is for other places.
+    # Keys and addresses that the server sent for the table do not apply to other locations.
     elsewhere = {
         key: value
         for key, value in found.items()
@@ -70,7 +71,7 @@ def storage_properties(
 
 
 def _known(found: dict[str, str], given: Mapping[str, Any]) -> dict[str, str]:
-    """The properties, with who asks the catalog where it lends or signs something."""
+    """The properties, with a hash of the user's identity if the catalog vends or signs."""
     if is_signed_elsewhere(found) or any(
         _is_of_user(key) and value != given.get(key) for key, value in found.items()
     ):
@@ -79,7 +80,7 @@ def _known(found: dict[str, str], given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def are_vended(properties: Mapping[str, str]) -> bool:
-    """Whether ``storage_properties`` has credentials of the catalog in it."""
+    """True if the result of ``storage_properties`` has credentials of the catalog."""
     return PRINCIPAL in properties or VENDED in properties
 
 

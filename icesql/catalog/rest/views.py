@@ -35,27 +35,27 @@ class ViewServer(Protocol):
         """Its name in SQL."""
 
     def has_endpoint(self, endpoint: str) -> bool | None:
-        """Whether the server has "METHOD /v1/…"."""
+        """True if the server lists the endpoint "METHOD /v1/…"."""
 
     def listed_names(self, kind: str, namespace: Sequence[str]) -> Iterator[Identifier]:
         """The identifiers of the "views" directly in a namespace."""
 
     def request_of(self, kind: str, identifier: Identifier) -> Any:
-        """The answer for one of the "views"."""
+        """The response for one of the "views"."""
 
     def decoded(self, body: bytes, kind: type[Any]) -> Any:
-        """An answer as a value."""
+        """Decode a JSON body as a type."""
 
 
 class LoadedView(Struct, frozen=True, rename="kebab"):
-    """The answer to a request for a view; ``metadata`` is its JSON as sent."""
+    """The response to a request for a view; ``metadata`` is its JSON as sent."""
 
     metadata: msgspec.Raw
     metadata_location: str | None = None
 
 
 def list_views(catalog: ViewServer, namespace: Sequence[str]) -> list[Identifier]:
-    """The views directly in a namespace; none of a catalog that has no views."""
+    """The views directly in a namespace; empty if the catalog does not support views."""
     if not namespace or catalog.has_endpoint(_LIST) is False:
         return []
     try:
@@ -67,7 +67,7 @@ def list_views(catalog: ViewServer, namespace: Sequence[str]) -> list[Identifier
 
 
 def load_view(catalog: ViewServer, identifier: Sequence[str]) -> StoredView | None:
-    """A view; None without one."""
+    """Load a view; None if there is none of this name."""
     wanted = tuple(identifier)
     if len(wanted) < 2 or catalog.has_endpoint(_LOAD) is False:
         return None
@@ -84,7 +84,7 @@ def load_view(catalog: ViewServer, identifier: Sequence[str]) -> StoredView | No
 
 
 def create_view(server: Server, identifier: Identifier, new: NewView) -> None:
-    """Make a view. Raises CatalogError where there is a table or view of its name."""
+    """Create a view. Raises CatalogError if a table or view of its name exists."""
     refuse_missing(server, _CREATE, f"new views in catalog {server.name}")
     now_ms = time.time_ns() // 1_000_000
     body = {
@@ -103,7 +103,7 @@ def create_view(server: Server, identifier: Identifier, new: NewView) -> None:
 
 
 def replace_view(server: Server, identifier: Identifier, new: NewView, old: ViewMetadata) -> None:
-    """Give a view another version. Raises CommitConflictError where it is another view by now."""
+    """Add a version to a view. Raises CommitConflictError if another view has its name now."""
     refuse_missing(server, _REPLACE, f"changes of views in catalog {server.name}")
     now_ms = time.time_ns() // 1_000_000
     version = version_json(new, old.version_id + 1, -1, now_ms)
@@ -135,7 +135,7 @@ def change_properties(
 
 
 def rename_view(server: Server, identifier: Identifier, new: Identifier) -> None:
-    """Give a view another name. Raises CatalogError where that is taken."""
+    """Rename a view. Raises CatalogError if the new name is taken."""
     refuse_missing(server, _RENAME, f"renaming views of catalog {server.name}")
     body = {
         "source": {"namespace": [*identifier[:-1]], "name": identifier[-1]},
@@ -168,7 +168,7 @@ def _change(
 
 
 def drop_view(server: Server, identifier: Identifier) -> bool:
-    """Take a view out of the catalog; whether there was one."""
+    """Remove a view from the catalog; False if there was none."""
     refuse_missing(server, _DROP, f"DROP VIEW in catalog {server.name}")
     try:
         server.send("DELETE", "namespaces", server.joined(identifier[:-1]), "views", identifier[-1])

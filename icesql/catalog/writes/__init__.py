@@ -1,4 +1,4 @@
-"""How each kind of catalog changes its tables: one atomic step, or none.
+"""Applies changes of tables in each kind of catalog, atomically or not at all.
 
-In: changes of tables. Out: whether they were applied. May import: catalog, storage, iceberg.
+In: changes of tables. Out: their outcomes. May import: catalog, storage, iceberg.
 """

@@ -28,11 +28,11 @@ class MadeMetadata(Struct, frozen=True):
 
 
 class TableChange(Struct, frozen=True):
-    """Updates of a table, in their order, and what has to hold of it.
+    """Updates of a table, in their order, and the requirements for applying them.
 
     ``storage`` reads and writes the table's files; ``now_ms`` (since 1970, UTC) is the time of the
-    change. Catalogs that keep metadata in files write the next one; a REST catalog is sent the
-    updates and requirements.
+    change. For most catalogs icesql writes the next metadata file; a REST catalog gets the updates
+    and requirements.
     """
 
     updates: tuple[Update, ...]
@@ -41,10 +41,10 @@ class TableChange(Struct, frozen=True):
     now_ms: int
 
     def made(self, base_location: str | None) -> MadeMetadata:
-        """The metadata file that the change makes of another one; None creates the table.
+        """The metadata after the change of the file ``base_location``; None creates the table.
 
-        Raises as ``apply_updates`` does, and CommitConflictError where another table lies at
-        ``base_location`` by now: a folder that is dropped and made again begins at v1 once more.
+        Raises as ``apply_updates`` does, and CommitConflictError if ``base_location`` belongs to
+        another table by now: a table that is dropped and created again starts at v1 again.
         """
         base = written = None
         if base_location is not None:
@@ -74,16 +74,17 @@ class TableChange(Struct, frozen=True):
 
 
 class Done(Struct, frozen=True):
-    """The change was applied; ``location`` is the metadata file that is current by it."""
+    """The change was applied; ``location`` is the metadata file that it made current."""
 
     location: str
 
 
 class Conflict(Struct, frozen=True):
-    """The change was not applied: the table is not what the change was made for.
+    """The change was not applied: the table has changed since its base.
 
-    That is certain, unless it ``may_be_ours``: what is on the way to a server may send a request
-    twice, and the second one conflicts with the first. The table shows whether that was so.
+    That is certain, unless the conflict ``may_be_ours``: a client or proxy may send a request
+    twice, and the second one then conflicts with the first. The table's metadata shows whether the
+    first was applied.
     """
 
     reason: str
@@ -91,10 +92,10 @@ class Conflict(Struct, frozen=True):
 
 
 class Unknown(Struct, frozen=True):
-    """The change was sent, and may be applied, or be so later.
+    """The change was sent; it may have been applied, or may still be applied later.
 
-    ``location`` is its metadata file where the catalog is not the one who names it. Where the
-    server ``is_busy``, the same change may be sent again.
+    ``location`` is its metadata file, None if the catalog chooses its name. If the server
+    ``is_busy``, the same change may be sent again.
     """
 
     reason: str
@@ -106,11 +107,11 @@ Swap = Done | Conflict | Unknown
 
 
 def swap_file(change: TableChange, base_location: str | None, point: Callable[[str], Swap]) -> Swap:
-    """The metadata file that a change makes, written and then made the current one by ``point``.
+    """Write the metadata file of a change, and call ``point`` to make it the current one.
 
-    ``point`` sets a catalog's pointer to the file, and raises only where it did not. The file of
-    a change that was certainly not applied is deleted; what interrupts ``point`` (Ctrl-C comes
-    once the database has committed) leaves it, for it may be the current one.
+    ``point`` sets a catalog's pointer to the file, and raises only if it did not. The file of a
+    change that was certainly not applied is deleted. If ``point`` is interrupted (Ctrl-C may arrive
+    after the database has committed), the file stays: it may be the current one.
     """
     made = change.made(base_location)
     document = made.document
@@ -132,7 +133,7 @@ def swap_file(change: TableChange, base_location: str | None, point: Callable[[s
 
 
 class Place(Struct, frozen=True):
-    """Where a new table goes: its location, and what writes there."""
+    """The location of a new table, and the storage that writes to it."""
 
     location: str
     storage: Storage

@@ -1,4 +1,4 @@
-"""Commits to a folder of tables: the next version is linked to its name, which one writer can do.
+"""Commits to a folder of tables: a hard link creates the next version, so only one writer can.
 
 Source: Iceberg Java ``HadoopTableOperations`` and ``HadoopCatalog``.
 """
@@ -40,11 +40,11 @@ from icesql.iceberg.metadata.file_names import wants_gzip
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.open import Storage, is_local, local_spellings, os_problem, storage_error
 
-# How long a commit relies on that no catalog has put files of its names into a folder of v<N>
-# files. Their writers do not know of each other: there is no moment at which it would be certain.
+# How long a commit assumes that a folder of v<N> files still has no files that a catalog named.
+# Writers of the two layouts do not synchronize, so no listing would make this certain.
 LISTED_SECONDS: Final = 1.0
 _OTHER_FOLDER: Final = "write.metadata.path"
-# A link that failed so was not made; others, of a network, do not say.
+# With these errors the link was certainly not made; other errors, as of a network, leave it open.
 _REFUSED: Final = frozenset(
     {
         errno.EPERM, errno.EACCES, errno.EROFS, errno.EXDEV, errno.EMLINK, errno.ENOSPC,
@@ -63,9 +63,8 @@ def swap(
 ) -> Swap:
     """As ``Catalog.swap`` for the table in ``folder``.
 
-    Where the folder was ``listed`` for the base just now (by ``time.monotonic``), and the hint says
-    that nobody committed since, it is not listed again: after thousands of commits it has thousands
-    of names.
+    If the folder was ``listed`` recently for the base (in ``time.monotonic``), and the hint shows
+    no commit since, it is not listed again: after thousands of commits it has thousands of names.
     """
     metadata, name = os.path.join(folder, "metadata"), ".".join(identifier)
     version = 0
@@ -89,8 +88,8 @@ def swap(
     base = None if base_location is None else read_metadata(base_location, change.storage)
     made = change.made(base_location)
     _check(made.document, folder, name)
-    # All spellings of a version count as taken. Which one is taken follows from what all
-    # writers of that version read, so that two of them never take one each.
+    # A version is taken if any of its spellings exists. The spelling follows from the base, which
+    # all writers of the version have read, so that two writers never use different spellings.
     gzipped = wants_gzip({} if base is None else base.properties)
     final = os.path.join(metadata, f"v{version + 1}{'.gz' if gzipped else ''}.metadata.json")
     if base is None:
@@ -106,7 +105,7 @@ def swap(
             plain = None if listed is None else link.plain_outcome(listed)
             outcome = link.outcome() if plain is None else plain
         else:
-            # It was dropped, and maybe made again, in the same folder.
+            # The table was dropped, and maybe created again in the same folder.
             outcome = link.withdrawn(f"the table {name} is not there any more")
     except (OSError, Error) as error:
         return Unknown(f"{final} was made, and what others made cannot be read: {error}", final)
@@ -117,10 +116,10 @@ def swap(
 
 
 class _Linked:
-    """A version that was linked to its name, which is not yet to say that the table has it.
+    """A version whose file was linked; the table may still not include it.
 
-    Where old versions are deleted after a commit, a name can be free again whose version others
-    committed, and many after it. The methods raise where the folder cannot be read.
+    If old versions are deleted after a commit, a name can be free again although other writers
+    committed that version and later ones. The methods raise if the folder cannot be read.
     """
 
     def __init__(
@@ -136,18 +135,18 @@ class _Linked:
         self._key = hadoop_version(name) or 0, document["last-updated-ms"]
 
     def later(self, versions: Mapping[str, int] | None = None) -> list[str]:
-        """The paths of higher versions, of these in the folder, the highest first."""
+        """The paths of the higher ones of ``versions`` (default: the folder's), highest first."""
         if versions is None:
             versions = hadoop_versions(os.listdir(self._folder))
         found = [(number, name) for name, number in versions.items() if number > self._key[0]]
         return [os.path.join(self._folder, name) for _, name in sorted(found, reverse=True)]
 
     def plain_outcome(self, listed: float) -> Done | None:
-        """Done where the hint still named the base and nobody has gone on, None for all else.
+        """Done if the hint still named the base and there is no later version; else None.
 
-        Readers who follow the hint take this version then, whatever else lies there. ``listed`` is
-        when the folder was listed for the base. The hint is written by this; one that goes back by
-        it, for others were there meanwhile, is mended by ``outcome``.
+        Readers that follow the hint then read this version, whatever other files exist. ``listed``
+        is when the folder was listed for the base. This method writes the hint; if that sets it
+        back behind the commit of another writer, ``outcome`` repairs it.
         """
         folder, version = self._folder, self._key[0]
         others = {*hadoop_spellings(version)} - {os.path.basename(self._path)}
@@ -166,7 +165,7 @@ class _Linked:
         return None
 
     def outcome(self) -> Swap:
-        """Whether the table has it; then the hint names it. One that it has not is unlinked."""
+        """Determine the outcome: if the table has this version, write the hint; else unlink it."""
         folder, version = self._folder, self._key[0]
         versions, others = metadata_names(os.listdir(folder))
         later = self.later(versions)
@@ -182,7 +181,7 @@ class _Linked:
             write_hint(folder, version)
             return Done(self._path)
         if read_hint(folder) == version:
-            write_hint(folder, highest)  # it has gone back by ours
+            write_hint(folder, highest)  # our own hint has set it back
         name = os.path.basename(later[0])
         match self._is_held():
             case True:
@@ -192,17 +191,17 @@ class _Linked:
         return Unknown(f"{name} does not tell whether it was made of {self._path}", self._path)
 
     def _of_catalog(self, others: Sequence[str]) -> str | None:
-        """The file of another catalog that was the current one before this version."""
+        """The metadata file that another catalog named, if it is newer than the base."""
         if self._base is None:
             return None
         return newer_of_catalog(self._folder, others, self._base, self._change.storage)
 
     def withdrawn(self, reason: str) -> Swap:
-        """Unlink it, which is a Conflict unless others went on from it before that."""
-        # A hint above every version stops readers; without one the highest counts.
+        """Unlink the file: a Conflict, unless another writer has built on this version."""
+        # A hint above every version makes reads fail; without a hint the highest version counts.
         self._remove_hint()
         os.unlink(self._path)
-        self._remove_hint()  # one that another writer wrote meanwhile, who saw this version
+        self._remove_hint()  # another writer that saw this version may have written it meanwhile
         _sync_folder(self._folder)
         held = self._is_held() if self.later() else False
         if held:
@@ -210,7 +209,7 @@ class _Linked:
         if held is None:
             return Unknown(f"others may have gone on from {self._path}, which was made and removed")
         with suppress(OSError):
-            os.rmdir(self._folder)  # of a table that was dropped
+            os.rmdir(self._folder)  # succeeds only if empty: the table was dropped
         return Conflict(reason)
 
     def _remove_hint(self) -> None:
@@ -219,7 +218,7 @@ class _Linked:
                 os.unlink(os.path.join(self._folder, HINTS[0]))
 
     def _is_held(self) -> bool | None:
-        """Whether the highest version was made of this one; None where it does not tell."""
+        """True if the highest version descends from this one; None if that cannot be determined."""
         top, base = self._highest(), self._base
         if base is None or (top.table_uuid or "").lower() != self._uuid:
             return (top.table_uuid or "").lower() == self._uuid
@@ -231,18 +230,18 @@ class _Linked:
         if self._key in before or (ids and has_snapshots(top, base, ids)):
             return True
         if any(version == self._key[0] - 1 for version, _ in before):
-            return False  # the log tells what followed the base
+            return False  # the log has the base, but not this version as its successor
         return False if ids and not has_lost_snapshots(base, top) else None
 
     def _highest(self) -> TableMetadata:
         for path in self.later():
-            with suppress(StorageError):  # deleted meanwhile, by one who committed after it
+            with suppress(StorageError):  # deleted meanwhile after a later commit
                 return read_metadata(path, self._change.storage)
         raise StorageError(self._folder, "its versions cannot be read")
 
 
 def _check(document: dict[str, Any], folder: str, name: str) -> None:
-    """Raise NotSupportedError where other readers of the folder would not find the table."""
+    """Raise NotSupportedError if other readers of the folder would not find the table."""
     location = str(document["location"])
     here = os.path.realpath(folder)
     places = local_spellings(location) if is_local(location) else []
@@ -265,12 +264,12 @@ def _make_folder(folder: str) -> None:
 
 
 def _link_new(data: bytes, final: str) -> tuple[bool | None, tuple[int, int] | None]:
-    """Let ``data`` appear under a name, whole; with the time of change (ns) and size it has there.
+    """Create a file atomically; whether it was created, its modification time (ns) and its size.
 
-    False where another writer has taken the name; None where the file system does not tell.
+    False if another writer has taken the name; None if the file system's answer leaves it open.
     """
     folder, name = os.path.split(final)
-    # No reader takes it for metadata: it begins with a dot.
+    # Readers ignore names that begin with a dot.
     temporary = os.path.join(folder, f".{uuid.uuid4().hex}.new")
     try:
         with open(temporary, "xb") as file:
@@ -283,7 +282,7 @@ def _link_new(data: bytes, final: str) -> tuple[bool | None, tuple[int, int] | N
         try:
             os.link(temporary, final)  # unlike rename, this never replaces
         except OSError as error:
-            # A file system over a network may have done it and lost the answer, or asked twice.
+            # A network file system may have made the link and lost the reply, or repeated the call.
             linked = _is_linked(temporary, final)
             if linked is False and isinstance(error, FileExistsError):
                 return False, None
@@ -301,7 +300,7 @@ def _link_new(data: bytes, final: str) -> tuple[bool | None, tuple[int, int] | N
 
 
 def _identity(path: str) -> tuple[int, ...] | None:
-    """The fingerprint of a file, which another file of its name does not have."""
+    """A fingerprint that distinguishes a file from a later one of the same name."""
     try:
         found = os.stat(path)
     except OSError:
@@ -336,17 +335,18 @@ def _sync_folder(folder: str) -> None:
 
 
 def write_hint(folder: str, version: int) -> None:
-    """Best effort, as in Java: readers probe upwards from a hint that lags. It never goes back."""
+    """Best effort, as in Java: readers probe upwards from an old hint. Never set it back."""
     with suppress(OSError):
         while put_hint(folder, version):
-            # Whoever committed since it was read may have written a higher one in between.
+            # A writer that committed since the hint was read may have written a higher one.
             version = max(hadoop_versions(os.listdir(folder)).values(), default=0)
 
 
 def put_hint(folder: str, version: int) -> bool:
-    """Let the hint name a version where it names a lower one; whether it did.
+    """Write a version into the hint if the hint is lower; True if it was written.
 
-    It may go back by that, if others commit meanwhile: whoever calls this looks what is there.
+    This can set the hint back if another writer commits meanwhile: callers have to check the
+    versions in the folder afterwards.
     """
     hint = os.path.join(folder, "version-hint.text")
     temporary = os.path.join(folder, f".{os.urandom(8).hex()}-version-hint.temp")
@@ -368,7 +368,7 @@ def put_hint(folder: str, version: int) -> bool:
 
 
 def check_parts(parts: Sequence[str]) -> None:
-    """Raise CatalogError for names that are no folder names, or are hidden ones."""
+    """Raise CatalogError for names that cannot be folder names, or are hidden ones."""
     for part in parts:
         if part in ("", ".", "..") or part[0] in "._" or "/" in part or "\0" in part:
             raise CatalogError(
@@ -377,7 +377,7 @@ def check_parts(parts: Sequence[str]) -> None:
 
 
 def create_namespace(folder: str, namespace: Identifier) -> None:
-    """Make the folder of a namespace, and those around it. Raises CatalogError."""
+    """Create the folder of a namespace, and its parents. Raises CatalogError."""
     check_parts(namespace)
     try:
         os.makedirs(os.path.dirname(folder), exist_ok=True)
@@ -389,7 +389,7 @@ def create_namespace(folder: str, namespace: Identifier) -> None:
 
 
 def drop_namespace(folder: str, namespace: Identifier) -> None:
-    """Remove the folder of a namespace if nothing is in it. Raises CatalogError."""
+    """Remove the folder of a namespace if it is empty. Raises CatalogError."""
     try:
         os.rmdir(folder)
     except OSError as error:
@@ -399,7 +399,7 @@ def drop_namespace(folder: str, namespace: Identifier) -> None:
 
 
 def remove_table(folder: str) -> None:
-    """Delete the folder of a table: its metadata first, so that no half of it is a table."""
+    """Delete the folder of a table, metadata first: a partly deleted folder is no table."""
     try:
         gone = os.path.join(folder, f".{uuid.uuid4().hex}.gone")
         os.rename(os.path.join(folder, "metadata"), gone)

@@ -1,4 +1,4 @@
-"""Locations of new tables, where nothing of another table lies."""
+"""Chooses locations of new tables, without files of other tables."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from icesql.storage.open import Storage, is_local, local_spellings
 
 
 def requested_location(change: TableChange) -> str | None:
-    """The location that a change sets, None where it leaves that to the catalog."""
+    """The location that a change sets; None if the catalog is to choose it."""
     found = [each.location for each in change.updates if isinstance(each, SetLocation)]
     return found[-1].rstrip("/") or found[-1] if found else None
 
 
 def default_location(warehouse: str, identifier: Sequence[str]) -> str:
-    """``<warehouse>/<namespace…>/<table>``. Raises CatalogError for a name that leads elsewhere."""
+    """``<warehouse>/<namespace…>/<table>``. Raises CatalogError for parts such as "..", "a/b"."""
     for part in identifier:
         if part in ("", ".", "..") or "/" in part or "\0" in part:
             raise CatalogError(f'"{part}" cannot be part of a path; name a LOCATION for the table')
@@ -28,9 +28,9 @@ def default_location(warehouse: str, identifier: Sequence[str]) -> str:
 
 
 def free_location(change: TableChange, location: str, storage: Storage, name: str) -> str:
-    """The location, or one beside it where files lie that a dropped table has left.
+    """The location, or one with a suffix if files of a dropped table are left there.
 
-    Raises CatalogError where the change asks for this very one.
+    Raises CatalogError if there are files and the change sets this location explicitly.
     """
     if requested_location(change) is not None:
         check_empty(location, storage, name)
@@ -39,9 +39,9 @@ def free_location(change: TableChange, location: str, storage: Storage, name: st
 
 
 def check_empty(location: str, storage: Storage, name: str) -> None:
-    """Raise CatalogError where files lie at a location: two tables in one folder destroy another.
+    """Raise CatalogError if there are files at a location: two tables must not share a folder.
 
-    Removing the orphans of one would remove the files of the other.
+    Removing the orphan files of one would remove the files of the other.
     """
     if _is_taken(location, storage):
         raise CatalogError(
@@ -64,7 +64,7 @@ def _is_taken(location: str, storage: Storage) -> bool:
 
 
 def _has_files(folder: str) -> bool:
-    """Whether anything but folders is below one: DROP TABLE … PURGE leaves them behind."""
+    """True if a folder contains anything but folders, which DROP TABLE … PURGE leaves behind."""
 
     def unreadable(error: OSError) -> None:
         raise error

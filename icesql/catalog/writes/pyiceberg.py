@@ -1,4 +1,4 @@
-"""Commits to catalogs that PyIceberg talks to: databases by SQL, Glue by PyIceberg's own commit.
+"""Commits to catalogs opened by PyIceberg: databases by SQL, Glue by PyIceberg's own commit.
 
 Source: Iceberg Java ``JdbcTableOperations``; PyIceberg ``Catalog.commit_table``.
 """
@@ -24,9 +24,9 @@ from icesql.storage.open import is_local, local_spellings
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as ForeignCatalog
 
-# Of the others no step is known here that one of two writers cannot overtake.
+# For the other kinds icesql has no atomic commit.
 _WRITTEN: Final = ("sql", "glue")
-# PyIceberg imports the class and asks it where new metadata goes.
+# PyIceberg imports the class that this property names, which chooses metadata locations.
 _PROVIDER: Final = "write.py-location-provider.impl"
 
 
@@ -71,7 +71,7 @@ def register(foreign: ForeignCatalog, kind: str, identifier: Sequence[str], loca
 def _swap_row(
     foreign: Any, identifier: Sequence[str], base_location: str | None, change: TableChange
 ) -> Swap:
-    """One UPDATE that names the location that it replaces; any format version."""
+    """One UPDATE conditional on the old metadata location; any format version."""
     return swap_file(
         change,
         base_location,
@@ -82,7 +82,7 @@ def _swap_row(
 def _set_location(
     foreign: Any, identifier: Sequence[str], base_location: str | None, location: str
 ) -> Swap:
-    """Raises only where nothing was committed."""
+    """Set a table's metadata location. Raises only if the change was not committed."""
     from sqlalchemy import inspect
 
     columns = {each["name"] for each in inspect(foreign.engine).get_columns("iceberg_tables")}
@@ -98,7 +98,7 @@ def _set_location(
             _in_transaction(database, typed, values, base_location, found)
     except Exception:
         if not found:
-            raise  # else it was only the connection that did not end well, or the wait for it
+            raise  # otherwise only closing the connection failed, or was interrupted
     return found[-1]
 
 
@@ -130,7 +130,7 @@ def _in_transaction(
     found.append(Unknown("the database was left while it committed", values["new"]))
     try:
         transaction.commit()
-    except Exception as error:  # of SQLAlchemy, or of a driver
+    except Exception as error:  # SQLAlchemy's or the driver's
         if _is_refused(error):
             found.append(Conflict(f"the database did not commit: {error}"))
         else:
@@ -141,12 +141,12 @@ def _in_transaction(
 
 
 def _is_refused(error: Exception) -> bool:
-    """Whether a COMMIT was certainly not done: SQL's class 40, but for "completion unknown"."""
+    """True if a COMMIT was certainly rolled back: SQLSTATE class 40, except 40003 (unknown)."""
     below = getattr(error, "orig", None)
     state = getattr(below, "sqlstate", None) or getattr(below, "pgcode", None)
     if state in ("40000", "40001", "40002", "40P01"):
         return True
-    # One of SQLite that readers keep out.
+    # SQLite's COMMIT fails while readers hold the file.
     return type(below).__module__ == "sqlite3" and "database is locked" in str(below)
 
 
@@ -170,7 +170,7 @@ def _update(database: Any, typed: bool, values: dict[str, str], base_location: s
 
 
 def _is_same(written: str, base_location: str) -> bool:
-    """Whether a catalog's text is the metadata file that a table was read from."""
+    """True if a location in a catalog names the metadata file ``base_location``."""
     if written == base_location:
         return True
     return is_local(written) and base_location in local_spellings(written)
@@ -194,7 +194,7 @@ def _insert(database: Any, typed: bool, values: dict[str, str]) -> int:
 def _committed(
     foreign: Any, identifier: Sequence[str], base_location: str | None, change: TableChange
 ) -> Swap:
-    """PyIceberg applies the updates to what it loads, and swaps; format versions 1 and 2."""
+    """Load, update and swap the table by PyIceberg; format versions 1 and 2."""
     from pydantic import TypeAdapter
     from pyiceberg.table.update import TableRequirement, TableUpdate
 
@@ -220,10 +220,10 @@ def _committed(
         )
     except Exception as error:
         if is_missing(error, "CommitFailedException"):
-            # The client of Glue sends a request again by itself, which then meets the first one.
+            # Glue's client retries by itself, and the retry may conflict with the first request.
             return Conflict(str(error), may_be_ours=True)
-        # What does not fit was made from older metadata; the rest may have been sent, as it was
-        # where an answer cannot be decoded.
+        # ValueError: the change does not fit the metadata, unless a response could not be decoded
+        # after the request was sent; so the table is checked. Other errors may follow a request.
         if type(error) is ValueError and _is_still(foreign, identifier, base_location):
             raise
         return Unknown(f"{type(error).__name__}: {error}")
@@ -231,7 +231,7 @@ def _committed(
 
 
 def _check_provider(name: str, properties: Mapping[str, str], change: TableChange) -> None:
-    """Raise NotSupportedError where PyIceberg would import a class that the table names."""
+    """Raise NotSupportedError if PyIceberg would import a class that the table names."""
     after = dict(properties)
     for each in change.updates:
         if isinstance(each, SetProperties):
@@ -246,10 +246,10 @@ def _check_provider(name: str, properties: Mapping[str, str], change: TableChang
 
 
 def _is_still(foreign: Any, identifier: Sequence[str], base_location: str) -> bool:
-    """Whether a table is seen to be as it was."""
+    """True if the table certainly is still at ``base_location``."""
     try:
         return _is_same(foreign.load_table(tuple(identifier)).metadata_location, base_location)
-    except Exception:  # whatever the client raises: it is not seen
+    except Exception:  # any error of the client: the state is uncertain
         return False
 
 
@@ -259,7 +259,7 @@ def _is_still(foreign: Any, identifier: Sequence[str], base_location: str) -> bo
 def location_of_new(
     foreign: Any, kind: str, identifier: Sequence[str], requested: str | None
 ) -> str:
-    """Where a table goes. Raises CatalogError where it exists, or its namespace does not."""
+    """The location of a new table. Raises CatalogError if it exists or its namespace does not."""
     name = ".".join(identifier)
     refuse(kind, f"a new table {name}")
     if kind != "sql":

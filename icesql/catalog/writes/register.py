@@ -1,4 +1,4 @@
-"""Give a metadata file that is there already a name in a catalog."""
+"""Registers an existing metadata file as a table of a catalog."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ class Registering(Protocol):
     """A catalog whose tables may have metadata files anywhere."""
 
     def register(self, identifier: Sequence[str], location: str) -> Swap:
-        """A new table of a metadata file, which stays as it is; Conflict where it exists."""
+        """Add a table with an unchanged metadata file; Conflict if a table has that name."""
 
 
 def register(
     catalog: Catalog, identifier: Sequence[str], location: str, query: QueryContext
 ) -> Table:
-    """The new table. What cannot be loaded after that has no name left.
+    """Register a metadata file and load the table; if loading fails, unregister it.
 
-    Raises NotSupportedError for a catalog of folders, CatalogError where the namespace is missing
-    or the name is taken, and what loading the table does.
+    Raises NotSupportedError for a catalog of folders, CatalogError if the namespace is missing or
+    the name is taken, CommitStateUnknownError if the outcome is unknown, and the errors of loading
+    the table.
     """
     name = ".".join(identifier)
     if not isinstance(catalog, Registering):

@@ -1,4 +1,4 @@
-"""Commits to the JDBC catalog in a SQLite file: one UPDATE that names what it replaces.
+"""Commits to the JDBC catalog in a SQLite file: one UPDATE conditional on the old location.
 
 Source: Iceberg Java ``JdbcTableOperations`` and ``JdbcUtil``, schema versions V0 and V1.
 """
@@ -18,15 +18,15 @@ from icesql.catalog.table import Identifier
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown, swap_file
 from icesql.errors import CatalogError, TableNotFoundError
 
-# How long a writer waits for another one to be done, in seconds.
+# How long a writer waits for another one to finish.
 _BUSY_SECONDS: Final = 10.0
 _ONLY_TABLES: Final = "AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL)"
 
 
 class JdbcCatalog(Struct, frozen=True):
-    """A catalog of a SQLite file; ``typed`` is schema V1, which tells tables from views.
+    """A catalog of a SQLite file; ``typed`` is schema V1, which distinguishes tables from views.
 
-    ``find`` gives where the metadata file that a row names lies now.
+    ``find`` returns the present path of the metadata file that a row names.
     """
 
     file: str
@@ -36,7 +36,7 @@ class JdbcCatalog(Struct, frozen=True):
 
     @property
     def only_tables(self) -> str:
-        """The condition by which rows of views are left out."""
+        """The condition that excludes rows of views."""
         return _ONLY_TABLES if self.typed else ""
 
     # ------------------------------------------------------------------ tables
@@ -50,7 +50,7 @@ class JdbcCatalog(Struct, frozen=True):
         )
 
     def register(self, identifier: Sequence[str], location: str) -> Swap:
-        """A row for a metadata file that is there."""
+        """Insert a row for an existing metadata file."""
         return self._set_location(identifier, None, location)
 
     def _set_location(self, identifier: Sequence[str], base: str | None, new: str) -> Swap:
@@ -75,7 +75,7 @@ class JdbcCatalog(Struct, frozen=True):
         except sqlite3.Error as error:
             if not found:
                 raise CatalogError(f"SQLite catalog {self.file}: {error}") from error
-        except Exception:  # such as of a signal's handler
+        except Exception:  # such as one raised by a signal handler
             if not found:
                 raise
         return found[-1]
@@ -98,7 +98,7 @@ class JdbcCatalog(Struct, frozen=True):
     def _update(
         self, database: sqlite3.Connection, identifier: Sequence[str], base: str, new: str
     ) -> Conflict | None:
-        """Compare and set inside one transaction, in which no other writer is."""
+        """Compare and set, inside one transaction that excludes other writers."""
         name = ".".join(identifier)
         row = database.execute(
             "SELECT metadata_location FROM iceberg_tables WHERE catalog_name = ? AND "
@@ -108,7 +108,7 @@ class JdbcCatalog(Struct, frozen=True):
         if row is None:
             return Conflict(f"the table {name} is gone")
         written = str(row[0])
-        # The base is where the file was found, which may be another spelling of the row's text.
+        # The base is the path at which the file was found, which may differ from the row's text.
         if base != written and self.find(written) != base:
             return Conflict(f"the table {name} is no longer at {base}")
         changed = database.execute(
@@ -151,7 +151,7 @@ class JdbcCatalog(Struct, frozen=True):
     # ------------------------------------------------------------------ namespaces
 
     def create_namespace(self, namespace: Identifier) -> None:
-        """Add the row by which a namespace without tables exists. Raises CatalogError."""
+        """Add the row that represents a namespace without tables. Raises CatalogError."""
         text = ".".join(namespace)
         with self._changing() as database:
             _make_namespaces(database)
@@ -163,7 +163,7 @@ class JdbcCatalog(Struct, frozen=True):
             )
 
     def drop_namespace(self, namespace: Identifier) -> None:
-        """Remove the rows of a namespace in which nothing is. Raises CatalogError."""
+        """Remove the rows of an empty namespace. Raises CatalogError."""
         text = ".".join(namespace)
         with self._changing() as database:
             if not self._holds(database, text):
@@ -186,7 +186,7 @@ class JdbcCatalog(Struct, frozen=True):
             )
 
     def namespace_property(self, namespace: Identifier, key: str) -> str | None:
-        """A property of a namespace, None where it is not set."""
+        """A property of a namespace; None if it is not set."""
         with _reading(self.file) as database:
             row = database.execute(
                 "SELECT property_value FROM iceberg_namespace_properties WHERE catalog_name = ? "
@@ -215,7 +215,7 @@ class JdbcCatalog(Struct, frozen=True):
 
 
 def make_catalog(file: str) -> None:
-    """Make the tables of a catalog (schema V1), and the file, where there are none.
+    """Create the tables of a catalog (schema V1), and the file, if they do not exist.
 
     Raises CatalogError.
     """
@@ -243,7 +243,7 @@ def _make_namespaces(database: sqlite3.Connection) -> None:
 
 
 def _committed(database: sqlite3.Connection, new: str) -> Swap:
-    """The end of the transaction of a swap."""
+    """Commit the transaction of a swap, and return its outcome."""
     try:
         database.execute("COMMIT")
     except sqlite3.Error as error:
@@ -251,16 +251,16 @@ def _committed(database: sqlite3.Connection, new: str) -> Swap:
         with suppress(sqlite3.Error):
             database.execute("ROLLBACK")
         if "locked" in text or "busy" in text:
-            # A COMMIT that readers kept out was not applied.
+            # A COMMIT that failed because readers hold the file was not applied.
             return Conflict(f"the catalog is locked: {text}")
-        # The disk failed in the middle of it.
+        # For example, the disk failed during the COMMIT.
         return Unknown(text, new)
     return Done(new)
 
 
 @contextmanager
 def writing(file: str) -> Iterator[sqlite3.Connection]:
-    """A transaction that is the only writer's from its first statement on."""
+    """A transaction that excludes other writers from its start."""
     uri = f"file:{quote(file)}?mode=rw"
     with closing(connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
         database.execute("BEGIN IMMEDIATE")

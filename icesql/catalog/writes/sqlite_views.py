@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def create_view(catalog: SqliteCatalog, identifier: Identifier, new: NewView) -> None:
-    """Make a view. Raises CatalogError where there is a table or view of its name."""
+    """Create a view. Raises CatalogError if a table or view of its name exists."""
     from icesql.catalog.sqlite import place_of
 
     place = place_of(catalog, identifier, TableChange((), (), Storage(), 0))
@@ -32,9 +32,9 @@ def create_view(catalog: SqliteCatalog, identifier: Identifier, new: NewView) ->
 
 
 def replace_view(catalog: SqliteCatalog, identifier: Identifier, new: NewView) -> None:
-    """Give a view another version.
+    """Add a version to a view.
 
-    Raises CommitConflictError where another writer did so meanwhile.
+    Raises CommitConflictError if another writer changed the view meanwhile.
     """
     catalog.check_own(identifier)
     old, base, storage = _current(catalog, identifier)
@@ -54,9 +54,9 @@ def change_properties(
 
 
 def rename_view(catalog: SqliteCatalog, identifier: Identifier, new: Identifier) -> None:
-    """Give a view another name.
+    """Rename a view.
 
-    Raises CatalogError where that is taken or its namespace missing.
+    Raises CatalogError if the new name is taken or its namespace is missing.
     """
     catalog.check_own(identifier)
     jdbc = catalog._jdbc()
@@ -82,7 +82,7 @@ def rename_view(catalog: SqliteCatalog, identifier: Identifier, new: Identifier)
 
 
 def _current(catalog: SqliteCatalog, identifier: Identifier) -> tuple[str, dict[str, Any], Storage]:
-    """Where the metadata of a view is now, its JSON, and what reads and writes such files."""
+    """The metadata location of a view, its JSON, and the storage for its files."""
     from icesql.catalog.sqlite import _opened
 
     with _opened(catalog.file) as database:
@@ -118,7 +118,7 @@ def _write(
     storage: Storage,
     old: str | None,
 ) -> None:
-    """Let a document be the metadata of a view, in the place of that at ``old``."""
+    """Write a document as the new metadata file of a view, replacing the file ``old``."""
     name = next_metadata_name(old, str(uuid.uuid4()), gzipped=False)
     path = f"{location.rstrip('/')}/metadata/{name}"
     with NewFile(storage, path) as file:
@@ -126,7 +126,7 @@ def _write(
     try:
         _set(catalog._jdbc(), identifier, old, path)
     except CommitStateUnknownError:
-        raise  # the view may be of that file
+        raise  # the view may use that file
     except Error:
         remove_file(storage, path)
         raise
@@ -172,7 +172,7 @@ def _set(jdbc: JdbcCatalog, identifier: Identifier, old: str | None, new: str) -
 
 
 def drop_view(catalog: SqliteCatalog, identifier: Identifier) -> bool:
-    """Take a view out of the catalog, its files stay; whether there was one."""
+    """Remove a view from the catalog, its files stay; False if there was none."""
     catalog.check_own(identifier)
     jdbc = catalog._jdbc()
     try:

@@ -1,4 +1,4 @@
-"""Views that are made, changed and dropped, in the catalogs that have views and take changes."""
+"""Creates, changes and drops views, in the kinds of catalogs that support that."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def put_view(
     catalog: Catalog, identifier: Sequence[str], new: NewView, old: StoredView | None
 ) -> None:
-    """Make a view, or give ``old`` another version.
+    """Create a view, or add a version to ``old``.
 
-    Raises CatalogError where there is a table or view of its name, NotSupportedError for a catalog
-    of another kind, CommitConflictError.
+    Raises CatalogError if a table or view of its name exists, NotSupportedError for kinds of
+    catalogs without changes of views, CommitConflictError.
     """
     from icesql.catalog.sqlite import SqliteCatalog
 
@@ -44,7 +44,7 @@ def put_view(
 
 
 def drop_view(catalog: Catalog, identifier: Sequence[str]) -> bool:
-    """Take a view out of its catalog; whether there was one. Raises as ``put_view``."""
+    """Remove a view from its catalog; False if there was none. Raises as ``put_view``."""
     from icesql.catalog.sqlite import SqliteCatalog
 
     if isinstance(catalog, SqliteCatalog):
@@ -78,7 +78,7 @@ def change_view_properties(
 
 
 def rename_view(catalog: Catalog, identifier: Identifier, new: Identifier) -> None:
-    """Give a view another name. Raises as ``put_view``."""
+    """Rename a view. Raises as ``put_view``."""
     from icesql.catalog.sqlite import SqliteCatalog
 
     if isinstance(catalog, SqliteCatalog):
