@@ -33,13 +33,13 @@ def commit_append(
 ) -> CommitResult:
     """Add data files as one snapshot of a branch; without files nothing is committed.
 
-    A branch that does not exist is made. The files belong to the commit: they are deleted when it
-    fails. Appends never conflict with other commits: they are tried again from what those left.
-    ``summary`` are further keys of the snapshot's summary, ``rows`` is how many the files hold, if
-    that was counted. ``schema`` are columns that come with them, also where there are no files.
+    A branch that does not exist is created. The commit owns the files: they are deleted if it
+    fails. Appends never conflict with other commits: they are retried on the new state of the
+    table. ``summary`` are additional keys of the snapshot's summary; ``rows`` is the number of rows
+    in the files, if known. ``schema`` adds columns in the same commit, even without files.
 
-    Raises CommitConflictError when all attempts lost, CommitStateUnknownError when nobody can
-    know whether it was applied (the files stay then).
+    Raises CommitConflictError if all attempts lost, CommitStateUnknownError if it cannot be
+    determined whether the commit was applied (the files stay then).
     """
     properties = dict(summary)
     changes = FileChanges(
@@ -56,9 +56,9 @@ def commit_files(
     *,
     validate: Validate | None = None,
 ) -> CommitResult:
-    """Commit changes of files that conflict with nothing but the removal of the same files.
+    """Commit changes of files that conflict only with the removal of the same files.
 
-    ``validate`` may know of more, at each attempt.
+    ``validate`` can check for more conflicts, at each attempt.
     """
     if changes.is_empty:
         return CommitResult(table)

@@ -1,4 +1,4 @@
-"""Try a change of a table until it is applied, is known not to be, or nobody can know.
+"""Tries a change of a table until it is applied, certainly not applied, or of unknown outcome.
 
 Source: Java ``SnapshotProducer.commit``.
 """
@@ -34,34 +34,34 @@ _DELETES_METADATA: Final = "write.metadata.delete-after-commit.enabled"
 _STATUS_CHECKS: Final = 3
 _STATUS_WAIT_SECONDS: Final = 1.0
 _STEP_SECONDS: Final = 0.05
-# From when on a person reads for whom a commit waits.
+# After this time the progress text shows which writer a commit waits for.
 _PATIENCE_SECONDS: Final = 3.0
 
 
 class Operation(Protocol):
-    """A change that can be made from any base; its files survive the attempts."""
+    """A change that can be made from any base; its files are reused by later attempts."""
 
     @property
     def snapshot_id(self) -> int | None:
-        """The snapshot that it makes, the same in every attempt; None if it makes none."""
+        """The id of the snapshot that it adds, the same in every attempt; None if it adds none."""
 
     @property
     def files(self) -> Sequence[str]:
-        """The paths that were written for it, which stay while nobody knows how it ended."""
+        """The paths of files written for it, which are kept while its outcome is unknown."""
 
     def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
-        """The updates that make the change of ``base``; none where there is nothing to do.
+        """The updates that apply the change to ``base``; none if there is nothing to do.
 
-        Called for each attempt, from 1, with the table as it is then: never merely as the
-        statement read it. Raises CommitConflictError where the change may not be made any more
-        of what others did.
+        Called for each attempt, numbered from 1, with the table's state at that time, which may
+        differ from the state that the statement read. Raises CommitConflictError if commits of
+        other writers no longer allow the change.
         """
 
     def succeeded(self, table: Table) -> None:
-        """The change is applied; ``table`` is what there is after it."""
+        """The change was applied; ``table`` is the table after it."""
 
     def failed(self) -> None:
-        """The change is certainly not applied and will not be tried again."""
+        """The change was certainly not applied and will not be retried."""
 
 
 def now_ms() -> int:
@@ -70,10 +70,10 @@ def now_ms() -> int:
 
 
 def commit(catalog: Catalog, table: Table, operation: Operation, query: QueryContext) -> Table:
-    """Apply ``operation`` to a table, again from what others left if they were first.
+    """Apply ``operation`` to a table, again on the new state if another writer was first.
 
-    Gives the table after it. Raises CommitConflictError when it was not applied, its files being
-    deleted; CommitStateUnknownError when nobody can know, none of them being.
+    Returns the table after it. Raises CommitConflictError if it was not applied, after deleting its
+    files; CommitStateUnknownError if the outcome cannot be determined, which keeps its files.
     """
     check_writable(table.storage)
     defer = getattr(catalog, "defer", None)
@@ -85,7 +85,7 @@ def commit(catalog: Catalog, table: Table, operation: Operation, query: QueryCon
     except CommitStateUnknownError:
         raise
     except BaseException as error:
-        # A bug or Ctrl-C, too: whatever happens once a swap is sent is a CommitStateUnknownError.
+        # Also for a bug or Ctrl-C: after a swap was sent, every error is a CommitStateUnknownError.
         operation.failed()
         query.report(Progress(NOT_COMMITTED, 0))
         if isinstance(error, QueryCancelledError):
@@ -103,9 +103,9 @@ def _tried(catalog: Catalog, table: Table, operation: Operation, query: QueryCon
     except BaseException as error:
         if not sent:
             if isinstance(error, CommitConflictError) and sent.was_unknown:
-                error._rows_changed = False  # nobody evaluates the statement again
+                error._rows_changed = False  # the statement must not be evaluated again
             raise
-        # Whatever it is that ended the attempts: a request may be applied, or be so later.
+        # For any error: an open request may have been applied, or may be applied later.
         raise _unknown(table, operation, sent) from error
 
 
@@ -121,7 +121,7 @@ def _until_known(
     others = _Others(table)
     busy = 0
     turn.take()
-    # The table may be of long ago: what its statement read, and wrote files for, since then.
+    # ``table`` may be old: its statement read it, and has written files since.
     base, attempt = _same_table(table, load_to_change(catalog, table.identifier)), 0
     while True:
         attempt += 1
@@ -133,13 +133,14 @@ def _until_known(
         except StorageError as error:
             if is_same(refreshed(catalog, table), base):
                 raise
-            # Others committed, and removed what nobody needs any more, its metadata file first.
+            # Other writers committed, and deleted files that are no longer needed, such as the
+            # base's metadata file.
             outcome = Conflict(str(error))
         if outcome is None:
             if sent and operation.snapshot_id is not None:
                 raise _unknown(table, operation, sent)
             if attempt > 1:
-                operation.failed()  # what the attempts before wrote is of no use
+                operation.failed()  # the files of earlier attempts are not needed
             return base
         turn.leave()
         if isinstance(outcome, Done):
@@ -163,7 +164,7 @@ def _until_known(
         turn.take()
         base = others.seen(refreshed(catalog, table))
         if sent.are_applied(base) or _has_snapshot(base, operation):
-            return _finished(catalog, base, operation)  # an attempt that was thought lost
+            return _finished(catalog, base, operation)  # an attempt that seemed to have failed
         if is_last:
             raise CommitConflictError(
                 f"cannot commit to {table.name} after {attempt} attempt{'s' * (attempt > 1)}: "
@@ -172,13 +173,13 @@ def _until_known(
 
 
 class _Others:
-    """The writers of a table whose commits came before one that is tried again and again."""
+    """Records commits of other writers while a commit is retried, for the progress text."""
 
     def __init__(self, table: Table) -> None:
         self._start, self._base, self._last = time.monotonic(), table, ""
 
     def seen(self, table: Table) -> Table:
-        """Note who has committed by now; gives the table."""
+        """Record the latest commit of another writer; return the table."""
         known = self._base.metadata.snapshots
         new = [each for key, each in table.metadata.snapshots.items() if key not in known]
         if new:
@@ -192,7 +193,7 @@ class _Others:
 
     @property
     def waited_for(self) -> str:
-        """The text for the person who waits; "" at first, and if no other writer was seen."""
+        """The progress text; "" at first, and if no other writer has committed."""
         seconds = time.monotonic() - self._start
         if seconds < _PATIENCE_SECONDS or not self._last:
             return ""
@@ -202,7 +203,7 @@ class _Others:
 def _made(
     base: Table, operation: Operation, attempt: int, query: QueryContext
 ) -> TableChange | None:
-    """The change to send for ``base``; None if there is nothing to do."""
+    """The change to send, made from ``base``; None if there is nothing to do."""
     moment = max(now_ms(), base.metadata.last_updated_ms)
     updates = tuple(operation.updates(base, attempt, moment))
     if not updates:
@@ -210,7 +211,8 @@ def _made(
     schemas = [each.schema for each in updates if isinstance(each, AddSchema)]
     specs = [each.spec for each in updates if isinstance(each, AddPartitionSpec)]
     if schemas or specs:
-        # A catalog that makes the metadata itself need not refuse what Java could not load.
+        # Checked here, since a server that writes the metadata may accept names that Java cannot
+        # load.
         old, before = base.metadata.schemas.values(), base.metadata.specs.values()
         known = shared_names(old, before)
         check_partition_names((*old, *schemas), (*before, *specs), known)
@@ -222,9 +224,9 @@ def _made(
 def swapped(
     catalog: Catalog, table: Table, base: Table | None, change: TableChange, sent: OpenRequests
 ) -> Swap:
-    """Send one request made of ``base``; a request without a certain outcome joins ``sent``.
+    """Send one request made from ``base``; an interrupted request is added to ``sent``.
 
-    Raises what refuses the change for good, unless an earlier request may be why.
+    Raises errors that refuse the change finally, unless an earlier request may be their cause.
     """
     location = None if base is None else base.metadata_location
     try:
@@ -236,13 +238,13 @@ def swapped(
             raise
         return Unknown(str(error))
     except BaseException as error:
-        # A bug, or Ctrl-C: it may have been sent.
+        # A bug, or Ctrl-C: the request may have been sent.
         sent.add(Sent(base, change), f"it was interrupted ({type(error).__name__})")
         raise
 
 
 def looks(query: QueryContext) -> Iterator[int]:
-    """The numbers of tries to find out what became of a commit, with a wait between them."""
+    """Numbers of the checks for the outcome of a commit, with a wait between them."""
     for number in range(_STATUS_CHECKS):
         if number:
             wait(_STATUS_WAIT_SECONDS, query)
@@ -252,9 +254,9 @@ def looks(query: QueryContext) -> Iterator[int]:
 def _looked_up(
     catalog: Catalog, base: Table, sent: OpenRequests, query: QueryContext, *, repeats: bool
 ) -> bool | None:
-    """Whether the table has the change; None where all looks leave that open.
+    """True if the table has the change, False if it certainly has not; None if that stays open.
 
-    With ``repeats`` a table that stands as it stood is an answer, too: the change is sent again.
+    With ``repeats``, False is also returned for a table without the change: it will be sent again.
     """
     for _ in looks(query):
         try:
@@ -297,14 +299,14 @@ def _finished(catalog: Catalog, base: Table, operation: Operation) -> Table:
 
 
 def _delete_old_metadata(catalog: Catalog, base: Table, table: Table) -> None:
-    """Delete metadata files that dropped out of the metadata log, if the table asks for it."""
+    """Delete metadata files that dropped out of the metadata log, if a table property says so."""
     wanted = table.metadata.properties.get(_DELETES_METADATA, "false").lower() == "true"
-    if not wanted or catalog.kind == "rest":  # whose server writes, and deletes, such files
+    if not wanted or catalog.kind == "rest":  # a REST server writes and deletes these files
         return
     kept = {each.metadata_file for each in table.metadata.metadata_log}
     kept |= {base.metadata_location, table.metadata_location}
-    # Beside the file that the catalog names. A log that names another file of the table, or of
-    # anybody, is no reason to delete it.
+    # Only in the folder of the current metadata file: the log is not trusted, it could name any
+    # other file.
     own = Roots.of([table.metadata_location.rpartition("/")[0]])
     for each in base.metadata.metadata_log:
         path = each.metadata_file
@@ -314,7 +316,7 @@ def _delete_old_metadata(catalog: Catalog, base: Table, table: Table) -> None:
 
 
 def is_same(one: Table, other: Table) -> bool:
-    """Whether nobody committed between two looks at a table."""
+    """True if there was no commit between two loads of a table."""
     return (one.metadata_location, one.metadata.last_updated_ms) == (
         other.metadata_location,
         other.metadata.last_updated_ms,
@@ -322,7 +324,7 @@ def is_same(one: Table, other: Table) -> bool:
 
 
 def refreshed(catalog: Catalog, table: Table) -> Table:
-    """The table as it is now. Raises CommitConflictError where another one has its name."""
+    """Load the table's current state. Raises CommitConflictError if another table has its name."""
     return _same_table(table, catalog.load(table.identifier))
 
 
@@ -340,7 +342,7 @@ def _has_snapshot(table: Table, operation: Operation) -> bool:
 
 
 def wait(seconds: float, query: QueryContext) -> None:
-    """Sleep, as long as the statement is not cancelled."""
+    """Sleep, unless the statement is cancelled. Raises as ``query.check``."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         query.check()

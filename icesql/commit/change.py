@@ -1,4 +1,4 @@
-"""Changes of a table that touch no rows: schema, partitioning, properties, branches and tags."""
+"""Changes of table metadata only: schema, partitioning, properties, branches and tags."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 class CommitResult(Struct, frozen=True):
     """The table after a commit.
 
-    ``snapshot_id`` and ``summary`` (with its "operation") are those of the snapshot that was
-    made; None and empty where none was needed, or nothing was to be done.
+    ``snapshot_id`` and ``summary`` (with its "operation") are those of the new snapshot; None and
+    empty if the commit added none, or there was nothing to commit.
     """
 
     table: Table
@@ -29,7 +29,7 @@ class CommitResult(Struct, frozen=True):
 
     @property
     def metadata_location(self) -> str:
-        """The metadata file that the table was read from after the commit."""
+        """The metadata file of the table after the commit."""
         return self.table.metadata_location
 
 
@@ -44,12 +44,12 @@ def change_table(
     files: Sequence[str] = (),
     query: QueryContext | None = None,
 ) -> CommitResult:
-    """Apply what ``make_updates`` makes of the table's metadata, in one commit.
+    """Apply the updates that ``make_updates`` returns for the table's metadata, in one commit.
 
-    It is called again with what other writers left, whenever they were first, so it looks at
-    nothing but the metadata that it is given; it may raise to refuse the change. Without updates
-    nothing is committed. ``files`` are those that the updates name, which the caller wrote and
-    removes. Raises as ``commit_append`` does.
+    It is called again with the new metadata whenever another writer was first, so it must depend
+    only on its argument; it may raise to refuse the change. Without updates nothing is committed.
+    ``files`` are files that the updates name; the caller writes them, and removes them on failure.
+    Raises as ``commit_append`` does.
     """
     after = commit(catalog, table, _MetadataChange(make_updates, files), query or QueryContext())
     return CommitResult(after)
@@ -59,7 +59,7 @@ class _MetadataChange:
     """An operation without files."""
 
     snapshot_id = None
-    # Another attempt makes it of whatever there is.
+    # The change can be made again from any later state of the table.
     reapplies = True
 
     def __init__(self, make_updates: MakeUpdates, files: Sequence[str]) -> None:
@@ -70,7 +70,7 @@ class _MetadataChange:
         return updates if updates and not changes_nothing(base, updates, now_ms) else ()
 
     def succeeded(self, table: Table) -> None:
-        """Nothing was written beside the metadata."""
+        """Does nothing: there are no files besides the metadata."""
 
     def failed(self) -> None:
-        """Nothing was written beside the metadata."""
+        """Does nothing: there are no files besides the metadata."""

@@ -1,4 +1,4 @@
-"""Create a table: staged, so that its data can be written before anybody sees it."""
+"""Creates a table, staged first so that its data can be written before it becomes visible."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CODEC: Final = "write.parquet.compression-codec"
 
 
 class StagedTable(Struct, frozen=True):
-    """A table that is not there yet; ``table`` is what it will be, to write files for."""
+    """A table that does not exist yet; ``table`` is its future state, for writing its files."""
 
     table: Table
     updates: tuple[u.Update, ...]
@@ -55,10 +55,10 @@ def stage_table(
 ) -> StagedTable:
     """Prepare ``create_table``; nothing is written or visible to others before that.
 
-    The ids of ``schema`` only tell its fields apart (and name identifier fields): the table gets
-    fresh ones. The property ``format-version``, 1 to 3, is 2 by default. Raises CatalogError where
-    the namespace is missing or the table exists, ProgrammingError, TypeMismatchError and
-    ColumnNotFoundError for what no table can have.
+    The ids of ``schema`` only distinguish its fields (and name identifier fields): the table gets
+    fresh ones. The property ``format-version``, 1 to 3, is 2 by default. Raises CatalogError if the
+    namespace is missing or the table exists; ProgrammingError, TypeMismatchError and
+    ColumnNotFoundError for an invalid table definition.
     """
     version = _version(properties)
     own = {key: text for key, text in properties.items() if key != _FORMAT}
@@ -79,7 +79,7 @@ def stage_table(
         u.SetProperties({_CODEC: "zstd", **own}),
     )
     updates_sent = made if location is None else (*made, u.SetLocation(location))
-    # A table that cannot be is told before anybody is asked.
+    # Report an invalid definition before the catalog is called.
     apply_updates(None, (*made, u.SetLocation(location or "x")), now_ms=0)
     place = catalog.place_new(identifier, _change(updates_sent, Storage()))
     updates = (*made, u.SetLocation(place.location))
@@ -97,9 +97,9 @@ def create_table(
 ) -> CommitResult:
     """Create a staged table, with its first snapshot if there are ``files``, in one step.
 
-    ``rows`` is how many the files hold, if that was counted. Raises CommitConflictError where a
-    table of its name was created meanwhile; ``files`` are deleted then, as for any failure whose
-    outcome is known.
+    ``rows`` is the number of rows in the files, if known. Raises CommitConflictError if a table of
+    its name was created meanwhile; ``files`` are deleted then, as for any certain failure, and kept
+    for CommitStateUnknownError.
     """
     table, context = staged.table, query or QueryContext()
     operation = None
@@ -133,10 +133,10 @@ def _created(
     query: QueryContext,
     sent: OpenRequests,
 ) -> Table:
-    """The table once it is there.
+    """Send the creation, and return the table once it exists.
 
-    Raises CommitConflictError where another one of its name is, or where the requests that are
-    in ``sent`` after it leave open what there is.
+    Raises CommitConflictError if another table has its name; and if the outcome of requests is
+    still open, which are in ``sent`` then.
     """
     policy = RetryPolicy.of(table.metadata.properties)
     for attempt in count(1):
@@ -164,12 +164,12 @@ def _created(
 
 
 def _found(catalog: Catalog, table: Table) -> Table | None:
-    """The table of the name, None where none can be seen."""
+    """The table of this name; None if it cannot be loaded."""
     try:
         found = catalog.load(table.identifier)
     except Error:
         return None
-    # Names are found in another case, too, which another table may have.
+    # Catalogs match names case-insensitively, so this may be another table.
     return found if found.identifier == table.identifier else None
 
 

@@ -1,6 +1,6 @@
-"""Delete whole files by a predicate, without reading one: their metadata says that all rows match.
+"""Deletes whole files by a predicate, without reading them: by metadata all their rows match.
 
-Source: Java ``StreamingDelete`` and ``ManifestFilterManager``; icesql also looks for new rows.
+Source: Java ``StreamingDelete`` and ``ManifestFilterManager``; icesql also checks for new rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from icesql.scan.spec_scan import SpecScan
 
 
 class MatchedFiles(Struct, frozen=True):
-    """Live data files of which every row satisfies a predicate, and those of which some may."""
+    """Live data files of which all rows match a predicate, and paths of those that may match."""
 
     whole: tuple[DataFile, ...] = ()
     partly: tuple[str, ...] = ()
@@ -49,10 +49,10 @@ class MatchedFiles(Struct, frozen=True):
 def matched_files(
     table: Table, snapshot: Snapshot | None, predicate: Predicate, query: QueryContext
 ) -> MatchedFiles:
-    """The data files of a snapshot that a predicate concerns, by partition and metrics alone.
+    """The data files of a snapshot that may match a predicate, by partition and metrics alone.
 
-    Rows that are deleted already count as rows. ``predicate`` is exactly what rows have to
-    satisfy, by SQL's rules for NULL; it names fields of the current schema.
+    Deleted rows count as rows. ``predicate`` is the exact condition on rows, with SQL's rules for
+    NULL; it refers to fields of the current schema.
     """
     if snapshot is None:
         return MatchedFiles()
@@ -140,12 +140,12 @@ def commit_delete_where(
 ) -> CommitResult:
     """Remove all files of which every row satisfies ``predicate``, and add others.
 
-    A DELETE by metadata; with ``added``, INSERT OVERWRITE by a filter. The files are found again
-    at each attempt, so those that a compaction wrote meanwhile go, too. Conflicts: a file of which
-    only some rows may match (to be rewritten row by row), and, serializable, rows that came since
-    snapshot ``start_id``; ``read`` as in ``commit_replace_partitions``. Where nothing is removed or
-    added nothing is committed. ``rows`` is by how many the live rows of that snapshot change, if
-    that was counted. ``schema`` is as for ``commit_append``.
+    A DELETE by metadata; with ``added``, INSERT OVERWRITE by a filter. The files are looked up
+    again at each attempt, so files that a compaction wrote meanwhile are removed, too. Conflicts: a
+    file of which only some rows may match (it would need a rewrite); with serializable isolation,
+    also rows added since snapshot ``start_id``; ``read`` as in ``commit_replace_partitions``. If
+    nothing is removed or added, nothing is committed. ``rows`` is the change in the number of live
+    rows of that snapshot, if known. ``schema`` is as for ``commit_append``.
     """
     context = query or QueryContext()
     wanted = Validation(start_id, predicate, no_added_data=isolation == "serializable")

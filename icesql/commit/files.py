@@ -14,17 +14,18 @@ from icesql.iceberg.metadata.table_metadata import MAIN
 
 
 class FileChanges(Struct, frozen=True, dict=True):
-    """Files to add to a branch and to remove from it, data and deletes alike.
+    """Data files and delete files to add to a branch and to remove from it.
 
-    ``operation`` is the name that consumers act on: append, overwrite, delete or replace.
-    ``sequence_number`` is the data sequence number that rewritten data keeps, None for new rows.
-    ``delete_ages`` are those of new delete files by their paths, where they are not new deletes.
-    Files to add that are ``borrowed`` are part of the table already: a failed commit leaves them.
-    ``rows`` is by how many the live rows change, as the statement counted them; None where it did
-    not. ``deletes_read``: removed position delete files were read, and those to add have what they
-    told of live data files. ``converted`` are the paths of removed equality deletes of which the
-    same is true, by position, and of position delete files that name no row of one. ``schema`` are
-    columns that come in the same commit, also where no file does.
+    ``operation`` is the snapshot's operation: append, overwrite, delete or replace.
+    ``sequence_number`` is the data sequence number that rewritten data keeps; None for new rows.
+    ``delete_ages`` are the sequence numbers, by path, of added delete files that rewrite old
+    deletes. ``borrowed``: the files to add are part of the table already, so a failed commit keeps
+    them. ``rows`` is the change in the number of live rows as the statement counted it; None if it
+    did not count. ``deletes_read``: removed position delete files were read, and the added delete
+    files contain their positions in live data files. ``converted`` are the paths of removed
+    equality delete files whose deletes the added files contain as positions, and of position delete
+    files without a position in a live data file. ``schema`` adds columns in the same commit, even
+    without files.
     """
 
     operation: str
@@ -57,16 +58,16 @@ class FileChanges(Struct, frozen=True, dict=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is added, removed or changed."""
+        """True if no file is added or removed and the schema does not change."""
         return self.has_no_files and self.schema is None
 
     @property
     def has_no_files(self) -> bool:
-        """Whether no file is added or removed."""
+        """True if no file is added or removed."""
         return not self.added and not self.removed
 
 
-# The path; of a deletion vector also its place in the Puffin.
+# The path; for a deletion vector also its offset and size in the Puffin file.
 FileKey = tuple[str, int | None, int | None]
 
 

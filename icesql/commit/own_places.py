@@ -1,4 +1,4 @@
-"""Where maintenance may delete files of a table: paths in its metadata are not trusted."""
+"""Decides where maintenance may delete files of a table: paths in its metadata are not trusted."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ from icesql.storage.roots import Roots
 Class = Literal["own", "named", "elsewhere"]
 
 _MOST_LISTED: Final = 100
-# For how long is known what loading the tables of a catalog has shown, or a multiple of its time.
+# How long the uuids and locations of a catalog's tables are cached: the longer of this time and
+# a multiple of the time that loading them took.
 _SECONDS_KNOWN: Final = 60
 _TIMES_KNOWN: Final = 20
 _PASSED_OVER: Final = (
     CatalogError, StorageError, DataError, TableNotFoundError, UnsupportedTableError,
 )  # fmt: skip
-# Until when is known what tells each of the tables of a catalog.
+# By catalog: when the cached marks (uuid and location) of its tables expire, and the marks.
 _seen: WeakKeyDictionary[Catalog, tuple[float, dict[Identifier, frozenset[str]]]] = (
     WeakKeyDictionary()
 )
 
 
 class OwnPlaces(Struct, frozen=True):
-    """The table's location as its catalog gives it, and the folders that the caller names.
+    """The table's location according to its catalog, and the folders that the caller names.
 
-    ``everything``: the caller takes whatever the metadata names. A folder that only the metadata
-    names, such as ``write.data.path``, is no place of the table: whoever wrote the table may have
-    named anybody's.
+    ``everything``: the caller accepts all paths in the metadata. A folder that only the metadata
+    names, such as ``write.data.path``, does not count as the table's: a writer of the table could
+    have set it to somebody else's folder.
     """
 
     own: Roots
@@ -56,17 +57,17 @@ class OwnPlaces(Struct, frozen=True):
     def of(
         cls, catalog: Catalog, table: Table, named: Iterable[str] = (), *, everything: bool = False
     ) -> OwnPlaces:
-        """The places of a table. Raises ProgrammingError for a name that is no folder or prefix."""
+        """The places of a table. Raises ProgrammingError if a name is no folder or prefix."""
         return cls(own_root(catalog, table), named_roots(named), everything)
 
     def class_of(self, path: str) -> Class:
-        """Below the table's location, below what the caller named, or elsewhere."""
+        """Whether a path is below the table's location, a folder of the caller's, or neither."""
         if self.own.hold_for_removal(path):
             return "own"
         return "named" if self.named.hold_for_removal(path) else "elsewhere"
 
     def hold(self, path: str) -> bool:
-        """Whether a file may be deleted; links are followed at this moment."""
+        """True if a file may be deleted; symbolic links are resolved now."""
         return self.everything or self.class_of(path) != "elsewhere"
 
     def lack(self, path: str) -> bool:
@@ -80,11 +81,11 @@ class OwnPlaces(Struct, frozen=True):
 
 
 def refuse_twins(catalog: Catalog, table: Table, query: QueryContext) -> None:
-    """Raise NotSupportedError where another name of the catalog has the table's uuid or location.
+    """Raise NotSupportedError if another name of the catalog has the table's uuid or location.
 
-    What deletes files of the one deletes those of the other. A table that cannot be loaded is
-    passed over. What was found of other names counts for a minute, or 20 times as long as finding
-    it took: a run over all tables spends a twentieth of its time on it.
+    Deleting files of one would delete files of the other. Tables that cannot be loaded are skipped.
+    The marks of the other tables are cached for a minute, or for 20 times as long as loading them
+    took: a run over all tables then spends a twentieth of its time on this check.
     """
     began = time.monotonic()
     until, known = _seen.get(catalog, (0.0, {}))
@@ -122,16 +123,16 @@ def _marks(table: Table) -> frozenset[str]:
 
 
 def own_root(catalog: Catalog, table: Table) -> Roots:
-    """The folder that a catalog gives a table.
+    """A table's folder according to its catalog.
 
-    A REST catalog sends the location; the others name the metadata file, and the location in it is
-    its writer's word.
+    A REST catalog sends the location. Other catalogs name only the metadata file, and its writer
+    chose the location in it, so the folder of the file is used.
     """
     rest = catalog.kind == "rest"
     folder = table.metadata.location if rest else table_folder(table.metadata_location)
     try:
         return Roots.of([] if folder == "/" else [folder])
-    except ValueError:  # a scheme alone
+    except ValueError:  # only a scheme
         return Roots.of([])
 
 
@@ -147,14 +148,14 @@ def named_roots(folders: Iterable[str]) -> Roots:
 
 
 def folders_of(setting: str | None) -> list[str]:
-    """The folders of the setting ``delete_below``, which has commas between them."""
+    """The folders of the setting ``delete_below``, separated by commas."""
     return [each.strip() for each in (setting or "").split(",") if each.strip()]
 
 
 def kept_note(paths: Sequence[str], places: OwnPlaces, *options: str) -> str:
-    """That files were kept because they lie elsewhere, which ones, and what takes them.
+    """A note about files that were kept because they lie elsewhere, and the options to delete them.
 
-    "" where there are none. ``options`` are what the statement itself could have said.
+    "" if there are none. ``options`` are options of the statement that would include them.
     """
     if not paths:
         return ""

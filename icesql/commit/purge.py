@@ -1,4 +1,4 @@
-"""Drop a table with all of its files.
+"""Drops a table, optionally with all of its files.
 
 Source: Java ``CatalogUtil.dropTableData``.
 """
@@ -25,16 +25,16 @@ def drop_table(
     tell: Callable[[str], None] = lambda note: None,
     query: QueryContext | None = None,
 ) -> int:
-    """Take a table out of its catalog; the number of files that were deleted with ``purge``.
+    """Remove a table from its catalog; return the number of files deleted with ``purge``.
 
-    Those go that lie below the table's location or a folder of ``delete_below``; ``tell`` is given
-    a note of the others. Data files stay where the property gc.enabled is false: another table may
-    have them. Files are looked for before the table is dropped, and deleted after: data first, so
-    that a drop that is cut short leaves orphans at most. Catalogs that delete files themselves are
-    asked to.
+    Files below the table's location or a folder of ``delete_below`` are deleted; ``tell`` is called
+    with a note about the others. Data files are kept if the property gc.enabled is false: another
+    table may use them. Files are listed before the table is dropped, and deleted afterwards, data
+    first, so that an interrupted drop leaves only orphan files. A REST catalog deletes the files
+    itself.
 
-    Raises what ``Catalog.drop`` does, and where a manifest cannot be read, before anything is done;
-    a folder of tables removes that of the table all the same.
+    Raises as ``Catalog.drop``, and if a manifest cannot be read, before any change; but a catalog
+    of folders then still removes the table's folder.
     """
     places = OwnPlaces.of(catalog, table, delete_below)
     context = query or QueryContext()
@@ -57,7 +57,7 @@ def drop_table(
     files = [each for each in found if places.hold(each)]
     note = note or kept_note([each for each in found if places.lack(each)], places)
     catalog.drop(table.identifier, purge=True)
-    if catalog.kind == "directory":  # the folder is gone with all that is in it
+    if catalog.kind == "directory":  # drop has removed the table's folder
         files = [each for each in files if places.class_of(each) == "named"]
     left = remove_files(table.storage, files, context, allowed=places.hold)
     if note:

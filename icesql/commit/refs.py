@@ -1,6 +1,6 @@
-"""Branches and tags: made, moved, dropped; what ``main`` is, rolled back and picked.
+"""Creates, moves and drops branches and tags; rolls ``main`` back; picks snapshots.
 
-Each function gives what ``change_table`` applies, from whatever metadata it then finds.
+Most functions return a callback for ``change_table``, which makes updates from current metadata.
 Source: Java ``ManageSnapshots``, ``SetSnapshotOperation``, ``CherryPickOperation``.
 """
 
@@ -40,11 +40,11 @@ def create_ref(
     min_snapshots_to_keep: int | None = None,
     max_snapshot_age_ms: int | None = None,
 ) -> MakeUpdates:
-    """A branch or tag at a snapshot, by default the head of main.
+    """Create a branch or tag at a snapshot, by default the head of main.
 
-    ``must_exist`` is REPLACE: there has to be one of its name. One that is replaced keeps the
-    retention that it has where none is given. Raises ProgrammingError where the
-    name is taken, also by a ref of the other kind; SnapshotNotFoundError.
+    ``must_exist`` is for REPLACE: a ref of its name must exist. A replaced ref keeps those of its
+    retention settings that are not given. Raises ProgrammingError if the name is taken, also by a
+    ref of the other kind; SnapshotNotFoundError.
     """
 
     def updates(base: TableMetadata) -> Sequence[Update]:
@@ -61,7 +61,7 @@ def create_ref(
         if wanted is None:
             raise ProgrammingError(f"cannot make {kind} {name!r}: the table has no snapshot yet")
         _snapshot(base, wanted)
-        # A ref that is replaced keeps what it is not given anew, as in Java.
+        # As in Java, a replaced ref keeps the settings that are not given.
         before = known or SnapshotRef(wanted, kind)
         ref = SnapshotRef(
             wanted,
@@ -80,9 +80,9 @@ def create_ref(
 def create_branch_of_empty(
     catalog: Catalog, table: Table, name: str, retention: SnapshotRef, query: QueryContext
 ) -> CommitResult:
-    """A branch of a table without snapshots, at an empty one of its own: main stays without.
+    """Create a branch of a table without snapshots, at an empty snapshot; main stays without one.
 
-    Raises ProgrammingError where the name is taken.
+    Raises ProgrammingError if the name is taken.
     """
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
@@ -141,7 +141,7 @@ def rollback_to_snapshot(snapshot_id: int) -> MakeUpdates:
 def step_back(branch: str, head: int, snapshot_id: int) -> MakeUpdates:
     """Set a branch from its head to an ancestor.
 
-    Raises CommitConflictError where its head is another one by now.
+    Raises CommitConflictError if the branch has another head by now.
     """
 
     def updates(base: TableMetadata) -> Sequence[Update]:
@@ -188,9 +188,9 @@ def set_current_snapshot(snapshot_id: int) -> MakeUpdates:
 
 
 def fast_forward(branch: str, to: str) -> MakeUpdates:
-    """A branch at the head of another ref that it led to; a missing branch is made.
+    """Move a branch to the head of another ref that descends from it, or create the branch there.
 
-    Raises ProgrammingError where the branch has snapshots that the other lacks.
+    Raises ProgrammingError if the branch has snapshots that the other ref lacks.
     """
 
     def updates(base: TableMetadata) -> Sequence[Update]:
@@ -211,10 +211,10 @@ def fast_forward(branch: str, to: str) -> MakeUpdates:
 def cherry_pick(
     catalog: Catalog, table: Table, snapshot_id: int, *, query: QueryContext | None = None
 ) -> CommitResult:
-    """Bring a staged snapshot, or one of a branch, to ``main``.
+    """Apply a staged snapshot, or one of a branch, to ``main``.
 
-    One that follows the head of main becomes the head; of another one that only appended, the
-    files are appended again. Raises ProgrammingError for all others, and for one that is there
+    If its parent is the head of main, it becomes the head. Otherwise the files of an append are
+    appended again. Raises ProgrammingError for other operations, and for a snapshot that main has
     already; SnapshotNotFoundError.
     """
     metadata, context = table.metadata, query or QueryContext()
@@ -226,10 +226,10 @@ def cherry_pick(
     properties = {"source-snapshot-id": str(snapshot_id), **_wap_id(picked)}
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
-        # Another session may have expired it meanwhile, with its files, or picked it.
+        # Another session may have expired the snapshot and its files meanwhile, or picked it.
         _refuse_published(base, _snapshot(base.metadata, snapshot_id))
 
-    # The files are of the columns that there were then.
+    # The files have the columns of the snapshot's schema.
     schema_id = picked.schema_id
     then = metadata if schema_id is None else replace(metadata, current_schema_id=schema_id)
     changes = FileChanges("append", files, summary=properties, borrowed=True)
@@ -237,7 +237,7 @@ def cherry_pick(
 
 
 def check_pick(table: Table, picked: Snapshot) -> None:
-    """Raise ProgrammingError where ``cherry_pick`` cannot bring a snapshot to ``main``."""
+    """Raise ProgrammingError if ``cherry_pick`` cannot apply a snapshot to ``main``."""
     _refuse_published(table, picked)
     follows = picked.parent_snapshot_id == table.metadata.current_snapshot_id
     if not follows and picked.operation != "append":
@@ -279,7 +279,7 @@ def _wap_id(picked: Snapshot) -> Mapping[str, str]:
 
 
 def is_ancestor(metadata: TableMetadata, snapshot_id: int, of: int | None) -> bool:
-    """Whether a snapshot is an ancestor of another, or the same."""
+    """True if a snapshot is an ancestor of another, or the same."""
     seen: set[int] = set()
     while of is not None and of not in seen:
         if of == snapshot_id:

@@ -1,4 +1,4 @@
-"""Replace a table by another one of its name that keeps its uuid and its history.
+"""Replaces a table's definition and contents; it keeps its name, uuid and history.
 
 Source: Java ``TableMetadata.buildReplacement``.
 """
@@ -40,7 +40,7 @@ _FORMAT = "format-version"
 
 
 class Replacement(Struct, frozen=True):
-    """The next state of a table; ``table`` is for writing its files, ``base`` the state of now."""
+    """The next state of a table: ``table``, for writing its files; ``base`` is the current one."""
 
     base: Table
     table: Table
@@ -61,10 +61,10 @@ def stage_replacement(
 ) -> Replacement:
     """Prepare ``replace_table``; nothing is written before that.
 
-    Columns of the same full name keep their ids, unless what files hold of them cannot be read by
-    their new type; all others get new ones. So do partition fields of the same column and
-    transform; format version 1 keeps the places of old ones. ``properties`` come on top of those
-    that the table has. Raises as ``stage_table`` does.
+    Columns of the same full name keep their ids, unless values in files cannot be read as the new
+    type; all others get new ids. Partition fields of the same column and transform keep their ids,
+    too; in format version 1 old fields keep their positions. ``properties`` are added to those of
+    the table. Raises as ``stage_table`` does.
     """
     base = table.metadata
     version = _version(base, properties)
@@ -94,12 +94,12 @@ def replace_table(
     rows: int | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
-    """Make a table what was staged, with its first snapshot if there are ``files``, in one step.
+    """Replace a table by the staged state, with a snapshot if there are ``files``, in one step.
 
-    The snapshots of before stay for time travel, other branches as they are. Rows that others
-    commit meanwhile are part of that history, too, unless the new rows were made of the old ones
-    (``reads_itself``): then they are a CommitConflictError, as are columns or partition fields that
-    others add. ``rows`` is how many the files hold, if that was counted. Raises as
+    Earlier snapshots stay for time travel, and other branches unchanged. Rows that other writers
+    commit meanwhile become part of that history; but if the new rows were computed from the old
+    ones (``reads_itself``), they raise CommitConflictError, as do concurrently added columns or
+    partition fields. ``rows`` is the number of rows in the files, if known. Raises as
     ``commit_append`` does.
     """
     context = query or QueryContext()
@@ -112,7 +112,7 @@ def replace_table(
 
 
 class _Replace:
-    """An operation that may have a snapshot in it."""
+    """The operation of ``replace_table``, with a snapshot if there are files."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class _Replace:
             found.append(u.RemoveSnapshotRef(MAIN))
         if self.rows is not None:
             if _spec_id(metadata, staged.spec) != staged.spec.spec_id:
-                # The files say by which spec they are partitioned.
+                # The files record the id of the spec by which they are partitioned.
                 raise CommitConflictError(
                     f"another partitioning was given to {base.name} meanwhile; run the statement "
                     "again"
@@ -198,7 +198,7 @@ def _replaced(
     properties: Mapping[str, str],
     version: int,
 ) -> TableMetadata:
-    """The metadata that a first snapshot is made for: of before, with nothing in main."""
+    """The metadata from which the new snapshot is made: that of ``base`` with an empty main."""
     refs = {name: ref for name, ref in base.refs.items() if name != MAIN}
     return replace(
         base,
@@ -224,7 +224,7 @@ def _version(base: TableMetadata, properties: Mapping[str, str]) -> int:
 
 
 def _with_known_ids(schema: Schema, base: TableMetadata) -> Schema:
-    """The schema with the ids that the current one has for the same full names."""
+    """The schema, with the ids of the current schema for fields of the same full names."""
     numbers = count(1)
     given: dict[int, int] = {}
 
@@ -233,7 +233,7 @@ def _with_known_ids(schema: Schema, base: TableMetadata) -> Schema:
         given[old] = number
         return number
 
-    # First an id of its own for each field, by which it has a name.
+    # First give each field a unique id, so that each id has one full name.
     apart = Schema(fresh_fields(schema.fields, own_id))
     old = base.schema
     known = {name: field_id for field_id, name in old.name_by_id.items()}
@@ -254,10 +254,10 @@ def _with_known_ids(schema: Schema, base: TableMetadata) -> Schema:
 
 
 def _is_readable(old: t.IcebergType, new: t.IcebergType) -> bool:
-    """Whether values in files of one type can be read by another under the same id.
+    """True if values of type ``old`` in files can be read as ``new`` under the same id.
 
-    Fields of a struct that cannot get ids of their own, by which they are NULL in old files; parts
-    of a list or a map cannot be missing.
+    Structs are always compatible: a field that cannot keep its id gets a new one, and is NULL in
+    old files. Elements of a list or map cannot be missing, so their types have to be readable.
     """
     if isinstance(old, t.PrimitiveType) or isinstance(new, t.PrimitiveType):
         return is_widening(old, new)
@@ -290,9 +290,9 @@ def _with_known_fields(
 def _in_old_places(
     spec: PartitionSpec, old: PartitionSpec, columns: Schema, last: Iterator[int]
 ) -> tuple[PartitionField, ...]:
-    """The fields after those of the old spec, which stay where they are, or are void.
+    """The fields of a spec for format version 1: old fields keep their positions, or become void.
 
-    In format version 1 values are told apart by their places, and ids are numbered by these.
+    In format version 1 partition values are identified by position, and field ids follow from it.
     """
     new = {(each.source_ids, each.transform.lower()): each for each in spec.fields}
     names = {each.name for each in spec.fields}

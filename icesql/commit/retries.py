@@ -1,7 +1,7 @@
-"""How often and how long a commit is tried, by the properties of its table.
+"""Decides how often and how long a commit is tried, by the properties of its table.
 
-Where none of them says so, it is tried as long as its statement has time: another attempt costs
-metadata alone, and another statement all of its work.
+If none is set, it is retried as long as its statement has time: another attempt rewrites only
+metadata, while another statement repeats all of its work.
 Source: Java ``TableProperties`` and ``Tasks.exponentialBackoff``.
 """
 
@@ -22,15 +22,15 @@ MIN_WAIT: Final = "commit.retry.min-wait-ms"
 MAX_WAIT: Final = "commit.retry.max-wait-ms"
 TOTAL: Final = "commit.retry.total-timeout-ms"
 _DEFAULTS: Final = {RETRIES: 4, MIN_WAIT: 100, MAX_WAIT: 60_000, TOTAL: 1_800_000}
-# The longest wait where time alone limits the attempts: longer ones would leave few of them.
+# The longest wait if only the time is limited: longer waits would leave few attempts.
 _LONGEST_MS: Final = 1_000
 
 
 class RetryPolicy(Struct, frozen=True):
-    """Attempts after the first one, and the waits before them in milliseconds.
+    """The number of attempts after the first one, and the waits before them in milliseconds.
 
-    ``retries`` are those after a conflict, ``repeats`` those of a request that a busy server did
-    not take. ``until`` is when the last attempt may begin, by ``time.monotonic``.
+    ``retries`` limits attempts after conflicts, ``repeats`` those after a busy server's response.
+    ``until`` is the latest start of an attempt, in ``time.monotonic``.
     """
 
     retries: int
@@ -41,11 +41,11 @@ class RetryPolicy(Struct, frozen=True):
 
     @classmethod
     def of(cls, properties: Mapping[str, str], seconds: float | None = None) -> RetryPolicy:
-        """That of a commit which begins now.
+        """The policy of a commit that starts now.
 
-        ``seconds`` limit the attempts where the properties give neither their number nor their
-        time; None is the default of the time. A property that is no number from 0 on, which others
-        have set, counts as not given: the statement that mends it is one of those that are tried.
+        ``seconds`` limits the attempts if the properties set neither their number nor their time;
+        None means the default time. An invalid property, which another writer must have set, counts
+        as not set: the statement that corrects it has to be committed, too.
         """
         retries, longest = _number(properties, RETRIES), _number(properties, MAX_WAIT)
         total = _number(properties, TOTAL)
@@ -67,24 +67,24 @@ class RetryPolicy(Struct, frozen=True):
 
     @property
     def limit(self) -> str:
-        """The property by which there would be more attempts."""
+        """The property to raise for more attempts."""
         return TOTAL if self.retries == sys.maxsize else RETRIES
 
     def is_last(self, attempt: int) -> bool:
-        """Whether no other attempt follows the one of this number, from 1."""
+        """True if no attempt follows the one of this number, from 1."""
         return attempt > self.retries or time.monotonic() > self.until
 
     def wait_seconds(self, attempt: int) -> float:
-        """Before the attempt after number ``attempt``, from 1: twice as long each time.
+        """The wait after attempt number ``attempt``, from 1, in seconds; it doubles each time.
 
-        Spread over half of it: writers that met once should not meet again.
+        Random between half and all of it, so that two writers do not collide again.
         """
         longest: int = min(self.min_wait_ms << min(attempt - 1, 40), self.max_wait_ms)
         return longest * random.uniform(0.5, 1.0) / 1000
 
 
 def check_retries(properties: Mapping[str, str]) -> None:
-    """Raise ProgrammingError for a property that is no number from 0 on."""
+    """Raise ProgrammingError for a property that is not a whole number of at least 0."""
     for name, default in _DEFAULTS.items():
         number_property(properties, name, default)
 

@@ -1,7 +1,7 @@
 """Commits that change rows: files replaced, rows deleted, partitions overwritten.
 
-Source: Java ``OverwriteFiles``, ``RowDelta``, ``ReplacePartitions``, ``RewriteFiles``; what each
-checks is what Spark's writers ask for.
+Source: Java ``OverwriteFiles``, ``RowDelta``, ``ReplacePartitions``, ``RewriteFiles``, each with
+the checks that Spark's writers enable.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.manifest_reader import ManifestReader
 
-# The live files of whole partitions, data and deletes, which others replace.
+# Replaced partitions: all of their live files, data and deletes.
 
 
 def partition_files(
     table: Table, head: Snapshot | None, partitions: Iterable[Partition], query: QueryContext
 ) -> tuple[DataFile, ...]:
-    """The files of these partitions that a snapshot has; those of other specs are left out."""
+    """The files of a snapshot in these partitions; files of other specs are left out."""
     wanted = {(spec_id, partition_key(partition)) for spec_id, partition in partitions}
     if head is None or not wanted:
         return ()
@@ -70,12 +70,12 @@ def commit_overwrite(
 ) -> CommitResult:
     """Replace files by files: a copy-on-write DELETE, UPDATE or MERGE.
 
-    ``removed`` are data files as the scan of snapshot ``start_id`` gave them, and the deletion
-    vectors of these; ``row_filter`` is what was pushed into that scan. Conflicts: a removed file
-    that is gone, or of which any rows were deleted (were they updated, where no file is added);
-    serializable, also new rows that may match. Without files nothing is committed. ``rows`` is by
-    how many the live rows change, if that was counted; see ``validation.live_rows``. Raises as
-    ``commit_append`` does; ``schema`` is as there.
+    ``removed`` are data files from the scan of snapshot ``start_id``, and their deletion vectors;
+    ``row_filter`` is the filter that was pushed into that scan. Conflicts: a removed file that is
+    gone, or of which other commits deleted rows (if no file is added, only updated rows count);
+    with serializable isolation, also new rows that may match. Without files nothing is committed.
+    ``rows`` is the change in the number of live rows, if known; see ``validation.live_rows``.
+    Raises as ``commit_append``; ``schema`` is as for it.
     """
     wanted = Validation(
         start_id,
@@ -111,12 +111,12 @@ def commit_row_delta(
 ) -> CommitResult:
     """Add delete files or deletion vectors, and rows: a merge-on-read DELETE, UPDATE or MERGE.
 
-    ``removed`` are the vectors and file-scoped position deletes that new ones take the place of
-    (and data files that go as a whole); ``referenced`` the paths of all data files of which rows
+    ``removed`` are the vectors and file-scoped position deletes that new ones replace (and data
+    files that are removed as a whole); ``referenced`` are the paths of all data files of which rows
     are deleted. Conflicts: a referenced file that is gone, another vector for it, a removed data
-    file of which rows were updated; for UPDATE and MERGE, also new deletes that may match, or of
-    a removed file; serializable, also new rows that may match. ``rows`` and ``schema``
-    are as for ``commit_overwrite``.
+    file of which rows were updated; for UPDATE and MERGE, also new deletes that may match or that
+    apply to a removed file; with serializable isolation, also new rows that may match. ``rows`` and
+    ``schema`` are as for ``commit_overwrite``.
     """
     is_delete = command == "delete"
     vectors = [each.referenced_data_file for each in deletes if each.is_deletion_vector]
@@ -155,13 +155,13 @@ def commit_replace_partitions(
     schema: SchemaChange | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
-    """Replace whole partitions by the new files of them: dynamic INSERT OVERWRITE.
+    """Replace the contents of partitions by new files: dynamic INSERT OVERWRITE.
 
-    All live files, data and deletes, of the partitions (spec and tuple) of ``added`` go; they are
-    found anew at each attempt. With an isolation level, what came to these partitions since
-    ``start_id`` conflicts; without one the last writer of a partition is right, as in Spark.
-    ``read`` is what the new rows were read by, where they were made of the table's own: nothing may
-    have happened to these. Without files nothing is committed but ``schema``.
+    All live files, data and deletes, of the partitions (spec and tuple) of ``added`` are removed;
+    they are looked up again at each attempt. With an isolation level, changes of these partitions
+    since ``start_id`` conflict; without one the last writer of a partition wins, as in Spark.
+    ``read`` is the filter of the rows of this table from which the new rows were computed, if any:
+    changes of those rows conflict. Without files only ``schema`` is committed.
     """
     if not added and schema is None:
         return CommitResult(table)
@@ -194,7 +194,7 @@ def commit_replace_partitions(
 
 
 class RewrittenFiles(Struct, frozen=True):
-    """The data and delete files that a rewrite adds and removes beside concurrent commits.
+    """The data and delete files that a rewrite adds and removes, adapted to concurrent commits.
 
     ``converted``, ``rows``, ``delete_ages`` and ``deletes_read`` are those of ``FileChanges``.
     """
@@ -208,7 +208,7 @@ class RewrittenFiles(Struct, frozen=True):
     deletes_read: bool = False
 
 
-# Made anew of the table and the branch's head at each attempt. Raises CommitConflictError.
+# Called with the table and the branch's head at each attempt. Raises CommitConflictError.
 Meanwhile = Callable[[Table, Snapshot | None], RewrittenFiles]
 
 
@@ -230,11 +230,11 @@ def commit_rewrite(
 
     ``removed`` are the data files that were rewritten with their deletes applied, and their
     deletion vectors. With ``keeps_age`` the new data has the sequence number of snapshot
-    ``start_id`` (format version 1 has none): an equality delete that came since applies to it as
-    to the old, and does not conflict, unless the rows change from one partition spec to another.
-    ``own`` are the commits of the same compaction before this one, and what each followed.
-    ``meanwhile`` says at each attempt what becomes of the files after what others did, and refuses
-    what it cannot follow; without it any row of theirs that was deleted is a conflict.
+    ``start_id`` (format version 1 has none): a later equality delete applies to it as to the old
+    data, and does not conflict, unless the rows move from one partition spec to another. ``own``
+    are the earlier commits of the same compaction, with the parent of each. ``meanwhile`` adapts
+    the files to other writers' commits at each attempt, and raises if it cannot; without it, any
+    deleted row of the removed files is a conflict.
     """
     start = table.metadata.snapshots[start_id]
     keeps_age = keeps_age and table.metadata.format_version > 1
@@ -300,10 +300,10 @@ def _applied(
 def _check_lineage(
     found: Table, base: Table, head: Snapshot | None, start_id: int | None, changes: FileChanges
 ) -> None:
-    """Raise CommitConflictError where rows that stay would lose what others know them by.
+    """Raise CommitConflictError if rewritten rows would lose their row ids.
 
-    Files that were written for format version 2, or of rows that had no ids yet because nobody
-    committed since an upgrade, do not say the ids of their rows, nor when each was last changed.
+    The new files do not contain row ids and last-updated sequence numbers if they were written for
+    format version 2, or before the first commit after an upgrade gave the rows their ids.
     """
     planned, version = found.metadata, base.metadata.format_version
     start = None if start_id is None else planned.snapshot(start_id)

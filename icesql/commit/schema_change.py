@@ -1,7 +1,7 @@
-"""Columns that come to a table in the commit of the rows that have them.
+"""Adds columns to a table in the same commit as the rows that use them.
 
-Another writer may add or rename columns meanwhile. The change is made again of the schema that it
-left, and has to give every column the id by which the files of the new rows know it.
+Another writer may add or rename columns meanwhile. The change is then made again from the new
+schema, and has to give every column the id that it has in the files of the new rows.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from icesql.iceberg.metadata.table_metadata import metadata_document, parse_meta
 from icesql.iceberg.schema import Schema
 from icesql.storage.open import METADATA_BYTES
 
-# A table after changes that no catalog knows of yet.
+# A table after changes that are not yet committed.
 
-# How often a table is read again that others change meanwhile.
+# Most attempts to read a table that other writers change meanwhile.
 _LOOKS: Final = 20
 
 
 def applied(table: Table, updates: Sequence[Update], moment: int) -> Table:
-    """The table after updates, in memory alone. Raises as ``apply_updates``."""
+    """The table after updates, in memory only. Raises as ``apply_updates``."""
     made = apply_updates(document_of(table), updates, now_ms=moment)
     metadata = parse_metadata(metadata_bytes(made), table.name)
-    # Nobody but this connection could plan its scans.
+    # The catalog does not know these changes, so it cannot plan scans.
     return replace(table, metadata=metadata, document=made, planning=None)
 
 
 def as_it_is(catalog: Catalog, table: Table) -> Table:
-    """The table now, with the JSON of its metadata: others may delete that file at any time."""
+    """The current table with the JSON of its metadata, whose file may be deleted at any time."""
     for _ in range(_LOOKS):
         found = refreshed(catalog, table)
         try:
@@ -53,7 +53,7 @@ def as_it_is(catalog: Catalog, table: Table) -> Table:
 
 
 def document_of(table: Table) -> Mapping[str, Any]:
-    """The JSON of the table's metadata. Raises StorageError where its file is gone."""
+    """The JSON of the table's metadata. Raises StorageError if its file is gone."""
     if table.document is not None:
         return table.document
     data = table.storage.read(table.metadata_location, most=METADATA_BYTES)
@@ -61,9 +61,9 @@ def document_of(table: Table) -> Mapping[str, Any]:
 
 
 class SchemaChange(Struct, frozen=True):
-    """``make`` gives the updates that change the columns of a table, none where it has them.
+    """``make`` returns the updates that add columns to a table; none if it has them already.
 
-    ``planned`` is the schema that the new files were written in.
+    ``planned`` is the schema with which the new files were written.
     """
 
     make: MakeUpdates
@@ -72,7 +72,7 @@ class SchemaChange(Struct, frozen=True):
     def applied(self, base: Table, moment: int) -> tuple[Table, Sequence[Update]]:
         """The table after the change, in memory, and the updates that make it.
 
-        Raises what ``make`` raises, and CommitConflictError where a column got another id.
+        Raises as ``make``, and CommitConflictError if a column got another id.
         """
         updates = self.make(base.metadata)
         after = applied(base, updates, moment) if updates else base
@@ -89,9 +89,9 @@ class SchemaChange(Struct, frozen=True):
 
 
 def planned_change(table: Table, make: MakeUpdates) -> tuple[Table, SchemaChange | None]:
-    """The table with the columns that ``make`` adds, and what a commit needs to do the same.
+    """The table with the columns that ``make`` adds, and the change to commit.
 
-    None where the table has them. Raises what ``make`` raises.
+    The change is None if the table has them already. Raises as ``make``.
     """
     updates = make(table.metadata)
     if not updates:
@@ -103,7 +103,7 @@ def planned_change(table: Table, make: MakeUpdates) -> tuple[Table, SchemaChange
 def _paths(
     fields: Sequence[t.NestedField], before: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], t.NestedField]]:
-    """Every field by its names in lower case, from the outermost."""
+    """Every field with its path: lower-case names from the outermost field."""
     for field in fields:
         path = (*before, field.name.lower())
         yield path, field

@@ -1,4 +1,4 @@
-"""A new snapshot of a branch: manifests, their list, the summary, and the updates that add it.
+"""Makes a new snapshot of a branch: manifests, manifest list, summary, and updates.
 
 Source: Java ``SnapshotProducer`` and ``MergingSnapshotProducer``.
 """
@@ -39,17 +39,16 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.new_file import remove_file
 from icesql.write.locations import partition_path
 
-# What others did since the change was planned, checked against the head that it goes on.
+# Checks other writers' commits since the change was planned, up to the new snapshot's parent.
 Validate = Callable[[Table, Snapshot | None, QueryContext], None]
-# What is to be changed of the head that a change goes on, where that is found out anew each time.
+# Plans the file changes again at each attempt, from the new snapshot's parent.
 Plan = Callable[[Table, Snapshot | None], FileChanges]
 
 
 class SnapshotOperation:
     """Adds and removes the files of ``changes``; an ``Operation`` of ``commit.attempts``.
 
-    The files that a commit was given belong to it: a failed one deletes those to add, unless they
-    are borrowed.
+    The operation owns the files to add: a failed commit deletes them, unless they are borrowed.
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class SnapshotOperation:
         plan: Plan | None = None,
         staged: bool = False,
     ) -> None:
-        # As the statement found it, which its files were written for.
+        # The table's state when the statement read it, for which its files were written.
         self.found = table
         self._query, self._validate, self._plan = query, validate, plan
         self._staged = staged
@@ -70,7 +69,7 @@ class SnapshotOperation:
         self._id = new_snapshot_id(table.metadata.snapshots)
         self._store = ManifestStore(table, self._id, self._own, query)
         self._changes, self._added = changes, AddedManifests(changes)
-        # Those of all attempts: any of them may be the one that counts.
+        # The paths added by all attempts: any attempt may turn out to be the applied one.
         self._ever_added: dict[str, None] = {}
         self._oldest_data = 0
         self._take(changes)
@@ -79,7 +78,7 @@ class SnapshotOperation:
         self.summary: dict[str, str] = {}
 
     def _take(self, changes: FileChanges) -> None:
-        """Make these changes. Manifests of files to add are kept as long as these are the same."""
+        """Use these changes. Manifests of added files are kept while these files are the same."""
         if changes.added != self._changes.added:
             self._added = AddedManifests(changes)
         self._changes = changes
@@ -93,23 +92,23 @@ class SnapshotOperation:
 
     @property
     def snapshot_id(self) -> int | None:
-        """The same in every attempt; None where columns come without files."""
+        """The snapshot's id, the same in every attempt; None if only columns are added."""
         return None if self._plan is None and self._is_nothing else self._id
 
     @property
     def _is_nothing(self) -> bool:
-        """Whether no snapshot is to be made. That of a new table may be of no rows."""
+        """True if no snapshot is needed. A new table may get a snapshot without files."""
         can_be = self._plan is not None or self._changes.schema is not None
         return can_be and self._changes.has_no_files
 
     @property
     def reapplies(self) -> bool:
-        """Whether it may be made again of whatever others left, in a transaction, too."""
+        """True if it can be made again from any later state, even in a transaction."""
         return self._validate is None and self._plan is None and not self._changes.removed
 
     @property
     def name(self) -> str:
-        """The operation as the snapshot tells it."""
+        """The operation recorded in the snapshot."""
         return self._changes.operation
 
     # ------------------------------------------------------------------ attempts
@@ -160,13 +159,13 @@ class SnapshotOperation:
         return *columns, AddSnapshot(snapshot), SetSnapshotRef(branch, moved)
 
     def result(self, after: Table) -> CommitResult:
-        """The result of the commit that left the table so."""
+        """The result of the commit, with the table after it."""
         if not self.summary:
             return CommitResult(after)
         return CommitResult(after, self._id, {"operation": self.name, **self.summary})
 
     def succeeded(self, table: Table) -> None:
-        """Delete what lost attempts wrote, where the snapshot can be seen."""
+        """Delete the files of lost attempts, if the snapshot can be read."""
         snapshot = table.metadata.snapshot(self._id)
         if snapshot is None or snapshot.manifest_list is None:
             return
@@ -175,21 +174,21 @@ class SnapshotOperation:
             used = self._store.manifests_of(snapshot)
             paths = self._unused_paths(used)
         except StorageError:
-            return  # another has expired the snapshot by now: what is left are orphans
+            return  # another writer has expired the snapshot; unused files are left as orphans
         self._own.keep_only([snapshot.manifest_list, *(each.manifest_path for each in used)])
         for path in paths:
             remove_file(self._own.storage, path)
 
     def _unused_paths(self, manifests: Sequence[ManifestFile]) -> list[str]:
-        """The files that some attempt was to add and the snapshot with these manifests has not."""
+        """Files that some attempt would have added, but that are not in these manifests."""
         if len(self._ever_added) == len({each.path for each in self._changes.added}):
-            return []  # all attempts added the same
+            return []  # all attempts added the same files
         own = [each for each in manifests if each.added_snapshot_id in (self._id, None)]
         used = {path for _, entries in self._store.read(own) for path in entries.path}
         return [each for each in self._ever_added if each not in used]
 
     def failed(self) -> None:
-        """Delete everything that this commit wrote, and the files of its own that it was to add."""
+        """Delete all files that this commit wrote, and the files to add that it owns."""
         added = self._added_paths()
         self._own.keep_only(())
         for path in added:
@@ -206,7 +205,7 @@ class SnapshotOperation:
     # ------------------------------------------------------------------ manifests
 
     def _check(self, metadata: TableMetadata) -> None:
-        """Raise if the files no longer fit the table."""
+        """Raise if the files cannot be committed to the table's current format."""
         version, changes = metadata.format_version, self._changes
         if metadata.encryption_keys or metadata.properties.get("encryption.key-id"):
             raise UnsupportedTableError("writing encrypted tables")
@@ -223,7 +222,7 @@ class SnapshotOperation:
     def _manifests(
         self, base: Table, parent: Snapshot | None
     ) -> tuple[list[ManifestFile], int, int]:
-        """The manifests to list, how many old ones they replace, and repeated removals."""
+        """The manifests to list, the number of replaced old ones, and of repeated removals."""
         store, old, metadata = self._store, self._store.manifests_of(parent), base.metadata
         written_as = metadata.format_version, metadata.current_schema_id
         if written_as != self._filtered_for:
@@ -260,7 +259,7 @@ class SnapshotOperation:
         old: Sequence[ManifestFile],
         kept: Sequence[HeldManifest],
     ) -> None:
-        """Raise where the manifests are not the old ones, changed as the statement counted."""
+        """Raise if the manifests are not the old ones with exactly the statement's changes."""
         changes, store, removed = self._changes, self._store, self._removed
         added = [*map(file_key, changes.added_data), *map(file_key, changes.added_deletes)]
         check_carried(store, old, kept, added=added, removed=removed)
@@ -272,10 +271,10 @@ class SnapshotOperation:
         return held.has_live_files or held.manifest.added_snapshot_id == self._id
 
     def _drop_deletes_older_than(self, data: Iterable[Filtered], metadata: TableMetadata) -> None:
-        """Find the age from which on deletes still apply to something."""
+        """Find the oldest sequence number of data, below which deletes apply to nothing."""
         numbers = [metadata.last_sequence_number]
         if self._changes.sequence_number is not None:
-            # Rewritten rows are as old as they were: deletes that came since are theirs, too.
+            # Rewritten rows keep their sequence number, so later deletes still apply to them.
             numbers.append(self._changes.sequence_number)
         for each in data:
             manifest = each.manifest.manifest
@@ -293,13 +292,13 @@ class SnapshotOperation:
         return bool(self._gone) or 0 < manifest.min_sequence_number < self._oldest_data
 
     def _applies_to_nothing(self, file: DataFile) -> bool:
-        """Deletes of data that is gone: older than all of it, or of a file that goes now."""
+        """True for deletes older than all live data, or of a data file that is removed now."""
         if file.referenced_data_file in self._gone:
             return True
         return 0 < file.sequence_number < self._oldest_data
 
     def _check_removed(self, filtered: Sequence[Filtered]) -> int:
-        """How often a file was removed again. Raises where one is not there any more."""
+        """The number of repeated removals of a file. Raises if a file to remove is gone."""
         found: dict[object, int] = {}
         for each in filtered:
             for file in each.removed:
@@ -334,7 +333,7 @@ class SnapshotOperation:
         counts = SummaryCounts(self._store.settings.partition_limit)
         for each in (*self._changes.added_data, *self._changes.added_deletes):
             counts.add(each, self._path(each))
-        # A file that was there twice counts twice, as it did in the totals.
+        # A file that was listed twice counts twice, as it did in the totals.
         for each in self._removed:
             counts.remove(each, self._path(each))
         counts.add_duplicates(duplicates)

@@ -1,10 +1,10 @@
-"""Changes of one table, or of several where the catalog can, that become one commit.
+"""Combines changes of one table, or of several if the catalog supports that, into one commit.
 
-Each statement makes its change of the table as the ones before it left it, in memory; its files
-are written at once. COMMIT applies all updates in one swap. Where another writer was first, plain
-appends and changes of metadata are made again of what it left; any other change was made of rows
-that may be others now, and the transaction fails as a whole. So it does where it wrote files with
-columns, partition fields or sort orders of its own and another writer made some, too: ids clash.
+Each statement changes the table in memory, on top of the statements before it; its files are
+written at once. COMMIT applies all updates in one swap. If another writer was first, plain appends
+and changes of metadata are made again from the new state. Any other change depends on rows that may
+have changed, and the transaction fails as a whole. It fails, too, if it wrote files with columns,
+partition fields or sort orders that it added and another writer also added some: ids would clash.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from icesql.iceberg.metadata.table_metadata import TableMetadata
 
 
-# Changes of transactions that were collected as garbage, and the process that made them.
+# Changes of garbage-collected transactions, with the id of the process that made them.
 _COLLECTED: Final[deque[tuple[int, list[_HeldTable]]]] = deque()
 
 
 def roll_back_collected() -> None:
-    """Delete the files of transactions that nobody ended before they were garbage.
+    """Delete the files of transactions that were garbage-collected without having been ended.
 
-    A finalizer runs anywhere, also where a lock is held that deleting files needs: so the files go
+    A finalizer can run while a lock is held that deleting files needs, so the files are deleted
     when the next transaction begins, and at exit.
     """
     while _COLLECTED:
         process, held = _COLLECTED.popleft()
-        if process == os.getpid():  # a fork has copies of what is its parent's
+        if process == os.getpid():  # a forked process has copies of its parent's transactions
             for each in held:
                 each.failed()
 
@@ -56,8 +56,8 @@ def roll_back_collected() -> None:
 class Transaction:
     """An open transaction; threads of one connection share it.
 
-    ``is_failed`` is set by callers whose rule is that a statement that fails ends it: nothing but
-    ROLLBACK is left to do then.
+    ``is_failed`` is set by callers that abort a transaction after a failed statement: only ROLLBACK
+    is possible then.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Transaction:
 
     @property
     def has_changes(self) -> bool:
-        """Whether there is something that a commit would apply."""
+        """True if a commit would apply any change."""
         return any(each.operations for each in self._held)
 
     def catalog(self, catalog: Catalog) -> Catalog:
@@ -94,7 +94,7 @@ class Transaction:
         return None
 
     def check(self, catalog: Catalog, identifier: Sequence[str]) -> None:
-        """Raise NotSupportedError for a second table where no catalog takes both in one step."""
+        """Raise NotSupportedError for a second table if no catalog can change both in one step."""
         if not self._held or self._find(catalog, identifier) is not None:
             return
         if all(each.catalog is catalog for each in self._held) and takes_several(catalog):
@@ -106,14 +106,14 @@ class Transaction:
         )
 
     def check_target(self, seen: Catalog, identifier: Sequence[str]) -> None:
-        """The same for a catalog as ``catalog`` gave it."""
+        """As ``check``, for a catalog that ``catalog`` returned."""
         assert isinstance(seen, CatalogInTransaction)
         self.check(seen.inner, identifier)
 
     def take(
         self, catalog: Catalog, table: Table, operation: Operation, query: QueryContext
     ) -> Table:
-        """Make a change in memory; the table with it. One that fails leaves all as it was."""
+        """Apply a change in memory and return the table; a failed one changes nothing."""
         with self._lock:
             try:
                 self.check(catalog, table.identifier)
@@ -128,10 +128,10 @@ class Transaction:
             return made
 
     def commit(self, query: QueryContext) -> Table | None:
-        """Apply all changes in one step; None where there were none.
+        """Apply all changes in one step; None if there were none.
 
-        Raises CommitConflictError when they were not applied, their files being deleted, and
-        CommitStateUnknownError when nobody can know, none of them being.
+        Raises CommitConflictError if they were not applied, after deleting their files, and
+        CommitStateUnknownError if the outcome cannot be determined, which keeps their files.
         """
         with self._lock:
             held, self._held = [each for each in self._held if each.operations], []
@@ -152,7 +152,7 @@ class Transaction:
 
 
 def takes_several(catalog: Catalog) -> bool:
-    """Whether the catalog applies changes of several tables in one step."""
+    """True if the catalog can apply changes of several tables in one step."""
     return catalog.kind == "rest" and has_transactions(catalog)  # type: ignore[arg-type]
 
 
@@ -164,7 +164,7 @@ def _part(held: _HeldTable, moment: int) -> Part:
 
 
 class _HeldTable:
-    """The table of a transaction: as it was found, and as the changes so far leave it."""
+    """A table in a transaction: its original state, and its state after the changes so far."""
 
     def __init__(self, catalog: Catalog, table: Table) -> None:
         self.catalog, self.base, self.working = catalog, table, table
@@ -184,7 +184,7 @@ class _HeldTable:
             operation.failed()
             if is_same(refreshed(self.catalog, self.base), self.base):
                 raise
-            # Others committed, and removed what nobody needs any more.
+            # Other writers committed, and deleted files that are no longer needed.
             raise self.conflict() from error
         except BaseException:
             operation.failed()
@@ -195,17 +195,17 @@ class _HeldTable:
         return working
 
     def conflict(self) -> CommitConflictError:
-        """That others changed the table."""
+        """The error for a table that another writer changed."""
         return CommitConflictError(
             f"{self.base.name} was changed by another writer since the transaction read it; "
             "nothing was applied, run the transaction again"
         )
 
     def reapplies_to(self, metadata: TableMetadata) -> bool:
-        """Whether the changes can be made again of what others left.
+        """True if the changes can be made again from other writers' metadata.
 
-        Files name columns, partition specs and sort orders by the ids that the changes before
-        gave away: these may be others' by now.
+        Files refer to columns, partition specs and sort orders by ids that earlier changes of this
+        transaction assigned; another writer may have assigned the same ids by now.
         """
         if not all(getattr(each, "reapplies", False) for each in self.operations):
             return False
@@ -224,7 +224,7 @@ class _HeldTable:
 
 
 def _given_ids(metadata: TableMetadata) -> tuple[object, ...]:
-    """The ids of columns, partition fields, specs and sort orders that were given away."""
+    """The assigned ids of columns, partition fields, specs and sort orders."""
     return (
         metadata.last_column_id,
         metadata.last_partition_id,
@@ -241,7 +241,7 @@ class _Whole:
 
     @property
     def snapshot_id(self) -> int | None:
-        """The last one that the changes make."""
+        """The id of the last snapshot that the changes add."""
         ids = [each.snapshot_id for each in self._held.operations]
         return next((each for each in reversed(ids) if each is not None), None)
 
@@ -254,7 +254,7 @@ class _Whole:
             raise held.conflict()
         found: list[Update] = []
         for each in held.operations:
-            # The first attempt was made when the statement ran: its list has that name.
+            # Attempt 1 was made when the statement ran, and its manifest list has that number.
             made = tuple(each.updates(base, attempt + 1, now_ms))
             found += made
             base = applied(base, made, now_ms) if made else base
@@ -276,13 +276,13 @@ class _Whole:
 
 
 class CatalogInTransaction:
-    """A catalog of which one table is as the transaction has changed it."""
+    """A catalog that shows a transaction's tables with their changes."""
 
     def __init__(self, inner: Catalog, transaction: Transaction) -> None:
         self.inner, self._transaction = inner, transaction
 
     def defer(self, table: Table, operation: Operation, query: QueryContext) -> Table:
-        """Take a change instead of committing it; see ``commit.attempts``."""
+        """Add a change to the transaction instead of committing it; see ``commit.attempts``."""
         return self._transaction.take(self.inner, table, operation, query)
 
     @property
@@ -307,11 +307,11 @@ class CatalogInTransaction:
         return self.inner.tables(namespace)
 
     def load(self, identifier: Sequence[str]) -> Table:
-        """The table, with the changes so far where it is the transaction's."""
+        """The table, with the changes so far if the transaction has changed it."""
         return self._transaction.table_of(self.inner, identifier) or self.inner.load(identifier)
 
     def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
-        """None: what the catalog knows at once is the table as others see it."""
+        """None: the catalog could only return the table without the transaction's changes."""
         return None
 
     def swap(
@@ -341,7 +341,7 @@ class CatalogInTransaction:
         raise _refused("DROP SCHEMA")
 
     def close(self) -> None:
-        """Closing is the connection's."""
+        """Does nothing: the connection closes the catalog."""
 
 
 def _refused(what: str) -> NotSupportedError:

@@ -1,9 +1,9 @@
-"""Writers of one machine take turns at a table.
+"""Makes the writers of one machine take turns at a table.
 
-A turn is courtesy: commits are right without it, for the catalog's swap alone decides. With it a
-slow writer is not overtaken again and again by a quick one. It is a lock of the kernel on one of a
-few files in a folder of the user, so that it ends with its process, and nothing lies beside a
-table. Where there can be no such file nobody waits.
+Turns are only for fairness: commits are correct without them, because the catalog's swap decides.
+With turns, a fast writer does not overtake a slow one again and again. A turn is a kernel lock on
+one of a fixed number of files in a folder of the user, so it ends with its process, and no lock
+file is placed near a table. If such files are not possible, writers do not wait.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import Final
 from icesql.catalog.table import Catalog, Table
 from icesql.context import QueryContext
 
-# Catalogs whose writers are on this machine, most of them.
+# Kinds of catalogs whose writers are mostly on this machine.
 _LOCAL: Final = ("directory", "sqlite")
-# The longest wait for a turn, and the time between two looks whether it has come.
+# The longest wait for a turn, and the time between two checks of the lock.
 _MOST_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.005
-# Files for all tables: some tables share one, and wait for each other now and then.
+# The number of lock files for all tables; tables that share one sometimes wait for each other.
 _FILES: Final = 1024
-# Of a thread and a file: nobody waits for himself.
+# Pairs of thread and file: a thread does not wait for its own lock.
 _held: Final[set[tuple[int, int]]] = set()
 
 
 class Turn:
-    """The turn of one commit at its table: taken, left, and left at the end of a block."""
+    """The turn of one commit at its table; the end of the ``with`` block leaves it."""
 
     def __init__(self, catalog: Catalog, table: Table, query: QueryContext) -> None:
         self._query, self._number, self._file = query, -1, -1
@@ -49,7 +49,7 @@ class Turn:
         self.leave()
 
     def take(self) -> None:
-        """Wait until the others have left theirs, for a while. Raises what ``query.check`` does."""
+        """Wait, for a limited time, until other writers have left. Raises as ``query.check``."""
         if self._number < 0 or self._holder in _held or (file := _opened(self._number)) is None:
             return
         self._file = file
@@ -60,7 +60,7 @@ class Turn:
             time.sleep(_LOOK_SECONDS)
 
     def leave(self) -> None:
-        """Let others have theirs."""
+        """Release the lock."""
         file, self._file = self._file, -1
         if file < 0:
             return
@@ -68,12 +68,12 @@ class Turn:
 
         _held.discard(self._holder)
         with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_UN)  # a process that was forked has the file open, too
+            fcntl.flock(file, fcntl.LOCK_UN)  # a forked process also has the file open
         os.close(file)
 
 
 def _is_locked(file: int) -> bool:
-    """Whether this one has the lock, or nobody can have it."""
+    """True if this writer has the lock, or the file system does not support locks."""
     import fcntl
 
     try:
@@ -84,7 +84,7 @@ def _is_locked(file: int) -> bool:
 
 
 def _opened(number: int) -> int | None:
-    """One of the files, open; None where there can be none that is the user's alone."""
+    """One of the lock files, open; None if no file private to the user is possible."""
     import tempfile
 
     try:
@@ -94,7 +94,7 @@ def _opened(number: int) -> int | None:
         folder = os.path.join(tempfile.gettempdir(), f"icesql-turns-{user}")
         with suppress(FileExistsError):
             os.mkdir(folder, 0o700)
-        # Files are opened below the folder that was looked at: nobody puts a link into its place.
+        # Files are opened relative to the checked folder, so that a link cannot replace it.
         place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             found = os.fstat(place)

@@ -1,4 +1,4 @@
-"""The manifests of a new snapshot: written, filtered, merged.
+"""Writes, filters and merges the manifests of a new snapshot.
 
 In: the manifests of the branch's head and FileChanges. Out: the manifests to list. May import:
 commit, scan, storage, iceberg.

@@ -1,4 +1,4 @@
-"""A check that rewritten manifests carry over every live file as it was."""
+"""Checks that rewritten manifests carry over every live file unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Carried = tuple[FileKey, int | None, int | None, int | None, int]
 
 
 def live_of(entries: ManifestEntries) -> tuple[Carried, ...]:
-    """The live files of a manifest, as one has to find them again."""
+    """The live files of a manifest, with the values that must not change."""
     row_ids = entries.rare.get("first_row_id", {})
     found = []
     for index, status in enumerate(entries.status):
@@ -45,12 +45,13 @@ def check_carried(
     added: Collection[FileKey] = (),
     removed: Sequence[DataFile] = (),
 ) -> None:
-    """Raise InternalError where the manifests of a new snapshot are not the old ones, changed.
+    """Raise InternalError if a new snapshot's manifests lose, change or add files unexpectedly.
 
-    ``kept`` are those of the new snapshot, ``old`` those of the one it goes on. Manifests that are
-    in both are left aside. In those that were written for it have to be all live files of those
-    that are no longer listed but ``removed``, as often as they were, with the same sequence
-    numbers (which say what deletes apply to them), row ids and rows; and each of ``added`` once.
+    ``kept`` are the manifests of the new snapshot, ``old`` those of its parent. Manifests in both
+    are not checked. The newly written manifests have to contain all live files of the old manifests
+    that are no longer listed, except ``removed``, equally often and with the same sequence numbers
+    (which determine the deletes that apply to them), row ids and row counts; and each of ``added``
+    once.
     """
     known = frozenset(old)
     listed = Counter(each.manifest for each in kept)

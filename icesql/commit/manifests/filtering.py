@@ -1,4 +1,4 @@
-"""Old manifests without the files that a commit removes.
+"""Rewrites old manifests without the files that a commit removes.
 
 Source: Java ``ManifestFilterManager``.
 """
@@ -20,22 +20,22 @@ from icesql.iceberg.manifest.manifest import FieldSummary, ManifestFile
 from icesql.iceberg.manifest.writing.manifest_writer import deleted_entry, existing_entry
 from icesql.iceberg.types import IcebergType, UUIDType
 
-# Whether an entry goes, whatever its key.
+# True for a file to remove, whatever its key.
 AlsoRemoved = Callable[[DataFile], bool]
 
 
 class Filtered(Struct, frozen=True):
-    """An old manifest and its replacement; ``removed`` are the files that it loses."""
+    """An old manifest, or its replacement; ``removed`` are the files removed from it."""
 
     manifest: HeldManifest
     removed: tuple[DataFile, ...] = ()
 
 
 class ManifestFilter:
-    """Removes files from manifests, remembering over the attempts what came of each.
+    """Removes files from manifests; later attempts reuse the result for each manifest.
 
     A manifest is opened only if its summaries allow one of the files in it, and rewritten only if
-    one is. ``also`` removes others by what they are, in manifests that ``may_hold_others`` says.
+    it contains one. ``also`` selects further files to remove; it is applied to opened manifests.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class ManifestFilter:
             made = []
             for index, status in enumerate(entries.status):
                 if status == DELETED:
-                    continue  # a removal of an older snapshot is told by that snapshot's manifest
+                    continue  # an older snapshot's manifest already records this removal
                 file = entries.data_file(index)
                 if file_key(file) in self._keys or (self._also is not None and self._also(file)):
                     gone.append(file)
@@ -85,7 +85,7 @@ class ManifestFilter:
         return [self._known.get(each) or Filtered(HeldManifest(each)) for each in manifests]
 
     def forget(self) -> None:
-        """Filter anew: what is removed, or how manifests are written, has changed."""
+        """Forget the results: the files to remove, or the form of manifests, have changed."""
         self._known.clear()
 
     def _may_hold(self, store: ManifestStore, manifest: ManifestFile) -> bool:
@@ -101,7 +101,7 @@ def may_hold(
     types: Sequence[IcebergType],
     partitions: Collection[tuple[Any, ...]],
 ) -> bool:
-    """Whether a manifest with these summaries may have a file of one of the partitions."""
+    """True if a manifest with these summaries may have a file of one of the partitions."""
     if summaries is None or len(summaries) != len(types):
         return True
     tests = [_may_be(summary, type) for summary, type in zip(summaries, types, strict=True)]
@@ -119,9 +119,9 @@ def _may_be(summary: FieldSummary, type: IcebergType) -> Callable[[Any], bool]:
         if value is None:
             return summary.contains_null
         if isinstance(type, UUIDType):
-            return True  # Java orders their halves as signed numbers
+            return True  # Java orders the halves of a UUID as signed numbers
         if lower is None or upper is None or value.__class__ not in (lower.__class__, int):
-            return True  # values of a kind that the bounds do not tell about
+            return True  # the bounds cannot be compared with this kind of value
         try:
             return bool(value != value or lower <= value <= upper)
         except TypeError:

@@ -1,4 +1,4 @@
-"""The manifests of the snapshot that is made, with their entries if this commit wrote them."""
+"""The manifests of the new snapshot, with their entries if this commit wrote them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry, added
 
 
 class HeldManifest(Struct, frozen=True):
-    """``entries`` are None for a manifest of an older snapshot, which a store has to read.
+    """A manifest; ``entries`` are None for one of an older snapshot, which a store has to read.
 
-    Those of this commit are not read back: what they inherit is not known before it is done.
+    Manifests of this commit are not read back: the values that their entries inherit are not known
+    before the commit is applied.
     """
 
     manifest: ManifestFile
@@ -24,12 +25,12 @@ class HeldManifest(Struct, frozen=True):
 
     @property
     def has_live_files(self) -> bool:
-        """Whether anything in it is part of the table."""
+        """True if the manifest lists live files."""
         return self.manifest.has_live_files
 
 
 def held(pairs: Sequence[tuple[ManifestFile, Sequence[ManifestEntry]]]) -> list[HeldManifest]:
-    """Manifests that were written just now."""
+    """Newly written manifests with their entries."""
     return [HeldManifest(manifest, tuple(entries)) for manifest, entries in pairs]
 
 
@@ -39,8 +40,8 @@ def held(pairs: Sequence[tuple[ManifestFile, Sequence[ManifestEntry]]]) -> list[
 class AddedManifests:
     """The new manifests of data and of deletes, by spec.
 
-    Snapshot id and names stay the same over the attempts, and sequence numbers are inherited, so
-    a retry writes nothing again unless format or schema of the table changed.
+    Snapshot id and names are the same in all attempts, and sequence numbers are inherited, so a
+    retry writes them again only if the format or schema of the table has changed.
     """
 
     def __init__(self, changes: FileChanges) -> None:
@@ -48,7 +49,7 @@ class AddedManifests:
         self._made: dict[tuple[object, ...], list[HeldManifest]] = {}
 
     def of(self, store: ManifestStore, content: ManifestContent) -> list[HeldManifest]:
-        """The new manifests of one content, of the highest spec first."""
+        """The new manifests of one content, highest spec id first."""
         metadata = store.metadata
         key = content, metadata.format_version, metadata.current_schema_id
         if key not in self._made:

@@ -1,4 +1,4 @@
-"""Small manifests become larger ones.
+"""Merges small manifests into larger ones.
 
 Source: Java ``ManifestMergeManager`` and ``BinPacking.packEnd``.
 """
@@ -15,20 +15,20 @@ from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry, exist
 
 
 class ManifestMerge:
-    """Merges the manifests of one content, remembering over the attempts what was merged.
+    """Merges the manifests of one content; later attempts reuse merged manifests.
 
-    A manifest is the same one only with the same sequence number and row ids: those of its path
-    may be others after an attempt that was lost, and entries inherit them.
+    They are reused only if sequence numbers and row ids of the members are the same: entries
+    inherit these, and a manifest of the same path may have others after a lost attempt.
     """
 
     def __init__(self) -> None:
         self._merged: dict[tuple[ManifestFile, ...], HeldManifest] = {}
 
     def apply(self, store: ManifestStore, manifests: Sequence[HeldManifest]) -> list[HeldManifest]:
-        """The manifests in bins of the target size, by spec, the highest first.
+        """The manifests, merged in bins of the target size for each spec, highest spec id first.
 
-        The bin with the newest manifest is merged only from ``least_to_merge`` members on, so that
-        most commits rewrite nothing.
+        The bin with the newest manifest is merged only if it has ``least_to_merge`` members, so
+        that most commits rewrite nothing.
         """
         if not store.settings.merges or not manifests:
             return [*manifests]
@@ -48,7 +48,7 @@ class ManifestMerge:
         return found
 
     def forget(self) -> None:
-        """Merge anew: how manifests are written has changed."""
+        """Forget merged manifests: the form of manifests has changed."""
         self._merged.clear()
 
     def _merge(self, store: ManifestStore, members: Sequence[HeldManifest]) -> HeldManifest:
@@ -79,7 +79,7 @@ class ManifestMerge:
 def packed_from_end(manifests: Sequence[HeldManifest], target: int) -> list[list[HeldManifest]]:
     """Bins of at most ``target`` bytes, filled from the end of the list, in the list's order.
 
-    The first bin is the one that may have room left.
+    Only the first bin may have room for further manifests.
     """
     bins: list[list[HeldManifest]] = []
     size = 0

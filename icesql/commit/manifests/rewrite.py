@@ -1,4 +1,4 @@
-"""Write the manifests of a branch anew, clustered by partition: rewrite_manifests.
+"""Rewrites the manifests of a branch, clustered by partition: rewrite_manifests.
 
 Source: Java ``RewriteManifestsSparkAction`` and ``BaseRewriteManifests``.
 """
@@ -32,7 +32,7 @@ _CONTENTS: Final = (ManifestContent.DATA, ManifestContent.DELETES)
 
 
 class ManifestGroup(Struct, frozen=True):
-    """Manifests of one content that are written anew, as ``count`` ones."""
+    """Manifests of one content to rewrite as ``count`` new ones."""
 
     content: ManifestContent
     manifests: tuple[ManifestFile, ...]
@@ -40,7 +40,7 @@ class ManifestGroup(Struct, frozen=True):
 
     @property
     def files(self) -> int:
-        """How many live files they list."""
+        """The number of live files in these manifests."""
         return sum(
             (each.added_files_count or 0) + (each.existing_files_count or 0)
             for each in self.manifests
@@ -48,7 +48,7 @@ class ManifestGroup(Struct, frozen=True):
 
 
 class RewrittenManifests(Struct, frozen=True):
-    """The table afterwards, and how many manifests were replaced by how many."""
+    """The table afterwards, and the numbers of replaced and new manifests."""
 
     table: Table
     snapshot_id: int | None = None
@@ -59,7 +59,7 @@ class RewrittenManifests(Struct, frozen=True):
 def plan_manifests(
     manifests: Iterable[ManifestFile], spec_id: int, target_bytes: int
 ) -> list[ManifestGroup]:
-    """Groups of a spec's manifests to rewrite; none that would turn one manifest into one."""
+    """Groups of a spec's manifests to rewrite, except one manifest that would become one again."""
     found = []
     for content in _CONTENTS:
         chosen = tuple(
@@ -77,7 +77,7 @@ def plan_manifests(
 def manifest_groups(
     table: Table, spec_id: int | None, sort_by: Sequence[str], query: QueryContext
 ) -> tuple[list[ManifestGroup], int]:
-    """The groups that ``rewrite_manifests`` would rewrite on main, and how many manifests stay."""
+    """The groups that ``rewrite_manifests`` would rewrite on main, and the number of others."""
     return _ManifestRewrite(table, spec_id, sort_by, query).groups(table.metadata)
 
 
@@ -89,11 +89,12 @@ def rewrite_manifests(
     sort_by: Sequence[str] = (),
     query: QueryContext | None = None,
 ) -> RewrittenManifests:
-    """Write the manifests of one partition spec of main anew, by default of the current one.
+    """Rewrite the manifests of one partition spec of main, by default the current spec.
 
-    Files are ordered by their partition, or by the partition fields of ``sort_by``, and cut into
-    manifests of the target size. No file changes. Others may commit meanwhile: what they added is
-    rewritten too. Raises ProgrammingError for an unknown spec or field, as ``commit_append``.
+    Entries are ordered by partition, or by the partition fields in ``sort_by``, and divided into
+    manifests of the target size. Data and delete files do not change. Manifests of concurrent
+    commits are rewritten, too. Raises ProgrammingError for an unknown spec or field, and as
+    ``commit_append``.
     """
     context = query or QueryContext()
     operation = _ManifestRewrite(table, spec_id, sort_by, context)
@@ -110,7 +111,7 @@ def rewrite_manifests(
 
 
 class _ManifestRewrite:
-    """An ``Operation`` of ``commit.attempts``; what was written serves the next attempt, too."""
+    """An ``Operation`` of ``commit.attempts``; the next attempt reuses written manifests."""
 
     def __init__(
         self, table: Table, spec_id: int | None, sort_by: Sequence[str], query: QueryContext
@@ -121,7 +122,7 @@ class _ManifestRewrite:
         self._store = ManifestStore(table, self._id, self._own, query)
         self._sort_by = sort_by
         self._fields(table.metadata)
-        # By all that is known of the manifests: entries inherit their row ids and numbers.
+        # The key has all fields of the manifests, since entries inherit row ids and numbers.
         self._written: dict[ManifestGroup, list[HeldManifest]] = {}
         self._written_as: tuple[int, int] | None = None
         self.summary: dict[str, str] = {}
@@ -138,7 +139,7 @@ class _ManifestRewrite:
         return metadata.default_spec_id if wanted is None else wanted
 
     def _fields(self, metadata: TableMetadata) -> tuple[int, ...]:
-        """The places in the tuple of the partition fields to sort by; all of them without names."""
+        """Indexes of the partition fields to sort by; all fields if no names are given."""
         known = [each.name for each in metadata.specs[self._spec_id(metadata)].fields]
         for each in self._sort_by:
             if each not in known:
@@ -149,7 +150,7 @@ class _ManifestRewrite:
         return tuple(known.index(each) for each in self._sort_by) or tuple(range(len(known)))
 
     def groups(self, metadata: TableMetadata) -> tuple[list[ManifestGroup], int]:
-        """The groups to rewrite, and how many manifests stay as they are."""
+        """The groups to rewrite, and the number of manifests that stay unchanged."""
         self._store.rebase(metadata)
         manifests = self._store.manifests_of(metadata.current_snapshot)
         found = plan_manifests(
@@ -177,7 +178,7 @@ class _ManifestRewrite:
         old = self._store.manifests_of(head)
         kept = [each for each in old if each.manifest_path not in gone]
         check_carried(self._store, old, [*written, *map(HeldManifest, kept)])
-        # Data before deletes, as all lists have them.
+        # Data before deletes, as in all manifest lists.
         listed_order = sorted([*made, *kept], key=lambda each: each.content)
         version = metadata.format_version
         number = metadata.last_sequence_number + 1 if version > 1 else 0
@@ -209,7 +210,7 @@ class _ManifestRewrite:
         return AddSnapshot(snapshot), SetSnapshotRef(MAIN, moved_ref(metadata, MAIN, self._id))
 
     def succeeded(self, table: Table) -> None:
-        """Delete what lost attempts wrote."""
+        """Delete the files of lost attempts."""
         snapshot = table.metadata.snapshot(self._id)
         if snapshot is None or snapshot.manifest_list is None:
             return
@@ -217,7 +218,7 @@ class _ManifestRewrite:
         try:
             used = [each.manifest_path for each in self._store.manifests_of(snapshot)]
         except StorageError:
-            return  # another has expired the snapshot by now: what is left are orphans
+            return  # another writer has expired the snapshot; unused files are left as orphans
         self._own.keep_only([snapshot.manifest_list, *used])
 
     @property
@@ -226,7 +227,7 @@ class _ManifestRewrite:
         return self._own.paths
 
     def failed(self) -> None:
-        """Delete everything that was written."""
+        """Delete all written files."""
         self._own.keep_only(())
 
     def _rewritten(self, group: ManifestGroup) -> list[HeldManifest]:
@@ -257,5 +258,5 @@ class _ManifestRewrite:
 
 
 def _key(value: Any) -> tuple[bool, Any]:
-    """NULL first."""
+    """A sort key with NULL first."""
     return (False, 0) if value is None or value is UNSTORED else (True, value)

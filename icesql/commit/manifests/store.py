@@ -1,4 +1,4 @@
-"""Read the manifests of a table, and write new ones for one snapshot."""
+"""Reads the manifests of a table, and writes new ones for one snapshot."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from icesql.scan.spec_scan import source_schema
 from icesql.storage.new_file import NewFile, remove_file
 from icesql.storage.open import Storage, is_local
 
-# Java looks at the length of a manifest this often, in entries.
+# Java checks the length of a manifest after this number of entries.
 _CHECKED_EVERY = 250
-# What an entry takes in a manifest, compressed, before the first one was written.
+# The assumed compressed size of a manifest entry before the first manifest is written.
 _GUESSED_BYTES = 150
 
 
 class ManifestStore:
     """The manifests of a table as of ``table``; new ones belong to snapshot ``snapshot_id``.
 
-    One store serves all attempts of a commit: names are never used twice.
+    One store is used for all attempts of a commit, so no file name is used twice.
     """
 
     def __init__(self, table: Table, snapshot_id: int, own: OwnFiles, query: QueryContext) -> None:
@@ -55,7 +55,7 @@ class ManifestStore:
         self.rebase(table.metadata)
 
     def rebase(self, metadata: TableMetadata) -> None:
-        """Read and write by other metadata of the table from now on."""
+        """Use other metadata of the table from now on."""
         self.metadata = metadata
         self.settings = ManifestSettings.of(metadata.properties)
         self._folder = metadata_folder(metadata.location, metadata.properties)
@@ -73,9 +73,9 @@ class ManifestStore:
     def keep(
         self, snapshot: Snapshot, listed: Sequence[ManifestFile], head: Snapshot | None
     ) -> None:
-        """Have the manifests at hand of a list that ``write_list`` wrote, in place of ``head``'s.
+        """Cache the manifests of a list that ``write_list`` wrote, instead of those of ``head``.
 
-        Not those of format version 1, whose lists say less.
+        Not for format version 1, whose lists lack some of their fields.
         """
         version = self.metadata.format_version
         if version > 1 and all(_is_whole(each, version) for each in listed):
@@ -92,7 +92,7 @@ class ManifestStore:
         self._live[manifest] = live_of(entries)
 
     def live_of(self, manifest: ManifestFile) -> tuple[Carried, ...]:
-        """The live files of a manifest, read again where they are not remembered."""
+        """The live files of a manifest, which is read if they are not remembered."""
         if manifest not in self._live:
             ((_, entries),) = self.read([manifest])
             self.note(manifest, entries)
@@ -103,9 +103,9 @@ class ManifestStore:
         return self.spec(manifest.partition_spec_id)
 
     def spec(self, spec_id: int) -> tuple[PartitionSpec, tuple[IcebergType, ...]]:
-        """A spec and the types of its partition values, also of columns that are gone.
+        """A spec and the types of its partition values, even if source columns were dropped.
 
-        Raises CommitConflictError where the table has no such spec any more.
+        Raises CommitConflictError if the table no longer has the spec.
         """
         if spec_id not in self._specs:
             spec = self.metadata.specs.get(spec_id)
@@ -116,7 +116,7 @@ class ManifestStore:
         return self._specs[spec_id]
 
     def _counted(self, manifest: ManifestFile) -> ManifestFile:
-        """With counts where a list of format version 1 has none."""
+        """The manifest, with counts read from it if a list of format version 1 has none."""
         counts = (
             manifest.entries_count,
             manifest.added_rows_count,
@@ -156,7 +156,7 @@ class ManifestStore:
         )
 
     def write(self, entries: Sequence[ManifestEntry], form: ManifestForm) -> ManifestFile:
-        """One manifest of these entries."""
+        """Write one manifest with these entries."""
         path = f"{self._folder}/{self._unique}-m{next(self._numbers)}.avro"
         data, made = write_manifest(entries, form, path=path, snapshot_id=self.snapshot_id)
         self._own.write(path, data)
@@ -166,7 +166,7 @@ class ManifestStore:
     def write_rolled(
         self, entries: Sequence[ManifestEntry], form: ManifestForm
     ) -> Iterator[tuple[ManifestFile, Sequence[ManifestEntry]]]:
-        """As many manifests as their target size asks for, with the entries of each."""
+        """Write manifests of about the target size; yield each with its entries."""
         start = 0
         while start < len(entries):
             fitting = int(self.settings.target_bytes / self._bytes_per_entry)
@@ -178,7 +178,7 @@ class ManifestStore:
     def write_list(
         self, manifests: Iterable[ManifestFile], attempt: int, header: ListHeader
     ) -> tuple[str, tuple[ManifestFile, ...], int]:
-        """The path of a manifest list, what it lists, and how many row ids it gives away."""
+        """Write a manifest list; its path, its manifests, and the number of row ids it assigns."""
         path = f"{self._folder}/snap-{self.snapshot_id}-{attempt}-{self._unique}.avro"
         data, listed, rows = write_manifest_list([*manifests], header)
         self._own.write(path, data)
@@ -186,7 +186,7 @@ class ManifestStore:
 
 
 def _is_whole(manifest: ManifestFile, version: int) -> bool:
-    """Whether a manifest list of a format version tells all that is known of a manifest."""
+    """True if a manifest list of this format version stores all known fields of a manifest."""
     has_row_ids = manifest.first_row_id is not None
     return manifest.added_snapshot_id is not None and (version > 2 or not has_row_ids)
 
@@ -195,7 +195,7 @@ def _is_whole(manifest: ManifestFile, version: int) -> bool:
 
 
 class OwnFiles:
-    """Manifests and lists under new names; what no attempt that counts uses is deleted."""
+    """Manifests and lists that this commit wrote; deletes those that are not used in the end."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
@@ -203,30 +203,30 @@ class OwnFiles:
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file of the table. Raises OperationalError."""
-        file = NewFile(self.storage, path)  # refuses a name that is another's
-        # Noted before it is whole: a write to a store that fails half-way may leave something.
+        file = NewFile(self.storage, path)  # raises if the name is taken
+        # Recorded before writing: a failed write to a store may leave a partial file.
         self._written.add(path)
         try:
             with file:
                 file.write(data)
         except BaseException:
             if is_local(path):
-                self._written.discard(path)  # nothing of ours is there under the name
+                self._written.discard(path)  # a failed local write leaves no file of this name
             raise
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Paths that were written and not yet found to be needed or not."""
+        """Written paths of which it is still open whether they are used."""
         return tuple(sorted(self._written))
 
     def keep_only(self, used: Iterable[str]) -> None:
-        """Delete what was written and is not among ``used``; what fails stays as an orphan."""
+        """Delete written files that are not in ``used``; a failed deletion leaves an orphan."""
         for path in self._written.difference(used):
             remove_file(self.storage, path)
         self._written.clear()
 
 
-# The properties of a table that decide how its manifests are written.
+# The table properties that control how manifests are written.
 
 _TARGET: Final = "commit.manifest.target-size-bytes"
 _LEAST: Final = "commit.manifest.min-count-to-merge"
@@ -235,7 +235,7 @@ _PARTITIONS: Final = "write.summary.partition-limit"
 
 
 class ManifestSettings(Struct, frozen=True):
-    """Sizes in bytes; ``least_to_merge`` manifests are merged with the newest one."""
+    """Settings for manifests; the newest bin is merged if it has ``least_to_merge`` members."""
 
     target_bytes: int = 8 << 20
     least_to_merge: int = 100
@@ -245,7 +245,7 @@ class ManifestSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> ManifestSettings:
-        """Raises ProgrammingError for a property with an invalid value."""
+        """Read them from table properties. Raises ProgrammingError for an invalid value."""
         return cls(
             number_property(properties, _TARGET, 8 << 20),
             number_property(properties, _LEAST, 100),

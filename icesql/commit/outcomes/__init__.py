@@ -1,5 +1,5 @@
-"""How a commit ended, where no certain answer said so: by looks at its tables.
+"""Determines the outcome of a commit without a certain response, by loading its tables.
 
-In: what was sent, and a table as it is now. Out: applied, over, or open. May import: catalog,
-storage, iceberg, errors; commit's attempts.
+In: requests that were sent, and a table's current state. Out: applied, over, or open. May import:
+catalog, storage, iceberg, errors; commit's attempts.
 """

@@ -1,4 +1,4 @@
-"""Requests that were sent and have no certain answer: see ``commit``.
+"""Requests that were sent and have no certain response: see ``commit``.
 
 Source: Java ``BaseMetastoreTableOperations.checkCommitStatus``.
 """
@@ -25,9 +25,9 @@ from icesql.storage.open import METADATA_BYTES
 
 
 class Sent:
-    """One request about a table, made of ``base``; None makes the table.
+    """One request to change a table, made from ``base``; None creates the table.
 
-    It may be applied, or be so later, until a look at the table says otherwise.
+    It may have been applied, or may still be applied, until the table's state excludes that.
     """
 
     def __init__(
@@ -35,12 +35,12 @@ class Sent:
     ) -> None:
         self.base, self.change = base, change
         self.location = outcome.location if isinstance(outcome, Unknown) else None
-        # The server refused it, but what is between may have sent it twice.
+        # The server refused it, but a proxy may have sent it twice.
         self.is_refused = isinstance(outcome, Conflict)
         self.snapshot_ids = snapshot_ids(change.updates)
 
     def is_applied(self, table: Table) -> bool:
-        """Whether the current table includes the change, also below later ones."""
+        """True if the current table includes the change, possibly under later ones."""
         metadata = table.metadata
         if self.base is None:
             made = {each.uuid for each in self.change.updates if isinstance(each, u.AssignUuid)}
@@ -49,26 +49,26 @@ class Sent:
             )
         if not _is_same(self.base, table):
             return False
-        # With the time: in a folder the name of a version may be given again.
+        # Compared with its time, because a folder can reuse the name of a version.
         named = {(each.metadata_file, each.timestamp_ms) for each in metadata.metadata_log}
         named.add((table.metadata_location, metadata.last_updated_ms))
         if (self.location, self.change.now_ms) in named:
             return True
         if not self.snapshot_ids:
-            with suppress(Error):  # it does not even fit any more
+            with suppress(Error):  # the change no longer fits the table
                 return changes_nothing(table, self.change.updates, self.change.now_ms)
             return False
         return has_snapshots(metadata, self.base.metadata, self.snapshot_ids)
 
     def is_over(self, table: Table) -> bool:
-        """Whether the table shows that it was not applied and cannot be any more.
+        """True if the table shows that the request was not and cannot be applied any more.
 
-        A table that stands where it stood, or is not there, shows nothing: a request may be late.
+        An unchanged or missing table shows nothing: a request may arrive late.
         """
         if self.is_refused:
             return not self._may_have_emptied(table.metadata)
         if not self.snapshot_ids:
-            return False  # who else's the change is cannot be told; and nothing depends on it
+            return False  # any writer may have made such a change, and no files depend on it
         if self.base is None:
             return True
         base, now = self.base.metadata, table.metadata
@@ -77,7 +77,7 @@ class Sent:
         return any(_cannot_hold(each, now) for each in self.change.requirements)
 
     def _may_have_emptied(self, now: TableMetadata) -> bool:
-        """Whether a branch is gone, or has begun anew, that a change without snapshots removes."""
+        """True if a branch that the change (without snapshots) removes is gone or was recreated."""
         names = {each.name for each in self.change.updates if isinstance(each, u.RemoveSnapshotRef)}
         if self.base is None or self.snapshot_ids or not names:
             return False
@@ -90,11 +90,11 @@ class Sent:
 
 
 class OpenRequests:
-    """The requests of one commit about one table whose outcome is open; false without any."""
+    """The requests of one commit to one table whose outcome is open; falsy if there are none."""
 
     def __init__(self) -> None:
         self._open: list[Sent] = []
-        # Whether the outcome of one was ever open, were it known by now.
+        # True if the outcome of a request was ever unknown, even if it is known by now.
         self.was_unknown = False
         self.reason = ""
 
@@ -102,42 +102,42 @@ class OpenRequests:
         return bool(self._open)
 
     def add(self, sent: Sent, reason: str) -> None:
-        """Add a request; ``reason`` says what is known of it."""
+        """Add a request; ``reason`` describes its response or failure."""
         self._open.append(sent)
         self.was_unknown |= not sent.is_refused
         self.reason = reason
 
     def are_applied(self, table: Table) -> bool:
-        """Whether one of them is; those that cannot be any more are forgotten."""
+        """True if one of them is applied; requests that no longer can be are removed."""
         if any(each.is_applied(table) for each in self._open):
             return True
         over = [each for each in self._open if each.is_over(table)]
         self._open = [each for each in self._open if each not in over]
         for each in over:
             if each.location is not None:
-                # The metadata file of a catalog's pointer that was not set.
+                # The catalog's pointer was never set to this metadata file.
                 remove_file(each.change.storage, each.location)
         return False
 
     @property
     def snapshot_ids(self) -> tuple[int, ...]:
-        """Those that they add, each once."""
+        """The ids of snapshots that the requests add, each once."""
         return tuple(dict.fromkeys(each for sent in self._open for each in sent.snapshot_ids))
 
     def files(self, operation: object) -> tuple[str, ...]:
-        """The files that ``operation`` and these requests wrote."""
+        """The files that ``operation`` and the open requests wrote."""
         more = (each.location for each in self._open if each.location is not None)
         return (*dict.fromkeys((*files_of(operation), *more)),)
 
 
 def changes_nothing(table: Table, updates: Sequence[u.Update], now_ms: int) -> bool:
-    """Whether the table is the same after updates, where that can be seen from here."""
+    """True if the updates would not change the table; False if its metadata is not readable."""
     document = table.document
     if document is None:
         try:
             data = table.storage.read(table.metadata_location, most=METADATA_BYTES)
         except (StorageError, AccessDeniedError):
-            return False  # a catalog may keep the file to itself
+            return False  # only the catalog may be able to read the file
         document = metadata_document(data, table.metadata_location)
     return not is_changed(document, apply_updates(document, updates, now_ms=now_ms))
 
@@ -148,7 +148,7 @@ def _is_same(base: Table, table: Table) -> bool:
 
 
 def _cannot_hold(requirement: r.Requirement, now: TableMetadata) -> bool:
-    """Whether a requirement does not hold, and will not unless somebody rolls the table back."""
+    """True if a requirement fails, and will until the table is rolled back."""
     match requirement:
         case r.AssertRefSnapshotId(name, snapshot_id):
             ref = now.refs.get(name)
@@ -156,7 +156,7 @@ def _cannot_hold(requirement: r.Requirement, now: TableMetadata) -> bool:
                 return False
             if snapshot_id is None:
                 return True
-            # A head that was rolled back, or put elsewhere, may come back.
+            # If the head was rolled back or moved elsewhere, it may come back.
             return snapshot_id in _ancestors(now, ref.snapshot_id)
         case r.AssertLastAssignedFieldId(field_id):
             return now.last_column_id > field_id
@@ -166,7 +166,7 @@ def _cannot_hold(requirement: r.Requirement, now: TableMetadata) -> bool:
 
 
 def _ancestors(now: TableMetadata, snapshot_id: int | None) -> set[int]:
-    """The ancestors of a snapshot, as far as the metadata has them."""
+    """The ids of a snapshot's ancestors, as far as the metadata has them."""
     found: set[int] = set()
     while snapshot_id is not None and (snapshot := now.snapshot(snapshot_id)) is not None:
         snapshot_id = snapshot.parent_snapshot_id

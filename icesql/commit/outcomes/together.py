@@ -1,4 +1,4 @@
-"""Changes of several tables, by one request that a REST catalog applies as a whole."""
+"""Changes several tables by one request, which a REST catalog applies atomically."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from icesql.iceberg.metadata.changes.snapshots import snapshot_ids
 
 
 class Part(Struct, frozen=True):
-    """The change of one table from ``base``, and the owner of the files that it needs."""
+    """The change of one table from ``base``, and the operation that owns its files."""
 
     base: Table
     change: TableChange
@@ -27,10 +27,10 @@ class Part(Struct, frozen=True):
 
 
 def commit_together(catalog: Catalog, parts: Sequence[Part], query: QueryContext) -> Table:
-    """Apply all parts or none; gives the last table after it.
+    """Apply all parts or none; returns the last table after it.
 
-    Raises CommitConflictError when they were not applied, their files being deleted, and
-    CommitStateUnknownError when nobody can know, none of them being.
+    Raises CommitConflictError if they were not applied, after deleting their files, and
+    CommitStateUnknownError if the outcome cannot be determined, which keeps their files.
     """
     together = _Together(parts)
     try:
@@ -57,37 +57,37 @@ def commit_together(catalog: Catalog, parts: Sequence[Part], query: QueryContext
 
 
 class _Together:
-    """One request about several tables, and what is known of it."""
+    """One request to change several tables, and the state of its outcome."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = parts
         self.names = " and ".join(each.base.name for each in parts)
         self.snapshot_ids = snapshot_ids(one for each in parts for one in each.change.updates)
-        # Why it is not known how it ended, of every time that it was sent.
+        # Why its outcome is open, for each time that it was sent.
         self._reasons: list[str] = []
         self._seen = ""
         self._is_refused = True
 
     @property
     def is_open(self) -> bool:
-        """Whether it may be applied, or be so later."""
+        """True if it may have been applied, or may still be."""
         return bool(self._reasons)
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files of it that the tables need."""
+        """The files that the operations wrote for it."""
         found = (path for each in self.parts for path in files_of(each.operation))
         return (*dict.fromkeys(found),)
 
     def send(self, catalog: Catalog) -> Swap:
-        """Send it once more; the same each time, so that it is applied once at most."""
+        """Send it again; it is the same each time, so that it is applied at most once."""
         pairs = [(each.base.identifier, each.change) for each in self.parts]
         try:
             outcome = swap_several(catalog, pairs)  # type: ignore[arg-type]
         except Error as error:
             if not self.is_open:
                 raise
-            outcome = Unknown(str(error))  # an earlier request may be why
+            outcome = Unknown(str(error))  # an earlier request may be the cause
         except BaseException as error:
             self._reasons.append(f"it was interrupted ({type(error).__name__})")
             raise
@@ -97,18 +97,18 @@ class _Together:
         return outcome
 
     def look(self, catalog: Catalog) -> Sequence[Table] | None:
-        """The tables if all have their change; None else. Raises what looking at them does.
+        """Load the tables; return them if all have their change, else None. Raises as ``load``.
 
-        It is not open any more where one shows that the request was not applied, and cannot be.
+        The request is no longer open if a table shows that it was not and cannot be applied.
         """
         tables = [catalog.load(each.base.identifier) for each in self.parts]
         sent = [Sent(each.base, each.change) for each in self.parts]
-        # A change of metadata may be another writer's, too; a snapshot is ours alone.
+        # Another writer can make the same change of metadata, but not the same snapshot.
         telling = [n for n, each in enumerate(sent) if each.snapshot_ids] or [*range(len(sent))]
         applied = [n for n in telling if sent[n].is_applied(tables[n])]
         if applied == telling:
             return tables
-        if applied:  # by a server that is not done, or does not keep its word
+        if applied:  # the server is not finished, or does not apply the request atomically
             have = " and ".join(self.parts[n].base.name for n in applied)
             self._seen = f"; {have} changed and the rest did not"
         elif self._is_refused or any(sent[n].is_over(tables[n]) for n in telling):
@@ -116,7 +116,7 @@ class _Together:
         return None
 
     def unknown(self) -> CommitStateUnknownError:
-        """The error to raise while it is open."""
+        """The error for a request whose outcome is open."""
         return CommitStateUnknownError(
             f"the transaction over {self.names} was sent and its outcome is unknown: "
             f"{self._reasons[-1]}{self._seen}; look at the latest snapshots of each table before "
@@ -129,9 +129,9 @@ class _Together:
 def _until_known(
     catalog: Catalog, together: _Together, query: QueryContext
 ) -> Sequence[Table] | None:
-    """Send a request until it is applied; the tables where they were looked at.
+    """Send a request until it is applied; return the tables if they were loaded, else None.
 
-    Raises CommitConflictError where that cannot be, or where ``together`` is open still.
+    Raises CommitConflictError if it cannot be applied, or if ``together`` is still open.
     """
     policy = RetryPolicy.of(together.parts[0].base.metadata.properties)
     for attempt in count(1):

@@ -1,4 +1,4 @@
-"""A new snapshot: its id, its branch, and who made it."""
+"""The id, the branch and the engine name of a new snapshot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 
 
 class Staged(Struct, frozen=True):
-    """No branch: the snapshot follows the head of main, and is published by its ``wap_id``."""
+    """No branch: the snapshot's parent is the head of main; its ``wap_id`` is for publishing it."""
 
     wap_id: str
 
@@ -24,10 +24,10 @@ Branch = str | Staged
 
 
 def branch_head(metadata: TableMetadata, branch: Branch) -> tuple[Snapshot | None, Snapshot | None]:
-    """The head of a branch, and what a new snapshot of it goes on.
+    """The head of a branch, and the parent of a new snapshot of it.
 
-    They differ for a new branch, which goes on main and begins its totals at zero. Raises
-    CommitConflictError where ``branch`` is a tag.
+    They differ for a new branch, which has no head: the parent is main's head, and its totals
+    start at zero. Raises CommitConflictError if ``branch`` is a tag.
     """
     if isinstance(branch, Staged):
         return metadata.current_snapshot, metadata.current_snapshot
@@ -47,7 +47,7 @@ def start_of(metadata: TableMetadata, branch: Branch) -> int | None:
 
 
 def moved_ref(metadata: TableMetadata, branch: str, snapshot_id: int) -> SnapshotRef:
-    """A branch at another snapshot, with the retention that it has."""
+    """A branch at another snapshot, with its present retention settings."""
     from msgspec.structs import replace
 
     known = metadata.refs.get(branch)
@@ -60,7 +60,7 @@ _ENGINE: Final = "icesql"
 
 
 def engine_summary() -> dict[str, str]:
-    """The name and version of what makes a snapshot."""
+    """The engine name and version for a snapshot's summary."""
     return {"engine-name": _ENGINE, "engine-version": _version()}
 
 
@@ -70,7 +70,7 @@ def _version() -> str:
 
     try:
         return version(_ENGINE)
-    except PackageNotFoundError:  # run from a folder of sources
+    except PackageNotFoundError:  # run from a source folder, not installed
         return "0"
 
 

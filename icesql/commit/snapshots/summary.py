@@ -1,4 +1,4 @@
-"""The summary of a snapshot: what it added and removed, and the totals after it.
+"""The summary of a snapshot: counts of added and removed files and rows, and totals.
 
 Source: Java ``SnapshotSummary`` and ``SnapshotProducer.updateTotal``.
 """
@@ -25,7 +25,7 @@ _PARTITION_PREFIX: Final = "partitions."
 class SummaryCounts:
     """Counts of the files that a snapshot adds and removes.
 
-    ``partition_limit`` is how many partitions may have counts of their own.
+    ``partition_limit`` is the largest number of partitions that get their own counts.
     """
 
     def __init__(self, partition_limit: int = 0) -> None:
@@ -42,7 +42,7 @@ class SummaryCounts:
         self._count(file, partition, "removed")
 
     def add_duplicates(self, count: int) -> None:
-        """Count files that were removed and stood in the table more than once."""
+        """Count removed files that the table listed more than once."""
         _plus(self._counts, "deleted-duplicate-files", count)
 
     def _count(self, file: DataFile, partition: str, verb: str) -> None:
@@ -52,7 +52,7 @@ class SummaryCounts:
                 _plus(counts, key, number)
 
     def written(self) -> dict[str, str]:
-        """The keys of what was counted; those of zeros are left out."""
+        """The counts as summary keys; zeros are left out."""
         found = {key: str(number) for key, number in self._counts.items() if number > 0}
         found["changed-partition-count"] = str(len(self._partitions))
         if 0 < len(self._partitions) <= self._limit:
@@ -67,8 +67,8 @@ class SummaryCounts:
 def totals(previous: Mapping[str, str] | None, counted: Mapping[str, str]) -> dict[str, str]:
     """The totals after a snapshot; ``previous`` is the summary of the branch's head.
 
-    None begins at zero. A total that the head does not say, or that would be below zero, is not
-    known any more and left out.
+    None starts at zero. A total that the head lacks, or that would be negative, is unknown and left
+    out.
     """
     found = {}
     for total, (plus, minus) in _TOTALS.items():
@@ -100,7 +100,7 @@ def _counted(file: DataFile, verb: str) -> list[tuple[str, int]]:
         ]
     size = file.file_size_in_bytes
     if file.is_deletion_vector and file.content_size_in_bytes is not None:
-        size = file.content_size_in_bytes  # the Puffin has others, too
+        size = file.content_size_in_bytes  # the Puffin file contains other vectors, too
     found = [(f"{verb}-delete-files", 1), (f"{verb}-files-size", size)]
     if file.content is FileContent.EQUALITY_DELETES:
         return [*found, (f"{verb}-equality-delete-files", 1), (f"{verb}-equality-deletes", rows)]

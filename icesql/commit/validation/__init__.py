@@ -1,5 +1,5 @@
-"""Conflict checks: other writers' commits since a change was planned, and whether it may go on.
+"""Checks a change for conflicts with other writers' commits since it was planned.
 
-In: a table as it is now, and what the change relied on. Out: nothing, or CommitConflictError. May
-import: commit, scan, storage, iceberg.
+In: a table's current state, and the state that the change relied on. Out: nothing, or
+CommitConflictError. May import: commit, scan, storage, iceberg.
 """

@@ -1,4 +1,4 @@
-"""Check a validation against the head of a branch.
+"""Checks a ``Validation`` against the head of a branch.
 
 Source: Java ``MergingSnapshotProducer.validate…`` methods.
 """
@@ -28,7 +28,7 @@ _NO_NEW_ROWS: Final = (DELETE, REPLACE)
 
 
 def validate(validation: Validation, since: Since) -> None:
-    """Raise CommitConflictError for concurrent changes that this one cannot follow."""
+    """Raise CommitConflictError for concurrent changes that conflict with this one."""
     if not since.snapshots:
         return
     checks = _Checks(validation, since)
@@ -47,7 +47,7 @@ class _Checks:
             }
 
     def check_data(self) -> None:
-        """No data file came, or went, that the statement might have matched or that it needs."""
+        """Refuse added or removed data files that may match, and removed ones that are needed."""
         wanted = self._wanted
         rows = _ROWS if wanted.no_added_data else ()
         gone: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class _Checks:
                     self._refuse(f"{entries.path[index]} was removed, whose rows it may concern")
 
     def check_deletes(self) -> None:
-        """No row was deleted that the statement might have matched, or of a file that changes."""
+        """Refuse new deletes that may match, or that apply to a file of this change."""
         wanted = self._wanted
         of_files = bool(wanted.undeleted or wanted.vectors_of)
         if not of_files and not wanted.no_new_deletes:
@@ -94,7 +94,7 @@ class _Checks:
             self._refuse_deletes_of_files(new)
 
     def _refuse_matching(self, changed: Changed) -> None:
-        """No delete came that may match."""
+        """Refuse added deletes that may match."""
         wanted, entries = self._wanted, changed.entries
         kept = self._in_partitions(entries, changed.added)
         if wanted.row_filter is not ALWAYS_TRUE and wanted.partitions is None:
@@ -105,7 +105,7 @@ class _Checks:
             self._refuse(f"{path} was added, which deletes rows that it may concern")
 
     def _newer(self, changed: Changed) -> list[DataFile]:
-        """The deletes that came. Those as old as what they took the place of are no new ones."""
+        """The new deletes; rewritten ones, which keep an old sequence number, are not new."""
         left_out = {
             each.id_in_manifests
             for each in self._since.snapshots
@@ -120,12 +120,12 @@ class _Checks:
         ]
 
     def _refuse_deletes_of_files(self, new: Sequence[DataFile]) -> None:
-        """No row was deleted of the files that go, whichever: new ones hold the rows of all.
+        """Refuse any deletes of rows in removed files: the new files contain those rows.
 
-        Deletes that the new files get as well, for their rows are as old as they were, are no
+        Deletes that apply to the new files as well, because rows keep their sequence number, are no
         conflict.
         """
-        # A file may have got several vectors, one after the other.
+        # A file may have got several vectors, one after another.
         key_of = self._since.key_of
         vectors = {
             key_of(each.referenced_data_file or "") for each in new if each.is_deletion_vector

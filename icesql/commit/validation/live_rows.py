@@ -1,23 +1,23 @@
-"""Whether a commit changes the live rows of a branch by as many as its statement counted.
+"""Checks that a commit changes the number of live rows by the number its statement counted.
 
-What is compared, at each attempt, with the base of this very attempt:
+At each attempt, the numbers are compared with the base of that attempt:
 
-- Data files and vectors say exactly how many rows live: those added, less those of the data files
-  removed, less what new vectors delete beyond the ones they take the place of. A commit to a table
-  without other deletes has to give the very number. Where it does not, the vectors that go are
-  read: those of other writers may name positions that are no rows.
-- Position delete files (format version 2) may tell of a row twice, or of one that is gone. A data
-  file that goes, and to which some apply, counts as having between its rows less all of their
-  positions and its rows.
-- How many rows an equality delete takes is known by reading alone. A data file that goes, and to
-  which one applies, counts as having any number of live rows up to those it holds; whether one
-  came since the file was read is a matter of ``checks``.
-- Where a data file that goes is listed twice, or does not know its rows, no numbers are compared.
+- Data files and deletion vectors give the exact change: rows of added data files, minus live rows
+  of removed data files, minus rows that new vectors delete beyond the vectors they replace. In a
+  table without other deletes the numbers must be equal. If they are not, the removed vectors are
+  read: vectors of other writers may contain positions beyond the rows of their file.
+- Position delete files (format version 2) may name a row twice, or a row that is gone. A removed
+  data file to which some apply counts with a range of live rows: from its rows minus all of these
+  positions up to all of its rows.
+- The number of rows that an equality delete removes is known only by reading. A removed data file
+  to which one applies counts with any number of live rows up to its row count. ``checks`` handles
+  deletes that were added since the file was read.
+- If a removed data file is listed twice, or has no row count, the numbers are not compared.
 
-Deletes go with a reason only, whatever was counted: their data file goes, or new ones take their
-place, or they apply to no live data file (which positions in several files do is for those to know
-who read them). Only where neither of the first two is the case are manifests read for it that the
-commit does not read anyway. An append reads none.
+Independently of the numbers, a delete file may be removed only if its data file is removed, too, or
+new deletes replace it, or it applies to no live data file (for positions in several files, only the
+caller that has read them can know). Only if neither of the first two holds does this check read
+manifests that the commit does not read anyway. An append reads none.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ from icesql.scan.deletes.vectors import rows_of_vector
 
 
 class LiveRows:
-    """The effect of a commit on live rows: by ``changes``, of which the base has ``removed``.
+    """The effect of the commit of ``changes`` on live rows.
 
-    ``old`` are the manifests of the base, ``kept`` those of the new snapshot.
+    ``removed`` are the entries of removed files found in the base; ``old`` are the manifests of the
+    base, ``kept`` those of the new snapshot.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class LiveRows:
         self._gone = {
             self._key_of(each.path): each for each in removed if each.content is FileContent.DATA
         }
-        # Where bounds name the one data file, the planner has told it.
+        # If bounds identify a single data file, the planner has set referenced_data_file.
         self._named = {file_key(each): each.referenced_data_file for each in changes.removed}
         self._removed = [each for each in removed if each.content is not FileContent.DATA]
         self._removed_of: dict[str, list[DataFile]] = {}
@@ -82,10 +83,10 @@ class LiveRows:
         }
 
     def check(self, *, moved: bool) -> None:
-        """Raise where the numbers disagree, or deletes are lost.
+        """Raise if the numbers disagree, or deletes are lost.
 
-        That is a CommitConflictError where others have ``moved`` the branch since the statement
-        read it, else an InternalError.
+        CommitConflictError if other writers have ``moved`` the branch since the statement read it,
+        else InternalError.
         """
         problem = self._problem()
         if problem is not None and self._count_vectors():
@@ -107,9 +108,9 @@ class LiveRows:
         return self._lost_deletes() or self._miscounted()
 
     def _count_vectors(self) -> bool:
-        """Read the vectors that go; whether one names positions that its data file does not have.
+        """Read the removed vectors; True if one has positions beyond the rows of its data file.
 
-        Those of other writers may. Most commits need not know.
+        Vectors of other writers may have such positions. Most commits need not read them.
         """
         vectors = {self._path(each): each for each in self._removed if each.is_deletion_vector}
         if not vectors:
@@ -119,25 +120,25 @@ class LiveRows:
             vector = vectors.get(self._key_of(file.path))
             if vector is None:
                 continue
-            with suppress(Error):  # one that cannot be read explains nothing
+            with suppress(Error):  # an unreadable vector does not explain the difference
                 rows = rows_of_vector(vector, file.record_count, table.storage, table.name)
                 if rows != vector.record_count:
                     self._of_vector[file_key(vector)] = rows
         return bool(self._of_vector)
 
     def _rows(self, delete: DataFile) -> int:
-        """The rows that a delete names."""
+        """The number of rows that a delete names."""
         return self._of_vector.get(file_key(delete), delete.record_count)
 
     def _path(self, delete: DataFile) -> str | None:
-        """The one data file that a delete tells of, as a key; None where it may be several."""
+        """The key of the single data file that a delete refers to; None if it may be several."""
         named = delete.referenced_data_file or self._named.get(file_key(delete))
         return None if named is None else self._key_of(named)
 
     # ------------------------------------------------------------------ deletes that go
 
     def _lost_deletes(self) -> str | None:
-        """The problem with a delete that goes although it applies to a data file that stays."""
+        """The problem if a removed delete still applies to a remaining data file."""
         open_ = [each for each in self._removed if not self._has_successor(each)]
         if not open_:
             return None
@@ -151,7 +152,7 @@ class LiveRows:
         return None if found is None else f"the deletes of {found.path} would be lost"
 
     def _has_successor(self, delete: DataFile) -> bool:
-        """Whether the data file of a delete goes, or new deletes take its place."""
+        """True if the data file of a delete is removed, too, or new deletes replace it."""
         if delete.path in self._changes.converted:
             return True
         path = self._path(delete)
@@ -162,18 +163,18 @@ class LiveRows:
             return True
         if path is None:
             return False
-        # Only vectors count each row once.
+        # Only the counts of vectors have each row once.
         new = self._new.get(path)
         least = self._rows(delete) if delete.is_deletion_vector else 0
         return new is not None and new.record_count >= least
 
     def _applied(self, deletes: Sequence[DataFile]) -> DataFile | None:
-        """The first of some deletes that go which applies to a live data file of afterwards."""
+        """The first of the removed deletes that applies to a live data file of the new snapshot."""
         if not deletes:
             return None
         vectors = {self._path(each): each for each in deletes if each.is_deletion_vector}
         going = {file_key(each): each for each in deletes if not each.is_deletion_vector}
-        # A vector takes the place of all other positions of its file.
+        # A vector replaces all other position deletes of its file.
         staying = [
             each
             for each in self._live(self._kept if going else (), ManifestContent.DELETES)
@@ -207,7 +208,7 @@ class LiveRows:
     # ------------------------------------------------------------------ numbers
 
     def _miscounted(self) -> str | None:
-        """How the numbers contradict what the statement counted."""
+        """The problem if the files contradict the number that the statement counted."""
         counted, added = self._changes.rows, self._changes.added_data
         held = [each.record_count for each in (*added, *self._gone.values())]
         if counted is None or not self._is_certain or any(each < 0 for each in held):
@@ -228,7 +229,7 @@ class LiveRows:
         return f"its files change the number of live rows by {change}, its rows by {counted:+,}"
 
     def _range(self, exact: int) -> tuple[int, int]:
-        """The bounds of the number if deletes apply whose count of rows is unknown."""
+        """The bounds of the change if deletes with an unknown number of rows apply."""
         least = most = exact
         index = self._index(
             each
@@ -249,14 +250,14 @@ class LiveRows:
             replaced = self._removed_of.get(path, ())
             least -= sum(each.record_count for each in replaced if not each.is_deletion_vector)
             if new.is_deletion_vector and not self._in_vector(path):
-                # The first vector of a file has the positions of its delete files, too.
+                # The first vector of a file includes the positions of its delete files.
                 file = replace(new, path=new.referenced_data_file or "", sequence_number=0)
                 applied = index.deletes_of(file)
                 most += sum(each.record_count for each in applied if not each.equality_ids)
         return least, most
 
     def _in_vector(self, path: str) -> int:
-        """The rows that the vector deletes which goes for a data file."""
+        """The number of rows that the removed vector of a data file deletes."""
         replaced = self._removed_of.get(path, ())
         return sum(self._rows(each) for each in replaced if each.is_deletion_vector)
 
@@ -275,7 +276,7 @@ class LiveRows:
     def _live(
         self, manifests: Iterable[HeldManifest], content: ManifestContent
     ) -> Iterator[DataFile]:
-        """The live files of manifests, as old as they are in the new snapshot."""
+        """The live files of manifests, with their sequence numbers in the new snapshot."""
         new = self._table.metadata.last_sequence_number + 1
         for held in manifests:
             manifest = held.manifest
@@ -293,7 +294,7 @@ class LiveRows:
                     yield entries.data_file(index)
 
     def _oldest(self) -> int:
-        """The least sequence number of the data that stays."""
+        """The lowest sequence number of the remaining data."""
         found = [self._table.metadata.last_sequence_number + 1]
         for held in self._kept:
             manifest = held.manifest
@@ -308,9 +309,9 @@ class LiveRows:
 
 
 class _SameFiles:
-    """One spelling for each file: the first that was asked for.
+    """Maps the spellings of a file's path to one: the first that was looked up.
 
-    Spellings of a file share its name, so that only paths of one name are compared as files.
+    All spellings end in the same file name, so only paths with equal names are compared.
     """
 
     def __init__(self, same_file_key: Callable[[str], str]) -> None:
@@ -320,7 +321,7 @@ class _SameFiles:
         self._others: dict[str, str] = {}
 
     def key(self, path: str) -> str:
-        """The spelling that stands for all of this file."""
+        """The spelling that represents this file."""
         found = self._known.get(path)
         if found is None:
             first = self._first.setdefault(last_part(path), path)

@@ -1,8 +1,8 @@
-"""Whether files that were written for a table as a statement found it fit the table as it is.
+"""Checks that files written for the table's state at planning time fit its current state.
 
-An append goes on whatever others left; but its files say values by the ids of columns and by a
-partition spec, and these may be another table's by now: CREATE OR REPLACE TABLE keeps the uuid,
-and other engines give the id of a column to whatever has its name, be it of another type.
+An append can be applied to any later state. But its files refer to column ids and to a partition
+spec, whose meaning may have changed: CREATE OR REPLACE TABLE keeps the uuid, and other engines then
+give a new column the id of the old column of its name, even if the type differs.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _REPLACED: Final = "it was replaced by another table"
 
 
 def check_planned(found: Table, base: Table, branch: Branch, added: Collection[DataFile]) -> None:
-    """Raise CommitConflictError where what was made of a table does not fit what it is now.
+    """Raise CommitConflictError if files made for ``found`` do not fit ``base``, the current state.
 
-    ``added`` are the data files of new rows. Columns that others renamed, widened, added or dropped
-    are no matter; a table that was replaced by another one is, whatever its columns.
+    ``added`` are the data files of new rows. Renamed, widened, added or dropped columns are no
+    problem; a replaced table is, whatever its columns.
     """
     problem = _problem(found.metadata, base.metadata, branch, added)
     if problem is not None:
@@ -55,7 +55,7 @@ def _problem(
 
 
 def _of_types(planned: Schema, base: Schema) -> str | None:
-    """A column of both that is not what it was, or wider."""
+    """The problem if a column of both schemas has an incompatible type or another parent."""
     for field_id, field in planned.field_by_id.items():
         now = base.field_by_id.get(field_id)
         if now is None:
@@ -68,14 +68,14 @@ def _of_types(planned: Schema, base: Schema) -> str | None:
 
 
 def _is_readable(old: t.IcebergType, new: t.IcebergType) -> bool:
-    """Whether values of one type can be read as of another; children are fields of their own."""
+    """True if values of one type can be read as another; children are checked as fields."""
     if isinstance(old, t.PrimitiveType) or isinstance(new, t.PrimitiveType):
         return is_widening(old, new)
     return type(old) is type(new)
 
 
 def _of_required(planned: Schema, base: Schema) -> str | None:
-    """A column that the rows may have no value of, and that needs one now."""
+    """The problem if a column is required now and the new rows may lack a value for it."""
     for field_id, now in base.field_by_id.items():
         if not now.required:
             continue
@@ -92,7 +92,7 @@ def _of_required(planned: Schema, base: Schema) -> str | None:
 
 
 def _of_specs(planned: TableMetadata, base: TableMetadata, added: Iterable[DataFile]) -> str | None:
-    """A partition spec of the files that is gone, or whose id has another one."""
+    """The problem if a partition spec of the files is gone, or its id means another spec."""
     for spec_id in {each.spec_id for each in added}:
         before, now = planned.specs.get(spec_id), base.specs.get(spec_id)
         if now is None or (before is not None and before.fields != now.fields):
@@ -101,10 +101,10 @@ def _of_specs(planned: TableMetadata, base: TableMetadata, added: Iterable[DataF
 
 
 def _of_history(planned: TableMetadata, base: TableMetadata, branch: Branch) -> str | None:
-    """A branch that begins anew, by REPLACE TABLE.
+    """The problem if REPLACE TABLE has restarted the branch.
 
-    Where nobody knows, because it was empty or snapshots are expired, one that lacks a column:
-    rows of nothing but NULL would be left of those of another table.
+    If the history does not show that, because the branch was empty or snapshots are expired, a
+    missing column is the problem: rows of a replaced table would be reduced to NULLs.
     """
     _, start = branch_head(planned, branch)
     _, current = branch_head(base, branch)
@@ -113,7 +113,7 @@ def _of_history(planned: TableMetadata, base: TableMetadata, branch: Branch) -> 
     seen: set[int] = set()
     while start is not None and current is not None and current.snapshot_id not in seen:
         seen.add(current.snapshot_id)
-        # One that was rolled back, or set to a snapshot that was there, goes on.
+        # Not restarted: it was rolled back, or set to a snapshot that existed at planning time.
         if current.snapshot_id in planned.snapshots:
             return None
         parent = current.parent_snapshot_id

@@ -1,4 +1,4 @@
-"""Changes of a branch since a snapshot of it was scanned: files that came, files that went.
+"""Finds the files added to and removed from a branch since one of its snapshots was scanned.
 
 Source: Java ``MergingSnapshotProducer.validationHistory``.
 """
@@ -31,9 +31,9 @@ REPLACE: Final = "replace"
 
 
 class Changed(Struct, frozen=True):
-    """The places in ``entries`` of the files that snapshots of the range added, and removed.
+    """Indexes in ``entries`` of the files that snapshots of the range added and removed.
 
-    ``operation`` is that of the snapshot whose list has the manifest; None where it says none.
+    ``operation`` is that of the snapshot whose list has the manifest; None if it records none.
     """
 
     operation: str | None
@@ -42,18 +42,18 @@ class Changed(Struct, frozen=True):
     removed: Sequence[int]
 
     def by(self, operations: Collection[str]) -> bool:
-        """Whether one of these did it, as far as is known."""
+        """True if the operation is one of these, or unknown."""
         return self.operation is None or self.operation in operations
 
 
 class Since:
     """Changes of a branch of ``base`` between snapshot ``start_id`` and ``head``.
 
-    ``start_id`` None: the branch was empty. ``number`` is the sequence number of the start; where
-    it is None the base has the start, or 0 is assumed. ``own`` are snapshots of the same change,
-    and what each followed; they are no part of it. Files that a snapshot lists without having added
-    them did not come by it, and did not go. Raises CommitConflictError where the start is no
-    ancestor of the head any more: what happened is not known then, and nothing may be assumed.
+    ``start_id`` None: the branch was empty. ``number`` is the sequence number of the start; if it
+    is None, it is taken from the base's metadata, or 0. ``own`` are snapshots of the same change,
+    with the parent of each; they are skipped. Files that a snapshot lists without having added or
+    removed them do not count. Raises CommitConflictError if the start is no longer an ancestor of
+    the head, since the changes cannot be determined then.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Since:
         return tuple(new), frozenset(removed)
 
     def index(self, deletes: Iterable[DataFile], *, compare_bounds: bool = False) -> DeleteIndex:
-        """Deletes by the data files to which they apply."""
+        """An index of deletes by the data files to which they apply."""
         metadata = self.base.metadata
         return DeleteIndex(
             deletes,
@@ -136,21 +136,21 @@ class Since:
         )
 
     def as_old(self, file: DataFile) -> DataFile:
-        """The file as old as it is, or as the start is where it is younger, as new ones are."""
+        """The file with its sequence number, but at most that of the start, as for new files."""
         return replace(file, sequence_number=min(file.sequence_number, self.number))
 
     def lost_delete(
         self, came: DeleteIndex, files: Sequence[DataFile], made: Sequence[DataFile] | None
     ) -> str | None:
-        """Say which of the deletes that ``came`` would not be the same rows' in the new files.
+        """The first problem with deletes in ``came`` that would not apply to the same rows.
 
-        ``made`` take the place of ``files`` and are as old as the start; None: they are younger,
-        and no delete applies to them.
+        ``made`` are the files that replace ``files``, with the sequence number of the start; None
+        if they have a later one, so that no delete applies to them. None if there is no problem.
         """
         specs = self.base.metadata.specs
         for each in files:
             for delete in came.deletes_of(self.as_old(each)):
-                # Rows stay in their partition unless it is another spec's.
+                # Rows stay in their partition unless they move to another spec.
                 stays = (
                     made is not None
                     and delete.content is FileContent.EQUALITY_DELETES
@@ -164,7 +164,7 @@ class Since:
         for file in made or ():
             if all(each.spec_id == file.spec_id for each in files):
                 continue
-            # Rows came into a partition whose deletes were not meant for them.
+            # Rows moved into a partition whose deletes would wrongly apply to them.
             for delete in came.deletes_of(self.as_old(file)):
                 if not specs[delete.spec_id].is_unpartitioned:
                     return f"rows of the partition that gets {file.path} were deleted"
@@ -174,7 +174,7 @@ class Since:
 def _since(
     table: Table, head: Snapshot | None, start_id: int | None, own: Mapping[int, int | None]
 ) -> list[Snapshot]:
-    """The snapshots after the start, newest first. Only it, and own ones, may be expired."""
+    """The snapshots after the start, newest first. Only the start and own ones may be expired."""
     found: list[Snapshot] = []
     current = None if head is None else head.snapshot_id
     seen: set[int] = set()

@@ -27,22 +27,23 @@ def unchanged(start_id: int | None, read: Predicate) -> Validation:
 class Validation(Struct, frozen=True):
     """Changes that a branch must not have had since snapshot ``start_id`` was scanned.
 
-    ``start_id`` None says that the branch was empty then. ``row_filter`` is what was pushed into
-    the scan (fields of the current schema by id); it is implied by what the statement matched, so
-    that files which cannot match are not among those that may. ``partitions`` takes its place where
-    whole partitions are replaced.
+    ``start_id`` None means that the branch was empty then. ``row_filter`` is the filter that was
+    pushed into the scan (fields of the current schema by id). All rows that the statement matched
+    satisfy it, so that files which cannot match it are irrelevant. ``partitions`` replaces it for
+    changes of whole partitions.
 
-    - ``no_added_data``: no rows came that the statement would have seen (serializable).
-    - ``no_deleted_data``: no data file went that may match.
-    - ``no_new_deletes``: no delete file came that may match.
-    - ``undeleted``: files that go, of which no row was deleted, whether it may match or not: what
-      is written in their place holds the rows as they were. ``only_updates``: all of their rows
-      go, so that deletes do not count which came without new rows. ``same_age``: the new files,
-      where these are as old as the start; an equality delete that they get, too, does not count.
-    - ``existing``: paths of data files that must still be there; ``skip_deletes``: those that a
-      whole-file delete took may be gone.
-    - ``vectors_of``: data files that get a deletion vector, and may have got no other.
-    - ``own``: snapshots that the same statement made since, and what each followed.
+    - ``no_added_data``: no rows were added that the statement would have read (serializable).
+    - ``no_deleted_data``: no data file was removed that may match.
+    - ``no_new_deletes``: no delete file was added that may match.
+    - ``undeleted``: files to remove, of which no row must have been deleted, whether it may match
+      or not: the files that replace them contain the old rows. ``only_updates``: all of their rows
+      are removed, so that deletes by commits without new rows do not count. ``same_age``: the new
+      files, if they have the sequence number of the start; an equality delete that applies to them,
+      too, does not count.
+    - ``existing``: paths of data files that must still exist; ``skip_deletes``: except those that a
+      whole-file delete removed.
+    - ``vectors_of``: data files that get a deletion vector, and must not have got another one.
+    - ``own``: snapshots that the same statement has added since, with the parent of each.
     """
 
     start_id: int | None
