@@ -1,4 +1,4 @@
-"""A stream of record batches, cut anew into batches of one size."""
+"""Divides a stream of record batches into batches of one size."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def _cut(rows: int, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch of several of one schema, as ``concat_batches`` of pyarrow 19 makes it."""
+    """Concatenate batches of one schema, like ``concat_batches`` of pyarrow 19."""
     columns = (pa.concat_arrays(column) for column in zip(*batches, strict=True))
     return pa.RecordBatch.from_arrays([*columns], schema=batches[0].schema)

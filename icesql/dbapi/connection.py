@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from icesql.storage.cache import BoundedCache
 
 
-# DuckDB complains on standard error about what is still open when the interpreter ends.
+# Closed at exit: DuckDB reports connections that are still open then on standard error.
 _OPEN: WeakSet[Connection] = WeakSet()
 
 
@@ -83,10 +83,10 @@ class Connection:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._cursors: WeakSet[Cursor] = WeakSet()
-        # Rounds over tables, of the doctor or of maintenance, that run now.
+        # Cancellation events of the running rounds over tables, by doctor or maintenance.
         self._rounds: set[threading.Event] = set()
         _OPEN.add(self)
-        # Receives the progress of new cursors; None: nobody does. In a notebook its cell does.
+        # The progress callback of new cursors, or None. In a notebook it writes to the cell.
         self.progress: Callable[[Progress], None] | None = None
         if "IPython" in sys.modules:
             from icesql.dbapi.notebook.progress import cell_progress
@@ -113,7 +113,7 @@ class Connection:
 
     @one_frame
     def execute_script(self, sql: str, parameters: Parameters = None) -> Iterator[Cursor]:
-        """Run statements separated by ``;``, each when its cursor is asked for; one cursor each.
+        """Run statements separated by ``;``, each when its cursor is requested; one cursor each.
 
         Each cursor holds its own result, to be read at any time. The whole text is parsed first,
         in this call: an error of syntax in the last statement means that none ran.
@@ -129,14 +129,14 @@ class Connection:
 
     @one_frame
     def register(self, name: str, rows: Any) -> None:
-        """Let ``name`` mean rows that the program holds, in the place of what had the name.
+        """Register rows that the program holds as the table ``name``, replacing earlier ones.
 
-        A pandas or Polars DataFrame, a LazyFrame, an Arrow table, batch, reader or dataset, a
-        mapping of columns or anything with ``__arrow_c_stream__``. Arrow data is not copied, nor
-        are numbers of pandas and numpy: after a change in place, register them again. A LazyFrame
-        is run now; a reader is read to its end, within ``memory_limit``, and only once. Only the
-        local engine reads them.
-        Raises ProgrammingError for what is no table, DataError, OperationalError.
+        ``rows`` is a pandas or Polars DataFrame, a LazyFrame, an Arrow table, batch, reader or
+        dataset, a mapping of columns or anything with ``__arrow_c_stream__``. Arrow data is not
+        copied, nor are numbers of pandas and numpy: after a change in place, register them again. A
+        LazyFrame is run now; a reader is read to its end, within ``memory_limit``, and only once.
+        Only the local engine reads them.
+        Raises ProgrammingError for a value that is not a table, DataError, OperationalError.
         """
         from icesql.dbapi.registered import register
 
@@ -144,7 +144,7 @@ class Connection:
         register(self, self._session, name, rows)
 
     def unregister(self, name: str) -> None:
-        """Forget what was registered. Raises ProgrammingError where nothing was."""
+        """Remove registered rows. Raises ProgrammingError if none are registered as ``name``."""
         from icesql.dbapi.registered import unregister
 
         self._session.check_open()
@@ -170,10 +170,11 @@ class Connection:
     def tables(self, catalog: str | None = None) -> list[str]:
         """Names of all tables: those of the session, registered ones and those of the catalog.
 
-        The session's are temporary tables and rows that were registered. A name that has a dot in
-        one of its parts, or begins one with a quote, comes in quotes.
+        The session's tables are temporary tables and registered rows. A name is quoted if one of
+        its parts contains a dot or begins with a quote.
 
-        With ``catalog``, a name of ``catalogs()``, those of that one, its name in front.
+        With ``catalog``, a name of ``catalogs()``: the tables of that catalog, prefixed with its
+        name.
         """
         self._session.check_open()
         with self._session.without_secrets():
@@ -197,7 +198,7 @@ class Connection:
     def columns(self, table: str) -> list[str]:
         """Names of the columns of a table, as ``DESCRIBE`` lists them.
 
-        ``table`` is a name as ``tables()`` gives it; quote parts that contain a dot with ``"``.
+        ``table`` is a name as in ``tables()``; quote parts that contain a dot with ``"``.
         """
         from icesql.query.show import column_names
 
@@ -207,10 +208,10 @@ class Connection:
 
     @property
     def autocommit(self) -> bool:
-        """Whether each statement is done for good when it ends, as it is at first.
+        """True (default) if each statement is committed when it ends.
 
         False: a change of a table begins a transaction, which ``commit`` applies as one commit.
-        Setting it to True applies one that is open.
+        Setting it to True commits an open transaction.
         """
         return self._session.state.autocommit
 
@@ -230,13 +231,14 @@ class Connection:
     def doctor(
         self, table: str | None = None, *, catalog: str | None = None
     ) -> Diagnosis | CatalogDiagnosis:
-        """Examine the metadata of a table: findings with the statements that mend them.
+        """Examine the metadata of a table: findings with the statements that fix them.
 
-        Deletes, and keys that they name, are read where rows that were deleted may be back.
-        ``table`` is a name as SQL writes it. Without one, all tables of the connection's catalog,
-        or of ``catalog``, a name of ``catalogs()``; the worst comes first, and a table that cannot
-        be examined has an error in place of findings. ``query_timeout`` is of each table. Nothing
-        is changed. Raises TableNotFoundError, of a whole catalog ProgrammingError, CatalogError.
+        Delete files, and the key columns of data files, are read only if deleted rows may be back.
+        ``table`` is a name in SQL. Without it, all tables of the connection's catalog, or of
+        ``catalog``, a name of ``catalogs()``, are examined; the worst comes first, and a table that
+        cannot be examined has an error instead of findings. ``query_timeout`` applies to each
+        table. Nothing is changed. Raises TableNotFoundError; for a whole catalog ProgrammingError,
+        CatalogError.
         """
         from icesql.dbapi.maintenance import diagnose_catalog, diagnose_table
 
@@ -263,16 +265,17 @@ class Connection:
         dry_run: bool = False,
         tell: Callable[[TableReport, int, int], None] | None = None,
     ) -> MaintenanceReport:
-        """Do what tables need, one after another: compact, convert deletes, expire and more.
+        """Maintain tables one after another: compact, convert deletes, expire snapshots and more.
 
-        ``tables`` are names as SQL writes them, None for every table of the catalog. ``policy`` is
-        a TOML file that says what is done for which tables, ``actions`` wins over it. ``budget``,
-        such as "20min", "500GB" or both, ends the beginning of new actions. ``history`` is a file
-        that says what was finished, so that a run that was killed goes on. ``dry_run`` changes
-        nothing. ``tell`` is called after each table with its report, its number and the count.
+        ``tables`` are names in SQL; None means every table of the catalog. ``policy`` is a TOML
+        file with the actions for each table; ``actions`` overrides it. After ``budget``, such as
+        "20min", "500GB" or both, no new actions are started. ``history`` is a file that records
+        finished actions, so that a killed run can be continued. ``dry_run`` changes nothing.
+        ``tell`` is called after each table with its report, its number and the count.
 
-        An error of one table is in its report and stops no other. Raises ProgrammingError,
-        AccessDeniedError, OperationalError for a history that cannot be written, CatalogError.
+        An error of one table is in its report and does not stop the others. Raises
+        ProgrammingError, AccessDeniedError, OperationalError for a history that cannot be written,
+        CatalogError.
         """
         from icesql.dbapi.maintenance import maintain_tables
 
@@ -296,15 +299,15 @@ class Connection:
             self._rounds.discard(cancel)
 
     def commit(self) -> None:
-        """Apply the transaction of BEGIN in one commit; without one nothing is to be done.
+        """Apply the open transaction in one commit; without one, do nothing.
 
-        Raises CommitConflictError where another writer was first: nothing is applied then and its
-        files are deleted, and CommitStateUnknownError.
+        Raises CommitConflictError if another writer was first: nothing is applied then, and the
+        transaction's files are deleted; and CommitStateUnknownError.
         """
         self._end(apply=True)
 
     def rollback(self) -> None:
-        """Roll back the transaction of BEGIN and delete its files; without one do nothing."""
+        """Roll back the open transaction and delete its files; without one, do nothing."""
         self._end(apply=False)
 
     def _end(self, *, apply: bool) -> None:
@@ -352,7 +355,7 @@ class Connection:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            # A transaction is of the process that began it, not of a fork.
+            # A transaction belongs to the process that began it, not to a forked one.
             if kind is None and not self.closed and self._session.is_here:
                 self.commit()
         finally:
@@ -360,7 +363,7 @@ class Connection:
 
 
 def macros_of(connection: Connection) -> dict[str, str]:
-    """The macros of its session by name, and what each takes: ``(a, b)``."""
+    """The macros of the connection's session: name → parameters, such as ``(a, b)``."""
     macros = connection._session.state.macros
     return {name: each.signatures.replace(each.name, "") for name, each in macros.items()}
 
@@ -406,26 +409,26 @@ def connect(
 
     ``catalog`` is a name of ``.pyiceberg.yaml``; ``warehouse`` a folder of tables or with a SQLite
     catalog; ``uri`` a catalog such as ``sqlite:///catalog.db``; without any, tables are read by
-    ``iceberg_scan('path')`` and ``register_table``. ``properties`` are the catalog's and its
-    store's, by PyIceberg's names; those of stores also open tables by path. ``dialect`` is
-    sqlglot's name of the SQL that is written (default: icesql's own, DuckDB's spelling).
-    ``engine`` is local, spark or auto; ``spark`` a SparkSession, else ``master`` or
-    ``remote`` says where one is started. ``settings`` are those of ``SET``, over
-    ``ICESQL_<NAME>`` variables.
+    ``iceberg_scan('path')`` and ``register_table``. ``properties`` are those of the catalog and its
+    store, with PyIceberg's names; those of stores also open tables by path. ``dialect`` is
+    sqlglot's name of the SQL dialect of statements (default: icesql's own, DuckDB's spelling).
+    ``engine`` is local, spark or auto; ``spark`` is a SparkSession, else ``master`` or ``remote``
+    is where one is started. ``settings`` are those of ``SET``; they override ``ICESQL_<NAME>``
+    variables.
 
-    The last arguments say what SQL may do, for connections that run untrusted SQL; nothing
-    that SQL says changes them, and ``register_table`` and ``settings`` stay the owner's:
+    The last arguments limit SQL, for connections that run untrusted SQL. No statement can change
+    them; ``register_table`` and ``settings`` are only for the owner of the connection:
 
     - ``locked``: settings that SET and RESET cannot change; True: all.
     - ``tables_by_path``: whether ``iceberg_scan('path')`` is allowed (True), or the roots below
       which it is: folders, or prefixes such as s3://bucket/folder.
-    - ``catalogs``: names of ``.pyiceberg.yaml`` that SQL may open (``other.ns.t``) beside this
+    - ``catalogs``: names of ``.pyiceberg.yaml`` that SQL may open (``other.ns.t``) besides this
       connection's own catalog; None: all.
     - ``files``: whether SQL may read local files (``read_csv`` …, ``'file.parquet'``), or the
       roots below which it may; ``copy_to`` whether COPY may write some. None is False.
-    - ``confine``: roots that a table's metadata file and every path in it must lie below; True:
-      the folder of the table itself. None: paths are opened as the metadata writes them.
-    - ``read_only``: refuses changes of tables. None: only with a limit on what SQL may read.
+    - ``confine``: roots that must contain a table's metadata file and every path in it; True: the
+      folder of the table itself. None: all paths in the metadata are opened.
+    - ``read_only``: refuses changes of tables. None: only if there is a limit on reading.
     - ``service``: arguments of this list that are not given (None) take their strictest value.
 
     Raises ProgrammingError for a setting, dialect or value that does not exist.

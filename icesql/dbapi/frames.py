@@ -1,4 +1,4 @@
-"""A result as a pandas DataFrame, also where pandas has no type for one of Arrow's."""
+"""Converts results to pandas and Polars data frames, including types that they lack."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def data_frame(table: pa.Table, columns: Sequence[ResultColumn]) -> pandas.DataFrame:
-    """The rows of ``table``, whose columns are ``columns``, as pandas has them.
+    """The rows of ``table``, whose columns are ``columns``, as a pandas DataFrame.
 
-    A hugeint (the sum of integers) is int64 where all values fit, else a column of int objects.
-    Raises DataError for values that pandas has none for.
+    A hugeint (the sum of integers) is int64 if all values fit, else a column of int objects.
+    Raises DataError for values that pandas cannot represent.
     """
     import pandas
     import pyarrow as pa
@@ -58,10 +58,10 @@ def _has_union(declared: ResultType) -> bool:
 def polars_frame(
     module: ModuleType, table: pa.Table, columns: Sequence[ResultColumn]
 ) -> polars.DataFrame:
-    """The rows of ``table``, whose columns are ``columns``, as Polars (``module``) has them.
+    """The rows of ``table``, whose columns are ``columns``, as a DataFrame of Polars (``module``).
 
-    A hugeint (the sum of integers) is Int64 where all values fit, else Decimal(38, 0).
-    Raises DataError for values that Polars has none for.
+    A hugeint (the sum of integers) is Int64 if all values fit, else Decimal(38, 0).
+    Raises DataError for values that Polars cannot represent.
     """
     import pyarrow as pa
 
@@ -74,7 +74,7 @@ def polars_frame(
             table = table.set_column(place, column.name, made)
     try:
         frame: polars.DataFrame = module.from_arrow(table)
-    except Exception as error:  # Polars has errors of several trees
+    except Exception as error:  # Polars' errors have no common base class
         raise DataError(
             f"a value has no equal in Polars ({error}); CAST it to VARCHAR or read it through "
             "arrow()"

@@ -1,4 +1,4 @@
-"""Rows that a program holds, as a temporary table that queries read."""
+"""Converts rows that a program holds to Arrow, for a temporary table that queries read."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from icesql.engine.temporary import apart
 from icesql.errors import DataError, Error, ProgrammingError
 from icesql.read.formats.file_fields import arrow_children
 
-# Rows of Arrow types that no engine scans: half floats, and decimals of more than 38 digits.
+# Arrow types that no engine scans: half floats, and decimals of more than 38 digits.
 
 _DIGITS: Final = 38
 
 
 def narrowed(table: Any) -> Any:
-    """The Arrow table with half floats as floats, and wide decimals as those of 38 digits.
+    """The Arrow table with half floats as floats, and wide decimals as decimals of 38 digits.
 
-    Raises DataError for a column with a value that has more digits, which names column and row.
+    Raises DataError, with column and row, for a value that has more digits.
     """
     for index, field in enumerate(table.schema):
         kind = narrow_type(field.type)
@@ -30,7 +30,7 @@ def narrowed(table: Any) -> Any:
 
 
 def narrow_type(kind: Any) -> Any:
-    """The type that takes the place of an Arrow type, at any depth; itself for all others."""
+    """The replacement for an Arrow type that no engine scans, at any depth; else the type."""
     import pyarrow as pa
 
     if kind == pa.float16():
@@ -53,7 +53,7 @@ def _cast(field: Any, values: Any, kind: Any) -> Any:
     import pyarrow as pa
 
     def cast(count: int) -> Any:
-        # Taken: the cast of a slice looks at elements of lists outside of it, too.
+        # ``take`` copies, because casting a slice also casts list elements outside of the slice.
         return values.take(pa.array(np.arange(count))).cast(kind)
 
     def fails(count: int) -> bool:
@@ -80,19 +80,19 @@ _TAKEN = (
     "a pandas or Polars DataFrame, a LazyFrame, an Arrow table, batch, reader or dataset, a "
     "mapping of columns, or anything with __arrow_c_stream__"
 )
-# Readers that were read: once more they would be tables without rows.
+# Readers that have been read: a second read would return no rows.
 _READ: Final[WeakSet[Any]] = WeakSet()
 
 
 def as_arrow(rows: Any, check: Callable[[int], None]) -> tuple[tuple[str, ...], Any, int]:
-    """Names of the columns, which differ in any case, the rows, and how many bytes were copied.
+    """Unique column names (ignoring case), the rows, and the number of copied bytes.
 
-    Arrow data is taken as it is, but for types that no engine scans (``narrowed``); a dataset stays
-    one, whose files are read with the columns and filters of each query; a LazyFrame is run and a
-    reader read to its end, once. ``check`` is told how many bytes that came to, and raises where
-    they are too many. Raises ProgrammingError for what is no table and for a reader that was read
-    before, DataError for values that Arrow or no engine has and for rows whose library fails to
-    make them.
+    Arrow data is used without a copy, except for types that no engine scans (``narrowed``). A
+    dataset stays a dataset, whose files each query reads with its own columns and filters. A
+    LazyFrame is run now; a reader is read to its end, once. ``check`` is called with the number of
+    copied bytes, and raises if they are too many. Raises ProgrammingError for values that are not
+    tables and for a reader that was read before, DataError for values that Arrow or the engines do
+    not support and for failures of the library that produces the rows.
     """
     import pyarrow as pa
 
@@ -124,7 +124,7 @@ def as_arrow(rows: Any, check: Callable[[int], None]) -> tuple[tuple[str, ...], 
                 _begin(rows)
             reader = pa.RecordBatchReader.from_stream(rows)
             batches = []
-            # What a library holds in memory is not copied; what a reader makes is.
+            # Objects with a shape are in memory already, so only the batches of readers count.
             is_new = not hasattr(rows, "shape")
             for batch in reader:
                 copied += batch.nbytes if is_new else 0
@@ -135,7 +135,7 @@ def as_arrow(rows: Any, check: Callable[[int], None]) -> tuple[tuple[str, ...], 
             raise ProgrammingError(f"{type(rows).__name__} is no table; give {_TAKEN}")
     except Error:
         raise
-    except Exception as error:  # of whatever library makes the rows
+    except Exception as error:  # any error of the library that produces the rows
         raise DataError(f"these rows cannot be read as Arrow: {error}") from error
     names, read = _named_apart(table.column_names), narrowed(table)
     if read is not table:
@@ -159,6 +159,6 @@ def _named_apart(names: list[str]) -> list[str]:
 
 
 def _is(value: Any, module: str, name: str) -> bool:
-    """Whether a value is of a class of a library, which is imported then."""
+    """True for a value of a library's class; if the library is not imported, it is none."""
     found = getattr(sys.modules.get(module), name, None)
     return isinstance(found, type) and isinstance(value, found)

@@ -73,7 +73,7 @@ def maintain_tables(
 
 
 def _check_writes(session: Session) -> None:
-    """Raise what each of its statements would."""
+    """Raise the errors that each statement of maintenance would raise."""
     from icesql.modify.modified import check_present
     from icesql.modify.run import check_writes
     from icesql.modify.transactions import check_statement
@@ -84,7 +84,7 @@ def _check_writes(session: Session) -> None:
 
 
 def _place(session: Session) -> str:
-    """The identity of this catalog in a history, without the secrets of an address."""
+    """The identity of this catalog in a history file, as a hash: addresses may contain secrets."""
     with session.without_secrets():
         catalog = session.state.names.catalog
     given = {key: session.properties.get(key) for key in ("uri", "warehouse")}
@@ -121,7 +121,7 @@ def _door(connection: Connection, session: Session, cancel: threading.Event) -> 
 
 
 def diagnose_table(connection: Connection, session: Session, table: str) -> Diagnosis:
-    """Examine the table of a name. Raises TableNotFoundError."""
+    """Examine a table by its name. Raises TableNotFoundError."""
     names, parts = session.state.names, name_parts(table)
     with session.without_secrets():
         query = QueryContext.begin(connection.settings, progress=connection.progress)
@@ -132,10 +132,10 @@ def diagnose_table(connection: Connection, session: Session, table: str) -> Diag
 def diagnose_catalog(
     connection: Connection, session: Session, catalog: str | None, cancel: threading.Event
 ) -> CatalogDiagnosis:
-    """Examine all tables of a catalog, of the connection's own without a name.
+    """Examine all tables of a catalog, by default the connection's own.
 
-    ``query_timeout`` is of each table: one that exceeds it is a line with that error. Raises
-    ProgrammingError without a catalog, CatalogError where it does not list its namespaces, and
+    ``query_timeout`` applies to each table: a table that exceeds it is listed with that error.
+    Raises ProgrammingError without a catalog, CatalogError if it cannot list its namespaces, and
     QueryCancelledError once ``cancel`` is set.
     """
     names, ask = session.state.names, _ask(connection, shows_progress=False)
@@ -157,7 +157,7 @@ def diagnose_catalog(
         for namespace, error in listed.refused:
             session.clean(error)
             found.append(failed((*namespace, "*"), error))
-        # Of all of them, so without a deadline.
+        # For all tables together, so without a deadline.
         query = QueryContext(connection.settings, cancel, progress=connection.progress)
         found += diagnose_each(listed.tables, of_one, query)
         return CatalogDiagnosis(listed.catalog, worst_first(found))
@@ -167,7 +167,7 @@ def _ask(connection: Connection, *, shows_progress: bool) -> Callable[[str], Ans
     def ask(sql: str) -> Answer:
         with connection.cursor() as cursor:
             if not shows_progress:
-                cursor.progress = None  # the round over all tables shows its own
+                cursor.progress = None  # the round over all tables reports its own progress
             cursor.execute(sql)
             rows = cursor.fetchall() if cursor.description else []
             return Answer(rows, tuple(cursor.notes))

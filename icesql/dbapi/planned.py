@@ -1,4 +1,4 @@
-"""EXPLAIN for callers whose text comes from others: it never runs the query."""
+"""EXPLAIN for callers with untrusted SQL: it never runs the query."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from icesql.sql.statement import Explain
 
 
 def explain_only(cursor: Cursor, sql: str, *, form: str = "text") -> Cursor:
-    """Run EXPLAIN of the query ``sql`` in a format that EXPLAIN knows; only metadata is read.
+    """Run EXPLAIN of the query ``sql`` in a format of EXPLAIN; only metadata is read.
 
-    The text is read as the connection reads it, because comments, which nest, and parentheses may
-    hide words such as ANALYZE, with which EXPLAIN would run the query. Raises ProgrammingError for
-    such words and for what is no query, and what ``execute`` raises, with places in ``sql``.
+    The connection's own parser checks the text, because nested comments and parentheses may hide
+    words such as ANALYZE, with which EXPLAIN would run the query. Raises ProgrammingError for such
+    words and for statements that are not queries, and as ``execute``, with positions in ``sql``.
     """
     before = f"EXPLAIN (FORMAT {form}) "
     with _placed_behind(before, sql):
@@ -35,7 +35,7 @@ def explain_only(cursor: Cursor, sql: str, *, form: str = "text") -> Cursor:
 
 @contextmanager
 def _placed_behind(before: str, sql: str) -> Iterator[None]:
-    """Positions in errors are relative to ``sql``, without the words put before it."""
+    """Make positions in errors relative to ``sql``, without the prefix ``before``."""
     try:
         yield
     except Error as error:

@@ -1,4 +1,4 @@
-"""Names for rows that the program holds: for a connection, or for one statement."""
+"""Registers rows that the program holds under a name, for a connection or for one statement."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def register(connection: Connection, session: Session, name: str, rows: Any) -> None:
-    """Let ``name`` mean ``rows`` on a connection. Raises as ``as_arrow``, and what reading raises.
+    """Register ``rows`` as ``name`` on a connection. Raises as ``as_arrow`` and as reading rows.
 
-    OperationalError where what is copied would not fit into ``memory_limit``.
+    Raises OperationalError if the copied bytes exceed ``memory_limit``.
     """
     made = session.state.temporary
     before = made.find((_checked(name),))
@@ -45,7 +45,7 @@ def register(connection: Connection, session: Session, name: str, rows: Any) -> 
 
 
 def unregister(session: Session, name: str) -> None:
-    """Undo ``register``. Raises ProgrammingError where nothing has the name."""
+    """Undo ``register``. Raises ProgrammingError if no rows have the name."""
     made = session.state.temporary
     if not isinstance(made.find((name,)), TemporaryTable):
         near = similar_names(name, [each.name for each in made.all])
@@ -56,9 +56,9 @@ def unregister(session: Session, name: str) -> None:
 
 
 def name_rows(error: TableNotFoundError) -> None:
-    """Say how SQL reads rows of the program, where the one that called has a variable of that name.
+    """Add a hint about ``register`` if the calling code has a variable with the table's name.
 
-    Nothing but the names of its variables is looked at.
+    The variable's value is only tested for being None, callable or a module.
     """
     frame = sys._getframe(1)
     while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] == "icesql":

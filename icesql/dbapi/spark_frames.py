@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 def sql(session: Any, query: str, parameters: Parameters = None, **options: Any) -> Any:
-    """A query with time travel as a DataFrame of Spark, which runs it when rows are asked for.
+    """A query with time travel as a DataFrame of Spark, which runs it when rows are requested.
 
     ``session`` is a SparkSession; ``options`` are those of ``connect`` (``warehouse``, ``catalog``,
-    ``dialect``, ``timezone``, …), without any those that ``register_spark`` was given. The tables
-    are looked up and planned now: the DataFrame keeps their snapshots. Its columns have the types
-    of ``format("icesql")``. It can be joined with DataFrames of the session, except through Spark
-    Connect, where it belongs to a session of its own beside it. Nothing can be changed by it.
+    ``dialect``, ``timezone``, …), by default those passed to ``register_spark``. The tables are
+    looked up and planned now: the DataFrame keeps their snapshots. Its columns have the types of
+    ``format("icesql")``. It can be joined with DataFrames of the session, except through Spark
+    Connect, where it belongs to a separate session. It is read-only.
 
-    Raises what ``Connection.execute`` does, and ProgrammingError for what is no query. What goes
-    wrong later is raised by Spark.
+    Raises as ``Connection.execute``, and ProgrammingError for a statement that is not a query.
+    Later errors are raised by Spark.
     """
     from icesql.engine.spark.user_sessions import session_cache
 
@@ -37,13 +37,13 @@ def sql(session: Any, query: str, parameters: Parameters = None, **options: Any)
 
 
 def _check(connection: Connection, query: str, parameters: Parameters) -> None:
-    """Raise ProgrammingError for what would change how later queries of the session run."""
+    """Raise ProgrammingError for statements that would affect later queries of the session."""
     from icesql.sql import statement as kinds
     from icesql.sql.statement import TransactionControl
 
     connection._session.check_open()
     for each in connection._session.parse(query, parameters):
-        # What changes tables is refused by name where it would run.
+        # Statements that change tables pass here, and fail when run, with a more specific error.
         kept = isinstance(each, kinds.Query | kinds.Explain | kinds.Shown | kinds.Write)
         if not kept or isinstance(each, TransactionControl):
             raise ProgrammingError(
@@ -69,7 +69,7 @@ def _frame(session: Any, connection: Connection, query: str, parameters: Paramet
             raise ProgrammingError("this statement has no rows: icesql.sql() takes a query")
         if isinstance(result, SparkResult):
             return result.data_frame(session)
-        # Answers of metadata alone, SHOW, EXPLAIN: rows that are here already.
+        # Results from metadata, SHOW and EXPLAIN: the rows are already in this process.
         return static_frame(session, cursor.arrow())
     finally:
         cursor.close()

@@ -1,4 +1,4 @@
-"""TableSnapshot: which state of a table a statement read."""
+"""TableSnapshot: the state of a table that a statement read."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TableSnapshot(Struct, frozen=True):
-    """``id`` is None for a table that has no snapshot yet.
+    """A snapshot that a statement read; ``id`` is None for a table without snapshots.
 
-    ``ref`` is the branch or tag that led there, None for an id or a time. ``committed_at`` is in
-    UTC, None without a snapshot and for times that datetime cannot hold.
+    ``ref`` is the branch or tag by which the statement named it, None for an id or a time.
+    ``committed_at`` is in UTC, None without a snapshot and for times that datetime cannot
+    represent.
     """
 
     id: int | None
@@ -30,7 +31,7 @@ def snapshots_of(scans: Iterable[TableScan]) -> dict[str, tuple[TableSnapshot, .
     """The snapshots of each table by its name, in the order of the statement, each once."""
     found: dict[str, tuple[TableSnapshot, ...]] = {}
     for scan in scans:
-        if scan.rows is not None:  # of a statement such as SHOW, not of a table
+        if scan.rows is not None:  # rows of a statement such as SHOW, not of a table
             continue
         snapshot = scan.snapshot
         if snapshot is None:

@@ -1,4 +1,4 @@
-"""A cursor as a notebook shows it."""
+"""The HTML of a cursor in a notebook."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from icesql.dbapi.cursor import Cursor
     from icesql.engine.protocol import Result
 
-# A result whose first rows were previewed, and which is read from its start all the same.
+# A result whose first rows are previewed and can still be fetched.
 
 Row = tuple[Any, ...]
 _CHUNK = 2_048
 
 
 class PreviewResult(ReadResult):
-    """A ``Result`` over another one, which nobody has begun to read.
+    """A ``Result`` over another one that has not been read yet.
 
-    It is read as Arrow, whatever is asked of this one, so that a preview decides nothing.
+    The inner result is read as Arrow, so after a preview this one can still return Arrow or rows.
     """
 
     def __init__(self, result: Result, zone: tzinfo, *, infinite: bool, most: int) -> None:
-        """``most``: how many rows to show. Raises what reading raises."""
+        """``most``: the number of rows to show. Raises as reading the result."""
         super().__init__(self._chunks, self._batches, self._finish)
         self._result, self._zone, self._infinite = result, zone, infinite
         reader: pa.RecordBatchReader = result.arrow_reader()
@@ -82,9 +82,9 @@ class PreviewResult(ReadResult):
 
 
 def cursor_html(cursor: Cursor) -> str | None:
-    """The open result of a cursor as HTML, None without one; errors of the query are raised.
+    """The open result of a cursor as HTML; None without one. Raises errors of the query.
 
-    The rows stay to be read, in whatever way. Waits for the first of them.
+    Waits for the first rows. All rows can still be read afterwards, in any way.
     """
     result, outcome = cursor._result, cursor._outcome
     if cursor.closed or outcome is None or result is None:
@@ -93,7 +93,7 @@ def cursor_html(cursor: Cursor) -> str | None:
         rows: list[tuple[Any, ...]] | None
         try:
             rows = _next_rows(cursor)
-        except InterfaceError:  # it is read as Arrow
+        except InterfaceError:  # the result is being read as Arrow
             rows = None
     lines = [redact_urls(scan_line(report)) for report in cursor.scan_reports]
     if cursor.message:
@@ -106,7 +106,7 @@ def cursor_html(cursor: Cursor) -> str | None:
 
 
 def _next_rows(cursor: Cursor) -> list[tuple[Any, ...]]:
-    """The next rows, one more than are shown; they stay with the result."""
+    """The next rows, one more than are shown; they can still be fetched."""
     result, outcome = cursor._rows(), cursor._outcome
     infinite = False
     if outcome is not None and outcome.bound is not None:
@@ -116,7 +116,7 @@ def _next_rows(cursor: Cursor) -> list[tuple[Any, ...]]:
     zone = time_zone(cursor._session.state.settings.timezone)
     try:
         shown = PreviewResult(result, zone, infinite=infinite, most=MOST_ROWS)
-    except InterfaceError:  # fetched from already: what comes next is put back
+    except InterfaceError:  # rows were fetched already: fetch the next ones and put them back
         rows = result.fetch(MOST_ROWS + 1)
         result.ready.extendleft(reversed(rows))
         return rows

@@ -1,6 +1,6 @@
-"""A result as HTML for notebooks: its first rows, the types, and what was read for them.
+"""A result as HTML for notebooks: its first rows, the types, and the scans.
 
-Whatever comes from a table or a query, names of columns too, is text in it and never HTML.
+All text from tables and queries, including column names, is escaped.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def page(
     *,
     more: bool,
 ) -> str:
-    """``columns`` are names and types, ``rows`` None where they were fetched already.
+    """The HTML; ``columns`` are names and types, ``rows`` is None if they were fetched already.
 
-    ``more``: there are others behind them. ``lines`` are said below.
+    ``more``: there are more rows. ``lines`` are shown below the table.
     """
     shown = columns[:_MOST_COLUMNS]
     aligned = [" style='text-align:right'" if _is_number(kind) else "" for _, kind in shown]
@@ -64,7 +64,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return "<em style='opacity:.5'>NULL</em>"
     if isinstance(value, bytes | bytearray) and len(value) > _LONGEST:
-        value = value[:_LONGEST]  # twice as many signs, which are cut below
+        value = value[:_LONGEST]  # its text is twice as long, and truncated below
     return said(text_of(value))
 
 

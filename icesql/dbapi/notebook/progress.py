@@ -1,4 +1,4 @@
-"""The progress of a statement in the cell of a notebook that runs it."""
+"""Shows the progress of a statement in its notebook cell."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from icesql.context import Progress
 from icesql.dbapi.notebook.page import said
 from icesql.scan.report_text import bytes_text
 
-_QUIET_SECONDS = 0.5  # an answer that comes at once needs no progress
+_QUIET_SECONDS = 0.5  # fast statements show no progress
 _BETWEEN_SECONDS = 0.2
 
 
 def cell_progress() -> CellProgress | None:
-    """Progress for a cell, None where no notebook runs this program."""
+    """A progress callback for a cell; None outside of a notebook."""
     module: Any = sys.modules.get("IPython")
     shell = None if module is None else module.get_ipython()
-    # A terminal with IPython has no cells; its kernel belongs to a notebook.
+    # Only a notebook's IPython has a kernel; IPython in a terminal has no cells.
     return None if getattr(shell, "kernel", None) is None else CellProgress(_display)
 
 
 class CellProgress:
-    """A progress callback that shows itself after a moment; ``clear`` takes it away."""
+    """A progress callback that shows HTML after a short delay; ``clear`` removes it."""
 
     def __init__(
         self,
         display: Callable[[str], Callable[[str], None]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``display`` shows HTML, and gives what puts other HTML into its place."""
+        """``display`` shows HTML and returns a function that replaces it."""
         self._display, self._clock = display, clock
         self._update: Callable[[str], None] | None = None
         self._next: float | None = None
         self._lock = threading.Lock()
 
     def __call__(self, progress: Progress) -> None:
-        """Show ``progress``, unless something was shown a moment ago."""
+        """Show ``progress``, unless the last update is too recent."""
         now = self._clock()
         if self._next is None:
             self._next = now + _QUIET_SECONDS
@@ -63,7 +63,7 @@ class CellProgress:
 
 
 def progress_html(progress: Progress) -> str:
-    """A bar, if it is known how much there is, and how far a stage is in words."""
+    """A progress bar, if the total is known, and the progress of the stage as text."""
     words = progress.stage
     if progress.stage != "running":
         words += f" {progress.done:,}" + (f"/{progress.total:,}" if progress.total else "")
