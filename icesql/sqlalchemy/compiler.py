@@ -1,4 +1,4 @@
-"""SQLAlchemy's statements in icesql's default spelling, which is DuckDB's."""
+"""Compiles SQLAlchemy's statements to icesql's default dialect, which is DuckDB's."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sqlalchemy.sql.visitors import InternalTraversal
 
 from icesql.sql.reserved import reserved
 
-# Tables as they were, as something that SQLAlchemy selects from.
+# Tables with time travel, as FROM elements of SQLAlchemy.
 
 
 class TravelledTable(Alias):
-    """A table at a version or at a time; its columns are those of ``element``, under ``name``."""
+    """A table at a version or a time; with the columns of ``element``; ``name`` is its alias."""
 
     __visit_name__ = "travelled_table"
     _traverse_internals = [  # noqa: RUF012 - of each instance, as SQLAlchemy declares it
@@ -37,7 +37,7 @@ class TravelledTable(Alias):
 def with_version(table: FromClause, version: str | int, *, name: str | None = None) -> FromClause:
     """``table`` at a branch, a tag or a snapshot id, as ``VERSION AS OF`` takes them.
 
-    ``name`` is its alias in the statement; SQLAlchemy makes one where it is None.
+    ``name`` is its alias in the statement; None lets SQLAlchemy generate one.
     """
     travelled: TravelledTable = TravelledTable._construct(table, name=name)
     travelled.version = version
@@ -45,9 +45,9 @@ def with_version(table: FromClause, version: str | int, *, name: str | None = No
 
 
 def as_of(table: FromClause, instant: datetime | str, *, name: str | None = None) -> FromClause:
-    """``table`` at a time, as ``TIMESTAMP AS OF`` takes it: a text is one of icesql's forms.
+    """``table`` at a time: a datetime, or a text that ``TIMESTAMP AS OF`` accepts.
 
-    A datetime without a zone means the session's. ``name`` is as in ``with_version``.
+    A datetime without a zone is in the session's time zone. ``name`` is as in ``with_version``.
     """
     travelled: TravelledTable = TravelledTable._construct(table, name=name)
     travelled.instant = instant if isinstance(instant, str) else instant.isoformat(" ")
@@ -55,10 +55,10 @@ def as_of(table: FromClause, instant: datetime | str, *, name: str | None = None
 
 
 class IcesqlCompiler(compiler.SQLCompiler):
-    """Queries."""
+    """Compiles queries."""
 
     def limit_clause(self, select: Any, **kw: Any) -> str:
-        """LIMIT and OFFSET, each where it is asked for."""
+        """LIMIT and OFFSET, each if the statement has it."""
         text = ""
         if select._limit_clause is not None:
             text += "\n LIMIT " + self.process(select._limit_clause, **kw)
@@ -67,7 +67,7 @@ class IcesqlCompiler(compiler.SQLCompiler):
         return text
 
     def visit_travelled_table(self, travelled: TravelledTable, **kw: Any) -> str:
-        """``table AS alias``, and in FROM the version or the time after it."""
+        """``table AS alias``, followed in FROM by the version or the time."""
         text: str = self.visit_alias(travelled, **kw)  # type: ignore[no-untyped-call]
         if not kw.get("asfrom"):
             return text
@@ -77,24 +77,24 @@ class IcesqlCompiler(compiler.SQLCompiler):
         return f"{text} VERSION AS OF {version if isinstance(version, int) else literal(version)}"
 
     def visit_empty_set_expr(self, element_types: Any, **kw: Any) -> str:
-        """The right side of ``IN ()``: a query of no row."""
+        """The right side of ``IN ()``: a query without rows."""
         columns = ", ".join("NULL" for _ in element_types or [None])
         return f"SELECT {columns} WHERE 1 != 1"
 
     def visit_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        """A regular expression that matches somewhere."""
+        """A regular expression matched anywhere in the value."""
         return self._matches(binary, **kw)
 
     def visit_not_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        """One that matches nowhere."""
+        """The negation of ``regexp_match``."""
         return f"NOT {self._matches(binary, **kw)}"
 
     def visit_regexp_replace_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        """The first match replaced, all of them with the flag ``g``."""
+        """Replaces the first match, or all matches with the flag ``g``."""
         return self._regexp("regexp_replace", binary, **kw)
 
     def visit_json_getitem_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        """A value of a JSON text: as JSON, or as its text where another type is wanted."""
+        """A value in a JSON text: as JSON, or for other types as text, cast if needed."""
         kw.pop("_cast_on_binary", None)
         is_json = binary.type._type_affinity is types.JSON
         name = "json_extract" if is_json else "json_extract_string"
@@ -104,11 +104,11 @@ class IcesqlCompiler(compiler.SQLCompiler):
         return f"CAST({text} AS {self.dialect.type_compiler.process(binary.type)})"
 
     def visit_json_path_getitem_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        """The same by a path of several steps."""
+        """As ``visit_json_getitem_op_binary``, with a path of several steps."""
         return self.visit_json_getitem_op_binary(binary, operator, **kw)
 
     def visit_bitwise_xor_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        """By name: ``^`` is a power."""
+        """The function ``xor``: the operator ``^`` means power."""
         left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
         return f"xor({left}, {right})"
 
@@ -132,14 +132,14 @@ class IcesqlCompiler(compiler.SQLCompiler):
 
 
 class IcesqlTypeCompiler(compiler.GenericTypeCompiler):
-    """Types in CAST and in CREATE TABLE."""
+    """Compiles types in CAST and in CREATE TABLE."""
 
     def visit_TIMESTAMP(self, type_: Any, **kw: Any) -> str:
-        """With a zone or without."""
+        """TIMESTAMPTZ or TIMESTAMP, with or without a time zone."""
         return "TIMESTAMPTZ" if type_.timezone else "TIMESTAMP"
 
     def visit_DATETIME(self, type_: Any, **kw: Any) -> str:
-        """As a TIMESTAMP."""
+        """As for TIMESTAMP."""
         return self.visit_TIMESTAMP(type_, **kw)
 
     def visit_UUID(self, type_: Any, **kw: Any) -> str:
@@ -151,40 +151,40 @@ class IcesqlTypeCompiler(compiler.GenericTypeCompiler):
         return "BLOB"
 
     def visit_DOUBLE(self, type_: Any, **kw: Any) -> str:
-        """Without the precision that some databases take."""
+        """DOUBLE, without the precision that some databases allow."""
         return "DOUBLE"
 
     def visit_FLOAT(self, type_: Any, **kw: Any) -> str:
-        """SQLAlchemy's Float is Python's, of 64 bits."""
+        """DOUBLE by default, since SQLAlchemy's Float is Python's, of 64 bits; else REAL."""
         return "DOUBLE" if type_.precision is None or type_.precision > 24 else "REAL"
 
     def visit_ARRAY(self, type_: Any, **kw: Any) -> str:
-        """A list, of as many dimensions as are named."""
+        """A list, with the declared number of dimensions."""
         return self.process(type_.item_type, **kw) + "[]" * (type_.dimensions or 1)
 
     def visit_unicode(self, type_: Any, **kw: Any) -> str:
-        """As text of any length."""
+        """Text of any length."""
         return "VARCHAR"
 
     def visit_uuid(self, type_: Any, **kw: Any) -> str:
-        """Iceberg's uuid, or text where that is wanted."""
+        """Iceberg's uuid, or text unless ``native_uuid``."""
         return "UUID" if type_.native_uuid else "VARCHAR"
 
     def visit_JSON(self, type_: Any, **kw: Any) -> str:
-        """As text: Iceberg has no JSON."""
+        """Text: Iceberg has no JSON type."""
         return "VARCHAR"
 
 
 class IcesqlIdentifierPreparer(compiler.IdentifierPreparer):
-    """Names in double quotes; a schema of several parts is quoted part by part."""
+    """Quotes names with double quotes; a schema of several parts is quoted part by part."""
 
     reserved_words = compiler.IdentifierPreparer.reserved_words | reserved()
 
     def quote_schema(self, schema: str) -> str:
-        """``catalog.namespace`` with each part quoted where it has to be."""
+        """``catalog.namespace``, each part quoted if necessary."""
         return ".".join(self.quote(part) for part in schema.split("."))
 
 
 def literal(text: object) -> str:
-    """A text as SQL."""
+    """A text as a SQL literal."""
     return "'" + str(text).replace("'", "''") + "'"

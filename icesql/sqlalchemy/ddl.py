@@ -1,4 +1,4 @@
-"""SQLAlchemy's CREATE and DROP as icesql takes them: Iceberg has columns, and no constraints."""
+"""Compiles SQLAlchemy's CREATE and DROP: Iceberg has no constraints except NOT NULL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import exc, schema
 from sqlalchemy.sql import compiler
 
-# What ``Table(…, icesql_partitioned_by=…)`` takes, by SQLAlchemy's way for a dialect's own.
+# Options of ``Table(…, icesql_partitioned_by=…)``: SQLAlchemy's dialect-specific arguments.
 TABLE_OPTIONS: Final[list[tuple[Any, dict[str, Any]]]] = [
     (
         schema.Table,
@@ -25,12 +25,12 @@ TABLE_OPTIONS: Final[list[tuple[Any, dict[str, Any]]]] = [
 class IcesqlDDLCompiler(compiler.DDLCompiler):
     """Tables with columns, NOT NULL, defaults and comments.
 
-    Keys, other constraints and indexes are left out, as nothing would enforce or use them: a model
-    that names some can be stored. What would make values is refused with CompileError.
+    Keys, other constraints and indexes are left out, since nothing would enforce or use them: so
+    models that have some still work. Generated columns and sequences raise CompileError.
     """
 
     def create_table_constraints(self, table: Any, *_: Any, **kw: Any) -> str:
-        """None: Iceberg would enforce none of them."""
+        """Empty: Iceberg enforces no such constraints."""
         return ""
 
     def get_column_specification(self, column: Any, **kw: Any) -> str:
@@ -81,7 +81,7 @@ class IcesqlDDLCompiler(compiler.DDLCompiler):
     def visit_drop_table(self, drop: Any, **kw: Any) -> str:
         """DROP TABLE, which keeps the files.
 
-        They go, too, by ``Table(…, icesql_purge=True)`` and ``?purge=true`` of the URL.
+        ``Table(…, icesql_purge=True)`` or ``?purge=true`` in the URL deletes them, too.
         """
         text: str = super().visit_drop_table(drop, **kw)  # type: ignore[no-untyped-call]
         purge = drop.element.dialect_options["icesql"]["purge"]
@@ -90,11 +90,11 @@ class IcesqlDDLCompiler(compiler.DDLCompiler):
         return f"{text} PURGE" if purge else text
 
     def visit_create_index(self, create: Any, *_: Any, **kw: Any) -> str:
-        """Nothing: see ``is_left_out``."""
+        """Not run; see ``is_left_out``."""
         return f"-- Iceberg has no indexes: {create.element.name}"
 
     def visit_drop_index(self, drop: Any, **kw: Any) -> str:
-        """Nothing: see ``is_left_out``."""
+        """Not run; see ``is_left_out``."""
         return f"-- Iceberg has no indexes: {drop.element.name}"
 
     def visit_create_sequence(self, create: Any, *_: Any, **kw: Any) -> str:
@@ -131,5 +131,5 @@ class IcesqlDDLCompiler(compiler.DDLCompiler):
 
 
 def is_left_out(compiled: Any) -> bool:
-    """Whether a compiled statement is of indexes, and so is not to be run."""
+    """True for CREATE INDEX and DROP INDEX, which are not run."""
     return isinstance(getattr(compiled, "statement", None), schema.CreateIndex | schema.DropIndex)

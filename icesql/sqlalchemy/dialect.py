@@ -1,4 +1,4 @@
-"""The dialect: URLs, reflection, and what the database can do."""
+"""The dialect: URLs, capabilities, isolation levels, and execution of statements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class IcesqlExecutionContext(default.DefaultExecutionContext):
     """One execution of a statement."""
 
     def post_exec(self) -> None:
-        """A change gives no rows here; its cursor's message and rowcount say what it did."""
+        """Drop the rows of a change: message and rowcount of its cursor report the outcome."""
         if self.compiled is not None and (self.isinsert or self.isupdate or self.isdelete):
             forget_rows(self.cursor)  # type: ignore[arg-type]
 
@@ -80,15 +80,15 @@ class IcesqlDialect(IcesqlReflection):
     ) -> None:
         """``purge``: DROP TABLE deletes the files of a table, too; see ``create_connect_args``.
 
-        The functions make and read the text of JSON columns in the place of Python's own.
+        ``json_serializer`` and ``json_deserializer`` replace Python's json for JSON columns.
         """
         super().__init__(**kw)
         self._json_serializer, self._json_deserializer = json_serializer, json_deserializer
         self.purge = purge
         self._answered: WeakSet[icesql.Connection] = WeakSet()
-        # Those whose owner asked for AUTOCOMMIT: rollback() surprises nobody there.
+        # Connections set to AUTOCOMMIT explicitly: for them rollback() does not warn.
         self._wanted: WeakSet[icesql.Connection] = WeakSet()
-        # What each connection has committed by itself since COMMIT or ROLLBACK was last said.
+        # Statements that each connection has auto-committed since the last COMMIT or ROLLBACK.
         self._committed: WeakKeyDictionary[icesql.Connection, set[str]] = WeakKeyDictionary()
 
     @classmethod
@@ -98,21 +98,21 @@ class IcesqlDialect(IcesqlReflection):
 
     @classmethod
     def dbapi(cls) -> ModuleType:  # type: ignore[override]
-        """The driver, as SQLAlchemy 1.4 asks for it."""
+        """The driver, for SQLAlchemy 1.4, which calls this method."""
         return icesql
 
     @classmethod
     def engine_created(cls, engine: Any) -> None:
-        """Let the engine show its URL without the secrets in its query."""
+        """Make the engine show its URL without the secrets in the query string."""
         engine.url = MaskedURL.of(engine.url)
 
     def create_connect_args(self, url: URL) -> tuple[Sequence[Any], dict[str, Any]]:
         """The arguments of ``icesql.connect`` for a URL.
 
-        The host is the name of a configured catalog and the path then its namespace; without a
-        host the path is the folder of a warehouse. ``?purge=true`` lets DROP TABLE delete files.
-        ``token:…@`` and ``credential:…@`` stand for the properties of these names, where others
-        have user and password: SQLAlchemy hides them. Raises ArgumentError for what fits neither.
+        The host is the name of a configured catalog, and the path its namespace; without a host the
+        path is a warehouse folder. ``?purge=true`` makes DROP TABLE delete files. ``token:…@`` and
+        ``credential:…@``, at the place of user and password, set the properties of these names;
+        SQLAlchemy hides the value as a password. Raises ArgumentError for any other user.
         """
         options = options_of(url)
         if options.purge is not None:
@@ -120,7 +120,7 @@ class IcesqlDialect(IcesqlReflection):
         return (), options.arguments
 
     def on_connect_url(self, url: URL) -> Any:
-        """USE of the namespace that a URL names, on each new connection."""
+        """A function that sets the URL's namespace, as USE does, on each new connection."""
         place = url.query.get("namespace") or (url.database if url.host else None)
         if not place:
             return None
@@ -141,7 +141,7 @@ class IcesqlDialect(IcesqlReflection):
         return name
 
     def get_isolation_level_values(self, dbapi_connection: Any) -> Sequence[Any]:
-        """AUTOCOMMIT, with which each statement is done for good, and SNAPSHOT.
+        """AUTOCOMMIT, with which each statement is committed when it ends, and SNAPSHOT.
 
         With SNAPSHOT the first change of a table begins a transaction, which ``commit()`` applies
         as one commit of that table.
@@ -159,7 +159,7 @@ class IcesqlDialect(IcesqlReflection):
             self._wanted.add(_own(dbapi_connection))
 
     def reset_isolation_level(self, dbapi_conn: Any) -> None:
-        """Back to the level of the engine."""
+        """Reset to the engine's level."""
         super().reset_isolation_level(dbapi_conn)  # type: ignore[no-untyped-call]
         if self._on_connect_isolation_level is None:
             self._wanted.discard(_own(dbapi_conn))
@@ -169,16 +169,16 @@ class IcesqlDialect(IcesqlReflection):
         return "AUTOCOMMIT"
 
     def detect_autocommit_setting(self, dbapi_conn: Any) -> bool:
-        """Whether a connection commits by itself."""
+        """True if a connection commits automatically."""
         return bool(dbapi_conn.autocommit)
 
     def do_execute(
         self, cursor: Any, statement: str, parameters: Any, context: Any | None = None
     ) -> None:
-        """Run a statement; all of its tables as of ``execution_options(as_of=…)``, if given.
+        """Run a statement; its tables are read as of ``execution_options(as_of=…)``, if given.
 
-        ``as_of`` is a datetime or one of icesql's texts for a time. Tables with a time or a version
-        of their own keep it.
+        ``as_of`` is a datetime or a text for a time that icesql accepts. Tables with their own time
+        or version keep it.
         """
         if context is not None and is_left_out(context.compiled):
             return
@@ -223,12 +223,12 @@ class IcesqlDialect(IcesqlReflection):
             self._committed.setdefault(cursor.connection, set()).add(" ".join(said[0].split()))
 
     def do_commit(self, dbapi_connection: Any) -> None:
-        """Commit what a transaction has changed, if one is open."""
+        """Commit the open transaction, if there is one."""
         self._committed.pop(_own(dbapi_connection), None)
         dbapi_connection.commit()
 
     def do_rollback(self, dbapi_connection: Any) -> None:
-        """Roll a transaction back, if one is open. Warns of changes that were committed before."""
+        """Roll back the open transaction, if any. Warns of changes that are already committed."""
         stay = self._committed.pop(_own(dbapi_connection), None)
         dbapi_connection.rollback()
         if stay and _own(dbapi_connection) not in self._wanted:
@@ -240,7 +240,7 @@ class IcesqlDialect(IcesqlReflection):
             )
 
     def do_ping(self, dbapi_connection: Any) -> bool:
-        """Whether a connection works. Its catalog, which opens late, is asked the first time."""
+        """Check a connection; the first call also queries its catalog, which opens late."""
         cursor = dbapi_connection.cursor()
         try:
             connection = cursor.connection
@@ -253,7 +253,7 @@ class IcesqlDialect(IcesqlReflection):
         return True
 
     def is_disconnect(self, e: Any, connection: Any, cursor: Any) -> bool:
-        """A connection that was closed, or made before a fork, is not used again."""
+        """True for errors of a connection that was closed, or opened before a fork."""
         return isinstance(e, icesql.InterfaceError) and "connection" in str(e)
 
 
@@ -263,6 +263,6 @@ _CHANGE: Final = re.compile(
 
 
 def _own(dbapi_connection: Any) -> icesql.Connection:
-    """The connection of icesql in one that SQLAlchemy's pool lends."""
+    """The icesql connection in a connection of SQLAlchemy's pool."""
     own: icesql.Connection = getattr(dbapi_connection, "dbapi_connection", dbapi_connection)
     return own

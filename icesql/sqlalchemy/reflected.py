@@ -13,18 +13,18 @@ import icesql
 from icesql.sql.table_name import name_parts
 from icesql.sqlalchemy.types import type_of
 
-# Superset still asks for SQLAlchemy 1.4, whose cache cannot read annotations that are postponed.
+# Superset still requires SQLAlchemy 1.4, whose cache does not support postponed annotations.
 IS_OLD: Final = sqlalchemy.__version__.startswith("1.")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def _cached(function: _Function) -> _Function:
-    """Ask once for each inspector."""
+    """Cache the result in each inspector."""
     return function if IS_OLD else reflection.cache(function)
 
 
 class IcesqlReflection(default.DefaultDialect):
-    """The part of the dialect that tells what there is."""
+    """The part of the dialect that reflects namespaces, tables, views and columns."""
 
     @_cached
     def get_schema_names(self, connection: Connection, **kw: Any) -> list[str]:
@@ -37,7 +37,7 @@ class IcesqlReflection(default.DefaultDialect):
     ) -> list[str]:
         """The tables directly in a namespace.
 
-        Without it those of the current one, or those outside of any.
+        By default those of the current namespace, or, without one, those outside of any.
         """
         schema = schema or self.default_schema_name
         if schema is None:
@@ -80,7 +80,7 @@ class IcesqlReflection(default.DefaultDialect):
     def has_table(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> bool:
-        """Whether there is a table or a view of that name."""
+        """True if a table or a view of that name exists."""
         try:
             self._described(connection, table_name, schema, **kw)
         except exc.NoSuchTableError:
@@ -119,7 +119,7 @@ class IcesqlReflection(default.DefaultDialect):
         info_cache: dict[Any, Any] | None = None,
         **_: Any,
     ) -> Sequence[RowMapping]:
-        """The columns: one look for an inspector, which asks whether a table exists, too."""
+        """The rows of DESCRIBE, queried once for each inspector; ``has_table`` uses them, too."""
         key = ("icesql columns", table_name, schema)
         if info_cache is not None and key in info_cache:
             found: Sequence[RowMapping] = info_cache[key]
@@ -147,7 +147,7 @@ class IcesqlReflection(default.DefaultDialect):
             return quoted
         return f"{self.identifier_preparer.quote_schema(schema)}.{quoted}"
 
-    # Iceberg keeps none of these.
+    # Iceberg has none of these.
 
     def get_pk_constraint(self, *_: Any, **kw: Any) -> Any:
         """None."""
@@ -170,7 +170,7 @@ class IcesqlReflection(default.DefaultDialect):
         return []
 
     def get_temp_table_names(self, *_: Any, **kw: Any) -> Any:
-        """None that are seen by name."""
+        """None: temporary tables are not reflected."""
         return []
 
     def get_sequence_names(self, *_: Any, **kw: Any) -> Any:

@@ -1,7 +1,7 @@
-"""How Superset speaks with icesql: the entry point ``superset.db_engine_specs``.
+"""icesql in Superset: the entry point ``superset.db_engine_specs``.
 
-Time grains and literals in DuckDB's spelling, the schema of a query by USE, and what a query would
-read, from metadata alone.
+Time grains and literals in DuckDB's dialect, the schema of a query by USE, and cost estimates from
+metadata.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from superset.errors import SupersetErrorType
 from superset.sql.parse import SQLGLOT_DIALECTS
 from superset.utils.core import GenericDataType
 
-# Superset's own parser, which finds tables and sets limits, takes the text as DuckDB's.
+# Superset's own parser, which finds tables and sets limits, parses SQL as DuckDB's.
 SQLGLOT_DIALECTS.setdefault("icesql", Dialects.DUCKDB)
 
 _GRAINS: Final = {
@@ -35,9 +35,9 @@ _GRAINS: Final = {
     "PT30M": "30 MINUTES",
     "PT6H": "6 HOURS",
 }
-# Seconds between two looks at whether somebody has stopped a query.
+# Seconds between two checks whether a query has been stopped.
 _LOOK_EVERY: Final = 1.0
-# The fetches that are under way: each cursor with what ends the looks for its query.
+# The running queries: each cursor with the event that ends the checks.
 _running: MutableMapping[Any, threading.Event] = WeakKeyDictionary()
 
 
@@ -95,14 +95,14 @@ class IcesqlEngineSpec(BaseEngineSpec):
 
     @classmethod
     def epoch_to_dttm(cls) -> str:
-        """Seconds since 1970 as a time."""
+        """SQL that converts seconds since 1970 to a timestamp."""
         return "to_timestamp({col})"
 
     @classmethod
     def convert_dttm(
         cls, target_type: str, dttm: datetime, db_extra: dict[str, Any] | None = None
     ) -> str | None:
-        """A time as a literal of a column's type, None for types that have none."""
+        """A time as a literal of a column's type; None for other types than date and time."""
         wanted = cls.get_sqla_column_type(target_type)
         if isinstance(wanted, types.Date):
             return f"DATE '{dttm.date().isoformat()}'"
@@ -118,7 +118,7 @@ class IcesqlEngineSpec(BaseEngineSpec):
         catalog: str | None = None,
         schema: str | None = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """The URL with ``schema`` as the namespace that names are looked up in first."""
+        """The URL with ``schema`` as the namespace in which names are looked up first."""
         if schema:
             uri = uri.update_query_dict({"namespace": schema})
         return uri, connect_args
@@ -131,14 +131,14 @@ class IcesqlEngineSpec(BaseEngineSpec):
 
     @classmethod
     def get_allow_cost_estimate(cls, extra: dict[str, Any]) -> bool:
-        """Always: the metadata of the tables knows."""
+        """Always True: table metadata provides the estimate."""
         return True
 
     @classmethod
     def estimate_statement_cost(cls, database: Any, statement: str, cursor: Any) -> dict[str, Any]:
         """Estimate the reads of a statement without running it: tables, files and bytes.
 
-        Raises what icesql raises for what is not one query, such as words of EXPLAIN before it.
+        Raises icesql's errors for anything but one query, such as options of EXPLAIN before it.
         """
         from icesql.dbapi.planned import explain_only
 
@@ -152,7 +152,7 @@ class IcesqlEngineSpec(BaseEngineSpec):
 
     @classmethod
     def query_cost_formatter(cls, raw_cost: list[dict[str, Any]]) -> list[dict[str, str]]:
-        """The numbers in words."""
+        """The estimate as texts."""
         from icesql.scan.report_text import bytes_text
 
         return [
@@ -168,12 +168,12 @@ class IcesqlEngineSpec(BaseEngineSpec):
 
     @classmethod
     def has_implicit_cancel(cls) -> bool:
-        """True: the process that runs a query sees in Superset's database that it was stopped."""
+        """True: the process that runs a query checks in Superset's database if it was stopped."""
         return True
 
     @classmethod
     def execute_with_cursor(cls, cursor: Any, sql: str, query: Any) -> None:
-        """Run a query of SQL Lab, while a thread looks for a stop until its rows are fetched."""
+        """Run a query of SQL Lab; a thread checks for a stop until its rows are fetched."""
         ended = _running[cursor] = threading.Event()
         app = current_app._get_current_object()
         watch = threading.Thread(
@@ -188,7 +188,7 @@ class IcesqlEngineSpec(BaseEngineSpec):
 
     @classmethod
     def fetch_data(cls, cursor: Any, limit: int | None = None) -> list[tuple[Any, ...]]:
-        """The rows; what ``execute_with_cursor`` began ends with them."""
+        """Fetch the rows, and end the thread that ``execute_with_cursor`` started."""
         try:
             rows: list[tuple[Any, ...]] = super().fetch_data(cursor, limit)
             return rows
@@ -198,7 +198,7 @@ class IcesqlEngineSpec(BaseEngineSpec):
 
 
 def _cancel_when_stopped(app: Any, query_id: int, cursor: Any, ended: threading.Event) -> None:
-    """Cancel a cursor once its query is no longer wanted; look until ``ended``."""
+    """Check until ``ended`` if a query was stopped or timed out, and cancel its cursor then."""
     from superset import db
     from superset.common.db_query_status import QueryStatus
     from superset.models.sql_lab import Query

@@ -1,4 +1,4 @@
-"""Iceberg's types as SQLAlchemy's, from the text in which DESCRIBE writes them."""
+"""Maps Iceberg's types, in the spelling of DESCRIBE, to SQLAlchemy's."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import types
 
-# JSON in columns of text: Iceberg has no JSON, and the engine reads it by path.
+# JSON in text columns: Iceberg has no JSON type; the engine extracts values by path.
 
 
 class _Path:
-    """A bound value that is written as a path, also as a literal."""
+    """A bound value that is rendered as a JSON path, also as a literal."""
 
     def bind_processor(self, dialect: Any) -> Callable[[Any], Any]:
         """The path as text."""
@@ -46,12 +46,12 @@ def _step(value: Any) -> str:
 if TYPE_CHECKING:
     _UserDefinedType = types.UserDefinedType[Any]
     _Numeric = types.Numeric[Any]
-else:  # SQLAlchemy 1.4, which Superset still asks for, has no type parameters
+else:  # SQLAlchemy 1.4, which Superset still requires, has no type parameters
     _UserDefinedType, _Numeric = types.UserDefinedType, types.Numeric
 
 
 class IcebergType(_UserDefinedType):
-    """A type that SQLAlchemy has none for, such as a struct or a map; ``text`` is Iceberg's own."""
+    """A type without a SQLAlchemy equivalent, such as a struct or map; ``text`` is its spelling."""
 
     cache_ok = True
 
@@ -59,7 +59,7 @@ class IcebergType(_UserDefinedType):
         self.text = text
 
     def get_col_spec(self, **_: Any) -> str:
-        """The type as icesql writes it."""
+        """The type in icesql's spelling."""
         return self.text
 
 
@@ -83,18 +83,18 @@ _DECIMAL: Final = re.compile(r"decimal\((\d+), ?(\d+)\)")
 
 
 class IcesqlNumeric(_Numeric):
-    """Numeric, also where the engine computes in floating point, as it does in divisions."""
+    """Numeric that also converts floating-point results of the engine, as of divisions."""
 
     cache_ok = True
 
     def result_processor(self, dialect: Any, coltype: object) -> Callable[[Any], Any] | None:
-        """Decimal or float, as the type says."""
+        """Converts to Decimal or float, by the type's ``asdecimal``."""
         if not self.asdecimal:
             return lambda value: None if value is None else float(value)
         return lambda value: Decimal(repr(value)) if isinstance(value, float) else value
 
 
-# A type in the key that its subclasses share with it keeps its own class where it is named.
+# types.Float is listed so that it keeps its class: as a subclass of Numeric it would be replaced.
 COLSPECS: Final = {
     types.Numeric: IcesqlNumeric,
     types.Float: types.Float,
@@ -104,7 +104,7 @@ COLSPECS: Final = {
 
 
 def type_of(text: str) -> types.TypeEngine[Any]:
-    """The type of a column whose type DESCRIBE writes as ``text``."""
+    """The SQLAlchemy type for ``text``, a type in the spelling of DESCRIBE."""
     if (simple := _SIMPLE.get(text)) is not None:
         return simple()
     if (decimal := _DECIMAL.fullmatch(text)) is not None:
@@ -113,7 +113,7 @@ def type_of(text: str) -> types.TypeEngine[Any]:
         return types.BLOB()
     if text.startswith("list<") and text.endswith(">"):
         inner = type_of(text[5:-1])
-        # SQLAlchemy has one type for an array of any depth.
+        # SQLAlchemy represents nested arrays as one type with a number of dimensions.
         if isinstance(inner, types.ARRAY):
             return types.ARRAY(inner.item_type, dimensions=(inner.dimensions or 1) + 1)
         return types.ARRAY(inner, dimensions=1)

@@ -1,4 +1,4 @@
-"""The meaning of a URL, and its form for people: without secrets."""
+"""Parses URLs of the dialect, and renders them without secrets."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from sqlalchemy.engine import URL
 from icesql.errors import similar_names
 from icesql.storage.credentials import MASK, masked
 
-# Arguments of `connect` that a URL may name; whatever else it names is a property of the catalog.
+# Arguments of `connect` that a URL may set; other names are properties of the catalog.
 _ARGUMENTS: Final = (
     "uri", "warehouse", "dialect", "timezone", "engine", "master", "remote", "locked",
     "tables_by_path", "catalogs", "files", "copy_to", "confine", "read_only", "service",
 )  # fmt: skip
-# Names of one word that catalogs know; the others of theirs have a dot or a hyphen.
+# One-word properties of catalogs; their other properties contain a dot or a hyphen.
 _PROPERTIES: Final = frozenset({"type", "token", "credential", "scope", "prefix", "auth", "name"})
 _OWN: Final = ("purge", "namespace")
-# What may stand in a URL as user and password.
+# Properties that a URL may contain at the place of user and password.
 _SECRETS: Final = ("token", "credential")
 _BOOLEANS: Final = {
     "true": True, "1": True, "yes": True, "false": False, "0": False, "no": False,
@@ -29,14 +29,14 @@ _FLAG_OR_PLACES: Final = frozenset({"locked", "tables_by_path", "files", "copy_t
 
 
 class UrlOptions(NamedTuple):
-    """The arguments of ``connect``, and whether DROP TABLE deletes files; None if not said."""
+    """The arguments of ``connect``, and whether DROP TABLE deletes files; None if not set."""
 
     arguments: dict[str, Any]
     purge: bool | None
 
 
 def options_of(url: URL) -> UrlOptions:
-    """Parse a URL. Raises ArgumentError for one without a meaning."""
+    """Parse a URL. Raises ArgumentError for an invalid one."""
     arguments: dict[str, Any] = {}
     properties: dict[str, str] = {}
     purge = None
@@ -69,7 +69,7 @@ def options_of(url: URL) -> UrlOptions:
 
 
 def _check_property(name: str) -> None:
-    """Raise ArgumentError for an argument that is spelled wrong: read_only would be lost."""
+    """Raise ArgumentError for a misspelt argument, so that a wrong read_only is not ignored."""
     if name in _PROPERTIES or "." in name:
         return
     near = similar_names(name.replace("-", "_"), (*_ARGUMENTS, *_OWN), 1)
@@ -98,18 +98,18 @@ def _flag(name: str, value: str) -> bool:
 
 
 class MaskedURL(URL):
-    """A URL whose secrets are hidden as its password is, also those in its query."""
+    """A URL that hides secrets in its query string like its password."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, url: URL) -> URL:
-        """The same URL; its parts are what they were."""
+        """The same URL, with unchanged parts, as a MaskedURL."""
         made: URL = tuple.__new__(cls, url)
         return made
 
     def render_as_string(self, hide_password: bool = True) -> str:
-        """The URL; without its secrets unless ``hide_password`` is false."""
+        """The URL as text, without secrets unless ``hide_password`` is False."""
         plain: URL = tuple.__new__(URL, self)
         if hide_password:
             plain = plain.set(query=_masked(self.query))
