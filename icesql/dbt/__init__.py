@@ -1,5 +1,5 @@
-"""The dbt adapter ``type: icesql``. In: what dbt-core asks of an adapter; out: SQL on dbapi.
+"""The dbt adapter ``type: icesql``. In: dbt-core's calls to an adapter; out: SQL on dbapi.
 
-dbt looks for ``dbt.adapters.icesql``: the wheel puts ``plugin`` and ``version`` there. May import
-dbapi and what that imports; nothing of icesql imports it.
+dbt imports ``dbt.adapters.icesql``: the wheel installs ``plugin`` and ``version`` there. May import
+dbapi and what that imports; no other part of icesql imports it.
 """

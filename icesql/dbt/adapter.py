@@ -1,4 +1,4 @@
-"""The adapter: what dbt asks of a database, answered by icesql's statements and metadata."""
+"""Implements dbt's adapter interface with icesql's statements and metadata."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STRATEGIES: Final = ("append", "merge", "delete+insert", "insert_overwrite", "m
 
 @dataclass
 class IcesqlConfig(AdapterConfig):
-    """The table options in the config of a model, in Spark's, Trino's and Athena's words."""
+    """The table options in the config of a model, with the names of Spark, Trino and Athena."""
 
     partitioned_by: Optional[Union[str, list[str]]] = None
     partition_by: Optional[Union[str, list[str]]] = None
@@ -60,7 +60,7 @@ class IcesqlAdapter(SQLAdapter):
             Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full),
             Capability.TableLastModifiedMetadataBatch: CapabilitySupport(support=Support.Full),
             Capability.GetCatalogForSingleRelation: CapabilitySupport(support=Support.Full),
-            # Batches of a model would commit to one table at once, and wait for one another.
+            # Concurrent batches of a model would commit to one table, and wait for one another.
             Capability.MicrobatchConcurrency: CapabilitySupport(support=Support.Unsupported),
         }
     )
@@ -71,7 +71,7 @@ class IcesqlAdapter(SQLAdapter):
 
     @classmethod
     def date_function(cls) -> str:
-        """The time of a statement."""
+        """SQL for the current time."""
         return "now()"
 
     @classmethod
@@ -80,7 +80,7 @@ class IcesqlAdapter(SQLAdapter):
         return quoted(identifier)
 
     def valid_incremental_strategies(self) -> list[str]:
-        """All that dbt has."""
+        """All of dbt's strategies."""
         return list(_STRATEGIES)
 
     # ------------------------------------------------------------------ types of seeds
@@ -92,19 +92,19 @@ class IcesqlAdapter(SQLAdapter):
 
     @classmethod
     def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
-        """Whole numbers, or binary fractions; ``column_types`` says decimal(p, s)."""
+        """bigint or double; decimal(p, s) has to be set with ``column_types``."""
         import agate
 
         return "double" if agate_table.aggregate(agate.MaxPrecision(col_idx)) else "bigint"
 
     @classmethod
     def convert_integer_type(cls, agate_table: agate.Table, col_idx: int) -> str:
-        """Of 64 bits, whatever the file holds now."""
+        """64 bits, whatever values the file has now."""
         return "bigint"
 
     @classmethod
     def convert_datetime_type(cls, agate_table: agate.Table, col_idx: int) -> str:
-        """Without a zone."""
+        """A timestamp without a time zone."""
         return "timestamp"
 
     # ------------------------------------------------------------------ schemas and relations
@@ -117,11 +117,11 @@ class IcesqlAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: False)
     def check_schema_exists(self, database: str | None, schema: str) -> bool:
-        """Whether there is a namespace of that name."""
+        """True if a namespace of that name exists."""
         return schema in self.list_schemas(database)
 
     def list_relations_without_caching(self, schema_relation: Any) -> list[IcesqlRelation]:
-        """Tables and views of a namespace, by their names alone: no metadata file is read."""
+        """Tables and views of a namespace, from lists only: no metadata file is read."""
         place = schema_relation.without_identifier()
         found = catalog.tables_and_views(self._rows, place)
         policy = {"database": True, "schema": True, "identifier": True}
@@ -138,7 +138,7 @@ class IcesqlAdapter(SQLAdapter):
 
     @available.parse_none
     def drop_schema(self, relation: Any) -> None:
-        """Drop a namespace with what is in it."""
+        """Drop a namespace with its tables and views."""
         place = relation.without_identifier()
         for each in self.list_relations_without_caching(place):
             self.drop_relation(each)
@@ -153,7 +153,7 @@ class IcesqlAdapter(SQLAdapter):
         return {name: value for name, value in given.items() if value is not None}
 
     def get_columns_in_relation(self, relation: Any) -> list[IcesqlColumn]:
-        """Names and types; none where there is no such relation."""
+        """Names and types of the columns; none if the relation does not exist."""
         try:
             sql = f"SELECT * FROM {relation.render()} LIMIT 0"
             columns: list[IcesqlColumn] = self.get_column_schema_from_query(sql)
@@ -164,11 +164,11 @@ class IcesqlAdapter(SQLAdapter):
         return columns
 
     def expand_column_types(self, goal: Any, current: Any) -> None:
-        """Nothing: no type has a length."""
+        """Does nothing: no type has a length."""
 
     @available.parse(lambda *a, **k: False)
     def is_wider(self, relation: Any, column: str, new_type: str) -> bool:
-        """Whether a column takes another type as it is, without new files."""
+        """True if a column can be widened to another type without new files."""
         types = {each.name: each.dtype for each in self.get_columns_in_relation(relation)}
         return column in types and is_wider(types[column], new_type)
 
@@ -176,12 +176,12 @@ class IcesqlAdapter(SQLAdapter):
 
     @available
     def purges(self) -> bool:
-        """Whether DROP TABLE deletes files: ``purge`` of the target."""
+        """True if DROP TABLE deletes files: the target's setting ``purge``."""
         return bool(self.config.credentials.purge)
 
     @available
     def literal(self, text: Any) -> str:
-        """A text as SQL writes it."""
+        """A text as a SQL literal."""
         return literal(str(text))
 
     @available.parse(lambda *a, **k: "")
@@ -192,14 +192,14 @@ class IcesqlAdapter(SQLAdapter):
 
     @available.parse_none
     def forget_seed(self) -> None:
-        """Let go of the rows of ``seed_select``."""
+        """Release the rows of ``seed_select``."""
         catalog.forget(self.connections.get_thread_connection().handle.connection)
 
     @available.parse(lambda *a, **k: "")
     def comments_sql(
         self, relation: Any, description: str | None, columns: dict[str, Any] | None
     ) -> str:
-        """The statements that bring comments to what a project says; empty where they are."""
+        """The statements that set comments to those of the project; empty if they are equal."""
         return catalog.changes_sql(self._rows, relation, description, columns)
 
     # ------------------------------------------------------------------ docs and freshness
@@ -220,7 +220,7 @@ class IcesqlAdapter(SQLAdapter):
         relations: list[Any],
         used_schemas: frozenset[tuple[str, str]],
     ) -> agate.Table:
-        # Those of a project have no kind, and may not be there.
+        # A project's relations have no kind (table or view), and may not exist.
         wanted = {(each.schema, each.identifier) for each in relations}
         found = []
         for schema in sorted({each.schema for each in relations}):
@@ -241,13 +241,13 @@ class IcesqlAdapter(SQLAdapter):
         )
 
     def get_catalog_for_single_relation(self, relation: Any) -> Any:
-        """The same of one relation, or None."""
+        """The catalog entry of one relation, or None."""
         return catalog.of_relation(self._rows, relation)
 
     def calculate_freshness_from_metadata_batch(
         self, sources: list[Any], macro_resolver: Any = None
     ) -> tuple[list[Any], dict[Any, Any]]:
-        """The time of each source's current snapshot: no file of data is read."""
+        """The time of each source's current snapshot: no data file is read."""
         found = {}
         for source in sources:
             modified, now = catalog.last_modified(self._rows, source)

@@ -1,4 +1,4 @@
-"""Tables for dbt: its catalog from metadata, comments that differ, seeds as queries."""
+"""Builds dbt's catalog from metadata, changes of comments, and queries for seeds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import icesql
 
-# Rows of a CSV file as a query: texts in Arrow, which the engine casts to the columns' types.
+# Rows of a CSV file as a query: strings in Arrow, which the engine casts to the columns' types.
 
 _NAME: Final = "__dbt_seed"
 
@@ -25,7 +25,7 @@ _NAME: Final = "__dbt_seed"
 def select_of(connection: icesql.Connection, table: agate.Table, types: Sequence[str]) -> str:
     """A SELECT of all rows, to be run on this connection before ``forget``.
 
-    A value that is none of its type is an error of that statement, which then changes nothing.
+    If a value does not fit its type, that statement fails and changes nothing.
     """
     import pyarrow as pa
 
@@ -33,7 +33,7 @@ def select_of(connection: icesql.Connection, table: agate.Table, types: Sequence
         pa.array([_text(value) for value in column.values()], pa.string())
         for column in table.columns
     ]
-    # Names of a file may differ in case alone; positions never do.
+    # Columns are named by position, since names in a file may differ only in case.
     places = [f"c{index}" for index in range(len(columns))]
     connection.register(_NAME, pa.table(columns, names=places))
     casts = (
@@ -44,7 +44,7 @@ def select_of(connection: icesql.Connection, table: agate.Table, types: Sequence
 
 
 def forget(connection: icesql.Connection) -> None:
-    """Let go of the rows."""
+    """Release the rows of ``select_of``."""
     connection.unregister(_NAME)
 
 
@@ -52,16 +52,16 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-# Comments of a table and its columns, changed where they differ, in one commit.
+# Changes of the comments of a table and its columns, in one commit.
 
 
 def changes_sql(
     rows: Rows, relation: Any, description: str | None, columns: dict[str, Any] | None
 ) -> str:
-    """A script that sets the comments that are not as given; "" where all are.
+    """A script that sets the comments that differ from the given ones; "" if none does.
 
-    ``columns`` are dbt's: each with a name and a description. Those of a view stand in its
-    CREATE VIEW.
+    ``columns`` are dbt's, each with a name and a description. They are ignored for a view, whose
+    CREATE VIEW sets the comments of its columns.
     """
     name = relation.render()
     statements = []
@@ -103,12 +103,12 @@ _STATS: Final = (
 
 
 def tables_and_views(rows: Rows, place: Any) -> list[tuple[str, str]]:
-    """Names and kinds of what is directly in a namespace, by the lists of the catalog."""
+    """Names and kinds of the tables and views in a namespace, from the catalog's lists."""
     if place.other_catalog is None:
         where = f"table_schema = {literal(place.schema)}"
         sql = f"SELECT table_name, table_type FROM information_schema.tables WHERE {where}"
         return [(name, "view" if kind == "VIEW" else "table") for name, kind in rows(sql)]
-    # information_schema is of the connection's own catalog.
+    # information_schema covers only the connection's own catalog.
     found = []
     for words, kind in (("TABLES", "table"), ("VIEWS", "view")):
         for row in rows(f"SHOW {words} FROM {place.render()}"):
@@ -118,7 +118,7 @@ def tables_and_views(rows: Rows, place: Any) -> list[tuple[str, str]]:
 
 
 def is_missing(error: Exception) -> bool:
-    """Whether an error of icesql, or dbt's of it, says that there is no such table."""
+    """True for icesql's TableNotFoundError, and for dbt's error caused by it."""
     return isinstance(error.__cause__ or error, TableNotFoundError)
 
 
@@ -129,18 +129,18 @@ def comment_of(rows: Rows, relation: Any) -> str | None:
 
 
 def columns_of(rows: Rows, relation: Any) -> list[tuple[str, str, str | None]]:
-    """Name, Iceberg's type and comment of each column."""
+    """Name, Iceberg type and comment of each column."""
     return [(row[0], row[1], row[5]) for row in rows(f"DESCRIBE {relation.render()}")]
 
 
 def last_modified(rows: Rows, relation: Any) -> tuple[datetime | None, datetime]:
-    """The time of the current snapshot, None where there is none; and now."""
+    """The time of the current snapshot, or None; and the current time."""
     current = _current(rows, relation)
     return (None if current is None else current[0]), datetime.now(UTC)
 
 
 def agate_table(rows: Rows, relations: Sequence[Any]) -> agate.Table:
-    """A row for each column of each relation, as dbt's catalog is made of."""
+    """A table for dbt's catalog, with a row for each column of each relation."""
     from dbt_common.clients.agate_helper import table_from_data_flat
 
     stats = [f"stats:{name}:{part}" for name, *_ in _STATS for part in _PARTS]
@@ -149,7 +149,7 @@ def agate_table(rows: Rows, relations: Sequence[Any]) -> agate.Table:
 
 
 def of_relation(rows: Rows, relation: Any) -> CatalogTable | None:
-    """One relation, with its columns and stats; None where it is not there."""
+    """One relation, with its columns and stats; None if it does not exist."""
     from dbt_common.contracts.metadata import (
         CatalogTable,
         ColumnMetadata,

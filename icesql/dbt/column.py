@@ -1,4 +1,4 @@
-"""A column as dbt asks about it, with its type in icesql's spelling."""
+"""dbt's column interface, with types in icesql's spelling."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FLOATS: Final = frozenset(["float", "real", "double"])
 
 @dataclass
 class IcesqlColumn(Column):
-    """A name and a type such as ``decimal(9,2)``; nothing has a length of text."""
+    """A name and a type such as ``decimal(9,2)``; text types have no length."""
 
     TYPE_LABELS: ClassVar[dict[str, str]] = {
         "STRING": "varchar",
@@ -35,27 +35,27 @@ class IcesqlColumn(Column):
 
     @property
     def data_type(self) -> str:
-        """The type as CAST takes it."""
+        """The type in the spelling of CAST."""
         return str(self.dtype)
 
     def is_string(self) -> bool:
-        """Whether it is text."""
+        """True for text types."""
         return self.dtype.lower() in ("varchar", "text", "string")
 
     def is_integer(self) -> bool:
-        """Whether it is a whole number."""
+        """True for integer types."""
         return self.dtype.lower() in _INTEGERS
 
     def is_float(self) -> bool:
-        """Whether it is a binary fraction."""
+        """True for floating-point types."""
         return self.dtype.lower() in _FLOATS
 
     def is_numeric(self) -> bool:
-        """Whether it is a decimal."""
+        """True for decimals."""
         return str(self.dtype).lower().startswith("decimal")
 
     def string_size(self) -> int:
-        """Of all texts alike, so that dbt widens none."""
+        """The same for all text columns, so that dbt widens none."""
         return 256
 
     @classmethod

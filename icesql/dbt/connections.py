@@ -1,4 +1,4 @@
-"""Connections of dbt: one of icesql for each of its threads, each statement a commit of its own."""
+"""dbt's connections: one icesql connection for each thread; each statement is its own commit."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _LOG: Final = AdapterLogger("icesql")
 
 
 class IcesqlCursor:
-    """A cursor that runs several statements, as macros and hooks have them, and keeps the last.
+    """A cursor that runs texts of several statements, from macros and hooks, and keeps the last.
 
-    Where one fails, the transaction that a script has begun is rolled back. A conflict with
-    another writer has changed nothing: a text that is one commit is run again.
+    If a statement fails, an open transaction is rolled back. A conflict with another writer changes
+    nothing, so a text that is one commit is run again.
     """
 
     def __init__(self, connection: icesql.Connection, retries: int) -> None:
         self._connection, self._retries = connection, retries
         self._last: Any = connection.cursor()
-        # What the last statement that changed rows has said: a script may end with COMMIT.
+        # Those of the last statement that changed rows: a script may end with COMMIT.
         self.message, self.rowcount = "", -1
 
     def execute(self, sql: str, bindings: Any = None) -> IcesqlCursor:
@@ -78,10 +78,10 @@ class Handle:
 
 
 class IcesqlConnectionManager(SQLConnectionManager):
-    """Opens, cancels and closes them; dbt's transactions are none of Iceberg's.
+    """Opens, cancels and closes connections; dbt's transactions have no effect.
 
-    CREATE TABLE and DROP TABLE are no part of a transaction, and each statement is one commit, so
-    what dbt begins and commits around a model does nothing. A script may say BEGIN and COMMIT.
+    CREATE TABLE and DROP TABLE cannot be part of a transaction, and each statement is one commit,
+    so the BEGIN and COMMIT of dbt around a model do nothing. A script may contain BEGIN and COMMIT.
     """
 
     TYPE = "icesql"
@@ -104,12 +104,12 @@ class IcesqlConnectionManager(SQLConnectionManager):
         )
 
     def cancel(self, connection: Connection) -> None:
-        """Stop what another thread runs."""
+        """Cancel the statement of another thread."""
         connection.handle.cancel()
 
     @contextmanager
     def exception_handler(self, sql: str) -> Generator[None, None, None]:
-        """Errors as dbt shows them. Raises DbtDatabaseError, DbtRuntimeError."""
+        """Translate errors to dbt's. Raises DbtDatabaseError, DbtRuntimeError."""
         try:
             yield
         except icesql.Error as error:
@@ -122,7 +122,7 @@ class IcesqlConnectionManager(SQLConnectionManager):
 
     @classmethod
     def get_response(cls, cursor: Any) -> AdapterResponse:
-        """The text behind a model in dbt's log: files, rows, bytes and the snapshot."""
+        """The text for a model in dbt's log: files, rows, bytes and the snapshot."""
         count = cursor.rowcount
         return AdapterResponse(
             _message=cursor.message or "OK",
@@ -132,12 +132,12 @@ class IcesqlConnectionManager(SQLConnectionManager):
 
     @classmethod
     def data_type_code_to_name(cls, type_code: Any) -> str:
-        """A type of a result as CAST takes it."""
+        """A result type in the spelling of CAST."""
         return str(type_code)
 
     def add_begin_query(self) -> Any:
-        """Nothing: see the class."""
+        """Does nothing: see the class."""
 
     def add_commit_query(self) -> Any:
-        """Commit what a hook has begun."""
+        """Commit a transaction that a hook has begun."""
         self.get_thread_connection().handle.commit()

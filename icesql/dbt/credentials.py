@@ -1,20 +1,20 @@
-"""A target of ``profiles.yml``: what ``icesql.connect`` takes, by the same names."""
+"""A target of ``profiles.yml``: arguments of ``icesql.connect``, with the same names."""
 
 from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
 from dbt.adapters.contracts.connection import Credentials
 
-# Annotations are read by dbt when the profile is: they are not postponed here.
+# dbt evaluates these annotations at run time, so they are not postponed.
 
 
 @dataclass
 class IcesqlCredentials(Credentials):
     """The catalog, the namespace (``schema``) of the models, and how statements run.
 
-    ``catalog`` is a name of ``.pyiceberg.yaml``; ``uri``, ``warehouse`` and ``properties`` say what
-    that file would. ``database`` is what dbt calls the connection's own catalog, which SQL does not
-    name: views stay readable where the catalog has another name.
+    ``catalog`` is a name of ``.pyiceberg.yaml``; ``uri``, ``warehouse`` and ``properties`` give
+    directly what that file would contain. ``database`` is dbt's name for the connection's own
+    catalog. Rendered SQL omits it, so that views stay readable where the catalog has another name.
     """
 
     database: Optional[str] = None
@@ -43,7 +43,7 @@ class IcesqlCredentials(Credentials):
 
     @property
     def unique_field(self) -> str:
-        """The identity of a lake; dbt hashes it."""
+        """The identity of the catalog, which dbt hashes."""
         return self.catalog or self.uri or self.warehouse or "icesql"
 
     def _connection_keys(self) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ class IcesqlCredentials(Credentials):
             "catalog": self.catalog,
             "uri": self.uri,
             "warehouse": self.warehouse,
-            # YAML reads true and 4 where the catalog wants texts.
+            # YAML yields booleans and numbers; catalogs and settings need strings.
             "properties": {name: _text(value) for name, value in self.properties.items()},
             "settings": {name: _text(value) for name, value in self.settings.items()},
             "timezone": self.timezone,
@@ -64,7 +64,7 @@ class IcesqlCredentials(Credentials):
             "master": self.master,
             "remote": self.remote,
             "files": self.files,
-            # Limits on what may be read make a connection read-only unless it says otherwise.
+            # A connection with read limits is read-only by default.
             "read_only": False if self.files is not None else None,
         }
 

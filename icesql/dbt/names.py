@@ -1,20 +1,20 @@
-"""Names, texts and types as SQL writes them; knows nothing of dbt."""
+"""Names, literals and types in SQL; independent of dbt."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-# What Iceberg widens in place; decimals of the same scale, too.
+# Types that Iceberg can widen in place, in addition to decimals of the same scale.
 _WIDER: Final = {("integer", "bigint"), ("int", "bigint"), ("float", "double")}
 
-# Comments, which dbt puts in front of each statement, and BEGIN. Each comment is read in one way
-# alone: two could be read as one as well, and many in more ways than can be tried.
+# Comments, which dbt puts before each statement, and BEGIN. The comments match in only one way,
+# without backtracking: otherwise two could match as one, and the combinations grow exponentially.
 _BEGINS: Final = re.compile(r"(?:\s|(?>/\*.*?\*/)|--[^\n]*\n)*+begin\b", re.IGNORECASE | re.DOTALL)
 
 
 def begins_transaction(script: str) -> bool:
-    """Whether the first word of a script is BEGIN."""
+    """True if the first word of a script is BEGIN."""
     return _BEGINS.match(script) is not None
 
 
@@ -29,7 +29,7 @@ def literal(text: str) -> str:
 
 
 def is_wider(before: str, after: str) -> bool:
-    """Whether Iceberg changes a type to another without a new file."""
+    """True if Iceberg can change a type to another without new files."""
     old, new = before.lower().replace(" ", ""), after.lower().replace(" ", "")
     if (old, new) in _WIDER:
         return True

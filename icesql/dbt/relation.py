@@ -1,4 +1,4 @@
-"""A table or view by its name, which may be read as it was."""
+"""A table or view by its name, optionally at a version or a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ from dbt.adapters.contracts.relation import ComponentName, RelationType
 
 from icesql.dbt.names import literal, quoted
 
-# Annotations are read by dbt: they are not postponed here.
+# dbt evaluates these annotations at run time, so they are not postponed.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IcesqlRelation(BaseRelation):
-    """``"namespace"."table"``, with the catalog in front where it is not the connection's own.
+    """``"namespace"."table"``, prefixed with the catalog if it is not the connection's own.
 
-    A schema of several parts, such as ``a.b``, is a namespace in a namespace.
+    A schema of several parts, such as ``a.b``, is a nested namespace.
     """
 
-    # What dbt calls the connection's own catalog: the adapter says so when it begins.
+    # dbt's name for the connection's own catalog; the adapter sets it when it is created.
     own_database: ClassVar[str] = "default"
 
     require_alias: bool = False
@@ -33,11 +33,11 @@ class IcesqlRelation(BaseRelation):
     )
 
     def at(self, version: Any = None, timestamp: Any = None) -> "IcesqlRelation":
-        """The relation as it was: ``ref('orders').at(version='audit')``.
+        """The relation at a version or a time: ``ref('orders').at(version='audit')``.
 
-        ``version`` is a snapshot id, branch or tag, ``timestamp`` what ``TIMESTAMP AS OF`` takes
-        as text. What stands for a relation in a unit test stays as it is. Raises ValueError for
-        both.
+        ``version`` is a snapshot id, branch or tag; ``timestamp`` is a text for ``TIMESTAMP AS
+        OF``. The CTE that replaces a relation in a unit test is returned unchanged. Raises
+        ValueError for both.
         """
         if version is not None and timestamp is not None:
             raise ValueError(f"{self.render()}: give a version or a timestamp, not both")
@@ -51,7 +51,7 @@ class IcesqlRelation(BaseRelation):
 
     @property
     def other_catalog(self) -> Optional[str]:
-        """The catalog, where it is not the connection's own."""
+        """The catalog if it is not the connection's own, else None."""
         name = self.path.database
         return name if name and name.lower() != self.own_database.lower() else None
 
@@ -65,13 +65,13 @@ class IcesqlRelation(BaseRelation):
             if key == ComponentName.Database and self.other_catalog is None:
                 yield key, None
             elif key == ComponentName.Schema and part is not None and name and "." in name:
-                # Quoted or not, each part is a name.
+                # Each part is quoted as a name of its own.
                 yield key, ".".join(quoted(each) for each in name.split("."))
             else:
                 yield key, part
 
     def render(self) -> str:
-        """The name as SQL writes it, and the version or time that is read."""
+        """The name in SQL, with the version or time to read."""
         text: str = super().render()
         if self.version is not None:
             is_id = self.version.lstrip("-").isdigit()
