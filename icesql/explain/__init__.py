@@ -1,5 +1,5 @@
-"""EXPLAIN: what a query reads and why, as values, lines of text, a tree and one page of HTML.
+"""EXPLAIN: describes the reads of a query as values, lines of text, a tree or a page of HTML.
 
 In: a bound query and the plans of its scans, made with ``explain`` set. Out: rows of text. Reads
-metadata only, but for EXPLAIN ANALYZE. May import engine and everything below it.
+metadata only, except for EXPLAIN ANALYZE. May import engine and everything below it.
 """

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def estimate(plan: ScanPlan) -> dict[str, Any]:
     """The rows, files and bytes of a plan, as JSON values.
 
-    ``rows`` are those in the files, before any filter: more do not come out. None where a file
-    does not say how many it has, or metadata has the rows. ``columns`` are the stored bytes of
-    each projected column, None where a manifest does not know them.
+    ``rows`` is the number of rows in the files before any filter, an upper bound of the result;
+    None if a file's row count is unknown, or the rows come from metadata. ``columns`` are the
+    stored bytes of each projected column, None if a manifest does not record them.
     """
     counts = [task.data_file.record_count for task in plan.files]
     known = plan.metadata is None and plan.changes is None and all(each >= 0 for each in counts)
@@ -52,7 +52,7 @@ def _stored(plan: ScanPlan, leaves: tuple[int, ...]) -> int | None:
 
 
 def estimate_text(plan: ScanPlan) -> str:
-    """One line of what a scan would read: rows, files, bytes by column."""
+    """One line about the reads of a scan: rows, files, bytes by column."""
     found = estimate(plan)
     if plan.metadata is not None:
         return "estimate: from metadata alone"
@@ -65,5 +65,5 @@ def estimate_text(plan: ScanPlan) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """A number of things in words."""
+    """A number with its noun in singular or plural."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

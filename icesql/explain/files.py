@@ -1,4 +1,4 @@
-"""Every live data file of a scan's snapshot, and what planning decided about it."""
+"""Every live data file of a scan's snapshot, with the decision of planning about it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ NO_PARTITION = "unpartitioned"
 
 
 class Decision(Struct, frozen=True):
-    """Whether a file or manifest is read. ``stage`` is the step that decided, "" if it is kept;
-    ``why`` the condition and the value that it met."""
+    """Whether a file or manifest is read. ``stage`` is the planning step that skipped it, "" if it
+    is kept; ``why`` is the condition and the value that decided."""
 
     kept: bool
     stage: str = ""
@@ -50,12 +50,12 @@ class ExplainedFile(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The path as the metadata has it."""
+        """The path in the metadata."""
         return self.entries.path[self.index]
 
     @property
     def rows(self) -> int:
-        """Rows in the file; negative where its writer did not say."""
+        """Rows in the file; negative if its writer did not record them."""
         return self.entries.record_count[self.index]
 
     @property
@@ -65,13 +65,13 @@ class ExplainedFile(Struct, frozen=True):
 
     @property
     def row_groups(self) -> int | None:
-        """How many row groups the manifest knows of."""
+        """The number of row groups recorded in the manifest, or None."""
         offsets = self.entries.data_file(self.index).split_offsets
         return len(offsets) if offsets else None
 
 
 class ExplainedManifest(Struct, frozen=True):
-    """One data manifest; one that was skipped was not opened, so that its files are not known."""
+    """One data manifest; ``files`` is empty for a skipped manifest that was not opened."""
 
     manifest: ManifestFile
     decision: Decision
@@ -83,8 +83,8 @@ def explained_manifests(
 ) -> Iterator[ExplainedManifest]:
     """The data manifests of a scan with their live files, in the order of the snapshot.
 
-    ``open_all`` opens those that were skipped, too: the same is said of their files. Nothing for
-    metadata tables, changes and tables without a snapshot. Raises what planning raises.
+    ``open_all`` also opens skipped manifests, whose files get the manifest's decision. Empty for
+    metadata tables, changes and tables without a snapshot. Raises as planning.
     """
     scan = plan.scan
     if scan.snapshot is None or plan.metadata is not None or plan.changes is not None:
@@ -154,5 +154,5 @@ def _partition_text(spec: SpecScan, values: Sequence[object]) -> str:
 
 
 def residual_of(file: ExplainedFile) -> Predicate:
-    """The residual of the filter in a file that is kept."""
+    """The residual of the filter for a kept file."""
     return ALWAYS_TRUE if file.task is None else file.task.residual

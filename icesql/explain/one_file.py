@@ -1,4 +1,4 @@
-"""EXPLAIN FILE 'path': all that metadata says of one file, and the step that decided about it."""
+"""EXPLAIN FILE 'path': the metadata of one file, and the planning step that decided about it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_LISTED: Final = 5
 def one_file(path: str, plans: Sequence[ScanPlan], query: QueryContext) -> list[str]:
     """The lines about the file whose path is, or ends with, ``path``, for each scan that has it.
 
-    Raises ProgrammingError if no live file of the tables has that path, or several end so.
+    Raises ProgrammingError if no live file of the tables has such a path, or several have.
     """
     lines: list[str] = []
     for number, plan in enumerate(plans):
@@ -82,7 +82,7 @@ def _lines(
 
 
 def _bounds(file: DataFile, plan: ScanPlan) -> Iterator[str]:
-    """The facts about each column that the query reads or filters."""
+    """Bounds and counts of each column that the query reads or filters."""
     scan = plan.scan
     wanted = {each.term.field_id for each in leaves(scan.row_filter)}
     wanted |= {each.field_id for each in scan.projection.fields}

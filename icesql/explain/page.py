@@ -1,7 +1,7 @@
-"""EXPLAIN (FORMAT html): one page that needs nothing else, with a picture of partitions.
+"""EXPLAIN (FORMAT html): one self-contained page, with a picture of partitions.
 
-Names, paths and conditions are a stranger's text: every one of them goes through ``_safe``, and the
-page allows no script and loads nothing.
+Names, paths and conditions are untrusted text: all of it is escaped by ``_safe``, and the page
+allows no scripts and loads no resources.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
 
 MOST_PARTITIONS: Final = 500
-# Squares of one partition; more files than that are shown as a number.
+# Most squares for one partition; further files are shown as a number.
 MOST_SQUARES: Final = 200
 _LONGEST: Final = 300
 
@@ -37,7 +37,7 @@ i.kept{background:#2a7de1;border-color:#1b5aa6}i.answered{background:#9bd49b}
 def page(
     sql: str, described: Mapping[str, Any], plans: Sequence[ScanPlan], query: QueryContext
 ) -> str:
-    """The page for a query's text, the value of ``explain.describe`` and its plans."""
+    """The page for a query's text, the result of ``report.describe`` and its plans."""
     body = "\n".join(_body(sql, described, plans, query))
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
@@ -48,7 +48,7 @@ def page(
 
 
 def _safe(text: object, most: int = _LONGEST) -> str:
-    """Text for a page: nothing in it is markup, and it is no longer than a person reads."""
+    """Text for a page: escaped, and truncated to ``most`` characters."""
     words = str(text)
     words = words if len(words) <= most else words[: most - 1] + "…"
     printable = "".join(
@@ -97,7 +97,7 @@ def _of(some: int, total: int) -> str:
 
 
 def _picture(plan: ScanPlan, query: QueryContext) -> Iterator[str]:
-    """A row for each partition: how much of it is read, and a square for each file."""
+    """A row for each partition: the share of bytes read, and a square for each file."""
     partitions: dict[str, list[ExplainedFile]] = {}
     unopened = []
     for manifest in explained_manifests(plan, query):

@@ -1,7 +1,8 @@
-"""EXPLAIN: what each scan reads and why, as values and as lines of text.
+"""EXPLAIN: describes the reads of each scan, as values and as lines of text.
 
-EXPLAIN reads metadata only. For each scan it shows the snapshot, the Iceberg expression, where
-each condition was pushed, what was skipped at which stage by which value, and what reads the rest.
+EXPLAIN reads metadata only. For each scan it shows the snapshot, the Iceberg expression, the target
+of each pushed condition, the skipped files with the stage and value that decided, and the reader of
+the others.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def measure(
     query: QueryContext,
     bind_seconds: float,
 ) -> Measured:
-    """Run a query to its last row. Raises what running it raises."""
+    """Run a query to its last row. Raises as running it."""
     started = time.perf_counter()
     result = engine.execute(bound, plans, query)
     try:
@@ -74,9 +75,9 @@ def measure(
 def engine_plan(
     engine: Engine, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext
 ) -> StaticResult:
-    """The rows of EXPLAIN (ENGINE): lines of the engine's own plan, in which addresses are masked.
+    """The rows of EXPLAIN (ENGINE): lines of the engine's own plan; secrets in URLs are masked.
 
-    ``__scan_0`` is the first table of the query. Raises what starting the query raises.
+    ``__scan_0`` is the first table of the query. Raises as starting the query.
     """
     result = cast("PlannedResult", engine.execute(bound, plans, query))
     try:
@@ -97,8 +98,8 @@ def explain(
 ) -> StaticResult:
     """The rows of EXPLAIN: lines, or one document, JSON or a page of HTML.
 
-    See ``describe``. Secrets in addresses are masked. Raises ProgrammingError for a file that no
-    table of the query has.
+    See ``describe``. Secrets in URLs are masked. Raises ProgrammingError for a file that is in no
+    table of the query.
     """
     if statement.file is not None:
         from icesql.explain.one_file import one_file
@@ -126,7 +127,7 @@ def _lines_of(lines: Sequence[str]) -> StaticResult:
 
 
 def as_text(described: Mapping[str, Any]) -> list[str]:
-    """The output lines of EXPLAIN for the value of ``describe``."""
+    """The output lines of EXPLAIN for the result of ``describe``."""
     lines: list[str] = []
     for scan in described["scans"]:
         lines += _scan_lines(scan)
@@ -157,11 +158,11 @@ def describe(
     keys: Sequence[KeyEdge] = (),
     measured: Measured | None = None,
 ) -> dict[str, Any]:
-    """The facts that EXPLAIN prints, as JSON values, with those that EXPLAIN ANALYZE ``measured``.
+    """The output of EXPLAIN as JSON values, with the measurements of EXPLAIN ANALYZE, if given.
 
     ``plans`` are the plans of the scans of ``bound``, in order, made with ``explain`` set.
-    ``keys`` are the run-time filters, which are known where the query was ``measured``.
-    ``scans`` are in order; ``conditions`` are those that belong to no single scan.
+    ``keys`` are the run-time filters, whose values are known if the query was ``measured``. In the
+    result, ``scans`` are in the same order; ``conditions`` are those that belong to no single scan.
     """
     others = [
         {"sql": each.sql, "pushed": "", "predicate": None, "note": each.note}
@@ -237,7 +238,7 @@ def _described_scan(
 def _run_time_filters(
     index: int, keys: Sequence[KeyEdge], plans: Sequence[ScanPlan], known: bool
 ) -> list[dict[str, Any]]:
-    """The filters of a scan that come from reading another scan first."""
+    """The filters of a scan that are computed by reading another scan first."""
     return [
         {
             "column": f"CAST({edge.target_name} AS DATE)" if edge.of_day else edge.target_name,
@@ -278,7 +279,7 @@ def _where_pushed(predicate: Predicate, scan: TableScan) -> str:
 def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
     name = scan["metadata_table"]
     if name == scan["table"]:
-        # A statement that stands in FROM has no snapshot.
+        # A statement in FROM, such as SHOW, has no snapshot.
         yield f"scan {scan['index']}: {name}"
         yield f"  filter: {scan['filter']}"
         return
@@ -317,7 +318,7 @@ def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
     from_metadata = f", {counted:,} counted from metadata" if counted else ""
     skipped = files["skipped"] - counted
     if scan["planned_by"] is not None:
-        # The catalog does not say what it skipped.
+        # The catalog does not report the files that it skipped.
         yield f"  data files: {files['kept']:,} to read"
     else:
         yield f"  data files: {files['kept']:,} kept, {skipped:,} skipped{from_metadata}"

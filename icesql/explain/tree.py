@@ -1,4 +1,4 @@
-"""EXPLAIN (FORMAT tree): table, snapshot, manifests, files and row groups, with what is read."""
+"""EXPLAIN (FORMAT tree): table, snapshot, manifests, files and row groups, with decisions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _manifest_lines(manifest: ExplainedManifest, plan: ScanPlan) -> list[str]:
         return [f"manifest {path}{files} {manifest.decision}"]
     kept = sum(each.decision.kept for each in manifest.files)
     head = f"manifest {path}: {kept:,} of {len(manifest.files):,} files kept"
-    # What is read first: it is what one looks for.
+    # Kept files first: they matter most to the reader.
     ordered = sorted(manifest.files, key=lambda each: not each.decision.kept)
     children = [[*_file_lines(each, plan)] for each in ordered]
     return [head, *_below("", children, MOST_FILES, "files")]
