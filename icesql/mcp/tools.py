@@ -1,4 +1,4 @@
-"""The tools: what an agent may ask of the tables of one connection."""
+"""The tools with which an agent queries the tables of one connection."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ OnCursor = Callable[[Cursor], None]
 
 
 class Tools:
-    """Each tool takes plain values and gives an Answer; errors are icesql's own.
+    """Each tool takes plain values and returns an Answer; errors are icesql's own.
 
-    ``started`` of a call receives each cursor that it opens, so that the call can be cancelled
-    from another thread.
+    ``telling`` passes each cursor that a call opens to a callback, so that the call can be
+    cancelled from another thread.
     """
 
     def __init__(self, connection: Connection, *, most_rows: int = MOST_ROWS) -> None:
@@ -82,7 +82,7 @@ class Tools:
         )
         try:
             partitions = self._all(f"SHOW PARTITIONS FROM {name}")
-        except NotSupportedError:  # it has none
+        except NotSupportedError:  # the table is not partitioned
             partitions = []
         data = {
             "table": table,
@@ -132,7 +132,7 @@ class Tools:
         return Answer(text, {"tables": tables})
 
     def explain_query(self, sql: str) -> Answer:
-        """How a query would be planned, and why files are skipped; reads metadata alone."""
+        """The plan of a query, and why files are skipped; reads only metadata."""
         rows = self._explained(sql, "text").fetchall()
         text = "\n".join(str(row[0]) for row in rows)
         return Answer(as_data(text), {"plan": text})
@@ -160,10 +160,10 @@ class Tools:
             return rows_answer(first_rows(cursor, min(max_rows, self._most)), cursor.snapshots)
 
     def _check_reads(self, sql: str) -> None:
-        """Raise ProgrammingError where ``sql`` holds a statement that does not only read.
+        """Raise ProgrammingError if ``sql`` contains a statement that is not read-only.
 
         Views, variables, transactions and the like would stay in the connection, which all agents
-        share: the tables of one would no longer be those of the others.
+        share: one agent could change the tables that the others see.
         """
         statements = self._connection._session.parse(sql)
         if len(statements) != 1:
@@ -201,7 +201,7 @@ class Tools:
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def _bounds(self, name: str, columns: list[str]) -> dict[str, tuple[Any, Any]]:
-        """The least and the greatest bound that the files record for each plain column."""
+        """The lowest and highest bounds in the files' metrics, for each top-level column."""
         with self._cursor(f"SELECT readable_metrics FROM {name}.files LIMIT 1") as cursor:
             row = cursor.fetchone()
         known = (
@@ -227,7 +227,7 @@ def _section(title: str, rows: list[dict[str, Any]]) -> str:
 
 
 def _name(table: str) -> str:
-    """A name as SQL, each part in quotes. Raises ProgrammingError for none."""
+    """A table name in SQL, each part quoted. Raises ProgrammingError for an empty part."""
     parts = name_parts(table)
     if not all(parts):
         raise ProgrammingError(f"{table!r} is no name of a table; list_tables gives them")
@@ -239,14 +239,14 @@ def _quoted(name: str) -> str:
 
 
 def _version(version: str) -> str:
-    """A snapshot id as a number, anything else as the text of a branch or a tag."""
+    """A snapshot id as a number; any other text as the quoted name of a branch or tag."""
     if version.isdecimal() and version.isascii():
         return version
     return "'" + version.replace("'", "''") + "'"
 
 
 def _plain(data: dict[str, Any]) -> dict[str, Any]:
-    """Values as JSON has them; integers beyond 2^53 as text."""
+    """Values as JSON types; integers beyond 2^53 as text."""
     from icesql.repl.cells import json_of
 
     def plain(value: Any) -> Any:
