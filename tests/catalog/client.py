@@ -1,4 +1,4 @@
-"""What scenes say of a REST catalog: what its server has, what is asked for, and what is sent."""
+"""Steps of scenes with a REST catalog: its server's content, the requests, and the responses."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tests.scenes import Stage
 
 
 class Client(Stage):
-    """A catalog of ``server``; ``other`` is a server that nothing should go to.
+    """A catalog of ``server``; ``other`` is a server that should get no requests.
 
-    Names are written with dots; a table that is left out is ``shop.orders``.
+    Names are written with dots; the default table is ``shop.orders``.
     """
 
     def __init__(self, server: Server, other: Server) -> None:
@@ -27,7 +27,7 @@ class Client(Stage):
         self.server.config |= json.loads(text)
 
     def table(self, text: str) -> None:
-        """Further members of what is sent for the table."""
+        """Set further members of the table's response."""
         self.server.tables[ORDERS] |= json.loads(text)
 
     def location(self, place: str) -> None:
@@ -35,7 +35,7 @@ class Client(Stage):
         self.server.tables[ORDERS]["metadata"] = metadata | {"location": place}
 
     def also(self, *names: str) -> None:
-        """Further names of the table."""
+        """Add further names of the table."""
         for name in names:
             self.server.tables[_parts(name)] = {**self.server.tables[ORDERS]}
 
@@ -49,7 +49,7 @@ class Client(Stage):
         self.server.needs_token = True
 
     def renew(self, token: str) -> None:
-        """The token that was given is no longer good."""
+        """The server rejects the token that it issued."""
         self.server.tokens.append(token)
 
     def busy(self, *statuses: str) -> None:
@@ -59,29 +59,29 @@ class Client(Stage):
         self.server.redirects[path] = int(status), place
 
     def reports(self) -> None:
-        """Metrics are seen as other requests are."""
+        """The server records metrics like other requests."""
         self.server.reporting = 0
 
     def follow(self) -> None:
         """The other server has the same tables."""
         self.other.tables = self.server.tables
 
-    # ------------------------------------------------------------------ what is asked for
+    # ------------------------------------------------------------------ requests
 
     def catalog(self, text: str = "{}") -> None:
-        """A catalog of these properties."""
+        """Open a catalog with these properties."""
         self.server.asked.clear()
         self.opened = rest(self.server, **json.loads(text))
 
     def typo(self) -> None:
-        """A catalog by an address at which there is none."""
+        """Open a catalog at a wrong address."""
         self.opened = RestCatalog("lake", {"uri": f"{self.server.uri}/typo"})
 
     def load(self, name: str = "shop.orders") -> None:
         self.loaded = self.opened.load(_parts(name))
 
     def is_named(self, name: str) -> None:
-        """The name that was loaded last, in the catalog's spelling."""
+        """The name of the table loaded last, in the catalog's spelling."""
         assert self.loaded.identifier == _parts(name)
 
     def snapshots(self, count: str) -> None:
@@ -95,27 +95,27 @@ class Client(Stage):
         assert self.opened.namespaces() == [_parts(name) for name in names]
 
     def tell(self, name: str = "shop.orders") -> None:
-        """Send something about a table."""
+        """Send metrics about a table."""
         self.opened.ask("POST", _parts(name), "metrics", body={})
 
     # ------------------------------------------------------------------ what came of it
 
     def asked(self, *paths: str) -> None:
-        """The paths that were asked for since the catalog was opened, but for the first one."""
+        """The paths of the requests since the catalog was opened, except the first one."""
         assert self.server.paths()[1:] == [*paths]
 
     def has_asked(self, path: str) -> None:
         assert path in self.server.paths()
 
     def never(self, word: str) -> None:
-        """A part of no path that was asked for."""
+        """No requested path contains this word."""
         assert not any(word in path for path in self.server.paths())
 
     def at_most(self, count: str) -> None:
         assert len(self.server.asked) <= int(count)
 
     def others(self, *paths: str) -> None:
-        """The paths that the other server was asked for."""
+        """The paths of the requests to the other server."""
         assert self.other.paths() == [*paths]
 
     def queried(self, text: str) -> None:
@@ -123,25 +123,25 @@ class Client(Stage):
         assert self.server.asked[0][2] == json.loads(text)
 
     def sent(self, header: str, value: str = "") -> None:
-        """A header of the last request, none if it is empty."""
+        """A header of the last request; "" means that it is missing."""
         assert self.server.asked[-1][3].get(header, "") == value
 
     def tokens(self, *names: str) -> None:
-        """The tokens that were given."""
+        """The tokens that the server issued."""
         assert self.server.tokens == [*names]
 
     def other_tokens(self, *names: str) -> None:
         assert self.other.tokens == [*names]
 
     def proofs(self, *wanted: str) -> None:
-        """The last part of each path, and the token that came with it."""
+        """The last part of each path, and the token of its request."""
         assert [
             f"{path.rpartition('/')[2]}:{headers.get('authorization', '').removeprefix('Bearer ')}"
             for _, path, _, headers in self.server.asked[1:]
         ] == [*wanted]
 
     def property(self, name: str, value: str = "") -> None:
-        """A property of the catalog, or of the files of the table that was loaded last."""
+        """A property of the catalog, or of the storage of the table loaded last."""
         found: Any = getattr(self, "loaded", None)
         properties = self.opened.properties if found is None else found.storage.properties
         assert properties.get(name, "") == value
@@ -150,11 +150,11 @@ class Client(Stage):
         assert dict(self.loaded.storage.properties) == json.loads(text)
 
     def vended(self, place: str, key: str) -> None:
-        """The key that the catalog gives for a place of the table when it is asked again."""
+        """The access key that the catalog vends for a location of the table on renewal."""
         assert self.opened.credentials(ORDERS, place)["s3.access-key-id"] == key
 
     def hides(self, text: str) -> None:
-        """The last error does not tell it."""
+        """The last error does not contain this text."""
         assert text not in str(self.error)
 
     def says(self, text: str) -> None:

@@ -28,7 +28,7 @@ def server(warehouse: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def other() -> Iterator[Server]:
-    """Another server: what it is asked is what leaked."""
+    """Another server: any request to it is a leak."""
     made = Server()
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""The REST catalog of the tests, which plans scans: at once, later, in pages, or wrongly."""
+"""A REST catalog of the tests that plans scans: at once, later, in pages, or wrongly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CONTENTS = {
 }
 
 
-# Members of a file that are called as the attributes of a DataFile are.
+# Members of a file's JSON with the same names as attributes of DataFile.
 _MEMBERS = [
     "spec_id",
     "file_size_in_bytes",
@@ -41,11 +41,11 @@ _MEMBERS = [
 
 
 class PlanningServer(Server):
-    """Plans are what icesql's own planner finds, in the JSON of Java's ``ContentFileParser``.
+    """Plans with icesql's own planner, and sends the JSON of Java's ``ContentFileParser``.
 
-    A plan is ready when it was asked for ``later`` times; each answer has ``page`` tasks and
-    ``fan`` names of the next ones. ``change`` may put an answer wrong. ``planned`` are the
-    requests, ``cancelled`` the plans that were given up.
+    A plan is ready after ``later`` polls; each response has ``page`` tasks and names ``fan``
+    further plan tasks. ``change`` can falsify a response. ``planned`` are the requests,
+    ``cancelled`` the cancelled plans.
     """
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class PlanningServer(Server):
         answers = []
         for number, page in enumerate(pages):
             answer = _scan_tasks(table, page, asked.get("filter"))
-            # A tree in which each answer names the next ones.
+            # The responses form a tree: each names the next plan tasks.
             following = names[number * self.fan + 1 : (number + 1) * self.fan + 1]
             if following:
                 answer["plan-tasks"] = following

@@ -1,4 +1,4 @@
-"""Catalog servers and stores that others wrote, started where they are on this machine.
+"""Starts third-party catalog servers and stores that are installed on this machine.
 
 Environment: ``ICESQL_ICEBERG_REST`` is a folder with the jars of Iceberg's REST fixture,
 ``ICESQL_NESSIE`` the runnable jar of Nessie, ``ICESQL_JAVA`` the java that runs it (21 and newer;
@@ -29,7 +29,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 KEYS = {"s3.access-key-id": "AKIDICESQLICESQLICES", "s3.secret-access-key": "only-for-this-test-xx"}
-# Of the double of Azure's storage, the same everywhere.
+# The account of the double of Azure's storage, the same everywhere.
 AZURE_ACCOUNT = "devstoreaccount1"
 AZURE_KEY = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -38,7 +38,7 @@ _SECONDS = 120.0
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """An unused port of this machine."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
@@ -46,7 +46,7 @@ def free_port() -> int:
 
 @contextmanager
 def started(command: list[str], port: int, folder: Path, **environment: str) -> Iterator[None]:
-    """A server runs in the block; it has started once it listens on ``port``."""
+    """Run a server in the block, which begins once the server listens on ``port``."""
     log = folder / "server.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -155,7 +155,7 @@ def moto(folder: Path) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def azurite(folder: Path) -> Iterator[str]:
-    """Azure's storage as Microsoft's own double has it; the endpoint of its one account."""
+    """Azurite, Microsoft's double of Azure's storage; the endpoint of its only account."""
     binary, port = wanted("ICESQL_AZURITE"), free_port()
     command = [
         *("node", binary, "--blobHost", "127.0.0.1", "--blobPort", str(port)),
@@ -182,7 +182,7 @@ def azure_sas() -> str:
 
 
 def azure_container(endpoint: str, folder: Path, container: str) -> None:
-    """Make a container with the files of a folder."""
+    """Create a container with the files of a folder."""
     sas = azure_sas()
 
     def put(name: str, query: str, data: bytes = b"", **headers: str) -> None:
@@ -199,7 +199,7 @@ def azure_container(endpoint: str, folder: Path, container: str) -> None:
 
 @contextmanager
 def gcs(folder: Path) -> Iterator[str]:
-    """Google's storage as a double has it: each folder in ``folder``/root is a bucket; its URL."""
+    """A double of Google's storage: each folder in ``folder``/root is a bucket; its URL."""
     binary, port = wanted("ICESQL_GCS"), free_port()
     (folder / "root").mkdir(exist_ok=True)
     command = [
@@ -249,7 +249,7 @@ def postgresql() -> Iterator[str]:
         pytest.skip("PostgreSQL's initdb and postgres are not on the PATH")
     pytest.importorskip("psycopg2", reason="psycopg2, of the extra sql-postgres, is missing")
     port = free_port()
-    # It refuses to run as root.
+    # PostgreSQL refuses to run as root.
     user = ["setpriv", "--reuid=nobody", "--clear-groups"] if os.geteuid() == 0 else []
     with tempfile.TemporaryDirectory(prefix="icesql-postgres-") as name:
         folder = Path(name)

@@ -17,28 +17,28 @@ ORDERS: Final = ("shop", "orders")
 
 
 class Server:
-    """Tables by their namespace and name; what it was asked is remembered."""
+    """A server of tables by namespace and name; ``asked`` records its requests."""
 
     def __init__(self) -> None:
         self.config: dict[str, Any] = {"defaults": {}, "overrides": {}}
         self.tables: dict[tuple[str, ...], dict[str, Any]] = {}
         self.views: set[tuple[str, ...]] = set()
-        # Those that are known without a table or a view in them.
+        # Namespaces that exist without a table or a view in them.
         self.namespaces: set[tuple[str, ...]] = set()
-        # What is sent for a view that is asked for.
+        # The response for each view.
         self.view_metadata: dict[tuple[str, ...], dict[str, Any]] = {}
         self.asked: list[tuple[str, str, dict[str, list[str]], dict[str, str]]] = []
         self.failures: list[int] = []
         self.tokens: list[str] = []
         self.needs_token = False
         self.page: int | None = None
-        # Reports are counted for themselves: they come whenever they do.
+        # Reports are recorded separately, since they arrive at any time.
         self.reporting = 204
         self.reports: list[tuple[str, dict[str, Any]]] = []
         self.redirects: dict[str, tuple[int, str]] = {}
-        # What came with the requests that are being answered.
+        # The bodies of the requests in progress.
         self.bodies: dict[int, bytes] = {}
-        # Of requests about views: their paths and bodies.
+        # The paths and bodies of changes of views.
         self.changes: list[tuple[str, bytes]] = []
         server = self
 
@@ -175,7 +175,7 @@ class Server:
     def send(
         self, request: Any, status: int, content: Any, headers: dict[str, str] | None = None
     ) -> None:
-        """Send JSON, or bytes as they are."""
+        """Send a response: JSON, or bytes unchanged."""
         data = content
         if not isinstance(content, bytes):
             data = b"" if content is None else json.dumps(content).encode()
@@ -189,7 +189,7 @@ class Server:
     def answer_all(
         self, content: Any, status: int = 200, headers: dict[str, str] | None = None
     ) -> None:
-        """Answer everything after the configuration in this way."""
+        """Send this response to all requests except those for the configuration."""
         self.catalog = lambda request, *_: self.send(request, status, content, headers)  # type: ignore[method-assign]
 
     def close(self) -> None:

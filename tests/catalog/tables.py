@@ -15,7 +15,7 @@ def metadata(location: str) -> dict[str, Any]:
 
 
 def write(path: Path, **changes: Any) -> str:
-    """Write one metadata file, some members changed, gzipped if its name says so; its path."""
+    """Write a metadata file with changed members, gzipped if its name ends so; return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     data = json.dumps({**metadata(str(path.parent.parent)), **changes}).encode()
     path.write_bytes(gzip.compress(data) if ".gz" in path.name else data)

@@ -26,7 +26,7 @@ def told(server: Server, **properties: str) -> str:
 
 
 def refused(server: Server, status: int, content: Any) -> str:
-    """What is told where every answer is this one."""
+    """The error if the server always sends this response."""
     server.answer = lambda request: server.send(request, status, content)  # type: ignore[method-assign]
     return told(server, token="abcdef")
 
@@ -122,7 +122,7 @@ def test_the_usual_spelling_of_postgres_takes_the_driver_that_is_there(
 def test_a_database_says_which_catalog_names_it_holds(
     tmp_path: Any, warehouse: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PyIceberg looks only at the rows of its own name, and never says so."""
+    """PyIceberg reads only the rows of its own catalog name, without a hint about others."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     from icesql.catalog.pyiceberg import open_pyiceberg

@@ -73,7 +73,7 @@ def test_commits_between_two_looks_are_no_error(
         found = real(storage, folder)
         version = 2 + len(listings)
         listings.append(found)
-        if version < 8:  # another commits, and may remove its older files
+        if version < 8:  # another writer commits, and may remove older files
             if gone:
                 (tmp_path / f"v{version - 1}.metadata.json").unlink()
             make(tmp_path, f"v{version}.metadata.json")

@@ -1,4 +1,4 @@
-"""A table is opened by whatever names it; what is no table is refused with what was looked for."""
+"""Tables are opened by each kind of path; errors for other paths name the expected files."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_moved_warehouse_is_read_where_it_lies(tmp_path: Path) -> None:
 
 
 def _files(table: Table) -> list[str]:
-    """Where everything that the current snapshot needs to be planned is opened."""
+    """The paths of all files that are opened to plan the current snapshot."""
     snapshot = table.metadata.current_snapshot
     if snapshot is None:
         return []
@@ -181,7 +181,7 @@ def test_published_table_folders_open_without_naming_the_file(corpus: Path) -> N
                 older.add(each["table"])
             opened += 1
     assert opened > 80
-    # Its v4.1.metadata.json was edited later; it is no version of the Hadoop layout.
+    # Its v4.1.metadata.json was edited later; that name is not a version of the Hadoop layout.
     assert older == {"duckdb-iceberg/name_mapping/warehouse_1/mydb/t1"}
 
 
@@ -220,7 +220,7 @@ def test_a_sqlite_uri_or_path_is_that_file(warehouse: Path, form: str) -> None:
 def test_new_tables_of_a_sqlite_file_go_to_the_warehouse(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relative: bool
 ) -> None:
-    """Not beside the file; and what is stored of it is whole."""
+    """They are not placed beside the file, and the stored paths are absolute."""
     monkeypatch.chdir(tmp_path)
     folder = "lake" if relative else tmp_path / "lake"
     given = {"uri": f"sqlite:///{tmp_path}/c.db", "warehouse": folder}

@@ -41,7 +41,7 @@ catalog:
 
 @pytest.fixture
 def foreign(warehouse: Path) -> Any:
-    """The shared warehouse through PyIceberg, as a catalog of an unknown kind would come."""
+    """The shared warehouse through PyIceberg, like a catalog of an unknown kind."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     catalog = PyIcebergCatalog(SqlCatalog("shop", uri=f"sqlite:///{warehouse}/catalog.db"), "shop")
@@ -58,7 +58,7 @@ def test_a_configured_sqlite_catalog_is_opened_without_pyiceberg(home: Path) -> 
 def test_a_configured_name_wins_over_what_lies_in_the_warehouse_folder(
     home: Path, warehouse: Path
 ) -> None:
-    """The warehouse is then a property of that catalog, and a free name that of the folder."""
+    """The warehouse is a property of the configured catalog; other names name the folder."""
     with pytest.raises(CatalogError, match="catalog lake"):
         open_catalog("lake", warehouse=warehouse).tables()
     assert isinstance(open_catalog("mine", warehouse=warehouse), SqliteCatalog)

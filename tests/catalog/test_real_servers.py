@@ -1,4 +1,4 @@
-"""Tables that PyIceberg makes in catalogs of real servers, read by icesql."""
+"""icesql reads tables that PyIceberg created in catalogs of real servers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Place:
 def place(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Place]:
-    """A catalog of each server that is on this machine."""
+    """A catalog of each server that is installed on this machine."""
     with ExitStack() as stack:
         folder = tmp_path_factory.mktemp(request.param)
         match request.param:

@@ -85,7 +85,7 @@ def test_a_name_of_dots_reaches_no_other_path(server: Server, name: str) -> None
 
 
 class Manager:
-    """A proof of the user's own class, as PyIceberg takes one."""
+    """An authentication manager of the user's, with PyIceberg's interface."""
 
     def __init__(self, word: str) -> None:
         self.word, self.asked = word, 0
@@ -103,7 +103,7 @@ def own_manager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_other_kinds_of_auth_are_pyicebergs(server: Server, own_manager: None) -> None:
-    """Google's, Entra's and the user's own prove who asks; what is asked is icesql's."""
+    """Managers of Google, Entra or the user authenticate requests; icesql sends them."""
     auth = {"type": "custom", "impl": "managers_of_mine.Manager", "custom": {"word": "mine-"}}
     catalog = rest(server, auth=auth)
     assert isinstance(catalog, RestCatalog)

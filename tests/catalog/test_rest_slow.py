@@ -1,4 +1,4 @@
-"""Answers of a REST catalog that drip: they end, and leave nothing behind."""
+"""Responses of a REST catalog that drip: requests end, and none are left behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.waits import wait_until
 
 @pytest.fixture(params=["body", "headers"])
 def uri(request: pytest.FixtureRequest, server: Server) -> str:
-    """That of a server whose answers drip behind their first line, or behind their headers."""
+    """The URI of a server whose responses drip after their first line, or after their headers."""
     is_body = request.param == "body"
 
     def drip(asked: Any, *_: object) -> None:

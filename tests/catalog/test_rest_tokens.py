@@ -23,7 +23,7 @@ OWN, TABLES = "Bearer catalogs-own", "Bearer of-the-table"
 
 @pytest.fixture
 def giving(server: Server) -> Server:
-    """A server that gives a token with the table, and answers to metrics where they are seen."""
+    """A server that issues a token with the table, and records requests for metrics."""
     server.tables[ORDERS]["config"] = {"token": "of-the-table"}
     server.redirects[METRICS], server.reporting = (204, ""), 0
     return server
@@ -45,7 +45,7 @@ def ask(catalog: RestCatalog, identifier: tuple[str, ...] = ORDERS) -> None:
 
 
 def proofs(server: Server) -> list[tuple[str, str | None]]:
-    """The last part of each path and what came as proof, without the configuration."""
+    """The last part of each path and its token, without the request for the configuration."""
     return [
         (path.rpartition("/")[2], headers.get("authorization"))
         for _, path, _, headers in server.asked

@@ -1,4 +1,4 @@
-"""What a REST catalog's server cannot make the client do, whoever runs it."""
+"""Limits on what a REST catalog's server, even a malicious one, can make the client do."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def refused(
     sql: str = "SELECT * FROM shop.orders",
     **properties: str,
 ) -> None:
-    """A query fails with such an error."""
+    """Assert that a query fails with this error."""
     with connected(server, **properties) as connection, pytest.raises(kind, match=told):
         fetched(connection, sql)
 
@@ -97,7 +97,7 @@ class Planned(Session):
             self.con.close()
 
     def later(self, times: str) -> None:
-        """A plan is ready when it was asked for so many times."""
+        """A plan is ready after this number of polls."""
         self.server.later = int(times)
 
     def page(self, tasks: str) -> None:
@@ -113,12 +113,12 @@ class Planned(Session):
         self.server.config |= json.loads(text)
 
     def answers(self, text: str) -> None:
-        """Further members of each answer."""
+        """Add members to each response."""
         own = json.loads(text)
         self.server.change = lambda answer: answer | own
 
     def residuals(self, text: str) -> None:
-        """The filter that is left for the rows of each file."""
+        """Set the residual filter of each file."""
 
         def change(answer: dict[str, Any]) -> None:
             for task in answer["file-scan-tasks"]:
@@ -130,7 +130,7 @@ class Planned(Session):
         assert len(self.server.planned) == int(count)
 
     def request(self, name: str, text: str = "") -> None:
-        """What the last request for a plan says, nothing if it is empty; columns in order."""
+        """A member of the last plan request; "" means that it is missing. Lists are sorted."""
         found = self.server.planned[-1]
         if text:
             value = found[name]
@@ -141,7 +141,7 @@ class Planned(Session):
         assert not any(way == "GET" and "/plan" in path for way, path, _, _ in self.server.asked)
 
     def lacks(self, text: str) -> None:
-        """What begins no line of the answer."""
+        """No line of the result begins with this text."""
         assert not any(str(line).strip().startswith(text) for (line,) in self.answer)
 
     def cancelled(self) -> None:
@@ -263,7 +263,7 @@ def test_an_overloaded_server_is_asked_again(planner: PlanningServer) -> None:
 
 
 def test_the_credentials_of_a_plan_open_its_files(planner: PlanningServer) -> None:
-    """They are renewed by the plan's id, and the table's own are left aside."""
+    """They are renewed with the plan's id; the table's own credentials are not used."""
     vended = {"prefix": "file:", "config": {"s3.access-key-id": "of the plan"}}
     planner.change = lambda answer: {**answer, "storage-credentials": [vended]}
     with closing(rest(planner)) as catalog:

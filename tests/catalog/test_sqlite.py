@@ -238,7 +238,7 @@ def test_damaged_texts_are_errors_of_the_catalog(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [b"ns", 7, 1.5, None])
 def test_rows_of_other_types_than_texts(tmp_path: Path, value: object) -> None:
-    """As a damaged record has them, whatever the columns were declared as."""
+    """A damaged record may contain such values, whatever the declared types of the columns."""
     schema = V1.replace("NOT NULL", "").replace("VARCHAR(255)", "").replace("VARCHAR(1000)", "")
     for place in range(5):
         row: list[object] = ["main", "ns", "t", "/nowhere/v1.metadata.json", "TABLE"]

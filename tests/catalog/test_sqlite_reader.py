@@ -1,4 +1,4 @@
-"""A SQLite catalog that is kept open sees every commit, waits for nobody and leaves nothing."""
+"""A SQLite catalog that is kept open sees every commit, never waits and leaves no files behind."""
 
 from __future__ import annotations
 

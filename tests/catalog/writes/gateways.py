@@ -18,23 +18,23 @@ HANGS_UP: Final = 0
 
 @dataclass(frozen=True)
 class Relay:
-    """What becomes of one change: when the catalog applies it, and which answer is heard.
+    """The handling of one change: when the catalog applies it, and which response the client gets.
 
-    ``answer`` None is the catalog's own, of its last time.
+    ``answer`` None is the catalog's own response, to the last sending.
     """
 
     applies: Literal["once", "twice", "late", "never", "half"] = "once"
     answer: int | None = None
-    # How many looks at the catalog fail after it.
+    # The number of GET requests that fail after it.
     down: int = 0
 
 
 class Gateway(WritableServer):
-    """``relays`` are what becomes of the next changes, ``looks`` the statuses of the next GETs.
+    """``relays`` handle the next changes; ``looks`` are the statuses of the next GET requests.
 
-    A status of None lets the request pass. ``deliver`` brings what is late. ``after`` is called
-    once, when a change was relayed and before it is answered, ``between`` between the two times of
-    one that is applied twice.
+    A status of None lets the request pass. ``deliver`` delivers delayed requests. ``after`` is
+    called once, after a change was relayed and before its response; ``between`` is called between
+    the two sendings of a change that is sent twice.
     """
 
     def __init__(self, folder: Any) -> None:
@@ -57,7 +57,7 @@ class Gateway(WritableServer):
         ]
 
     def deliver(self) -> list[int]:
-        """The catalog's answers, which nobody hears, to the changes that were held back."""
+        """Deliver delayed changes; the catalog's statuses, which no client gets."""
         late, self.late = self.late, []
         return [each() for each in late]
 
@@ -142,7 +142,7 @@ class Gateway(WritableServer):
 
 
 class _Relayed:
-    """A request as the catalog gets it; what it answers is kept."""
+    """A request for the catalog, which records the response."""
 
     status, answer = 0, None
 

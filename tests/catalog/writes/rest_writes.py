@@ -18,7 +18,7 @@ from tests.catalog.rest_server import Server
 Json = dict[str, Any]
 Name = tuple[str, ...]
 _LOG: Final = 100
-# Of each kind: its list in the metadata, its id there, and the id that is current.
+# For each kind: its list in the metadata, its id field, and the field with the current id.
 _KINDS: Final = {
     "schema": ("schemas", "schema-id", "current-schema-id"),
     "spec": ("partition-specs", "spec-id", "default-spec-id"),
@@ -35,7 +35,7 @@ class Unfit(Exception):
 
 
 class WritableServer(Server):
-    """``before`` is called with each commit and may answer it; ``commits`` are what came."""
+    """``before`` is called with each commit and can respond to it; ``commits`` records commits."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class WritableServer(Server):
         self.namespaces = {("ns",)}
         self.before: Any = None
         self.keys: list[str | None] = []
-        self.lock = threading.RLock()  # processes ask at once
+        self.lock = threading.RLock()  # several processes send requests at the same time
 
     def catalog(self, request: Any, parts: list[str], query: Any, headers: Any) -> None:
         body = json.loads(request.body) if request.body else None

@@ -126,7 +126,7 @@ def test_a_copy_has_files_of_its_own(tmp_path: Path, kind: str) -> None:
     assert (rows(first), rows(second)) == ([(2,), (3,)], [(1,), (2,)])
     run(first, "DROP TABLE s.t PURGE")
     assert rows(second) == [(1,), (2,)]
-    # What is new in a copy lies in the copy.
+    # New tables of a copy are placed in the copy.
     run(second, "CREATE TABLE s.new AS SELECT * FROM s.t", "INSERT INTO s.new VALUES (4, 'x')")
     assert rows(second, "s.new") == [(1,), (2,), (4,)]
     run(second, "DROP TABLE s.new PURGE")

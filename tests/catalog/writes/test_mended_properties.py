@@ -1,4 +1,4 @@
-"""A property that other writers spoiled is mended by SET and UNSET, in every catalog."""
+"""SET and UNSET repair a property that another writer set to an invalid value, in every catalog."""
 
 from __future__ import annotations
 

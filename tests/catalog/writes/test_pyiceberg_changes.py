@@ -25,7 +25,7 @@ def catalog(tmp_path: Path):
 
 
 class Foreign(Writers):
-    """Writers to a catalog of PyIceberg's."""
+    """Writers to a catalog opened by PyIceberg."""
 
     def kind(self, kind: str) -> None:
         self.catalog.kind = kind
@@ -47,7 +47,7 @@ def test_a_writer_of_a_database(scene: Scene, catalog, tmp_path, monkeypatch) ->
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("hung up")])
 def test_a_commit_that_was_applied_keeps_its_file(catalog, monkeypatch, error) -> None:
-    """Whether it is Ctrl-C that comes when COMMIT returns, or a driver that fails after it."""
+    """Also if Ctrl-C arrives when COMMIT returns, or a driver fails after it."""
     from sqlalchemy.engine import Transaction
 
     table = create(catalog)

@@ -1,4 +1,4 @@
-"""Commits to a REST catalog: what is sent, and what each answer means."""
+"""Commits to a REST catalog: requests, and the meaning of each response."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def server(tmp_path: Path):
 
 
 class RestWriters(Writers):
-    """Writers to a REST catalog, whose server answers as a scene says."""
+    """Writers to a REST catalog whose server responds as a scene says."""
 
     def __init__(self, server: Any, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.server = server
@@ -37,7 +37,7 @@ class RestWriters(Writers):
         patch.setattr("icesql.catalog.rest.changes._WAIT_SECONDS", 0.0)
 
     def answers(self, *words: str) -> None:
-        """The statuses of the next answers; one with a ``+`` comes once the commit is applied."""
+        """Set the statuses of the next responses; ``+`` means that the commit is applied first."""
         left = [*words]
 
         def answer(server: Any, name: Any, body: Any) -> int | None:
@@ -54,11 +54,11 @@ class RestWriters(Writers):
         self.server.config[name] = value
 
     def endpoints(self, text: str) -> None:
-        """The server lists this endpoint alone."""
+        """The server lists only this endpoint."""
         self.server.config["endpoints"] = [text]
 
     def reopen(self) -> None:
-        """Another catalog, which reads the configuration anew."""
+        """Open another catalog, which fetches the configuration again."""
         self.catalog = rest(self.server)
 
     def limit_answers(self) -> None:
@@ -79,13 +79,13 @@ class RestWriters(Writers):
         ).table
 
     def swap_for_another(self) -> None:
-        """A change that needs another table."""
+        """A change with a requirement for another table."""
         needed = AssertTableUuid("00000000-0000-4000-8000-000000000000")
         change = TableChange((u.SetProperties({"k": "2"}),), (needed,), self.table.storage, 1)
         self.outcome = self.catalog.swap(TABLE, self.table.metadata_location, change)
 
     def commits(self, count: str) -> None:
-        """How many commits came, all of the same snapshot."""
+        """The number of commits that the server got, all of the same snapshot."""
         assert len(self.server.commits) == int(count)
         ids = {each["updates"][0]["snapshot"]["snapshot-id"] for each in self.server.commits}
         assert len(ids) == 1, "every attempt is the same snapshot"
@@ -102,12 +102,12 @@ class RestWriters(Writers):
         assert self.server.commits[-1]["identifier"] == wanted
 
     def one_key(self, count: str) -> None:
-        """So many requests came with the same key."""
+        """The number of requests, all with the same key."""
         assert len(self.server.keys) == int(count)
         assert len({*self.server.keys, None}) == 2
 
     def queried(self, name: str, value: str) -> None:
-        """The query of the last request."""
+        """A parameter in the query string of the last request."""
         assert self.server.asked[-1][2] == {name: [value]}
 
 

@@ -18,7 +18,7 @@ SPELLINGS = ("", "file:", "file://", "file://localhost")
 
 
 class LocalServer(WritableServer):
-    """``location`` and ``metadata`` stand before the paths of tables and of metadata files."""
+    """``location`` and ``metadata`` are prefixes of the paths of tables and metadata files."""
 
     def __init__(self, folder: Path, location: str, metadata: str) -> None:
         super().__init__(folder)

@@ -64,7 +64,7 @@ def test_a_new_name_stays_in_the_warehouse(tmp_path, part) -> None:
 
 
 def test_no_table_is_made_where_files_lie(catalog, tmp_path) -> None:
-    (tmp_path / "wh/ns/t/metadata").mkdir(parents=True)  # what PURGE leaves is no file
+    (tmp_path / "wh/ns/t/metadata").mkdir(parents=True)  # PURGE leaves only folders
     stage_table(catalog, TABLE, SCHEMA)
     (tmp_path / "wh/ns/t/metadata/x").write_text("")
     place = str(tmp_path / "wh/ns/t")
@@ -73,7 +73,7 @@ def test_no_table_is_made_where_files_lie(catalog, tmp_path) -> None:
         stage_table(catalog, TABLE, SCHEMA, **named)
     if catalog.kind == "directory":
         return
-    # What a dropped table has left is no reason that its name cannot be used again.
+    # Files left by a dropped table do not prevent the reuse of its name.
     beside = {stage_table(catalog, TABLE, SCHEMA).table.metadata.location for _ in "ab"}
     assert all(each.startswith(f"{place}-") for each in beside)
     assert len(beside) == 2
@@ -85,7 +85,7 @@ def test_no_table_is_made_where_files_lie(catalog, tmp_path) -> None:
 def rows(
     tmp_path: Path, query: str = "SELECT * FROM iceberg_tables", *values: str
 ) -> list[tuple[object, ...]]:
-    """What a statement gives in the file of the catalog, or changes there."""
+    """Run a statement in the catalog's SQLite file, and return its rows."""
     with closing(sqlite3.connect(tmp_path / "c.db")) as database, database:
         return database.execute(query, values).fetchall()
 
@@ -159,7 +159,7 @@ def test_a_catalog_that_another_holds_is_a_conflict(tmp_path, monkeypatch, held)
 
 
 def test_what_interrupts_the_end_of_a_transaction_keeps_the_file(tmp_path, monkeypatch) -> None:
-    """Python tells Ctrl-C when COMMIT returns: the row names the new file by then."""
+    """Python raises KeyboardInterrupt after COMMIT returns: the row names the new file by then."""
     from icesql.catalog.writes import sqlite as writes
 
     def interrupted(database, new):

@@ -1,4 +1,4 @@
-"""What scenes say of a writer of the table ns.t, and of others who write to it meanwhile."""
+"""Steps of scenes with a writer of the table ns.t, and with others that write to it meanwhile."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SHORT: Final = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "1",
 }
-# What the writer is about to do: look for the newest version, link its own one, give the hint, look
-# at what others did since.
+# The writer's next action: find the newest version, link its own version, write the hint, or check
+# for other writers' versions.
 MOMENTS: Final[dict[str, tuple[Any, str]]] = {
     "link": (writes, "_link_new"),
     "hint": (writes, "put_hint"),
@@ -38,7 +38,7 @@ MOMENTS: Final[dict[str, tuple[Any, str]]] = {
 
 
 class Writers(Stage):
-    """A catalog and the table as the writer has loaded it; ``${metadata}`` is its folder."""
+    """A catalog and the table that the writer loaded; ``${metadata}`` is its metadata folder."""
 
     table: Any
     error: Any
@@ -54,7 +54,7 @@ class Writers(Stage):
 
     @property
     def others(self) -> Any:
-        """The catalog as others open it, who know of nothing that this one has seen."""
+        """The catalog, opened separately by others, without this one's state."""
         return self.make(self.folder) if self.catalog.kind == "directory" else self.catalog
 
     @property
@@ -73,7 +73,7 @@ class Writers(Stage):
         self.values["metadata"] = Path(self.table.metadata_location).parent
 
     def stage(self, name: str, short: str = "") -> None:
-        """Make a table ready, of which nobody knows yet."""
+        """Stage a table, which is not visible yet."""
         properties = SHORT if short else {}
         self.staged[name] = stage_table(self.catalog, TABLE, SCHEMA, properties=properties)
         assert self.staged[name].table.metadata.schema.fields == SCHEMA.fields
@@ -116,7 +116,7 @@ class Writers(Stage):
         self.outcome = self.catalog.swap(TABLE, self.table.metadata_location, change)
 
     def set(self, name: str, value: str) -> None:
-        """As a statement sets a property."""
+        """Set a property, like a statement does."""
         change_table(self.catalog, self.table, lambda _: [u.SetProperties({name: value})])
 
     def give_hint(self, version: str) -> None:
@@ -196,7 +196,7 @@ class Writers(Stage):
             self.patch.setattr(owner, name, real)
             if when != "after":
                 others_act()
-            # The version of the writer's base stands in for what it would have found.
+            # The version of the writer's base replaces the result of its listing.
             instead = str(self.table.metadata_location) if moment == "listing" else True
             made = instead if when == "instead of" else real(*given)
             if when == "after":
