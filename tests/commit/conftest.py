@@ -1,4 +1,4 @@
-"""Commits of tests need not outlive a power cut."""
+"""Commits of tests need not survive a power failure."""
 
 from __future__ import annotations
 

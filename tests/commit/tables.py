@@ -45,7 +45,7 @@ CATALOGS = {"directory": directory, "sqlite": sqlite}
 
 
 class Overtaken:
-    """A catalog in which others commit between a writer's look at the table and its swap.
+    """A catalog in which others commit between a writer's load of the table and its swap.
 
     Each action is done once, before one swap.
     """
@@ -79,7 +79,7 @@ def create(
 def fake(
     name: str, *, partition: tuple[Any, ...] = (), rows: int = 1, size: int = 10, **others: Any
 ) -> DataFile:
-    """A data file that nobody reads."""
+    """A data file that is never read."""
     return DataFile(
         FileContent.DATA, f"/nowhere/{name}.parquet", "PARQUET", others.pop("spec_id", 0), partition,
         rows, size, **others,
@@ -87,7 +87,7 @@ def fake(
 
 
 def fake_deletes(name: str, *, vector_of: str | None = None, **others: Any) -> DataFile:
-    """A position delete file, or a deletion vector, that nobody reads."""
+    """A position delete file, or a deletion vector, that is never read."""
     if vector_of is not None:
         others = {
             "content_offset": 4, "content_size_in_bytes": 46, "referenced_data_file": vector_of,

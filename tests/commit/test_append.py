@@ -28,7 +28,7 @@ def catalog(request, tmp_path):
 
 
 class Odd:
-    """A catalog whose swaps end as told, each outcome once; then as they do."""
+    """A catalog whose first swaps have the given outcomes, one each; later swaps are real."""
 
     def __init__(self, catalog, *outcomes):
         self.catalog, self.outcomes, self.swaps = catalog, list(outcomes), 0
@@ -161,7 +161,7 @@ def test_a_swap_that_was_applied_and_not_answered_is_found(catalog, monkeypatch)
 
 
 def test_a_conflict_of_a_commit_that_was_applied_is_no_second_commit(catalog) -> None:
-    """As of a proxy that sends a request twice: the second answer is a conflict with the first."""
+    """A proxy may send a request twice: the second response is a conflict with the first."""
 
     def sent_twice(identifier, base, change):
         assert isinstance(catalog.swap(identifier, base, change), Done)

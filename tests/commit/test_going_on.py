@@ -1,4 +1,4 @@
-"""How long a commit is tried that others are before: by properties, by time, for whom it waits."""
+"""How long a commit is retried after conflicts: by properties, by time, and whom it waits for."""
 
 from __future__ import annotations
 

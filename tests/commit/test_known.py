@@ -1,4 +1,4 @@
-"""The table of what is known of a commit, in the docstring of ``commit``: each row comes true."""
+"""The table of outcomes in the docstring of ``icesql.commit``: each row is tested."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.commit.tables import SCHEMA, fake, live, written
 from tests.commit.tables import sqlite as sqlite_catalog
 
 Row = tuple[str, str, str, str, str, str]
-# A conflict of one table is told at once, and what is busy is asked once more.
+# A conflict of one table is raised at once; a request to a busy server is sent once more.
 ONCE = {"commit.retry.num-retries": "0", "commit.retry.min-wait-ms": "1"}
 TWICE = {**ONCE, "commit.retry.num-retries": "1"}
 
@@ -50,7 +50,7 @@ def test_the_table_is_of_all_catalogs_and_leaves_nothing_open() -> None:
     assert len(set(keys)) == len(keys) > 100, "what is known follows from what was seen"
     assert {row[0] for row in ROWS} == {"REST", "SQLite", "SQL", "Glue", "folder"}
     assert {row[4] for row in ROWS} == {"applied", "not applied", "conflict", "unknown"}
-    # Files go where nothing is applied, nor can be; and there they do.
+    # Files are deleted exactly if the change is not applied and cannot be.
     assert {row[4:] for row in ROWS} == {
         ("applied", "nothing"), ("unknown", "nothing"), ("conflict", "its files"),
         ("not applied", "its files"),
@@ -65,7 +65,7 @@ def no_waits(monkeypatch) -> None:
 
 
 class Double:
-    """A catalog that does once what a row says; ``catalog`` commits, ``others`` do meanwhile."""
+    """A catalog that behaves once as a row says; ``others`` commit besides ``catalog``."""
 
     def __init__(self, folder: Path, row: Row, patch: pytest.MonkeyPatch) -> None:
         self.folder, self.patch = folder, patch
@@ -83,10 +83,10 @@ class Double:
         """The catalog."""
 
     def arrange(self) -> None:
-        """Let the next commit go as the row says."""
+        """Make the next commit behave as the row says."""
 
     def deliver(self) -> None:
-        """What is on its way arrives."""
+        """Deliver a delayed request."""
 
     def stage(self, name: str) -> Any:
         properties = {**self.properties, "write.metadata.delete-after-commit.enabled": "true"}
@@ -97,7 +97,7 @@ class Double:
         create_table(self.catalog, self.staged[name], [fake(f"first{name}")])
 
     def files(self) -> set[str]:
-        """All files but the metadata that a REST server writes."""
+        """All files except metadata written by a REST server."""
         found = {str(path) for path in self.folder.rglob("*") if path.is_file()}
         return {
             path
@@ -107,7 +107,7 @@ class Double:
         }
 
     def others(self) -> None:
-        """What others do that a look shows: commits, or a table of the name."""
+        """The changes of others that a look shows: commits, or another table of the name."""
         before = self.files()
         if self.seen == "another table":
             self.make("c")
@@ -119,7 +119,7 @@ class Double:
         self.foreign |= self.files() - before
 
     def another_commit(self) -> None:
-        """Others make the table, or commit to it."""
+        """Another writer creates the table, or commits to it."""
         before = self.files()
         if self.sent == "CREATE":
             self.make("c")
@@ -128,7 +128,7 @@ class Double:
         self.foreign |= self.files() - before
 
     def unreadable(self) -> None:
-        """No look answers from now on."""
+        """All loads fail from now on."""
         kind = type(self.catalog)
 
         def away(*_: Any) -> None:
@@ -177,7 +177,7 @@ class Rest(Double):
 
 
 class InDatabase(Double):
-    """What SQLite and other databases have in common."""
+    """The common base of SQLite and other databases."""
 
     def arrange(self) -> None:
         match self.came:
@@ -206,7 +206,7 @@ class InDatabase(Double):
             raise KeyboardInterrupt
 
     def hold(self, *statements: str) -> None:
-        """Let another session have the file."""
+        """Lock the file by another session."""
         self.holder = sqlite3.connect(self.folder / "c.db", isolation_level=None)
         for each in statements:
             self.holder.execute(each).fetchall()
@@ -346,7 +346,7 @@ class Glue(InSql):
         self.patch.setattr(foreign, "commit_table", failing)
 
     def not_committed(self) -> None:
-        """It was not sent."""
+        """End it before the request is sent."""
 
 
 class Folder(Double):
@@ -451,13 +451,13 @@ def test_what_the_table_says_is_what_happens(row: Row, tmp_path, monkeypatch) ->
                 assert str(each) in str(error)
             assert (row[2] == "200") is ("could not be looked at after it" in str(error))
             assert {each for each in left if not each.endswith(".json")} <= named
-            # Whether a version of a folder was made is just what is not known.
+            # Whether the folder's version was created is the unknown itself.
             assert {each for each in named if not os.path.exists(each)} <= {
                 each for each in named if version_of(each)
             }
         double.deliver()
         if row[3] == "no answer" and isinstance(double, Folder):
-            return  # nobody can read it any more
+            return  # the table cannot be read any more
         read_well(double, row)
     if isinstance(double, Rest):
         double.server.close()
@@ -475,7 +475,7 @@ def known(error: errors.Error | None) -> str:
 
 
 def read_well(double: Double, row: Row) -> None:
-    """Whatever became of it: no file is missing, and no row is there twice."""
+    """Check that no file is missing and no row exists twice, whatever the outcome."""
     for name in {"one table": "t", "CREATE": "c", "several": "tu"}[double.sent]:
         try:
             table = double.catalog.load(("ns", name))

@@ -1,4 +1,4 @@
-"""A commit is refused where its files are not those of before, changed as its statement counted."""
+"""A commit is refused if its files do not match the number of rows that its statement counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a table that is another by now: Java's REPLACE TABLE keeps the uuid and the ids."""
+"""Files for a table that was replaced meanwhile: Java's REPLACE TABLE keeps uuid and ids."""
 
 from __future__ import annotations
 

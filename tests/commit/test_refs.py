@@ -56,7 +56,7 @@ def test_snapshots_that_are_their_own_ancestors_end(catalog) -> None:
 
 
 def forked(catalog):
-    """A table with one appended snapshot on a branch, which main has gone past."""
+    """A table with one appended snapshot on a branch, and later snapshots on main."""
     table, _ = appended(catalog, create(catalog), "a")
     done = commit_append(catalog, table, [written(table, "b", [(1, "x")])], branch="audit")
     table, _ = appended(catalog, done.table, "c")

@@ -1,4 +1,4 @@
-"""Commits that change rows, where the steps of texts do not reach."""
+"""Commits that change rows, in cases that .steps files cannot express."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_file_that_matches_partly_is_told_from_others(tmp_path) -> None:
 
 
 def test_snapshots_of_unsigned_ids_are_looked_at(tmp_path, monkeypatch) -> None:
-    """Manifests have the ids of some writers with a sign, metadata without."""
+    """Some writers write ids signed in manifests, and unsigned in metadata."""
     catalog = directory(tmp_path)
     table = create(catalog, partitioned=True)
     table = commit_append(catalog, table, [fake("a", partition=("x",))]).table

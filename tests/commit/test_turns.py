@@ -1,4 +1,4 @@
-"""Turns of writers on one machine: a courtesy of the kernel, and never a condition of a commit."""
+"""Turns of writers on one machine: kernel locks for fairness, on which no commit depends."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_threads_take_turns_and_leave_them(catalog, temporary: Path, tmp_path) -
         turn.take()
         assert waited(catalog, table)
         with Turn(catalog, table, QueryContext()) as own:
-            own.take()  # nobody waits for himself
+            own.take()  # a thread does not wait for its own lock
         assert waited(catalog, table)
         turn.leave()
         assert not waited(catalog, table)

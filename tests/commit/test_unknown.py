@@ -1,6 +1,6 @@
-"""A commit that nobody knows the end of: no table loses a file, and no row comes twice.
+"""Commits of unknown outcome: no table loses a file, and no row is added twice.
 
-By SQL, and beyond the rows that ``test_known`` has.
+By SQL, in addition to the rows of ``test_known``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def together(con: icesql.Connection) -> None:
     con.execute("COMMIT")
 
 
-# What is asked, and the tables that it changes.
+# The statements by name, and the tables that they change.
 ASKED: dict[str, tuple[Callable[[icesql.Connection], None], str]] = {
     "insert": (insert, "t"),
     "grow": (grow, "t"),
@@ -66,7 +66,7 @@ asked = pytest.mark.parametrize("what", ASKED)
 
 
 def rows(server: Gateway, name: str) -> list[int]:
-    """What a reader sees who was not there."""
+    """The rows of a table in a new connection."""
     with icesql.connect(uri=server.uri) as con:
         return [row[0] for row in con.execute(f"SELECT a FROM ns.{name} ORDER BY a").fetchall()]
 
@@ -114,7 +114,7 @@ def test_a_busy_server_is_asked_again(server: Gateway, what: str) -> None:
 
 @asked
 def test_a_late_request_before_its_repetition(server: Gateway, what: str) -> None:
-    """The second is refused because of the first, which is found."""
+    """The repetition conflicts with the first request, which is then found applied."""
 
     def arrive() -> None:
         assert set(server.deliver()) <= {200, 204}
@@ -146,7 +146,7 @@ def test_a_server_that_stays_busy_may_have_the_request_still(server: Gateway, wh
 
 @asked
 def test_the_gateway_repeats_a_request(server: Gateway, what: str) -> None:
-    """The answer is that of the second time, which met the first."""
+    """The response is that of the repetition, which conflicted with the first request."""
     server.relays = [Relay("twice")]
     assert run(server, what) is None
     changed(server, what)
@@ -262,7 +262,7 @@ def expired(server: Gateway, keep: int) -> None:
 @pytest.mark.parametrize(
     ("relay", "error", "is_replaced"),
     [
-        # The request came twice, and its second time is what the answer is about.
+        # The request was sent twice, and the response is that of the second time.
         ("once", icesql.CommitStateUnknownError, True),
         ("never", icesql.CommitConflictError, False),
     ],
@@ -367,7 +367,7 @@ def test_what_stops_the_wait_before_another_attempt(server: Gateway, monkeypatch
 
 
 def test_a_session_that_dies_with_its_request_leaves_a_table_that_reads(server: Gateway) -> None:
-    """Nobody looks any more: the files are there whenever the request is applied."""
+    """No session checks the outcome: the files exist whenever the request is applied."""
 
     class Died(BaseException):
         pass
