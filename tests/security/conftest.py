@@ -1,4 +1,4 @@
-"""Payloads that would leave a file behind if any of them ran, and a Spark for the few that need it."""
+"""Payloads that would create a file if any of them ran, and Spark for the tests that need it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Canary:
 
     @property
     def pickled(self) -> str:
-        """The form that once ran: an error of a worker, pickled, behind a fixed mark."""
+        """A payload that once ran: a worker's error, pickled, behind a fixed mark."""
         text = base64.b64encode(pickle.dumps(self)).decode()
         return f"icesql-error:{text};"
 
     @property
     def payloads(self) -> dict[str, str]:
-        """By what they aim at."""
+        """The payloads by their target."""
         python = f"__import__('os').system('touch {self.path}')"
         copy = f"COPY (SELECT 1) TO '{self.path}'"
         return {

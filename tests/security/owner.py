@@ -1,4 +1,4 @@
-"""What scenes say of connections whose owner forbids something."""
+"""Steps of scenes with connections whose owner forbids something."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Owner(Session):
         one_column(folder / "wh" / "ns" / "t", 1)
 
     def connect(self, *words: str) -> None:
-        """A connection with these arguments, texts or literals of Python."""
+        """Connect with these arguments, which are texts or Python literals."""
         self.close()
         given = (each.split("=", 1) for each in words)
         self.con = icesql.connect(**{name: _value(text) for name, text in given})
@@ -37,14 +37,14 @@ class Owner(Session):
         self.before = self.con.settings
 
     def kept(self) -> None:
-        """The settings are those of then."""
+        """The settings are the same as before."""
         assert self.con.settings == self.before
 
     def setting(self, name: str, value: str) -> None:
         assert str(getattr(self.con.settings, name)) == value
 
     def access(self, name: str, value: str) -> None:
-        """What the connection may do; a set is written in order."""
+        """A limit of the connection; sets are sorted."""
         found = getattr(self.con.access, name)
         assert str(sorted(found) if isinstance(found, frozenset) else found) == value
 

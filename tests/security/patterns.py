@@ -25,18 +25,18 @@ import icesql
 METHODS: Final = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 # Where the arguments of re's functions hold flags.
 _FLAGS_AT: Final = {"compile": 1, "sub": 4, "subn": 4, "split": 3}
-# Where optional packages are wanted that cannot be beside those of the tests.
+# Modules that need optional packages which conflict with those of the tests.
 _OPTIONAL: Final = ("icesql.dbt.", "icesql.sqlalchemy.superset")
-# Characters of most kinds, in the order in which they stand for a class of characters.
+# Characters of most kinds; the first one that matches represents a class of characters.
 _KINDS: Final = "a1 _-.,:/@=;'\"`<>(){}[]\\%$#&*+?!|~^\n\tZ\0\x80é　"
 _PIECES_AT_MOST: Final = 160
 
 
 @cache
 def patterns() -> tuple[dict[re.Pattern[Any], set[str]], list[tuple[str, str]]]:
-    """The patterns with the methods that are called of them, and what could not be evaluated.
+    """The patterns with the methods called on them, and those that could not be evaluated.
 
-    The latter by module and source of the argument: they are made of local values.
+    The latter as module and source of the argument: they are built from local values.
     """
     found: dict[re.Pattern[Any], set[str]] = {}
     unknown: list[tuple[str, str]] = []
@@ -87,7 +87,7 @@ def _note(
     try:
         value = _evaluated(source, known)
     except Exception:
-        # A text's own method, or a pattern that is made of local values.
+        # A method of a string, or a pattern that is built from local values.
         if of_module:
             unknown.append((name, ast.unparse(source)))
         elif function.attr != "split":
@@ -222,7 +222,7 @@ def _is_in(character: str, member: tuple[Any, Any]) -> bool:
 
 
 class TooLong(Exception):
-    """A match that was ended."""
+    """A match that exceeded its time limit."""
 
 
 def seconds(pattern: re.Pattern[Any], method: str, text: str, limit: float) -> float:

@@ -1,4 +1,4 @@
-"""What the owner of a connection forbids, no SQL of it does."""
+"""SQL cannot do what the owner of its connection forbids."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_the_words_of_a_limit_in_somebody_s_text_say_nothing(connection: icesql.
 
 
 class Recorded:
-    """A cursor that only remembers what it is asked."""
+    """A cursor that only records its statements."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

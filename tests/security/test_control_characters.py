@@ -1,4 +1,4 @@
-"""No name, path or value of a stranger steers a terminal."""
+"""Untrusted names, paths and values cannot send control sequences to a terminal."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ENGINE = [sql for kind, sql in _ALL if kind == "engine"]
 
 
 def run_here(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
-    """What the command writes, in this process: one of its own takes longer than the query."""
+    """Run the command in this process and return its output: starting another would be slower."""
     main(list(arguments))
     return capfd.readouterr()
 

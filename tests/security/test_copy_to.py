@@ -1,4 +1,4 @@
-"""COPY writes where the owner of a connection allows it, and what an accepted query gives."""
+"""COPY writes only where the owner of a connection allows it, and only results of accepted SQL."""
 
 from __future__ import annotations
 

@@ -332,7 +332,7 @@ def test_small_stacks_and_deep_callers(deep: icesql.Connection) -> None:
     for left in (400, 200, 120, 80, 50):
         answer = recurse(room - left, lambda: deep.execute(sql))
         assert answer.fetchall() == expected
-    # So little that not even a thread can be started is told as what it is.
+    # If the stack is too short even to start a thread, RecursionError is raised.
     for left in range(12, 50, 4):
         try:
             recurse(room - left, lambda: deep.execute(sql)).close()

@@ -1,4 +1,4 @@
-"""What a Spark worker says of its errors: data behind a mark, never code."""
+"""Spark workers send their errors as data behind a mark, never as code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of this machine are read where the owner of the connection allows it, and nowhere else."""
+"""Local files are read only where the owner of the connection allows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables whose metadata names files of others: what ``confine`` and the default let through."""
+"""Tables whose metadata names files of other tenants, with ``confine`` and with the default."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_a_query_stays_near_its_limit(limit: str, how: str, sql: str, told: str,
 
 
 class Memory:
-    """Stands for the process: bytes that it says it has."""
+    """A fake of the process's memory: the bytes that it reports as taken."""
 
     def __init__(self) -> None:
         self.bytes = 100 * MIB

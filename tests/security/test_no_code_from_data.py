@@ -1,7 +1,7 @@
 """No code from data: what icesql evaluates, unpickles or hands to an engine as text is listed here.
 
-The walk reads the syntax tree of every module. Something new that it finds fails until it stands in
-the table with the reason why no text of a table, row, path, message or statement can run by it.
+The walk reads the syntax tree of every module. A new finding fails until the table lists it with
+the reason why it cannot run any text of a table, row, path, message or statement.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Walk(ast.NodeVisitor):
         for node in ast.walk(tree):
             self._import(node)
         for statement in tree.body:
-            # Names of texts that stand in the module once and for all.
+            # Names of the module's constant strings.
             match statement:
                 case (
                     ast.Assign(targets=[ast.Name(id=name)], value=value)
@@ -88,7 +88,7 @@ class Walk(ast.NodeVisitor):
                 self._names[each.asname or each.name] = f"{node.module}.{each.name}"
 
     def _dotted(self, node: ast.AST) -> str:
-        """What a name stands for, by the module it was imported from."""
+        """The dotted name of an expression, with the module from which it was imported."""
         match node:
             case ast.Name(id=name):
                 return self._names.get(name, name)
@@ -129,7 +129,7 @@ class Walk(ast.NodeVisitor):
             self._note("code", name.removeprefix("builtins."))
 
     def visit_Raise(self, node: ast.Raise) -> None:
-        """Messages are not handed to an engine."""
+        """Skip raise statements: error messages do not reach an engine."""
         for call in ast.walk(node):
             if isinstance(call, ast.Call) and not isinstance(call.func, ast.Name):
                 self.visit(call.func)

@@ -35,13 +35,13 @@ IMPLS = (
 
 
 class Loaded:
-    """What the module below was asked for, and called with."""
+    """Names of attributes that were read from the module below, and of calls."""
 
     names: list[str] = []
 
 
 class Trap(types.ModuleType):
-    """A module whose every name is a function that tells that it was called."""
+    """A module in which every name is a function that records its calls."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -59,7 +59,7 @@ def test_texts_in_errors_of_spark_are_texts(
         spark.execute(form.format(place), parameters).fetchall()
     assert type(caught.value).__module__ == "icesql.errors"
     canary.check()
-    # What a message says about Spark is not believed either: the session goes on.
+    # A message that claims a failure of Spark is not trusted either: the session goes on.
     assert spark.execute("SELECT count(*) FROM t WHERE x >= 0").fetchall() == [(3,)]
 
 
@@ -139,7 +139,7 @@ def test_names_and_values_stay_what_they_are(
 
 
 def test_an_error_that_a_row_raises_is_the_querys_own(spark: Any, tmp_path: Path) -> None:
-    """What Spark is told to raise for a row crosses behind the mark as well."""
+    """Errors that icesql makes Spark raise for a row are transported behind the mark, too."""
     made = TableWriter(tmp_path / "t", FIELDS)
     odd = ["1_000", "\\'; x", "{0}"]
     made.commit([made.data_file([{"x": at, "b": text} for at, text in enumerate(odd)])])

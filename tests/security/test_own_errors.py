@@ -1,4 +1,4 @@
-"""Whatever a statement is, it ends with rows or with an error of icesql's own."""
+"""Every statement ends with rows or with an error of icesql's own."""
 
 from __future__ import annotations
 

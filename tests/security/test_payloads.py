@@ -161,7 +161,7 @@ def test_a_name_with_a_nul_is_a_name(tmp_path: Path) -> None:
 def test_errors_show_names_and_format_none_of_them(canary: Canary) -> None:
     for text in canary.payloads.values():
         error = icesql.errors.ColumnNotFoundError(text, table=text, similar=[text])
-        # As it stands, but for line breaks and controls, which are spelled out.
+        # Unchanged, except for line breaks and control characters, which are escaped.
         spelled = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
         assert str(error).isprintable()
         assert str(error).count(spelled) == 3

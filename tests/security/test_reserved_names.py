@@ -1,4 +1,4 @@
-"""Names that stand for rows in the engine are nobody's: not the first time, not the eighth."""
+"""SQL cannot use the engine's internal names of rows: neither the first nor the eighth time."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tests.sessions import answer, fetched
 
 
 class _Echo(Server):
-    """A server that tells its callers everything they told it, as careless ones do."""
+    """A server that echoes its requests in error messages, as careless servers do."""
 
     def answer(self, request: Any) -> None:
         body = request.rfile.read(int(request.headers.get("Content-Length", 0))).decode()
@@ -64,7 +64,7 @@ STATEMENTS = (
 
 
 def channels(error: BaseException) -> Iterator[tuple[str, str]]:
-    """Every text by which an exception can be told."""
+    """Every text by which an exception can be shown."""
     printed = "".join(traceback.format_exception(error))
     yield (
         "traceback",
@@ -138,7 +138,7 @@ def test_secrets_in_the_urls_of_a_statement_are_masked(
     path: str, statement: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if path.startswith(("s3", "gs", "abfss")) and "FORM" not in statement:
-        # The store itself is not asked: its name is refused before.
+        # No request is sent to the store: opening the path fails before.
 
         def refuse(*_: Any) -> Any:
             raise OSError(f"cannot open {path}")
@@ -168,7 +168,7 @@ def test_a_path_with_credentials_is_refused_before_a_store_is_asked(
 
 
 def behind(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and those behind it."""
+    """An error, and its causes and contexts."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
@@ -187,7 +187,7 @@ def test_what_a_server_quotes_of_an_unknown_secret_is_masked_behind_the_error_to
 def test_no_line_of_a_log_holds_a_secret_of_an_address(
     echo: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """urllib3 tells each request at DEBUG, with its query."""
+    """urllib3 logs each request at DEBUG, with its query string."""
     caplog.set_level("DEBUG")
     for name in ("urllib3", "urllib3.connectionpool"):
         # What other packages made of these loggers in this process.

@@ -1,4 +1,4 @@
-"""Metadata that is longer than its place allows, as it lies there or once it is unpacked."""
+"""Metadata that exceeds its size limit, as stored or after decompression."""
 
 from __future__ import annotations
 

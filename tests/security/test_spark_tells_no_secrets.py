@@ -77,7 +77,7 @@ PROGRAM = """
 
 
 def spellings(data: bytes) -> list[str]:
-    """How bytes may stand in a log: hexadecimal, base64 at any place, numbers, escaped."""
+    """Spellings of bytes in a log: hexadecimal, base64 at any offset, numbers, escaped."""
     encoded = [base64.b64encode(data[at:])[:12].decode() for at in range(3)]
     signed = [each - 256 if each > 127 else each for each in data[:12]]
     numbers = [", ".join(map(str, data[:12])), ",".join(map(str, signed))]

@@ -23,12 +23,12 @@ from tests.catalog.rest_server import Server
 from tests.sessions import fetched
 from tests.waits import wait_until
 
-# Nothing here waits so long; a call that waited for its server would.
+# No test waits so long, unless a call waits for its server.
 HANGS = 60
 
 
 class Silent(Server):
-    """A server that takes requests and answers none until it is let go."""
+    """A server that accepts requests and does not respond until it is released."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ def test_a_parser_that_nobody_waits_for_stops_no_statement(monkeypatch: pytest.M
 def test_a_time_limit_ends_the_wait_for_metadata_of_a_store(
     warehouse: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """The warehouse as a store, one of whose files does not come."""
+    """The warehouse as a store that does not deliver one of the files."""
     gate, asked = threading.Event(), threading.Event()
 
     def read(self: RemoteFiles, uri: str, offset: int, length: int | None, **_: Any) -> bytes:
