@@ -41,7 +41,7 @@ from icesql.sqlalchemy.dialect import IcesqlDialect
 from icesql.sqlalchemy.types import IcebergType, type_of
 from tests.tables import read_table
 
-# What the entry point of an installation does.
+# Done by the entry point if icesql is installed.
 registry.register("icesql", "icesql.sqlalchemy.dialect", "IcesqlDialect")
 
 
@@ -436,7 +436,7 @@ def test_rollback_names_what_it_cannot_undo(lake: Engine) -> None:
         connection.commit()
         connection.rollback()
         assert connection.scalar(select(func.count()).select_from(table)) == 4
-    # Nobody who has asked for it is warned, and what SNAPSHOT rolls back is gone.
+    # Explicit AUTOCOMMIT does not warn, and a rollback with SNAPSHOT undoes the change.
     for level, rows in (("AUTOCOMMIT", 5), ("SNAPSHOT", 5)):
         with lake.connect().execution_options(isolation_level=level) as connection:
             connection.execute(change)

@@ -1,4 +1,4 @@
-"""What reflection asks a catalog that is far away for."""
+"""The number of requests that reflection sends to a remote catalog."""
 
 from __future__ import annotations
 

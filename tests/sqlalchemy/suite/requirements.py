@@ -1,4 +1,4 @@
-"""What icesql can do, in SQLAlchemy's words: the tests of the rest are skipped by name."""
+"""icesql's capabilities as SQLAlchemy's requirements; tests of the others are skipped by name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CANNOT = frozenset(
 
 
 class Requirements(SuiteRequirements):
-    """See above; what stands in neither list is as SQLAlchemy has it."""
+    """See above; requirements in neither list keep SQLAlchemy's default."""
 
 
 def _told(can: bool) -> Any:
