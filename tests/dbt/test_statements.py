@@ -1,6 +1,6 @@
-"""What the adapter says in SQL, run by icesql itself: dbt need not be installed.
+"""SQL of the adapter, run by icesql itself: dbt need not be installed.
 
-The macros' scripts stand here as dbt renders them; ``suite/run.py`` runs dbt's own tests.
+The scripts of the macros are here as dbt renders them; ``suite/run.py`` runs dbt's own tests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from icesql.dbt.names import begins_transaction, is_wider, literal, quoted
 
 @dataclass
 class Relation:
-    """Of dbt's relations what the adapter asks."""
+    """The part of dbt's relations that the adapter uses."""
 
     schema: str
     identifier: str
@@ -104,7 +104,7 @@ class AgateColumn:
 
 
 class AgateTable:
-    """Of agate's tables what the adapter asks."""
+    """The part of agate's tables that the adapter uses."""
 
     column_names = ("id", "Name", "at")
     columns = (AgateColumn(1, 2), AgateColumn("O'Hara", None), AgateColumn("2026-01-31", None))

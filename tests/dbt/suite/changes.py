@@ -1,4 +1,4 @@
-"""What is other than in Postgres, for which the suite is written; and what is left out, and why."""
+"""Differences from Postgres, for which the suite is written; and omissions with their reasons."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Bom:
 
 
 class SeedsAreReplaced:
-    """Nothing cascades: a view of a seed that is replaced is still there, and right."""
+    """There is no cascade: a view of a replaced seed still exists, and is correct."""
 
     def _check_relation_end_state(self, run_result: Any, project: Any, exists: bool) -> None:
         assert len(run_result) == 1

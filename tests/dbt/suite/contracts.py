@@ -79,7 +79,7 @@ class NotNull:
 
 
 def _with_our_setting(model: str) -> str:
-    """A header that is SET, and a query that shows what it has set."""
+    """A model with SET as its header, and a query that shows the setting."""
     text = model.replace("set session time zone 'Asia/Kolkata'", "set timezone = 'Asia/Kolkata'")
     shown = "strftime(timestamptz '2026-01-31 00:00:00+00:00', '%H:%M')"
     return text.replace("current_setting('timezone')", shown)

@@ -12,7 +12,7 @@ from icesql.dbt.catalog import _STATS
 
 
 def _stats(rows: int | None) -> dict[str, Any]:
-    """Of a table with so many rows in one file; of a view, which has none."""
+    """The stats of a table with ``rows`` rows in one file, or of a view (None)."""
     found: dict[str, Any] = {
         "has_stats": {
             "id": "has_stats",

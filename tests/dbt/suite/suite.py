@@ -1,4 +1,4 @@
-"""Every class of dbt-tests-adapter, as dbt's own adapters run them, with what is ours."""
+"""Every class of dbt-tests-adapter, as in dbt's own adapters, with our adaptations."""
 
 from __future__ import annotations
 
